@@ -33,6 +33,7 @@ trait Erased {
     fn threads(&self) -> Vec<i32>;
     fn announcements(&self) -> Vec<String>;
     fn explain(&self, unit: u32) -> Option<String>;
+    fn trims(&mut self, unit: u32, ranges: &[(u64, u64)]);
     fn remarks(&mut self) -> Vec<String>;
     fn first_byte(&self, unit: u32) -> Option<u64>;
     fn requests(&self) -> Requests;
@@ -91,6 +92,10 @@ impl<E: Engine> Erased for E {
 
     fn explain(&self, unit: u32) -> Option<String> {
         Engine::explain(self, unit)
+    }
+
+    fn trims(&mut self, unit: u32, ranges: &[(u64, u64)]) {
+        Engine::trims(self, unit, ranges);
     }
 
     fn remarks(&mut self) -> Vec<String> {
@@ -189,6 +194,10 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn explain(&self, unit: u32) -> Option<String> {
         self.0.explain(unit)
+    }
+
+    fn trims(&mut self, unit: u32, ranges: &[(u64, u64)]) {
+        self.0.trims(unit, ranges);
     }
 
     fn remarks(&mut self) -> Vec<String> {

@@ -87,7 +87,7 @@ pub use self::falloc::FallocEngine;
 pub use self::ftruncate::FtruncateEngine;
 pub use self::gfapi::{GfapiAsyncEngine, GfapiEngine};
 pub use self::http::HttpEngine;
-pub use self::io_uring::IoUringEngine;
+pub use self::io_uring::{IoUringCmdEngine, IoUringEngine};
 pub use self::libaio::LibaioEngine;
 pub use self::libiscsi::LibiscsiEngine;
 pub use self::mmap::MmapEngine;
@@ -312,6 +312,13 @@ pub trait Engine {
     /// The unit's buffer must be valid for `length` bytes until its completion (or until the engine is dropped,
     /// which waits for what is in flight), and its file open. No other unit in flight has the same index.
     unsafe fn queue(&mut self, unit: &Unit) -> Queued;
+
+    /// Says which parts of the file the next unit of this place trims, each with its offset and its length. The unit's own
+    /// offset is that of the first one, its length that of all together. Only engines are told that can trim several
+    /// ranges at once, and only of units that trim more than one.
+    fn trims(&mut self, unit: u32, ranges: &[(u64, u64)]) {
+        let _ = (unit, ranges);
+    }
 
     /// Hands what was queued to the system; how many units went. Engines that submit in `queue` answer 0.
     ///

@@ -11,15 +11,15 @@ use crate::names::{NameEngine, RingAct, RingNameEngine};
 use crate::storage::StorageOf;
 use crate::{
     AnyEngine, CpuioEngine, DevDaxEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine,
-    FallocEngine, FtruncateEngine, GfapiAsyncEngine, GfapiEngine, HttpEngine, IoUringEngine, LibaioEngine,
-    LibiscsiEngine, LibpmemEngine, MmapEngine, MtdEngine, NbdEngine, NetEngine, NetspliceEngine, NfsEngine,
-    NullEngine, PageFaultEngine, PosixAioEngine, PsyncEngine, Pvsync2Engine, PvsyncEngine, RadosEngine,
-    RbdEngine, SgEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine, apart,
+    FallocEngine, FtruncateEngine, GfapiAsyncEngine, GfapiEngine, HttpEngine, IoUringCmdEngine,
+    IoUringEngine, LibaioEngine, LibiscsiEngine, LibpmemEngine, MmapEngine, MtdEngine, NbdEngine, NetEngine,
+    NetspliceEngine, NfsEngine, NullEngine, PageFaultEngine, PosixAioEngine, PsyncEngine, Pvsync2Engine,
+    PvsyncEngine, RadosEngine, RbdEngine, SgEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
-    CpuioOptions, E4defragOptions, ExecOptions, GfapiOptions, HttpOptions, IoUringOptions, IscsiOptions,
-    LibaioOptions, MmapOptions, MtdOptions, NbdOptions, NetOptions, NfsOptions, OwnOptions, Pvsync2Options,
-    RadosOptions, RbdOptions, SgOptions, chosen, engine,
+    CpuioOptions, E4defragOptions, ExecOptions, GfapiOptions, HttpOptions, IoUringCmdOptions, IoUringOptions,
+    IscsiOptions, LibaioOptions, MmapOptions, MtdOptions, NbdOptions, NetOptions, NfsOptions, OwnOptions,
+    Pvsync2Options, RadosOptions, RbdOptions, SgOptions, chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -121,6 +121,7 @@ engines! {
     hot "psync" => PsyncEngine,
     hot "libaio" => LibaioEngine told LibaioOptions,
     hot "io_uring" => IoUringEngine told IoUringOptions,
+    shared "io_uring_cmd" => IoUringCmdEngine told IoUringCmdOptions,
     shared "sync" => SyncEngine,
     shared "vsync" => VsyncEngine,
     shared "pvsync" => PvsyncEngine,

@@ -1,7 +1,7 @@
 //! Character devices that hold data.
 
 use crate::{DeviceNumber, Refusal};
-use iolite_os::scsi;
+use iolite_os::{nvme, scsi};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 pub enum DeviceClass {
     /// The way of SCSI commands to a device (`/dev/sg0`).
     ScsiGeneric,
+    /// The way of NVMe commands to a namespace (`/dev/ng0n1`).
+    NvmeGeneric,
     /// Flash (`/dev/mtd0`).
     Flash,
     /// Memory that is mapped (`/dev/dax0.0`).
@@ -27,6 +29,7 @@ impl DeviceClass {
         let subsystem = fs::read_link(directory(number).join("subsystem")).ok()?;
         match subsystem.file_name()?.to_str()? {
             "scsi_generic" => Some(DeviceClass::ScsiGeneric),
+            "nvme-generic" => Some(DeviceClass::NvmeGeneric),
             "mtd" => Some(DeviceClass::Flash),
             "dax" => Some(DeviceClass::DirectAccess),
             _ => None,
@@ -41,6 +44,10 @@ impl DeviceClass {
             let told = scsi::capacity(device.as_raw_fd()).ok();
             return Ok(told.map(|told| told.blocks * u64::from(told.block)));
         }
+        if self == DeviceClass::NvmeGeneric {
+            let device = File::open(path)?;
+            return Ok(Some(nvme::Namespace::of(device.as_raw_fd())?.bytes()));
+        }
         let text = fs::read_to_string(directory(number).join("size"))?;
         Ok(text.trim().parse().ok())
     }
@@ -51,6 +58,13 @@ impl DeviceClass {
             DeviceClass::ScsiGeneric => {
                 let disk = fs::read_dir(directory(number).join("device/block")).ok()?.flatten().next()?;
                 DeviceNumber::parse(&fs::read_to_string(disk.path().join("dev")).ok()?)
+            }
+            DeviceClass::NvmeGeneric => {
+                // ng0n1 is the way to nvme0n1, and both are below their controller, or below their subsystem.
+                let node = fs::canonicalize(directory(number)).ok()?;
+                let name = node.file_name()?.to_str()?.strip_prefix("ng")?;
+                let disk = node.with_file_name(format!("nvme{name}"));
+                DeviceNumber::parse(&fs::read_to_string(disk.join("dev")).ok()?)
             }
             // Each has a second node, which is only for reading.
             DeviceClass::Flash => Some(DeviceNumber { major: FLASH_BLOCKS, minor: number.minor / 2 }),

@@ -33,6 +33,7 @@ pub use memory::{HugePages, Memory};
 pub use refusal::Refusal;
 pub use this_machine::ThisMachine;
 
+pub use iolite_os::nvme::{Format, Guard, Namespace, Protection};
 pub use iolite_os::zones::{Zone, ZoneCondition, ZoneKind};
 
 use iolite_types::FileKind;
@@ -112,6 +113,12 @@ pub trait Machine: fmt::Debug {
     /// # Errors
     /// The system does not tell.
     fn zones(&self, path: &Path) -> Result<Option<Vec<Zone>>, Refusal>;
+
+    /// The NVMe namespace that a generic device is the way to; `None` = it is something else. The device is opened and asked.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    fn namespace(&self, path: &Path) -> Result<Option<Namespace>, Refusal>;
 
     /// How much of the file at a path can be written as a whole or not at all; `None` = the system does not tell, as
     /// for a file that is still to be made.

@@ -2,8 +2,8 @@
 
 use crate::{
     Access, AtomicWrites, Cpus, DeviceClass, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem,
-    Hierarchy, Identity, InUse, Limits, Machine, Memory, Node, Queue, Refusal, Zone, ZoneCondition, ZoneKind,
-    Zones,
+    Hierarchy, Identity, InUse, Limits, Machine, Memory, Namespace, Node, Queue, Refusal, Zone,
+    ZoneCondition, ZoneKind, Zones,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ struct Entry {
     in_use: Option<InUse>,
     disk: Option<Disk>,
     atomic_writes: AtomicWrites,
+    namespace: Option<Namespace>,
     writable: bool,
 }
 
@@ -166,6 +167,14 @@ impl MadeUp {
         machine
     }
 
+    /// There is the generic device of an NVMe namespace.
+    #[must_use]
+    pub fn with_namespace(self, path: impl AsRef<Path>, namespace: Namespace) -> MadeUp {
+        let mut machine = self.with_device_of(DeviceClass::NvmeGeneric, path.as_ref(), namespace.bytes());
+        machine.change(path.as_ref()).namespace = Some(namespace);
+        machine
+    }
+
     /// There is a block device of this size, a disk with blocks of 512 bytes.
     #[must_use]
     pub fn with_block_device(self, path: impl AsRef<Path>, bytes: u64) -> MadeUp {
@@ -254,6 +263,7 @@ impl MadeUp {
             in_use: None,
             disk: None,
             atomic_writes: AtomicWrites::default(),
+            namespace: None,
             writable: true,
         };
         self.entries.insert(path, entry);
@@ -339,6 +349,10 @@ impl Machine for MadeUp {
 
     fn disk(&self, path: &Path) -> Option<Disk> {
         self.find(path)?.disk.clone()
+    }
+
+    fn namespace(&self, path: &Path) -> Result<Option<Namespace>, Refusal> {
+        Ok(self.find(path).and_then(|entry| entry.namespace))
     }
 
     fn zones(&self, path: &Path) -> Result<Option<Vec<Zone>>, Refusal> {

@@ -2,12 +2,13 @@
 
 use crate::files::{access, among_devices, device_node, device_size, list, look, place_of};
 use crate::{
-    Access, AtomicWrites, Cpus, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem, Hierarchy,
-    InUse, Limits, Machine, Memory, Node, Refusal, Zone, disks, in_use,
+    Access, AtomicWrites, Cpus, DeviceClass, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem,
+    Hierarchy, InUse, Limits, Machine, Memory, Namespace, Node, Refusal, Zone, disks, in_use,
 };
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 /// Answers that were given before, by what was asked about.
@@ -40,6 +41,7 @@ impl<K: Hash + Eq, V: Clone> Known<K, V> {
 pub struct ThisMachine {
     files: Known<PathBuf, Result<Option<FileFacts>, Refusal>>,
     device_sizes: Known<PathBuf, Result<Option<u64>, Refusal>>,
+    namespaces: Known<PathBuf, Result<Option<Namespace>, Refusal>>,
     lists: Known<PathBuf, Result<Vec<PathBuf>, Refusal>>,
     in_use: Known<PathBuf, Option<InUse>>,
     disks: Known<DeviceNumber, Option<Disk>>,
@@ -111,6 +113,18 @@ impl Machine for ThisMachine {
         }
         let zones = iolite_os::zones::report(&std::fs::File::open(path)?, 0, usize::MAX)?;
         Ok((!zones.is_empty()).then_some(zones))
+    }
+
+    fn namespace(&self, path: &Path) -> Result<Option<Namespace>, Refusal> {
+        match self.file(path)? {
+            Some(FileFacts { class: Some(DeviceClass::NvmeGeneric), .. }) => {
+                self.namespaces.get(path, || {
+                    let device = std::fs::File::open(path)?;
+                    Ok(Some(Namespace::of(device.as_raw_fd())?))
+                })
+            }
+            _ => Ok(None),
+        }
     }
 
     fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites> {

@@ -4,7 +4,7 @@
 //! mappings ([`memory`]), pages of mapped files that are missing ([`faults`]) and the memory that the processes of a run
 //! share ([`shared`]), futexes ([`futex`]), sockets ([`socket`]) and the messages that go through them ([`message`]), waiting for descriptors ([`poll`]), signals
 //! ([`signals`]), processes ([`process`]), what they use of the machine ([`usage`]) and which processors they run on
-//! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), zones of block devices ([`zones`]),
+//! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), zones of block devices ([`zones`]),
 //! locks that survive their owner ([`robust`]). Nothing here knows what a job is.
 
 pub mod clock;
@@ -14,6 +14,7 @@ pub mod files;
 pub mod futex;
 pub mod memory;
 pub mod message;
+pub mod nvme;
 pub mod poll;
 pub mod process;
 pub mod processors;

@@ -2,11 +2,11 @@
 
 use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
 use iolite_options::engines::{
-    CephPool, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions, RadosOptions,
-    RbdOptions, SgOptions,
+    CephPool, CommandType, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions,
+    IoUringCmdOptions, RadosOptions, RbdOptions, SgOptions,
 };
 use iolite_options::engines::{HttpOptions, NetOptions, Protocol};
-use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
+use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode, ZoneMode};
 
 /// What stands in the way: the option to blame, and why.
 pub(crate) fn obstacles(
@@ -40,11 +40,7 @@ pub(crate) fn obstacles(
     if options.pattern.rw.trims() && !engine.facets.can(Capability::Trim) {
         found.push(("rw", format!("rw={}: ioengine={name} cannot trim", options.pattern.rw.name())));
     }
-    if options.pattern.rw.trims() && options.extent.num_range > 1 {
-        let ranges = options.extent.num_range;
-        let why = "needs an engine that trims several ranges with one command, and there is none";
-        found.push(("num_range", format!("num_range={ranges}: {why}")));
-    }
+    found.extend(of_ranges(options, engine));
     if let Some(option) = options.sync_asked_for()
         && !engine.facets.can(Capability::Sync)
     {
@@ -58,6 +54,7 @@ pub(crate) fn obstacles(
         let message = "verify: with this sg_write_mode the disk does not keep the data of writes";
         found.push(("verify", message.to_owned()));
     }
+    found.extend(of_commands(options));
     found.extend(of_unit(options, engine));
     if !run.parse_only {
         found.extend(of_own_options(options).map(|message| ("ioengine", message)));
@@ -86,6 +83,44 @@ pub(crate) fn obstacles(
         Data::LocalFiles | Data::Nowhere => {}
     }
     found
+}
+
+/// Why trims cannot have several ranges.
+fn of_ranges(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
+    let ranges = options.extent.num_range;
+    if ranges <= 1 || !options.pattern.rw.trims() {
+        return None;
+    }
+    let why = if !engine.facets.can(Capability::Ranges) {
+        let can = engines::capable(Capability::Ranges);
+        format!("needs an engine that trims several ranges with one command: {can} does")
+    } else if options.verification.is_on() || options.verification.experimental_verify {
+        "verification keeps account of one range per trim; leave verify or num_range out".to_owned()
+    } else if options.replay.write_iolog.is_some() || options.is_replay() {
+        "a trace has one range per trim; leave num_range out".to_owned()
+    } else if options.depth.io_submit_mode == SubmitMode::Offload {
+        "the threads of io_submit_mode=offload trim one range at a time; use io_submit_mode=inline".to_owned()
+    } else if options.zones.zonemode == ZoneMode::Zbd {
+        "with zonemode=zbd a trim is the reset of one zone; leave num_range out".to_owned()
+    } else {
+        return None;
+    };
+    Some(("num_range", format!("num_range={ranges}: {why}")))
+}
+
+/// What commands that are passed through cannot do.
+fn of_commands(options: &JobOptions) -> Option<(&'static str, String)> {
+    let own = options.engine.of::<IoUringCmdOptions>()?;
+    if own.cmd_type == CommandType::Bsg {
+        let message = "cmd_type=bsg: SCSI commands through io_uring, which Linux has since 7.1, are not supported yet; \
+                       ioengine=sg sends SCSI commands with every kernel";
+        return Some(("cmd_type", message.to_owned()));
+    }
+    let is_verified = options.verification.is_on() && options.pattern.rw.writes();
+    (is_verified && !own.write_mode.stores_data()).then(|| {
+        let message = "verify: with this write_mode the device does not keep the data of writes";
+        ("verify", message.to_owned())
+    })
 }
 
 /// What an engine has to be told and was not.
@@ -333,7 +368,7 @@ pub(crate) fn connects_to<'a>(options: &'a JobOptions, net: &'a NetOptions) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::engines::{Capabilities, engine};
+    use iolite_options::engines::{Capabilities, NvmeWriteMode, engine};
     use iolite_options::{ReadWrite, Verify};
 
     fn told(engine: &EngineInfo, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
@@ -365,7 +400,19 @@ mod tests {
             panic!("one")
         };
         assert!(message.starts_with("num_range=4: needs an engine that trims several ranges"), "{message}");
+        assert!(message.ends_with("io_uring_cmd does"), "{message}");
         assert_eq!(told(engine("psync").unwrap(), ranges(ReadWrite::Read)), [""; 0]);
+        let entry = engine("io_uring_cmd").unwrap();
+        let several = |change: fn(&mut JobOptions)| {
+            told(entry, |o| {
+                o.choose_engine(entry);
+                ranges(ReadWrite::RandTrim)(o);
+                change(o);
+            })
+        };
+        assert_eq!(several(|_| ()), [""; 0]);
+        let [message] = &several(|o| o.depth.io_submit_mode = SubmitMode::Offload)[..] else { panic!("one") };
+        assert!(message.contains("use io_submit_mode=inline"), "{message}");
         let syncs = |rw| {
             move |o: &mut JobOptions| {
                 o.pattern.rw = rw;
@@ -397,6 +444,23 @@ mod tests {
         assert_eq!(told(Some(facets), &RunOptions::default()), [""; 0]);
         let parse_only = RunOptions { parse_only: true, ..RunOptions::default() };
         assert_eq!(told(None, &parse_only), [""; 0], "nothing is loaded");
+    }
+
+    #[test]
+    fn what_commands_cannot_do_is_refused() {
+        let entry = engine("io_uring_cmd").unwrap();
+        let told = |change: fn(&mut IoUringCmdOptions)| {
+            told(entry, |o| {
+                o.choose_engine(entry);
+                (o.pattern.rw, o.verification.verify) = (ReadWrite::Write, Verify::Crc32c);
+                change(o.engine.of_mut().unwrap());
+            })
+        };
+        assert_eq!(told(|_| ()), [""; 0]);
+        let [message] = &told(|own| own.cmd_type = CommandType::Bsg)[..] else { panic!("one") };
+        assert!(message.contains("which Linux has since 7.1"), "{message}");
+        let [message] = &told(|own| own.write_mode = NvmeWriteMode::Zeroes)[..] else { panic!("one") };
+        assert!(message.starts_with("verify: with this write_mode"), "{message}");
     }
 
     #[test]

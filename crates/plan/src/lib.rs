@@ -24,6 +24,7 @@ mod logs;
 mod measuring;
 mod memory;
 mod names;
+mod namespaces;
 mod offsets;
 pub mod own_files;
 mod placement;

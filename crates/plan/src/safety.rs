@@ -1,6 +1,7 @@
 //! Refuses to change devices that are in use, and to create files where a device is missing.
 
 use crate::files;
+use crate::namespaces;
 use crate::replay::Replay;
 use crate::trims;
 use iolite_host::{DeviceClass, EntryKind, Machine};
@@ -38,6 +39,9 @@ pub(crate) fn obstacles(
         return found;
     }
     found.extend(wrong_kinds(engine, &names, machine));
+    if found.is_empty() {
+        found.extend(namespaces::obstacles(options, engine, &names, machine));
+    }
     if !options.pattern.rw.changes() {
         return found;
     }
@@ -64,6 +68,9 @@ fn wrong_kinds(
         Target::DaxFile => (None, "a regular file"),
         Target::Scsi => {
             (Some(DeviceClass::ScsiGeneric), "a disk that takes SCSI commands (/dev/sda or /dev/sg0)")
+        }
+        Target::Nvme => {
+            (Some(DeviceClass::NvmeGeneric), "the generic device of an NVMe namespace (/dev/ng0n1)")
         }
         Target::Flash => (Some(DeviceClass::Flash), "a flash device (/dev/mtd0)"),
         Target::DaxDevice => (Some(DeviceClass::DirectAccess), "a DAX device (/dev/dax0.0)"),

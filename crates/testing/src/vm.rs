@@ -1,5 +1,5 @@
-//! The virtual machine of tests that need devices which the kernel of this machine does not have: disks that speak SCSI,
-//! flash, persistent memory.
+//! The virtual machine of tests that need devices which the kernel of this machine does not have: disks that speak SCSI or
+//! NVMe, flash, persistent memory.
 //!
 //! It is QEMU with Debian's kernel, which `scripts/vm` has put below `target/vm`. Its root is that of this machine,
 //! read-only by 9p with a layer in memory above it, so programs are called by the paths that they have here. The machine is
@@ -63,10 +63,25 @@ fn installed() -> PathBuf {
     std::env::var_os("IOLITE_VM").map_or_else(usual, PathBuf::from)
 }
 
-/// The devices that are there when the machine boots, as arguments of QEMU and words of the kernel's command line.
-fn hardware() -> (Vec<String>, Vec<&'static str>) {
+/// What each NVMe namespace is, beside what all of them are; `vm/devices` has names for them.
+const NAMESPACES: [&str; 2] = ["logical_block_size=512", "logical_block_size=4096,physical_block_size=4096"];
+
+/// Bytes of a namespace.
+const NAMESPACE: u64 = 32 << 20;
+
+/// The devices that are there when the machine boots, as arguments of QEMU and words of the kernel's command line. What they
+/// keep is in files of the directory.
+fn hardware(directory: &Path) -> std::io::Result<(Vec<String>, Vec<&'static str>)> {
+    let mut devices = vec!["-device".to_owned(), "nvme,serial=iolite,id=nvme".to_owned()];
+    for (kind, number) in NAMESPACES.iter().zip(1..) {
+        let image = directory.join(format!("namespace{number}"));
+        fs::File::create(&image)?.set_len(NAMESPACE)?;
+        let drive = format!("file={},if=none,format=raw,discard=unmap,id=drive{number}", image.display());
+        let namespace = format!("nvme-ns,drive=drive{number},bus=nvme,nsid={number},{kind}");
+        devices.extend(["-drive".to_owned(), drive, "-device".to_owned(), namespace]);
+    }
     // Two pieces of its memory that the kernel takes for persistent.
-    (Vec::new(), vec!["memmap=64M!1536M", "memmap=64M!1664M"])
+    Ok((devices, vec!["memmap=64M!1536M", "memmap=64M!1664M"]))
 }
 
 struct Machine {
@@ -88,10 +103,11 @@ impl Machine {
             let _ = fs::remove_dir_all(&directory);
             fs::create_dir(&directory)?;
             fs::write(directory.join("agent"), include_str!("vm/agent"))?;
-            fs::write(directory.join("devices"), include_str!("vm/devices"))
+            fs::write(directory.join("devices"), include_str!("vm/devices"))?;
+            hardware(&directory)
         };
-        prepared().map_err(|error| format!("{}: {error}", directory.display()))?;
-        let mut child = started(command(&installed, &directory))
+        let hardware = prepared().map_err(|error| format!("{}: {error}", directory.display()))?;
+        let mut child = started(command(&installed, &directory, hardware))
             .map_err(|error| format!("the virtual machine cannot be started: qemu-system-x86_64: {error}"))?;
         end_at_exit(child.id() as i32, &directory);
         let (answers, names) = (lines_of(&mut child), child.stdin.take().expect("its input is a pipe"));
@@ -145,8 +161,11 @@ impl Machine {
 }
 
 /// The machine: the first serial port is the kernel's console, the second the way to the agent.
-fn command(installed: &Path, directory: &Path) -> Command {
-    let (devices, words) = hardware();
+fn command(
+    installed: &Path,
+    directory: &Path,
+    (devices, words): (Vec<String>, Vec<&'static str>),
+) -> Command {
     let path = |name: &str| installed.join(name).display().to_string();
     let mut line = format!("console=ttyS0 quiet panic=-1 mitigations=off modules={}", path("lib/modules"));
     words.iter().for_each(|word| line.extend([" ", word]));

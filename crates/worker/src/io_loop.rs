@@ -18,6 +18,7 @@ mod failure;
 mod flight;
 mod full;
 mod intended;
+mod ranges;
 mod rare;
 mod script;
 mod spans;
@@ -35,6 +36,7 @@ pub use extras::Extras;
 pub use failure::{Attempt, Failure, Missed, failed_check, failed_operation};
 use flight::{Flight, REST, Stamps, Times, UNCOUNTED};
 pub use intended::IntendedStarts;
+pub use ranges::Ranges;
 use script::Script;
 use timing::Timing;
 
@@ -225,7 +227,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             if FULL && self.extras.verification.is_some() {
                 self.read_back_some();
             }
-            match self.generator.next() {
+            match self.next_step() {
                 Next::Io(io) => {
                     // Syncs and waits come between two I/Os, so they happen only when the workload has another I/O.
                     if FULL && !self.await_turn(moment) {
@@ -328,6 +330,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
         self.stats.directions[io.direction.index()].issued.add(1);
         if FULL && !self.beside {
+            self.tell_ranges(index, &io);
             self.extras.syncs.issued(io.direction, io.length);
         }
         if FULL && io.direction == Direction::Write {

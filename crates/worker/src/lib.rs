@@ -32,7 +32,9 @@ mod zones;
 
 use files::FileTable;
 use flow::Flow;
-use io_loop::{BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts, PassEnd};
+use io_loop::{
+    BlockLives, ErrorPolicy, Extras, Failure, IntendedStarts, IoLoop, NO_DATA, Parts, PassEnd, Ranges,
+};
 use iolite_content::Content;
 use iolite_engine::{BufferLayout, Engine, EngineConfig, Errno, Requests, Visitor, has_lent_memory};
 use iolite_logs::Recorder;
@@ -371,6 +373,7 @@ impl Worker<'_> {
                 .transpose()
                 .map_err(|what| Stop { errno: libc::EINVAL, what: format!("func={what}") })?,
             priorities: self.priorities(),
+            ranges: (issue.ranges > 1).then(|| Ranges::new(issue.ranges)),
             flow: self.flow(),
             sized_ramp: self.sized_ramp(),
             log,

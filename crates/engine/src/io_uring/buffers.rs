@@ -2,7 +2,7 @@
 
 use crate::error::{FIXED_BUFFERS, memory_lock_limit};
 use crate::{BufferLayout, EngineError};
-use io_uring::IoUring;
+use io_uring::{IoUring, cqueue, squeue};
 use std::io;
 
 /// The most the kernel registers as one buffer.
@@ -29,8 +29,8 @@ impl FixedBuffers {
     }
 
     /// Registers the region with the ring.
-    pub(super) fn register(
-        ring: &IoUring,
+    pub(super) fn register<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+        ring: &IoUring<S, C>,
         layout: &BufferLayout,
     ) -> Result<Option<FixedBuffers>, EngineError> {
         let fixed = Self::cut(layout)?;

@@ -2,7 +2,7 @@
 
 use crate::error::{memory_lock_limit, proc_number};
 use crate::{EngineConfig, EngineError};
-use io_uring::{IoUring, Probe, opcode};
+use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
 use iolite_options::engines::IoUringOptions;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -29,33 +29,39 @@ enum TaskRun {
 }
 
 /// A ring with at least `depth` entries in both of its queues, as far as the kernel has so many.
-pub(crate) fn ring(config: &EngineConfig, options: &IoUringOptions) -> Result<IoUring, EngineError> {
-    if options.hipri && !config.direct {
-        return Err(EngineError::PolledNeedsDirect);
-    }
+pub(crate) fn ring<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    config: &EngineConfig,
+    options: &IoUringOptions,
+) -> Result<IoUring<S, C>, EngineError> {
     let mut last = None;
     for task_run in [TaskRun::Deferred, TaskRun::Cooperative, TaskRun::Interrupting] {
         match attempt(config, options, task_run) {
             Ok(ring) => return Ok(ring),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => last = Some(error),
-            Err(error) => return Err(refusal(config, options, error)),
+            Err(error) => return Err(refusal::<S, C>(config, options, error)),
         }
     }
     let error = last.unwrap_or_else(|| io::Error::from_raw_os_error(libc::EINVAL));
-    Err(refusal(config, options, error))
+    Err(refusal::<S, C>(config, options, error))
 }
 
 /// Whether the kernel has read and write commands without a vector (since Linux 5.6).
-pub(super) fn has_plain_transfers(ring: &IoUring) -> bool {
+pub(super) fn has_plain_transfers<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    ring: &IoUring<S, C>,
+) -> bool {
     let mut probe = Probe::new();
     ring.submitter().register_probe(&mut probe).is_ok()
         && probe.is_supported(opcode::Read::CODE)
         && probe.is_supported(opcode::Write::CODE)
 }
 
-fn attempt(config: &EngineConfig, options: &IoUringOptions, task_run: TaskRun) -> io::Result<IoUring> {
+fn attempt<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    config: &EngineConfig,
+    options: &IoUringOptions,
+    task_run: TaskRun,
+) -> io::Result<IoUring<S, C>> {
     let entries = config.depth.min(MOST_ENTRIES) as u32;
-    let mut builder = IoUring::builder();
+    let mut builder = IoUring::<S, C>::builder();
     builder.setup_cqsize(entries.next_power_of_two());
     if options.sqthread_poll {
         builder.setup_sqpoll(POLL_IDLE);
@@ -91,7 +97,9 @@ struct Update {
 }
 
 /// Registers the ring's own descriptor, which spares the kernel a look-up per call; `None` where it cannot.
-pub(super) fn register_ring(ring: &IoUring) -> Option<u32> {
+pub(super) fn register_ring<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    ring: &IoUring<S, C>,
+) -> Option<u32> {
     let descriptor = ring.as_raw_fd();
     let mut update = Update { offset: u32::MAX, reserved: 0, data: descriptor as u64 };
     // SAFETY: the kernel reads and writes one update.
@@ -102,7 +110,10 @@ pub(super) fn register_ring(ring: &IoUring) -> Option<u32> {
 }
 
 /// Takes the registration back: as long as it stands, the ring lives on without its descriptor.
-pub(super) fn unregister_ring(ring: &IoUring, offset: u32) {
+pub(super) fn unregister_ring<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    ring: &IoUring<S, C>,
+    offset: u32,
+) {
     let update = Update { offset, reserved: 0, data: 0 };
     // SAFETY: the kernel reads one update.
     unsafe {
@@ -110,7 +121,11 @@ pub(super) fn unregister_ring(ring: &IoUring, offset: u32) {
     };
 }
 
-fn refusal(config: &EngineConfig, options: &IoUringOptions, source: io::Error) -> EngineError {
+fn refusal<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    config: &EngineConfig,
+    options: &IoUringOptions,
+    source: io::Error,
+) -> EngineError {
     let setting = proc_number("/proc/sys/kernel/io_uring_disabled").unwrap_or(0) as u32;
     match (source.raw_os_error(), options.sqthread_poll_cpu) {
         (Some(libc::EPERM), _) if setting != 0 => EngineError::UringDisabled { setting },
@@ -118,9 +133,14 @@ fn refusal(config: &EngineConfig, options: &IoUringOptions, source: io::Error) -
         (Some(libc::ENOSYS), _) => EngineError::NoSystemCall { engine: "io_uring", call: "io_uring_setup" },
         (Some(libc::ENOMEM), _) => EngineError::MemoryLock {
             purpose: "the ring",
-            // 64 bytes a submission and 16 a completion entry, and the indirection between them.
-            bytes: config.depth.min(MOST_ENTRIES).next_power_of_two() * (64 + 16 + 4),
+            // The submission and completion entries, and the indirection between them.
+            bytes: config.depth.min(MOST_ENTRIES).next_power_of_two() * (size_of::<S>() + size_of::<C>() + 4),
             limit: memory_lock_limit(),
+            source,
+        },
+        (Some(libc::EINVAL), _) if size_of::<S>() > 64 && !options.sqthread_poll => EngineError::System {
+            engine: "io_uring_cmd",
+            call: "io_uring_setup with entries of 128 bytes, which Linux has since 5.19",
             source,
         },
         (Some(libc::EINVAL), Some(cpu)) if options.sqthread_poll => EngineError::PollCpu { cpu, source },

@@ -74,7 +74,7 @@ impl<A: RingAct> RingNameEngine<A> {
     /// The system refuses a ring, or its rings do not have the command.
     pub(crate) fn with(act: A, config: &EngineConfig) -> Result<Self, EngineError> {
         let commands = if A::OPENS { 2 } else { 1 };
-        let ring = setup::ring(
+        let ring: IoUring = setup::ring(
             &EngineConfig { depth: config.depth * commands, ..config.clone() },
             &IoUringOptions::default(),
         )?;

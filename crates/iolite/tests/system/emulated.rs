@@ -4,6 +4,7 @@
 pub mod flash;
 mod memory;
 mod network;
+pub mod nvme;
 pub mod scsi;
 pub mod zoned;
 

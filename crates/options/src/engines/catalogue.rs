@@ -4,8 +4,8 @@ use super::{
     Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, Target, UnitKind,
 };
 use super::{
-    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions, HttpOptions, IoUringOptions,
-    IscsiOptions, LibaioOptions, MmapOptions,
+    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions, HttpOptions,
+    IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions,
 };
 use super::{
     MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
@@ -20,7 +20,7 @@ use crate::definition::Definition;
 use super::{ExtentAct, NameAct, NameKind, NameUse};
 use Capability::{
     AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, FixedSize, MadeByWriting, OnlyLook,
-    OnlyWritersMake, Polling, Priorities, Sync, Trim,
+    OnlyWritersMake, Polling, Priorities, Ranges, Sync, Trim,
 };
 use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
@@ -218,9 +218,10 @@ pub(super) const ALL: [EngineInfo; 40] = [
         .can(&[Sync, Trim, Extend, AtomicWrites, Priorities, Polling])
         .own(|| IoUringOptions::default().into(), io_uring::OPTIONS),
     engine("io_uring_cmd", "Commands passed through to the device by io_uring")
+        .works_on(Target::Nvme)
         .completion(Completion::Kernel)
-        .own(|| IoUringOptions::default().into(), io_uring::OPTIONS)
-        .not_yet(),
+        .can(&[Sync, Trim, Ranges, Polling])
+        .own(|| IoUringCmdOptions::default().into(), io_uring::OPTIONS),
     engine("libaio", "The kernel's asynchronous I/O, io_submit(2)")
         .aliases(&["aio", "linuxaio"])
         .completion(Completion::Kernel)

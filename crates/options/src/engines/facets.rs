@@ -106,6 +106,8 @@ pub enum Target {
     DaxFile,
     /// Disks that take SCSI commands: block devices and their generic devices.
     Scsi,
+    /// Namespaces that take NVMe commands: generic devices.
+    Nvme,
     /// Flash.
     Flash,
     /// Memory that is mapped as a device.
@@ -120,6 +122,8 @@ pub enum Capability {
     Sync,
     /// Trim (`rw=trim` and its mixes).
     Trim,
+    /// Trim several ranges with one command (`num_range`).
+    Ranges,
     /// Ask for writes that are whole or not at all (`atomic`).
     AtomicWrites,
     /// Give each I/O a priority of its own (`cmdprio_percentage`, `cmdprio_bssplit`).
@@ -147,9 +151,10 @@ pub enum Capability {
 }
 
 impl Capability {
-    const ALL: [Capability; 13] = [
+    const ALL: [Capability; 14] = [
         Capability::Sync,
         Capability::Trim,
+        Capability::Ranges,
         Capability::AtomicWrites,
         Capability::Priorities,
         Capability::Polling,

@@ -1,11 +1,13 @@
-//! The options of `io_uring`. Those of `io_uring_cmd` are the same.
+//! The options of `io_uring`. `io_uring_cmd` has the same list, and more of them land in its struct ([`IoUringCmdOptions`]).
 
-use super::own::{OwnOptions, own, own_options, place};
+use super::io_uring_cmd::{CommandType, IoUringCmdOptions, NvmeWriteMode};
+use super::own::{OwnOptions, found, own_options};
 use super::priorities::{
     CMDPRIO, CMDPRIO_BSSPLIT, CMDPRIO_CLASS, CMDPRIO_HINT, CMDPRIO_PERCENTAGE, CommandPriorities,
 };
 use super::shared::{HIPRI, NOWAIT, READFUA, UNCACHED, WRITEFUA, option, passed_through};
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Given, Kind};
+use std::any::Any;
 
 own_options! {
     /// The options of `io_uring`.
@@ -57,32 +59,97 @@ impl OwnOptions for IoUringOptions {
     fn registers_files(&self) -> bool {
         self.registerfiles
     }
+
+    fn ring(&mut self) -> Option<&mut IoUringOptions> {
+        Some(self)
+    }
+}
+
+/// A landing in what the engines with rings share.
+macro_rules! ring {
+    ($field:ident, $method:ident()) => {
+        |own, given| {
+            found(own.ring())?.$field = given.$method()?;
+            Ok(())
+        }
+    };
+}
+
+/// Lets an option land in the struct of `io_uring_cmd`; `io_uring` has no use for it.
+fn in_commands<'a>(
+    own: &'a mut dyn OwnOptions,
+    given: &mut Given<'_>,
+) -> Result<Option<&'a mut IoUringCmdOptions>, String> {
+    if !(own as &mut dyn Any).is::<IoUringCmdOptions>() {
+        passed_through(own, given)?;
+        return Ok(None);
+    }
+    Ok((own as &mut dyn Any).downcast_mut())
+}
+
+/// A landing of an option of commands.
+macro_rules! command {
+    ($field:ident, $value:expr) => {
+        |own, given| {
+            if let Some(commands) = in_commands(own, given)? {
+                let value: fn(&mut Given<'_>) -> Result<_, String> = $value;
+                commands.$field = value(given)?;
+            }
+            Ok(())
+        }
+    };
+}
+
+/// A landing of an option of commands that nothing follows from yet: a value other than the default is refused.
+macro_rules! not_yet {
+    () => {
+        |own, given| {
+            let is_command = (own as &mut dyn Any).is::<IoUringCmdOptions>();
+            if is_command && given.text != given.definition.default {
+                return Err("is not supported yet".to_owned());
+            }
+            if is_command { Ok(()) } else { passed_through(own, given) }
+        }
+    };
+}
+
+/// A landing of an option of SCSI commands, which NVMe has no use for.
+macro_rules! of_scsi {
+    () => {
+        |own, given| {
+            let is_command = (own as &mut dyn Any).is::<IoUringCmdOptions>();
+            if is_command && given.text != given.definition.default {
+                given.notes.push("has no effect: it is about SCSI commands (cmd_type=bsg)".to_owned());
+            }
+            if is_command { given.keyword().map(drop) } else { passed_through(own, given) }
+        }
+    };
 }
 
 static WRITE_MODE: Definition = option("write_mode", Kind::Str, "Device command for writes")
     .default("write")
-    .lands_in_engine(passed_through);
+    .lands_in_engine(command!(write_mode, |given| NvmeWriteMode::read(given.required()?)));
 static VERIFY_MODE: Definition = option("verify_mode", Kind::Str, "Device command when checking data")
     .default("read")
     .keywords(&[("read", "Read"), ("compare", "Compare")])
-    .lands_in_engine(passed_through);
+    .lands_in_engine(not_yet!());
 static FIXEDBUFS: Definition = option("fixedbufs", Kind::Flag, "Register the I/O buffers with the kernel")
-    .lands_in_engine(own!(IoUringOptions.fixedbufs, boolean()));
+    .lands_in_engine(ring!(fixedbufs, boolean()));
 static REGISTERFILES: Definition = option("registerfiles", Kind::Flag, "Register the files with the kernel")
-    .lands_in_engine(own!(IoUringOptions.registerfiles, boolean()));
+    .lands_in_engine(ring!(registerfiles, boolean()));
 static SQTHREAD_POLL: Definition =
     option("sqthread_poll", Kind::Flag, "Let a kernel thread pick up submissions")
-        .lands_in_engine(own!(IoUringOptions.sqthread_poll, boolean()));
+        .lands_in_engine(ring!(sqthread_poll, boolean()));
 static SQTHREAD_POLL_CPU: Definition = option("sqthread_poll_cpu", Kind::Int, "CPU of that kernel thread")
     .lands_in_engine(|own, given| {
-        place::<IoUringOptions>(own)?.sqthread_poll_cpu = Some(given.number()?);
+        found(own.ring())?.sqthread_poll_cpu = Some(given.number()?);
         Ok(())
     });
 static NONVECTORED: Definition =
     option("nonvectored", Kind::Int, "Submit plain reads and writes, not vectors; -1 decides itself")
         .default("-1")
         .lands_in_engine(|own, given| {
-            place::<IoUringOptions>(own)?.nonvectored = match given.integer()? {
+            found(own.ring())?.nonvectored = match given.integer()? {
                 -1 => None,
                 value => Some(value != 0),
             };
@@ -90,42 +157,45 @@ static NONVECTORED: Definition =
         });
 static FORCE_ASYNC: Definition =
     option("force_async", Kind::Int, "Hand one request in this many to a kernel worker at once")
-        .lands_in_engine(own!(IoUringOptions.force_async, number()));
+        .lands_in_engine(ring!(force_async, number()));
 static CMD_TYPE: Definition = option("cmd_type", Kind::Str, "Kind of passed-through command")
     .default("nvme")
     .keywords(&[("nvme", "NVMe"), ("bsg", "SCSI by the block layer's generic driver")])
-    .lands_in_engine(passed_through);
+    .lands_in_engine(command!(cmd_type, |given| Ok(match given.keyword()? {
+        "bsg" => CommandType::Bsg,
+        _ => CommandType::Nvme,
+    })));
 static CDB_LEN: Definition = option("cdb_len", Kind::Str, "Length of SCSI command blocks")
     .default("0")
     .keywords(&[("0", "As needed"), ("10", "10 bytes"), ("16", "16 bytes"), ("32", "32 bytes")])
-    .lands_in_engine(passed_through);
+    .lands_in_engine(of_scsi!());
 static VERIFY_BYTCHK: Definition = option("verify_bytchk", Kind::Str, "What a SCSI VERIFY compares")
     .default("0")
     .keywords(&[("0", "The medium alone"), ("1", "Each block with its data"), ("3", "Every block with one")])
-    .lands_in_engine(passed_through);
+    .lands_in_engine(of_scsi!());
 static READ_MODE: Definition = option("read_mode", Kind::Str, "Device command for reads")
     .default("read")
     .keywords(&[("read", "Read"), ("prefetch", "Prefetch into the device's cache")])
-    .lands_in_engine(passed_through);
+    .lands_in_engine(of_scsi!());
 static MD_PER_IO_SIZE: Definition = option("md_per_io_size", Kind::Int, "Bytes of separate metadata per I/O")
     .default("0")
-    .lands_in_engine(passed_through);
+    .lands_in_engine(not_yet!());
 static PI_ACT: Definition =
     option("pi_act", Kind::Bool, "Let the device make and check protection information")
         .default("1")
-        .lands_in_engine(passed_through);
+        .lands_in_engine(not_yet!());
 static PI_CHK: Definition =
     option("pi_chk", Kind::Str, "Which protection fields are checked: GUARD, REFTAG, APPTAG with commas")
-        .lands_in_engine(passed_through);
+        .lands_in_engine(not_yet!());
 static APPTAG: Definition = option("apptag", Kind::Int, "Application tag of the protection information")
     .default("0x1234")
-    .lands_in_engine(passed_through);
+    .lands_in_engine(not_yet!());
 static APPTAG_MASK: Definition = option("apptag_mask", Kind::Int, "Bits of that tag that count")
     .default("0xffff")
-    .lands_in_engine(passed_through);
+    .lands_in_engine(not_yet!());
 static DEAC: Definition = option("deac", Kind::Bool, "Deallocate with write-zeroes commands")
     .default("0")
-    .lands_in_engine(passed_through);
+    .lands_in_engine(command!(deac, |given| given.boolean()));
 
 /// All of them.
 pub(super) static OPTIONS: &[&Definition] = &[

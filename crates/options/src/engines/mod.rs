@@ -25,6 +25,7 @@ mod files;
 mod gluster;
 mod http;
 mod io_uring;
+mod io_uring_cmd;
 mod iscsi;
 mod libaio;
 mod local;
@@ -49,6 +50,7 @@ pub use http::{
     Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode,
 };
 pub use io_uring::IoUringOptions;
+pub use io_uring_cmd::{CommandType, IoUringCmdOptions, NvmeWriteMode};
 pub use iscsi::IscsiOptions;
 pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};
@@ -236,7 +238,9 @@ mod tests {
     fn capabilities_go_with_the_options_that_ask_for_them() {
         for engine in supported() {
             let has = |option: &str| engine.option(option).is_some();
-            assert_eq!(engine.facets.can(Capability::Priorities), has("cmdprio"), "{}", engine.name);
+            // Commands that are passed through have none, although io_uring_cmd lists the options.
+            let has_priorities = has("cmdprio") && engine.name != "io_uring_cmd";
+            assert_eq!(engine.facets.can(Capability::Priorities), has_priorities, "{}", engine.name);
             assert_eq!(engine.facets.can(Capability::Polling), has("hipri"), "{}", engine.name);
         }
         assert_eq!(capable(Capability::AtomicWrites), "pvsync2, io_uring, libaio");

@@ -5,6 +5,7 @@
 
 use super::ceph::CephPool;
 use super::facets::Facets;
+use super::io_uring::IoUringOptions;
 use super::priorities::CommandPriorities;
 use crate::definition::Given;
 use crate::definition::{Definition, Land};
@@ -41,6 +42,11 @@ pub trait OwnOptions: Any {
 
     /// `writefua`
     fn writefua(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// What engines with a ring are told of it.
+    fn ring(&mut self) -> Option<&mut IoUringOptions> {
         None
     }
 

@@ -1,8 +1,7 @@
 //! Which share of the I/Os has a priority of its own, and which: `cmdprio_percentage` and what belongs to it. Shared by
 //! the engines that can tell the kernel a priority for each I/O.
 
-use super::own::found;
-use super::shared::option;
+use super::shared::{no_use_to_commands, option};
 use crate::PriorityShare;
 use crate::definition::{Definition, Kind};
 use crate::values::{per_direction, priority_shares};
@@ -35,7 +34,13 @@ impl CommandPriorities {
 /// A landing of one number per direction.
 macro_rules! priority {
     ($field:ident) => {
-        |own, given| given.numbers_into(&mut found(own.priorities_mut())?.$field)
+        |own, given| match own.priorities_mut() {
+            Some(priorities) => given.numbers_into(&mut priorities.$field),
+            None => {
+                no_use_to_commands(given);
+                Ok(())
+            }
+        }
     };
 }
 
@@ -56,7 +61,11 @@ pub(super) static CMDPRIO: Definition =
 pub(super) static CMDPRIO_BSSPLIT: Definition =
     option("cmdprio_bssplit", Kind::Str, "Percent of I/Os with their own priority, per block size")
         .lands_in_engine(|own, given| {
-            let by_size = &mut found(own.priorities_mut())?.by_size;
+            let Some(priorities) = own.priorities_mut() else {
+                no_use_to_commands(given);
+                return Ok(());
+            };
+            let by_size = &mut priorities.by_size;
             let parts = per_direction(given.required()?, &[','], &mut given.notes)?;
             for (shares, part) in by_size.values.iter_mut().zip(parts) {
                 if let Some(part) = part {

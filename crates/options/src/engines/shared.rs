@@ -20,14 +20,20 @@ pub(super) static HIPRI: Definition =
 pub(super) static UNCACHED: Definition =
     option("uncached", Kind::Int, "Drop pages from the cache after use (RWF_DONTCACHE)").lands_in_engine(
         |own, given| {
-            *found(own.uncached())? = given.integer()? != 0;
+            match own.uncached() {
+                Some(place) => *place = given.integer()? != 0,
+                None => no_use_to_commands(given),
+            }
             Ok(())
         },
     );
 
 pub(super) static NOWAIT: Definition = option("nowait", Kind::Bool, "Fail rather than wait (RWF_NOWAIT)")
     .lands_in_engine(|own, given| {
-        *found(own.nowait())? = given.boolean()?;
+        match own.nowait() {
+            Some(place) => *place = given.boolean()?,
+            None => no_use_to_commands(given),
+        }
         Ok(())
     });
 
@@ -38,6 +44,13 @@ pub(super) static URING: Definition =
             *found(own.uring())? = given.boolean()?;
             Ok(())
         });
+
+/// An option of reads and writes of the kernel, which commands that are passed through are not: a warning says so.
+pub(super) fn no_use_to_commands(given: &mut Given<'_>) {
+    let message =
+        "has no effect: commands passed through to a device are no I/O of the kernel, and have no such flag";
+    given.notes.push(message.to_owned());
+}
 
 /// An option of commands that are passed through to a device. io_uring proper has them in its table as well, and no use
 /// for them: they are read, and a warning says so.

@@ -56,6 +56,7 @@ fn abilities(facets: &Facets) -> String {
     let words = [
         (Capability::Sync, "sync"),
         (Capability::Trim, "trim"),
+        (Capability::Ranges, "several ranges per trim"),
         (Capability::Extend, "extend"),
         (Capability::AtomicWrites, "atomic writes"),
         (Capability::Priorities, "priorities per I/O"),

@@ -176,6 +176,7 @@ fn supported_engines() {
             "mtd",
             "sg",
             "io_uring",
+            "io_uring_cmd",
             "libaio",
             "rados",
             "rbd",

@@ -48,6 +48,8 @@ pub struct IssueRules {
     pub serialize_overlap: bool,
     /// Every so many writes, one that nothing is in flight beside; 0 = never.
     pub write_barrier: u32,
+    /// Ranges of a trim.
+    pub ranges: u32,
     /// Latencies decide something or are logged, so time is read even when none is reported.
     pub time_decides: bool,
     /// Nanoseconds that an I/O may take in all, per direction; `u64::MAX` = no limit.
@@ -113,6 +115,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         // Of two overlapping writes in flight nobody knows which one is the last.
         serialize_overlap: depth > 1 && (options.depth.serialize_overlap || needs_order(options, workload)),
         write_barrier: options.durability.write_barrier,
+        ranges: options.extent.num_range.max(1),
         time_decides: options.measurement.lat_from_intended_start
             || options.schedule.ramp_size > 0
             || options.rates.latency_target > 0

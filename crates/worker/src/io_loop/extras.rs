@@ -2,6 +2,7 @@
 
 use super::blocks::BlockLives;
 use super::intended::IntendedStarts;
+use super::ranges::Ranges;
 use crate::flow::Flow;
 use crate::pace::Pace;
 use crate::priority::Priorities;
@@ -26,6 +27,8 @@ pub struct Extras<'a> {
     pub blocks: Option<BlockLives<'a>>,
     /// Draws the priority of each I/O; `None` = all I/Os have the worker's.
     pub priorities: Option<Priorities>,
+    /// The ranges of trims; `None` = each has one.
+    pub ranges: Option<Ranges>,
     /// The flow that the worker belongs to.
     pub flow: Option<Flow<'a>>,
     /// The ramp in bytes; `None` = the ramp is measured in time, or there is none.
@@ -49,6 +52,7 @@ impl Extras<'_> {
             intended,
             blocks,
             priorities,
+            ranges,
             flow,
             sized_ramp,
             log,
@@ -62,6 +66,7 @@ impl Extras<'_> {
             || intended.is_some()
             || blocks.is_some()
             || priorities.is_some()
+            || ranges.is_some()
             || flow.is_some()
             || sized_ramp.is_some()
             || log.is_some()

@@ -21,6 +21,32 @@ macro_rules! passed_through {
     };
 }
 
+/// An option that `io_uring_cmd` has, and that is of no use to NVMe commands.
+macro_rules! no_use_to_commands {
+    ($option:literal, $value:literal) => {
+        row(
+            concat!("io_uring_cmd:", $option),
+            "--ioengine=io_uring_cmd --parse-only",
+            ABSENT,
+            $value,
+            Says("has no effect"),
+        )
+    };
+}
+
+/// An option of `io_uring_cmd` that has landed for its default only.
+macro_rules! only_its_default {
+    ($option:literal, $value:literal) => {
+        row(
+            concat!("io_uring_cmd:", $option),
+            "--ioengine=io_uring_cmd --parse-only",
+            ABSENT,
+            $value,
+            Refused("is not supported yet"),
+        )
+    };
+}
+
 pub const TABLE: &[Effect] = &[
     row("ioengine", "@", "psync", "sync", Calls("pread64,lseek")),
     test!("mmap:thp", engines::huge_pages_in_the_mmap_engine),
@@ -284,6 +310,40 @@ pub const TABLE: &[Effect] = &[
     passed_through!("io_uring:apptag", "1"),
     passed_through!("io_uring:apptag_mask", "1"),
     passed_through!("io_uring:deac", "1"),
+    test!("io_uring_cmd:hipri", emulated::nvme::rings_are_as_the_options_say),
+    test!("io_uring_cmd:fixedbufs", emulated::nvme::rings_are_as_the_options_say),
+    test!("io_uring_cmd:registerfiles", emulated::nvme::rings_are_as_the_options_say),
+    test!("io_uring_cmd:sqthread_poll", emulated::nvme::rings_are_as_the_options_say),
+    test!("io_uring_cmd:sqthread_poll_cpu", emulated::nvme::rings_are_as_the_options_say),
+    test!("io_uring_cmd:nonvectored", emulated::nvme::rings_are_as_the_options_say),
+    test!("io_uring_cmd:force_async", emulated::nvme::rings_are_as_the_options_say),
+    test!("io_uring_cmd:readfua", emulated::nvme::commands_are_those_of_fio),
+    test!("io_uring_cmd:writefua", emulated::nvme::commands_are_those_of_fio),
+    test!("io_uring_cmd:write_mode", emulated::nvme::commands_are_those_of_fio),
+    test!("io_uring_cmd:deac", emulated::nvme::commands_are_those_of_fio),
+    row(
+        "io_uring_cmd:cmd_type",
+        "--ioengine=io_uring_cmd --filename=x --parse-only",
+        "nvme",
+        "bsg",
+        Refused("7.1"),
+    ),
+    only_its_default!("verify_mode", "compare"),
+    only_its_default!("md_per_io_size", "8"),
+    only_its_default!("pi_act", "0"),
+    only_its_default!("pi_chk", "GUARD"),
+    only_its_default!("apptag", "1"),
+    only_its_default!("apptag_mask", "1"),
+    no_use_to_commands!("cdb_len", "16"),
+    no_use_to_commands!("verify_bytchk", "1"),
+    no_use_to_commands!("read_mode", "prefetch"),
+    no_use_to_commands!("uncached", "1"),
+    no_use_to_commands!("nowait", "1"),
+    no_use_to_commands!("cmdprio_percentage", "10"),
+    no_use_to_commands!("cmdprio_class", "1"),
+    no_use_to_commands!("cmdprio_hint", "1"),
+    no_use_to_commands!("cmdprio", "1"),
+    no_use_to_commands!("cmdprio_bssplit", "4k/10"),
     row("libaio:nowait", "@ --ioengine=libaio", "0", "1", Refused("Resource temporarily unavailable")),
     row("libaio:libaio_vectored", "@ --ioengine=libaio", "0", "1", Calls("io_submit")),
     row(

@@ -1,0 +1,254 @@
+//! The commands of the NVM Command Set Specification that units become.
+
+use crate::{Errno, Unit};
+use iolite_options::engines::{IoUringCmdOptions, NvmeWriteMode};
+use iolite_os::nvme::{Command, Namespace, opcode};
+use iolite_types::Operation;
+
+/// Bits of dword 12 of commands that transfer blocks: Force Unit Access, and Deallocate of Write Zeroes.
+const FUA: u32 = 1 << 30;
+const DEAC: u32 = 1 << 25;
+
+/// Bit of dword 11 of Dataset Management: Attribute – Deallocate.
+const DEALLOCATE: u32 = 1 << 2;
+
+/// Commands count their blocks in 16 bits, from 1.
+const MOST_BLOCKS: u64 = 1 << 16;
+
+/// A range of Dataset Management, as the standard has it: attributes, blocks, the first block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(super) struct Range {
+    attributes: u32,
+    blocks: u32,
+    first: u64,
+}
+
+/// Why there is no command for a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unfit {
+    /// It does not consist of whole blocks.
+    Blocks,
+    /// It has more blocks than a command can have.
+    Length,
+}
+
+impl From<Unfit> for Errno {
+    fn from(_: Unfit) -> Errno {
+        Errno(libc::EINVAL)
+    }
+}
+
+/// Makes commands of units, as the job's options say.
+#[derive(Debug)]
+pub(super) struct Commands {
+    read: Kind,
+    write: Kind,
+}
+
+/// A command for a range of blocks.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    opcode: u8,
+    /// What dword 12 has beside the number of blocks.
+    flags: u32,
+    has_data: bool,
+}
+
+impl Commands {
+    pub(super) fn new(own: &IoUringCmdOptions) -> Commands {
+        let flag = |asked: bool, flag| if asked { flag } else { 0 };
+        let fua = flag(own.writefua, FUA);
+        let write = match own.write_mode {
+            NvmeWriteMode::Write => Kind { opcode: opcode::WRITE, flags: fua, has_data: true },
+            // It has no flags at all.
+            NvmeWriteMode::Uncorrectable => {
+                Kind { opcode: opcode::WRITE_UNCORRECTABLE, flags: 0, has_data: false }
+            }
+            NvmeWriteMode::Zeroes => {
+                Kind { opcode: opcode::WRITE_ZEROES, flags: fua | flag(own.deac, DEAC), has_data: false }
+            }
+            NvmeWriteMode::Verify => Kind { opcode: opcode::VERIFY, flags: fua, has_data: false },
+        };
+        let read = Kind { opcode: opcode::READ, flags: flag(own.readfua, FUA), has_data: true };
+        Commands { read, write }
+    }
+
+    /// The command of a unit. Its address is that of the unit's buffer, or for a trim that of `ranges`, which are filled
+    /// in: with the extents that it trims, or with the unit's own if there are none.
+    #[inline(always)]
+    pub(super) fn of(
+        &self,
+        unit: &Unit,
+        namespace: &Namespace,
+        extents: &[(u64, u64)],
+        ranges: &mut Vec<Range>,
+    ) -> Result<Command, Unfit> {
+        let empty = Command { nsid: namespace.number, ..Command::default() };
+        let kind = match unit.operation {
+            Operation::Read => &self.read,
+            Operation::Write => &self.write,
+            Operation::Trim => {
+                ranges.clear();
+                let own = [(unit.offset, unit.length)];
+                let extents = if extents.is_empty() { &own } else { extents };
+                for &(offset, length) in extents {
+                    ranges.push(Range::of(offset, length, namespace)?);
+                }
+                return Ok(Command {
+                    opcode: opcode::DATASET_MANAGEMENT,
+                    address: ranges.as_ptr() as u64,
+                    data_length: (ranges.len() * size_of::<Range>()) as u32,
+                    // The number of ranges, from 1.
+                    cdw10: ranges.len() as u32 - 1,
+                    cdw11: DEALLOCATE,
+                    ..empty
+                });
+            }
+            Operation::Sync | Operation::DataSync | Operation::SyncFileRange | Operation::Work => {
+                return Ok(Command { opcode: opcode::FLUSH, ..empty });
+            }
+        };
+        let (first, blocks) = blocks(unit.offset, unit.length, namespace)?;
+        if blocks > MOST_BLOCKS {
+            return Err(Unfit::Length);
+        }
+        let (address, data_length) =
+            if kind.has_data { (unit.buffer as u64, unit.length as u32) } else { (0, 0) };
+        Ok(Command {
+            opcode: kind.opcode,
+            address,
+            data_length,
+            cdw10: first as u32,
+            cdw11: (first >> 32) as u32,
+            cdw12: (blocks - 1) as u32 | kind.flags,
+            ..empty
+        })
+    }
+}
+
+/// The first block, and how many there are.
+#[inline(always)]
+fn blocks(offset: u64, length: u64, namespace: &Namespace) -> Result<(u64, u64), Unfit> {
+    // A power of two, as its identity was read.
+    let shift = namespace.format.data.trailing_zeros();
+    let rest = (1u64 << shift) - 1;
+    if (offset | length) & rest != 0 || length == 0 {
+        return Err(Unfit::Blocks);
+    }
+    Ok((offset >> shift, length >> shift))
+}
+
+impl Range {
+    fn of(offset: u64, length: u64, namespace: &Namespace) -> Result<Range, Unfit> {
+        let (first, blocks) = blocks(offset, length, namespace)?;
+        let blocks = u32::try_from(blocks).map_err(|_| Unfit::Length)?;
+        Ok(Range { attributes: 0, blocks: blocks.to_le(), first: first.to_le() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_os::nvme::Format;
+
+    fn namespace(data: u32) -> Namespace {
+        let format = Format { data, metadata: 0, extended: false, protection: None };
+        Namespace { number: 3, blocks: 1 << 40, format, optional: 0 }
+    }
+
+    fn unit(operation: Operation, offset: u64, length: u64) -> Unit {
+        let buffer = 0x1122_3344_5566_7000_u64 as *mut u8;
+        Unit { buffer, length, offset, index: 0, file: 0, operation, priority: 0 }
+    }
+
+    fn command(own: &IoUringCmdOptions, unit: &Unit, block: u32) -> Result<(Command, Vec<Range>), Unfit> {
+        let mut ranges = Vec::new();
+        let command = Commands::new(own).of(unit, &namespace(block), &[], &mut ranges)?;
+        Ok((command, ranges))
+    }
+
+    /// The submission queue entry that the command becomes, without what only the driver fills in: bytes 0 and 4 to 7,
+    /// and from byte 40 on.
+    fn entry(own: &IoUringCmdOptions, unit: &Unit) -> Vec<u8> {
+        let bytes = command(own, unit, 512).unwrap().0.bytes();
+        [&bytes[..1], &bytes[4..8], &bytes[40..64]].concat()
+    }
+
+    #[test]
+    fn reads_and_writes_are_encoded_as_the_standard_says() {
+        let plain = IoUringCmdOptions::default();
+        // 8 blocks at block 0x1_0000_0002.
+        let offset = 0x1_0000_0002_u64 * 512;
+        let blocks = [2, 0, 0, 0, 1, 0, 0, 0, 7, 0];
+        let tail = [0; 14];
+        let expected = |opcode: u8, tail: [u8; 14]| [&[opcode, 3, 0, 0, 0][..], &blocks, &tail].concat();
+        assert_eq!(entry(&plain, &unit(Operation::Read, offset, 4096)), expected(2, tail));
+        assert_eq!(entry(&plain, &unit(Operation::Write, offset, 4096)), expected(1, tail));
+        let fua = |own: IoUringCmdOptions, operation, opcode| {
+            let mut forced = tail;
+            forced[1] = 0x40;
+            assert_eq!(entry(&own, &unit(operation, offset, 4096)), expected(opcode, forced));
+        };
+        fua(IoUringCmdOptions { readfua: true, ..plain.clone() }, Operation::Read, 2);
+        fua(IoUringCmdOptions { writefua: true, ..plain.clone() }, Operation::Write, 1);
+        let (read, _) = command(&plain, &unit(Operation::Read, 0, 4096), 4096).unwrap();
+        assert_eq!((read.cdw12, read.data_length, read.address), (0, 4096, 0x1122_3344_5566_7000));
+    }
+
+    #[test]
+    fn modes_of_writing_are_commands_of_their_own() {
+        let mode = |write_mode, deac| {
+            let own = IoUringCmdOptions { write_mode, deac, writefua: true, ..IoUringCmdOptions::default() };
+            let (command, _) = command(&own, &unit(Operation::Write, 512, 1024), 512).unwrap();
+            assert_eq!((command.cdw10, command.cdw11), (1, 0));
+            assert_eq!((command.address, command.data_length), (0, 0), "nothing is transferred");
+            (command.opcode, command.cdw12)
+        };
+        assert_eq!(mode(NvmeWriteMode::Uncorrectable, false), (4, 1), "there is no FUA");
+        assert_eq!(mode(NvmeWriteMode::Zeroes, false), (8, 0x4000_0001));
+        assert_eq!(mode(NvmeWriteMode::Zeroes, true), (8, 0x4200_0001));
+        assert_eq!(mode(NvmeWriteMode::Verify, true), (12, 0x4000_0001));
+    }
+
+    #[test]
+    fn trims_are_ranges_to_be_deallocated() {
+        let own = IoUringCmdOptions::default();
+        let (trim, ranges) = command(&own, &unit(Operation::Trim, 4096, 1 << 30), 512).unwrap();
+        assert_eq!((trim.opcode, trim.cdw10, trim.cdw11, trim.data_length), (9, 0, 4, 16));
+        assert_eq!(trim.address, ranges.as_ptr() as u64);
+        // SAFETY: a range consists of integers without gaps.
+        let bytes = |range: Range| -> [u8; 16] { unsafe { std::mem::transmute(range) } };
+        let [range] = ranges[..] else { panic!("one") };
+        assert_eq!(bytes(range), [0, 0, 0, 0, 0, 0, 0x20, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
+        let mut ranges = Vec::new();
+        let extents = [(0, 512), (1 << 20, 4096)];
+        let several = Commands::new(&own)
+            .of(&unit(Operation::Trim, 0, 4608), &namespace(512), &extents, &mut ranges)
+            .unwrap();
+        assert_eq!((several.opcode, several.cdw10, several.cdw11, several.data_length), (9, 1, 4, 32));
+        assert_eq!(bytes(ranges[0]), [0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(bytes(ranges[1]), [0, 0, 0, 0, 8, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn syncs_are_flushes() {
+        let own = IoUringCmdOptions::default();
+        for operation in [Operation::Sync, Operation::DataSync, Operation::SyncFileRange] {
+            let (flush, _) = command(&own, &unit(operation, 0, 0), 512).unwrap();
+            assert_eq!(flush, Command { nsid: 3, ..Command::default() });
+        }
+    }
+
+    #[test]
+    fn what_a_command_cannot_say_is_refused() {
+        let own = IoUringCmdOptions::default();
+        let refused = |operation, offset, length| command(&own, &unit(operation, offset, length), 4096).err();
+        assert_eq!(refused(Operation::Read, 512, 4096), Some(Unfit::Blocks));
+        assert_eq!(refused(Operation::Write, 0, 1000), Some(Unfit::Blocks));
+        assert_eq!(refused(Operation::Trim, 0, 512), Some(Unfit::Blocks));
+        assert_eq!(refused(Operation::Read, 0, 4096 << 16), None);
+        assert_eq!(refused(Operation::Read, 0, 4096 * 65537), Some(Unfit::Length));
+        assert_eq!(refused(Operation::Trim, 0, 4096 << 32), Some(Unfit::Length));
+    }
+}

@@ -1,0 +1,333 @@
+//! `io_uring_cmd`: NVMe commands passed through to a namespace by its generic device (`/dev/ng0n1`), past the block layer
+//! and its cache.
+//!
+//! Entries of the ring have 128 bytes, of which a command takes 72, and completions have 32, which hold the device's
+//! answer. Every unit of the slab has a request of its own, which stays in its place.
+
+use super::buffers::FixedBuffers;
+use super::commands::{Commands, Range, Unfit};
+use super::ring::Ring;
+use crate::file::Files;
+use crate::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
+    Unit,
+};
+use io_uring::squeue::{Entry128, Flags};
+use io_uring::types::Fd;
+use io_uring::{cqueue, opcode};
+use iolite_options::engines::IoUringCmdOptions;
+use iolite_os::explained;
+use iolite_os::nvme::{self, Command, Namespace, Status, URING_IO, URING_IO_VECTOR};
+use iolite_types::Operation;
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+/// Passes NVMe commands through a ring. It must stay in the thread that made it: the kernel holds us to that.
+pub struct IoUringCmdEngine {
+    ring: Ring<Entry128, cqueue::Entry32>,
+    files: Files,
+    namespaces: Vec<Option<Namespace>>,
+    commands: Commands,
+    /// Buffers are named by a vector of one part.
+    vectored: bool,
+    fixes_buffers: bool,
+    fixed: Option<FixedBuffers>,
+    /// One per unit of the slab.
+    requests: Box<[Request]>,
+}
+
+/// A command with what it points to, and what became of it.
+struct Request {
+    command: Command,
+    /// What the unit counts as when it is done.
+    length: u64,
+    segment: libc::iovec,
+    /// What a trim is about, if it is more than the unit says, and the same as the command has it.
+    extents: Vec<(u64, u64)>,
+    ranges: Vec<Range>,
+    end: End,
+}
+
+/// Why a unit failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It did not.
+    Well,
+    /// There is no command for it, with blocks of so many bytes.
+    Unfit(Unfit, u32),
+    /// The kernel does not pass the command on.
+    Kernel(Errno),
+    /// The device refuses it.
+    Device(Status),
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Request {
+            command: Command::default(),
+            length: 0,
+            segment: libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 },
+            extents: Vec::new(),
+            ranges: Vec::new(),
+            end: End::Well,
+        }
+    }
+}
+
+impl IoUringCmdEngine {
+    /// An engine with a ring for `depth` units and no file open.
+    ///
+    /// # Errors
+    /// What io_uring_setup(2) refuses, with what is behind it.
+    pub fn new(config: &EngineConfig, own: &IoUringCmdOptions) -> Result<Self, EngineError> {
+        Ok(IoUringCmdEngine {
+            ring: Ring::new(config, &own.ring)?,
+            files: Files::new(config),
+            namespaces: Vec::new(),
+            commands: Commands::new(own),
+            // Registered buffers are named by their address.
+            vectored: own.ring.nonvectored == Some(false) && !own.ring.fixedbufs,
+            fixes_buffers: own.ring.fixedbufs,
+            fixed: None,
+            requests: Box::default(),
+        })
+    }
+
+    /// Puts the command of a unit into its request.
+    #[inline(always)]
+    fn fill(&mut self, unit: &Unit) -> Result<(), Errno> {
+        let Some(Some(namespace)) = self.namespaces.get(unit.file as usize) else {
+            return Err(Errno(libc::EBADF));
+        };
+        let Some(request) = self.requests.get_mut(unit.index as usize) else {
+            return Err(Errno(libc::EINVAL));
+        };
+        request.end = End::Well;
+        request.command = match self.commands.of(unit, namespace, &request.extents, &mut request.ranges) {
+            Ok(command) => command,
+            Err(unfit) => {
+                request.end = End::Unfit(unfit, namespace.format.data);
+                return Err(unfit.into());
+            }
+        };
+        let is_sync = !matches!(unit.operation, Operation::Read | Operation::Write | Operation::Trim);
+        request.length = if is_sync { 0 } else { unit.length };
+        Ok(())
+    }
+
+    /// The entry of a unit whose request is filled.
+    #[inline(always)]
+    fn entry(&mut self, unit: &Unit) -> Entry128 {
+        let (file, mut flags) = if self.ring.registered_files {
+            (Fd(unit.file as i32), Flags::FIXED_FILE)
+        } else {
+            (Fd(self.files.raw(unit.file)), Flags::empty())
+        };
+        flags |= self.ring.forced();
+        let request = &mut self.requests[unit.index as usize];
+        let is_transfer = request.command.address == unit.buffer as u64;
+        let (mut operation, mut piece) = (URING_IO, None);
+        let mut command = request.command;
+        if is_transfer && self.vectored {
+            request.segment =
+                libc::iovec { iov_base: unit.buffer.cast(), iov_len: command.data_length as usize };
+            command.address = &raw const request.segment as u64;
+            command.data_length = 1;
+            operation = URING_IO_VECTOR;
+        } else if is_transfer && let Some(fixed) = &self.fixed {
+            piece = fixed.piece_of(unit.buffer, unit.length);
+        }
+        let mut bytes = [0; 80];
+        bytes[..Command::BYTES].copy_from_slice(&command.bytes());
+        opcode::UringCmd80::new(file, operation)
+            .cmd(bytes)
+            .buf_index(piece)
+            .build()
+            .flags(flags)
+            .user_data(u64::from(unit.index))
+    }
+
+    fn flush(&self, file: u32) -> io::Result<()> {
+        match self.namespaces.get(file as usize) {
+            Some(Some(namespace)) => nvme::flush(self.files.raw(file), namespace.number),
+            _ => Err(io::Error::from_raw_os_error(libc::EBADF)),
+        }
+    }
+}
+
+/// What became of a command.
+#[inline(always)]
+fn ended(request: &mut Request, result: i32) -> Outcome {
+    request.extents.clear();
+    match result {
+        0 => Ok(request.length),
+        1.. => {
+            let status = Status::of(result as u16);
+            request.end = End::Device(status);
+            Err(Errno(status.errno()))
+        }
+        _ => {
+            request.end = End::Kernel(Errno(-result));
+            Err(Errno(-result))
+        }
+    }
+}
+
+/// Whether units are blocks of data and nothing else.
+fn usable(namespace: &Namespace) -> io::Result<()> {
+    let format = namespace.format;
+    if format.metadata == 0 {
+        return Ok(());
+    }
+    let error = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
+    let text = format!(
+        "its blocks of {} bytes have {} bytes of metadata, which is not supported yet; nvme format gives it a format without",
+        format.data, format.metadata
+    );
+    Err(explained(&error, text))
+}
+
+impl Engine for IoUringCmdEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        // The flags of reads and writes mean nothing to a device that takes commands, and it refuses O_DIRECT.
+        let mode = OpenMode { direct: false, sync: false, dsync: false, create: false, ..mode };
+        let descriptor = self.ring.open(&mut self.files, index, spec, mode)?;
+        let namespace = Namespace::of(descriptor).and_then(|found| usable(&found).map(|()| found));
+        let place = index as usize;
+        if place >= self.namespaces.len() {
+            self.namespaces.resize(place + 1, None);
+        }
+        self.namespaces[place] = Some(namespace.inspect_err(|_| {
+            // The error that matters is the one before.
+            let _ = self.ring.close(&mut self.files, index);
+        })?);
+        Ok(())
+    }
+
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        if let Some(namespace) = self.namespaces.get_mut(index as usize) {
+            *namespace = None;
+        }
+        self.ring.close(&mut self.files, index)
+    }
+
+    fn descriptor(&self, index: u32) -> Option<RawFd> {
+        self.files.descriptor(index)
+    }
+
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
+        self.requests = (0..layout.count).map(|_| Request::default()).collect();
+        if self.fixes_buffers {
+            self.fixed = FixedBuffers::register(self.ring.kernel(), layout)?;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        if unit.operation == Operation::Work {
+            return Queued::Completed(Err(Errno(libc::EINVAL)));
+        }
+        // A ring with polled completions takes transfers only.
+        let is_sync = !matches!(unit.operation, Operation::Read | Operation::Write | Operation::Trim);
+        if is_sync && self.ring.is_polled() {
+            if self.ring.waiting() > 0 {
+                return Queued::Busy;
+            }
+            let outcome = self.flush(unit.file).map(|()| 0);
+            return Queued::Completed(outcome.map_err(|error| Errno(iolite_os::errno_of(&error))));
+        }
+        if self.ring.is_full() {
+            return Queued::Busy;
+        }
+        if let Err(errno) = self.fill(unit) {
+            return Queued::Completed(Err(errno));
+        }
+        let entry = self.entry(unit);
+        // SAFETY: the request stays in its place, and the unit's buffer is valid until the unit is reaped, as the caller
+        // promises.
+        if unsafe { self.ring.push(entry) } { Queued::Queued } else { Queued::Busy }
+    }
+
+    fn trims(&mut self, unit: u32, ranges: &[(u64, u64)]) {
+        if let Some(request) = self.requests.get_mut(unit as usize) {
+            request.extents.clear();
+            request.extents.extend_from_slice(ranges);
+        }
+    }
+
+    #[inline(always)]
+    fn commit(&mut self) -> Result<usize, Errno> {
+        self.ring.commit()
+    }
+
+    #[inline(always)]
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let requests = &mut self.requests;
+        self.ring.reap(min, max, timeout, done, |entry| {
+            let unit = entry.user_data() as u32;
+            Completion { unit, outcome: ended(&mut requests[unit as usize], entry.result()) }
+        })
+    }
+
+    fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
+        Some(self.flush(index))
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        let request = self.requests.get(unit as usize)?;
+        let Command { opcode, cdw10, cdw11, cdw12, .. } = request.command;
+        match request.end {
+            End::Well => None,
+            End::Unfit(Unfit::Blocks, block) => {
+                Some(format!("the namespace has blocks of {block} bytes, and commands are about whole ones"))
+            }
+            End::Unfit(Unfit::Length, block) => {
+                Some(format!("a command is about at most 65536 blocks of {block} bytes"))
+            }
+            End::Kernel(Errno(errno @ (libc::EACCES | libc::EPERM))) => Some(nvme::forbidden(errno)),
+            End::Kernel(Errno(libc::EINVAL)) => Some(format!(
+                "the kernel does not pass on a command with {} bytes; max_hw_sectors_kb of the device's queue is how many it \
+                 does",
+                request.length
+            )),
+            End::Kernel(_) => None,
+            End::Device(status) => {
+                let name = nvme::opcode::name(opcode);
+                Some(match opcode {
+                    nvme::opcode::FLUSH | nvme::opcode::DATASET_MANAGEMENT => format!("{status} to {name}"),
+                    _ => {
+                        let (first, count) =
+                            (u64::from(cdw11) << 32 | u64::from(cdw10), (cdw12 & 0xffff) + 1);
+                        let blocks = if count == 1 { "block" } else { "blocks" };
+                        format!("{status} to {name} of {count} {blocks} at block {first}")
+                    }
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_outcomes() {
+        let mut request = Request { length: 4096, ..Request::default() };
+        assert_eq!(ended(&mut request, 0), Ok(4096));
+        assert_eq!(ended(&mut request, 0x4281), Err(Errno(libc::EIO)));
+        assert_eq!(request.end, End::Device(Status::of(0x281)));
+        assert_eq!(ended(&mut request, -libc::EACCES), Err(Errno(libc::EACCES)));
+        assert_eq!(request.end, End::Kernel(Errno(libc::EACCES)));
+    }
+}

@@ -1,0 +1,380 @@
+//! A ring with its units: what is queued, held and in flight. Shared by the engines whose entries have 64 and 128 bytes.
+
+use super::setup;
+use crate::file::Files;
+use crate::{Completion, EngineConfig, EngineError, Errno, FileSpec, OpenMode};
+use io_uring::types::{CancelBuilder, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, squeue};
+use iolite_options::engines::IoUringOptions;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::ptr;
+use std::sync::atomic::{Ordering, fence};
+use std::time::Duration;
+
+/// Flags of io_uring_enter(2).
+const ENTER_GETEVENTS: u32 = 1;
+const ENTER_SQ_WAKEUP: u32 = 1 << 1;
+const ENTER_EXT_ARG: u32 = 1 << 3;
+const ENTER_REGISTERED_RING: u32 = 1 << 4;
+
+/// How long a dropped engine waits between two attempts to cancel what is in flight.
+const CANCEL_PATIENCE: Duration = Duration::from_millis(50);
+
+/// A ring of its own engine. It must stay in the thread that made it: the kernel holds us to that.
+pub(crate) struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
+    ring: IoUring<S, C>,
+    /// What to name the ring by in io_uring_enter, and the flag that goes with it.
+    enter_descriptor: RawFd,
+    enter_flag: u32,
+    /// Files are named by their index in the kernel's table.
+    pub(super) registered_files: bool,
+    depth: usize,
+    /// Entries in the submission queue that `commit` has not seen.
+    queued: usize,
+    /// Entries that `commit` has seen and the kernel has not taken.
+    held: usize,
+    /// With a polling thread, queued entries wait here: the thread takes what it sees in the queue at once.
+    staged: Vec<S>,
+    in_flight: usize,
+    polling_thread: bool,
+    polled: bool,
+    defer: bool,
+    /// Every how many transfers one is forced to a kernel worker (0 = never), and how many to go.
+    force_async: u32,
+    force_countdown: u32,
+}
+
+impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> std::fmt::Debug for Ring<S, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ring")
+            .field("depth", &self.depth)
+            .field("in_flight", &self.in_flight)
+            .field("queued", &self.queued)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
+    /// A ring for the units of an engine.
+    ///
+    /// # Errors
+    /// What io_uring_setup(2) refuses, with the sysctl or limit that is behind it.
+    pub(super) fn new(config: &EngineConfig, options: &IoUringOptions) -> Result<Self, EngineError> {
+        let ring = setup::ring(config, options)?;
+        // Before 5.11 a polling thread could only use registered files; fio's documentation still says so.
+        let registered_files = options.registerfiles || options.sqthread_poll;
+        if registered_files {
+            register_files(&ring, config.files)?;
+        }
+        let (enter_descriptor, enter_flag) = match setup::register_ring(&ring) {
+            Some(index) => (index as RawFd, ENTER_REGISTERED_RING),
+            None => (ring.as_raw_fd(), 0),
+        };
+        let depth = config.depth.min(ring.params().sq_entries() as usize);
+        Ok(Ring {
+            ring,
+            enter_descriptor,
+            enter_flag,
+            registered_files,
+            depth,
+            queued: 0,
+            held: 0,
+            staged: Vec::with_capacity(if options.sqthread_poll { depth } else { 0 }),
+            in_flight: 0,
+            polling_thread: options.sqthread_poll,
+            polled: options.hipri,
+            defer: config.defer_submission && !options.sqthread_poll,
+            force_async: options.force_async,
+            force_countdown: options.force_async,
+        })
+    }
+
+    /// The ring itself, to ask it or to register something.
+    pub(super) fn kernel(&self) -> &IoUring<S, C> {
+        &self.ring
+    }
+
+    /// Whether completions are polled for.
+    #[inline(always)]
+    pub(super) fn is_polled(&self) -> bool {
+        self.polled
+    }
+
+    /// Opens a file, and tells the kernel's table of it.
+    pub(super) fn open(
+        &self,
+        files: &mut Files,
+        index: u32,
+        spec: &FileSpec,
+        mode: OpenMode,
+    ) -> io::Result<RawFd> {
+        let descriptor = files.open(index, spec, mode)?;
+        if self.registered_files
+            && let Err(error) = self.ring.submitter().register_files_update(index, &[descriptor])
+        {
+            // The error that matters is the one before.
+            let _ = files.close(index);
+            return Err(error);
+        }
+        Ok(descriptor)
+    }
+
+    /// Closes a file.
+    pub(super) fn close(&self, files: &mut Files, index: u32) -> io::Result<()> {
+        if self.registered_files {
+            self.ring.submitter().register_files_update(index, &[-1])?;
+        }
+        files.close(index)
+    }
+
+    /// Whether every `force_async`th transfer is this one, which goes to a kernel worker at once.
+    #[inline(always)]
+    pub(super) fn forced(&mut self) -> squeue::Flags {
+        if self.force_async == 0 {
+            return squeue::Flags::empty();
+        }
+        self.force_countdown -= 1;
+        if self.force_countdown > 0 {
+            return squeue::Flags::empty();
+        }
+        self.force_countdown = self.force_async;
+        squeue::Flags::ASYNC
+    }
+
+    /// Entries that the kernel has not taken.
+    #[inline(always)]
+    pub(super) fn waiting(&self) -> usize {
+        self.queued + self.held
+    }
+
+    /// Whether as many units are under way as there may be.
+    #[inline(always)]
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting() + self.in_flight >= self.depth
+    }
+
+    /// Puts an entry into the queue; whether there was room for it.
+    ///
+    /// # Safety
+    /// What the entry names is valid until its completion.
+    #[inline(always)]
+    pub(super) unsafe fn push(&mut self, entry: S) -> bool {
+        if self.polling_thread {
+            self.staged.push(entry);
+        } else {
+            // SAFETY: what the entry names is valid until the unit is reaped, as the caller promises.
+            if unsafe { self.ring.submission().push(&entry) }.is_err() {
+                return false;
+            }
+        }
+        self.queued += 1;
+        true
+    }
+
+    /// Hands over what was queued; how many.
+    #[inline(always)]
+    pub(super) fn commit(&mut self) -> Result<usize, Errno> {
+        let gone = std::mem::take(&mut self.queued);
+        self.held += gone;
+        if self.held == 0 || self.defer {
+            return Ok(gone);
+        }
+        if self.polling_thread {
+            self.publish()?
+        } else {
+            self.submit()?
+        }
+        Ok(gone)
+    }
+
+    /// Appends completions to `done`, as [`Engine::reap`](crate::Engine::reap) says. `read` makes them of entries.
+    #[inline(always)]
+    pub(super) fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+        mut read: impl FnMut(C) -> Completion,
+    ) -> Result<(), Errno> {
+        let min = min.min(max);
+        let mut count = self.take_ready(max, |entry| done.push(read(entry)));
+        if count >= max || (count >= min && count > 0 && self.held == 0) {
+            return Ok(());
+        }
+        loop {
+            if self.polling_thread && self.held > 0 {
+                self.publish()?;
+            }
+            let outstanding = self.in_flight + if self.polling_thread { 0 } else { self.held };
+            let wanted = min.saturating_sub(count).min(outstanding);
+            if wanted == 0 && (outstanding == 0 || (self.held == 0 && !self.must_enter())) {
+                return Ok(());
+            }
+            let ended = match self.enter(wanted, timeout) {
+                Ok(()) => false,
+                // The timeout, or a signal; and a kernel that is short of something needs what is in flight.
+                Err(Errno(libc::ETIME | libc::EINTR)) => true,
+                Err(Errno(libc::EAGAIN | libc::EBUSY)) if self.in_flight > 0 => false,
+                Err(errno) => return Err(errno),
+            };
+            count += self.take_ready(max - count, |entry| done.push(read(entry)));
+            if ended || count >= min {
+                return Ok(());
+            }
+        }
+    }
+
+    /// io_uring_enter(2): hands over what is held, and waits for `min` completions.
+    fn enter(&mut self, min: usize, timeout: Option<Duration>) -> Result<(), Errno> {
+        let mut flags = self.enter_flag | ENTER_GETEVENTS;
+        // A polling thread is told through the queue alone, see `publish`.
+        let to_submit = if self.polling_thread { 0 } else { self.held };
+        if self.polling_thread {
+            // The tail must be visible before we look whether the thread sleeps.
+            fence(Ordering::SeqCst);
+            if self.ring.submission().need_wakeup() {
+                flags |= ENTER_SQ_WAKEUP;
+            }
+        }
+        let limit = timeout.map(Timespec::from);
+        let arguments = limit.as_ref().map(|limit| SubmitArgs::new().timespec(limit));
+        let (argument, size) = match &arguments {
+            Some(arguments) => {
+                flags |= ENTER_EXT_ARG;
+                (ptr::from_ref(arguments).cast::<libc::c_void>(), size_of::<SubmitArgs<'_, '_>>())
+            }
+            None => (ptr::null(), 0),
+        };
+        // SAFETY: entries in the queue name buffers and blocks whose validity `queue` was promised; the argument
+        // is the kernel's struct and lives through the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_io_uring_enter,
+                self.enter_descriptor,
+                to_submit as libc::c_uint,
+                min as libc::c_uint,
+                flags,
+                argument,
+                size,
+            )
+        };
+        if result < 0 {
+            return Err(Errno::last());
+        }
+        let taken = (result as usize).min(to_submit);
+        self.held -= taken;
+        self.in_flight += taken;
+        Ok(())
+    }
+
+    /// Hands over what is held, as far as the kernel takes it now.
+    fn submit(&mut self) -> Result<(), Errno> {
+        while self.held > 0 {
+            let before = self.held;
+            match self.enter(0, None) {
+                Ok(()) if self.held == before => return Ok(()),
+                Ok(()) | Err(Errno(libc::EINTR)) => {}
+                // Short of memory, or the completion queue is full: the next `reap` makes room.
+                Err(Errno(libc::EAGAIN | libc::EBUSY)) => return Ok(()),
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes what is staged and committed to the polling thread, and wakes it if it sleeps.
+    fn publish(&mut self) -> Result<(), Errno> {
+        let count = self.held;
+        // SAFETY: what the entries name is valid until the units are reaped, as `queue` was promised.
+        if unsafe { self.ring.submission().push_multiple(&self.staged[..count]) }.is_err() {
+            // The thread has not consumed earlier entries yet; the next `commit` or `reap` tries again.
+            return Ok(());
+        }
+        self.staged.drain(..count);
+        self.in_flight += count;
+        self.held = 0;
+        // The tail must be visible before we look whether the thread sleeps.
+        fence(Ordering::SeqCst);
+        if self.ring.submission().need_wakeup() {
+            self.enter(0, None)?;
+        }
+        Ok(())
+    }
+
+    /// Takes completions from the queue; how many.
+    #[inline(always)]
+    fn take_ready(&mut self, max: usize, mut take: impl FnMut(C)) -> usize {
+        let mut count = 0;
+        let mut queue = self.ring.completion();
+        while count < max
+            && let Some(entry) = queue.next()
+        {
+            take(entry);
+            count += 1;
+        }
+        drop(queue);
+        self.in_flight -= count;
+        count
+    }
+
+    /// Whether the kernel has completions that it will only post when it is entered.
+    #[inline(always)]
+    fn must_enter(&mut self) -> bool {
+        if self.polled && !self.polling_thread {
+            return true;
+        }
+        let queue = self.ring.submission();
+        queue.taskrun() || queue.cq_overflow()
+    }
+}
+
+/// Gives the kernel a table of so many files, all of them closed.
+fn register_files<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    ring: &IoUring<S, C>,
+    count: usize,
+) -> Result<(), EngineError> {
+    let submitter = ring.submitter();
+    let count = count.max(1);
+    submitter
+        .register_files_sparse(count as u32)
+        // Before 5.19 an empty table was spelled out.
+        .or_else(|_| submitter.register_files(&vec![-1; count]))
+        .map_err(|source| EngineError::System {
+            engine: "io_uring",
+            call: "registering files (registerfiles)",
+            source,
+        })
+}
+
+impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Drop for Ring<S, C> {
+    /// Cancels what can be cancelled and waits for the rest: the kernel writes into the worker's buffers.
+    ///
+    /// What was queued and not handed over vanishes with the ring.
+    fn drop(&mut self) {
+        self.held = 0;
+        while self.in_flight > 0 {
+            // A request that the polling thread has not begun yet escapes a cancellation, so there are several.
+            // Kernels before 6.0 have none, and regular files do not cancel: those are only waited for.
+            let patience = match self
+                .ring
+                .submitter()
+                .register_sync_cancel(Some(Timespec::from(CANCEL_PATIENCE)), CancelBuilder::any())
+            {
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => None,
+                _ => Some(CANCEL_PATIENCE),
+            };
+            match self.enter(1, patience) {
+                Ok(()) | Err(Errno(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {
+                    self.take_ready(usize::MAX, drop);
+                }
+                // A ring that cannot be waited on any more is torn down by the kernel, with its requests.
+                Err(_) => break,
+            }
+        }
+        if self.enter_flag != 0 {
+            setup::unregister_ring(&self.ring, self.enter_descriptor as u32);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! NVMe commands passed through to a namespace: `nvme_passthru_cmd` and `nvme_uring_cmd` of <linux/nvme_ioctl.h>, which
+//! have the same layout, and the answers of Identify, as the NVM Express Base and NVM Command Set Specifications define
+//! them.
+
+mod identify;
+mod status;
+
+pub use identify::{Format, Guard, Namespace, Protection};
+pub use status::Status;
+
+use crate::explained;
+use std::io;
+use std::os::fd::RawFd;
+
+/// `NVME_IOCTL_ID`: the number of the namespace behind a descriptor.
+const IOCTL_ID: libc::c_ulong = 0x4e40;
+/// `NVME_IOCTL_ADMIN_CMD`
+const IOCTL_ADMIN: libc::c_ulong = 0xc048_4e41;
+/// `NVME_IOCTL_IO_CMD`
+const IOCTL_IO: libc::c_ulong = 0xc048_4e43;
+
+/// `NVME_URING_CMD_IO`: the operation of a ring's command whose address is that of the data.
+pub const URING_IO: u32 = 0xc048_4e80;
+/// `NVME_URING_CMD_IO_VEC`: the same, where the address is that of a vector, and the length counts its parts.
+pub const URING_IO_VECTOR: u32 = 0xc048_4e81;
+
+/// Opcodes of the NVM Command Set.
+pub mod opcode {
+    /// Flush
+    pub const FLUSH: u8 = 0x00;
+    /// Write
+    pub const WRITE: u8 = 0x01;
+    /// Read
+    pub const READ: u8 = 0x02;
+    /// Write Uncorrectable
+    pub const WRITE_UNCORRECTABLE: u8 = 0x04;
+    /// Compare
+    pub const COMPARE: u8 = 0x05;
+    /// Write Zeroes
+    pub const WRITE_ZEROES: u8 = 0x08;
+    /// Dataset Management
+    pub const DATASET_MANAGEMENT: u8 = 0x09;
+    /// Verify
+    pub const VERIFY: u8 = 0x0c;
+
+    /// The command's name in the standard.
+    pub fn name(opcode: u8) -> &'static str {
+        match opcode {
+            FLUSH => "Flush",
+            WRITE => "Write",
+            READ => "Read",
+            WRITE_UNCORRECTABLE => "Write Uncorrectable",
+            COMPARE => "Compare",
+            WRITE_ZEROES => "Write Zeroes",
+            DATASET_MANAGEMENT => "Dataset Management",
+            VERIFY => "Verify",
+            _ => "command",
+        }
+    }
+}
+
+/// A command on its way to the device. The dwords are the standard's; what is not named stays 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[expect(missing_docs, reason = "the names are the standard's")]
+pub struct Command {
+    pub opcode: u8,
+    pub flags: u8,
+    pub reserved: u16,
+    pub nsid: u32,
+    pub cdw2: u32,
+    pub cdw3: u32,
+    pub metadata: u64,
+    pub address: u64,
+    pub metadata_length: u32,
+    pub data_length: u32,
+    pub cdw10: u32,
+    pub cdw11: u32,
+    pub cdw12: u32,
+    pub cdw13: u32,
+    pub cdw14: u32,
+    pub cdw15: u32,
+    /// 0 = what the driver has for all commands.
+    pub timeout_ms: u32,
+    /// The first dword of the answer; in a ring's command, 0.
+    pub result: u32,
+}
+
+impl Command {
+    /// Bytes of the structure.
+    pub const BYTES: usize = size_of::<Command>();
+
+    /// As the kernel reads it.
+    pub fn bytes(&self) -> [u8; Command::BYTES] {
+        // SAFETY: the structure consists of integers without gaps between them, which the tests prove.
+        unsafe { std::mem::transmute(*self) }
+    }
+
+    /// Sends it by an ioctl of an open device, and waits for its end.
+    ///
+    /// # Safety
+    /// The addresses are those of memory that is valid for the lengths beside them.
+    unsafe fn perform(&mut self, device: RawFd, ioctl: libc::c_ulong) -> io::Result<()> {
+        loop {
+            // SAFETY: the kernel reads and writes the command, and what it points to, as the caller promises.
+            match unsafe { libc::ioctl(device, ioctl as _, &raw mut *self) } {
+                0 => return Ok(()),
+                status @ 1.. => {
+                    let status = Status::of(status as u16);
+                    let name = if ioctl == IOCTL_ADMIN { "Identify" } else { opcode::name(self.opcode) };
+                    let error = io::Error::from_raw_os_error(status.errno());
+                    return Err(explained(&error, format!("{status} to {name}")));
+                }
+                _ => match io::Error::last_os_error() {
+                    error if error.kind() == io::ErrorKind::Interrupted => {}
+                    error => return Err(refusal(error)),
+                },
+            }
+        }
+    }
+}
+
+/// The words for what the kernel says about a command that it does not pass on.
+pub fn refusal(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(errno @ (libc::EACCES | libc::EPERM)) => explained(&error, forbidden(errno)),
+        _ => error,
+    }
+}
+
+/// What helps against a command that the kernel does not pass on.
+pub fn forbidden(errno: i32) -> String {
+    let error = io::Error::from_raw_os_error(errno);
+    let words = error.to_string();
+    let words = words.split(" (os error").next().unwrap_or_default();
+    format!(
+        "{words}: the kernel passes commands to a device for root only (CAP_SYS_ADMIN); since Linux 6.2 also for whoever may \
+         read and, to change data, write its node"
+    )
+}
+
+/// Asks for the number of the namespace behind a descriptor.
+///
+/// # Errors
+/// It is no NVMe namespace (ENOTTY).
+pub fn number(device: RawFd) -> io::Result<u32> {
+    // SAFETY: the ioctl has no argument.
+    match unsafe { libc::ioctl(device, IOCTL_ID as _) } {
+        number @ 1.. => Ok(number as u32),
+        0 => Err(io::Error::from_raw_os_error(libc::ENOTTY)),
+        _ => Err(refusal(io::Error::last_os_error())),
+    }
+}
+
+/// Puts what the device has in its cache on the medium.
+///
+/// # Errors
+/// The device refuses it.
+pub fn flush(device: RawFd, nsid: u32) -> io::Result<()> {
+    let mut command = Command { opcode: opcode::FLUSH, nsid, ..Command::default() };
+    // SAFETY: there is no data.
+    unsafe { command.perform(device, IOCTL_IO) }
+}
+
+/// What a namespace, or its controller, says of itself: 4096 bytes.
+///
+/// # Errors
+/// The device does not know what is asked for, or the user may not ask.
+fn identify(device: RawFd, nsid: u32, structure: u8, command_set: u8) -> io::Result<Box<[u8; 4096]>> {
+    let mut answer = Box::new([0; 4096]);
+    let mut command = Command {
+        opcode: 0x06,
+        nsid,
+        address: answer.as_mut_ptr() as u64,
+        data_length: answer.len() as u32,
+        cdw10: structure.into(),
+        cdw11: u32::from(command_set) << 24,
+        ..Command::default()
+    };
+    // SAFETY: the answer has room for what the kernel writes.
+    unsafe { command.perform(device, IOCTL_ADMIN)? };
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn commands_have_the_kernels_layout() {
+        assert_eq!(Command::BYTES, 72);
+        let command = Command {
+            opcode: 1,
+            flags: 2,
+            reserved: 0x0403,
+            nsid: 0x0807_0605,
+            cdw2: 0x0c0b_0a09,
+            cdw3: 0x100f_0e0d,
+            metadata: 0x1817_1615_1413_1211,
+            address: 0x201f_1e1d_1c1b_1a19,
+            metadata_length: 0x2423_2221,
+            data_length: 0x2827_2625,
+            cdw10: 0x2c2b_2a29,
+            cdw11: 0x302f_2e2d,
+            cdw12: 0x3433_3231,
+            cdw13: 0x3837_3635,
+            cdw14: 0x3c3b_3a39,
+            cdw15: 0x403f_3e3d,
+            timeout_ms: 0x4443_4241,
+            result: 0x4847_4645,
+        };
+        let expected: Vec<u8> = (1..=72).collect();
+        assert_eq!(command.bytes()[..], expected[..], "every byte has its place, and there are no gaps");
+    }
+
+    #[test]
+    fn ring_operations_are_numbered_as_ioctls_are() {
+        // _IOWR('N', number, a structure of 72 bytes)
+        let number = |number: u32| 3 << 30 | 72 << 16 | u32::from(b'N') << 8 | number;
+        assert_eq!((URING_IO, URING_IO_VECTOR), (number(0x80), number(0x81)));
+        assert_eq!((IOCTL_ADMIN as u32, IOCTL_IO as u32), (number(0x41), number(0x43)));
+    }
+
+    #[test]
+    fn what_is_no_namespace_has_no_number() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(number(null.as_raw_fd()).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+        assert!(Namespace::of(null.as_raw_fd()).is_err());
+    }
+
+    #[test]
+    fn who_may_not_is_told_who_may() {
+        let told = refusal(io::Error::from_raw_os_error(libc::EACCES));
+        assert_eq!(crate::errno_of(&told), libc::EACCES);
+        assert!(told.to_string().starts_with("Permission denied: the kernel passes commands"), "{told}");
+        assert_eq!(refusal(io::Error::from_raw_os_error(libc::ENXIO)).raw_os_error(), Some(libc::ENXIO));
+    }
+}

@@ -1,0 +1,182 @@
+//! The identity of a namespace: how large it is, and what its blocks are.
+
+use super::{identify, number};
+use std::io;
+use std::os::fd::RawFd;
+
+/// Identify structures (CNS): of a namespace, of a controller, of a namespace for a command set.
+const OF_NAMESPACE: u8 = 0x00;
+const OF_CONTROLLER: u8 = 0x01;
+const OF_NAMESPACE_FOR_SET: u8 = 0x05;
+/// The NVM Command Set.
+const NVM: u8 = 0;
+
+/// A namespace as it describes itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its number (NSID).
+    pub number: u32,
+    /// Logical blocks (NSZE).
+    pub blocks: u64,
+    /// What a block is.
+    pub format: Format,
+    /// The optional commands of its controller (ONCS).
+    pub optional: u16,
+}
+
+/// The LBA format that is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Bytes of data in a block.
+    pub data: u32,
+    /// Bytes of metadata with each block.
+    pub metadata: u16,
+    /// The metadata of a block follows its data in the same buffer; otherwise it has a buffer of its own.
+    pub extended: bool,
+    /// The protection information in the metadata, if there is any.
+    pub protection: Option<Protection>,
+}
+
+/// End-to-end protection information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protection {
+    /// Type 1, 2 or 3.
+    pub kind: u8,
+    /// What guards the data.
+    pub guard: Guard,
+    /// It is the first bytes of the metadata; otherwise the last.
+    pub first: bool,
+    /// Bits of the reference tag's field that are a storage tag.
+    pub storage_tag: u8,
+}
+
+/// What guards the data of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// CRC-16: 8 bytes of protection information.
+    Crc16,
+    /// CRC-32C: 16 bytes.
+    Crc32,
+    /// CRC-64: 16 bytes.
+    Crc64,
+}
+
+impl Namespace {
+    /// Asks the namespace behind a descriptor.
+    ///
+    /// # Errors
+    /// It is none, or the user may not ask.
+    pub fn of(device: RawFd) -> io::Result<Namespace> {
+        let number = number(device)?;
+        let namespace = identify(device, number, OF_NAMESPACE, NVM)?;
+        let controller = identify(device, 0, OF_CONTROLLER, NVM)?;
+        // Controllers without extended formats (CTRATT.ELBAS) do not know the third structure.
+        let has_extended = word(&controller[..], 96) & 1 << 15 != 0;
+        let formats =
+            if has_extended { identify(device, number, OF_NAMESPACE_FOR_SET, NVM).ok() } else { None };
+        let formats = formats.as_ref().map(|formats| &formats[..]);
+        let format = Format::read(&namespace[..], formats)
+            .ok_or_else(|| io::Error::other("its identity names a format that it does not have"))?;
+        let blocks = u64::from_le_bytes(namespace[..8].try_into().expect("eight bytes"));
+        let optional = u16::from_le_bytes([controller[520], controller[521]]);
+        Ok(Namespace { number, blocks, format, optional })
+    }
+
+    /// How many bytes of data it holds.
+    pub fn bytes(&self) -> u64 {
+        self.blocks.saturating_mul(self.format.data.into())
+    }
+}
+
+impl Format {
+    /// From the structures of a namespace. The second is that of extended formats, if the controller has it.
+    fn read(namespace: &[u8], extended: Option<&[u8]>) -> Option<Format> {
+        let (last, chosen) = (namespace[25], namespace[26]);
+        // More than 16 formats have numbers of six bits, whose upper two stand apart.
+        let upper = if last < 16 { 0 } else { chosen >> 1 & 0x30 };
+        let place = usize::from(chosen & 0x0f | upper);
+        let format = word(namespace, 128 + 4 * place);
+        let shift = format >> 16 & 0xff;
+        let data = if (9..32).contains(&shift) { 1u32 << shift } else { return None };
+        let metadata = format as u16;
+        let (kind, first) = (namespace[29] & 7, namespace[29] & 8 != 0);
+        let more = extended.map_or(0, |structure| word(structure, 12 + 4 * place));
+        let guard = match more >> 7 & 3 {
+            1 => Guard::Crc32,
+            2 => Guard::Crc64,
+            _ => Guard::Crc16,
+        };
+        let protection = Protection { kind, guard, first, storage_tag: (more & 0x7f) as u8 };
+        let is_protected = (1..=3).contains(&kind) && usize::from(metadata) >= guard.bytes();
+        let protection = is_protected.then_some(protection);
+        Some(Format { data, metadata, extended: metadata > 0 && chosen & 0x10 != 0, protection })
+    }
+}
+
+impl Guard {
+    /// Bytes of protection information with this guard.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Guard::Crc16 => 8,
+            Guard::Crc32 | Guard::Crc64 => 16,
+        }
+    }
+}
+
+fn word(structure: &[u8], place: usize) -> u32 {
+    structure
+        .get(place..place + 4)
+        .map_or(0, |bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A structure with these bytes at these places.
+    fn structure(bytes: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut all = vec![0; 4096];
+        bytes.iter().for_each(|(place, bytes)| all[*place..place + bytes.len()].copy_from_slice(bytes));
+        all
+    }
+
+    #[test]
+    fn the_format_in_use_is_read() {
+        // Two formats: 512 bytes, and 4096 with 8 of metadata. The second is in use.
+        let formats: &[u8] = &[0, 0, 9, 0, 8, 0, 12, 0];
+        let namespace = |chosen, protection| {
+            structure(&[(25, &[1]), (26, &[chosen]), (29, &[protection]), (128, formats)])
+        };
+        let plain = Format { data: 512, metadata: 0, extended: false, protection: None };
+        assert_eq!(Format::read(&namespace(0, 0), None), Some(plain));
+        let separate = Format { data: 4096, metadata: 8, extended: false, protection: None };
+        assert_eq!(Format::read(&namespace(1, 0), None), Some(separate));
+        let protection = Protection { kind: 1, guard: Guard::Crc16, first: false, storage_tag: 0 };
+        let interleaved = Format { extended: true, protection: Some(protection), ..separate };
+        assert_eq!(Format::read(&namespace(0x11, 1), None), Some(interleaved));
+        let first =
+            Format { protection: Some(Protection { kind: 3, first: true, ..protection }), ..separate };
+        assert_eq!(Format::read(&namespace(1, 0xb), None), Some(first));
+        assert_eq!(Format::read(&namespace(2, 0), None), None, "blocks of one byte");
+    }
+
+    #[test]
+    fn guards_of_64_bits_are_read_from_the_extended_formats() {
+        let namespace = structure(&[(26, &[0]), (29, &[1]), (128, &[16, 0, 12, 0])]);
+        let extended = structure(&[(12, &[0x00, 0x01, 0, 0])]);
+        let protection = Format::read(&namespace, Some(&extended)).unwrap().protection.unwrap();
+        assert_eq!(
+            (protection.guard, protection.storage_tag, protection.guard.bytes()),
+            (Guard::Crc64, 0, 16)
+        );
+        let with_storage_tag = structure(&[(12, &[0x90, 0, 0, 0])]);
+        let protection = Format::read(&namespace, Some(&with_storage_tag)).unwrap().protection.unwrap();
+        assert_eq!((protection.guard, protection.storage_tag), (Guard::Crc32, 16));
+    }
+
+    #[test]
+    fn formats_beyond_the_sixteenth_have_six_bits() {
+        let namespace = structure(&[(25, &[20]), (26, &[0x22]), (128 + 4 * 18, &[0, 0, 12, 0])]);
+        assert_eq!(Format::read(&namespace, None).unwrap().data, 4096);
+    }
+}
