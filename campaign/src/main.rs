@@ -10,6 +10,7 @@
 
 mod arguments;
 mod damage;
+mod devices;
 mod disks;
 mod honest;
 mod jobs;

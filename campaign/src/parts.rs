@@ -1,7 +1,7 @@
 //! The parts of a campaign.
 
 use crate::trial::{Stop, Trial};
-use crate::{damage, disks, honest, kills, signals};
+use crate::{damage, devices, disks, honest, kills, signals};
 
 /// What is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,11 +16,14 @@ pub enum Part {
     Signals,
     /// Full disks.
     Disks,
+    /// Verified jobs on the devices of a virtual machine.
+    Devices,
 }
 
 impl Part {
     /// All parts, in the order in which they are tried.
-    pub const ALL: [Part; 5] = [Part::Kills, Part::Damage, Part::Honest, Part::Signals, Part::Disks];
+    pub const ALL: [Part; 6] =
+        [Part::Kills, Part::Damage, Part::Honest, Part::Signals, Part::Disks, Part::Devices];
 
     /// The part with this name.
     pub fn named(name: &str) -> Result<Part, String> {
@@ -38,6 +41,7 @@ impl Part {
             Part::Honest => "honest",
             Part::Signals => "signals",
             Part::Disks => "disks",
+            Part::Devices => "devices",
         }
     }
 
@@ -45,21 +49,23 @@ impl Part {
     pub fn obstacle(self) -> Option<String> {
         match self {
             Part::Disks => disks::obstacle(),
+            Part::Devices => devices::obstacle(),
             Part::Kills | Part::Damage | Part::Honest | Part::Signals => None,
         }
     }
 
-    /// Performs one trial.
+    /// Performs the trial of this number.
     ///
     /// # Errors
     /// It ended early, because something is wrong (which has been noted).
-    pub fn perform(self, trial: &mut Trial) -> Result<(), Stop> {
+    pub fn perform(self, trial: &mut Trial, number: u64) -> Result<(), Stop> {
         match self {
             Part::Kills => kills::perform(trial),
             Part::Damage => damage::perform(trial),
             Part::Honest => honest::perform(trial),
             Part::Signals => signals::perform(trial),
             Part::Disks => disks::perform(trial),
+            Part::Devices => devices::perform(trial, number),
         }
     }
 }

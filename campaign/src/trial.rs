@@ -83,7 +83,7 @@ pub fn perform(part: Part, number: u64, seed: u64, program: &Path, arguments: &A
     let mut trial = Trial { luck, outcome: Outcome::default(), program, place, mark, expected: Vec::new() };
     let made =
         ["work", "said"].into_iter().try_for_each(|name| fs::create_dir(trial.place.path().join(name)));
-    let ended = made.map_err(Stop::of("a directory")).and_then(|()| part.perform(&mut trial));
+    let ended = made.map_err(Stop::of("a directory")).and_then(|()| part.perform(&mut trial, number));
     if let Err(Stop(why)) = ended {
         trial.wrong(why);
     }
@@ -99,6 +99,11 @@ impl Trial<'_> {
     /// The directory in which runs are started.
     pub fn dir(&self) -> PathBuf {
         self.place.path().join("work")
+    }
+
+    /// The program that is tried.
+    pub fn program(&self) -> &Path {
+        self.program
     }
 
     /// A number from `low` to `high`.
