@@ -455,6 +455,54 @@ fn histogram_logs() {
 }
 
 /// The committed corpora are small enough to be read.
+/// What a stranger sends to an agent, or an agent to its client.
+#[test]
+fn frames() {
+    use iolite_remote::frame::{self, FrameError};
+    use iolite_remote::message::{Done, FromAgent, Hello, Refusal, Request, ToAgent};
+    use iolite_stats::{Event, EventKind, JobReport, Report};
+    let hello = || Hello { program: "iolite-0.1.0".into(), machine: "one".into(), pid: 7 };
+    let request = Request {
+        jobs: iolite_options::SentJobs {
+            files: vec![iolite_options::SentFile::Here("a".into())],
+            texts: [("a".to_owned(), b"[a]\nrw=read\n".to_vec())].into(),
+            ..Default::default()
+        },
+        as_fio: false,
+        snapshot_ms: 1000,
+        status_ms: 0,
+    };
+    let report = Report { jobs: vec![JobReport::default()], ..Report::default() };
+    let event = Event::new(1, None, EventKind::Status(Box::new(report.clone())));
+    let to = [ToAgent::Hello(hello()), ToAgent::Run(Box::new(request)), ToAgent::Ping(1), ToAgent::Stop];
+    let from = [
+        FromAgent::Hello(hello()),
+        FromAgent::Refused(Box::new(Refusal { problems: vec!["a:1:1".into()], report: None })),
+        FromAgent::Event(Box::new(event)),
+        FromAgent::Done(Box::new(Done { report, ..Done::default() })),
+    ];
+    let to = to.iter().map(|message| [&[0], &frame::encode(message).unwrap()[..]].concat());
+    let from = from.iter().map(|message| [&[1], &frame::encode(message).unwrap()[..]].concat());
+    let words = |error: FrameError| complaint(&error.to_string());
+    fuzz("frames", to.chain(from).collect(), &["rw=read"], &mut |input| {
+        let Some((&side, mut bytes)) = input.split_first() else { return String::new() };
+        // A length that fits, so that the content is read.
+        let mended = (side & 2 > 0 && bytes.len() >= frame::HEADER).then(|| {
+            let mut bytes = bytes.to_vec();
+            let length = (bytes.len() - frame::HEADER) as u32;
+            bytes[1..frame::HEADER].copy_from_slice(&length.to_be_bytes());
+            bytes
+        });
+        if let Some(mended) = &mended {
+            bytes = mended;
+        }
+        match side & 1 {
+            0 => frame::read::<ToAgent>(&mut bytes).map_or_else(words, |_| "to".to_owned()),
+            _ => frame::read::<FromAgent>(&mut bytes).map_or_else(words, |_| "from".to_owned()),
+        }
+    });
+}
+
 #[test]
 fn corpora_are_small() {
     let corpora: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");

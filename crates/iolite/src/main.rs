@@ -3,10 +3,13 @@
 //! This file reads like a table of contents: options, plan, run, report. Each is a crate of its own.
 
 mod act;
+mod agent;
+mod cluster;
 mod companions;
 mod console;
 mod debug;
 mod destination;
+mod elsewhere;
 mod external;
 mod facts;
 mod merge;
@@ -18,8 +21,8 @@ mod stored_names;
 use console::Console;
 use iolite_host::ThisMachine;
 use iolite_options::engines::AsFio;
-use iolite_options::{Invocation, JobOptions, NO_JOBS, Name, OutputFormat, RunOptions, commands};
-use iolite_plan::Plan;
+use iolite_options::{Diagnostic, Invocation, JobOptions, NO_JOBS, Name, OutputFormat, RunOptions, commands};
+use iolite_plan::{Plan, Problem};
 use iolite_report::Program;
 use iolite_run::{HeldSignals, Outcome, Prepared, RunError, survive_size_limit};
 use iolite_types::is_standard_stream;
@@ -42,6 +45,9 @@ fn main() -> ExitCode {
     let args: Vec<OsString> = args.collect();
     // Where that fails, a limit of file sizes kills, as it does elsewhere.
     let _ = survive_size_limit();
+    if args.first().is_some_and(|word| word == iolite_remote::child::WORD) {
+        return elsewhere::run(name, &args[1..]);
+    }
     if let Some(companion) = commands::called_by(&args) {
         return companions::run(name.word(), companion, &args[1..]);
     }
@@ -55,16 +61,21 @@ fn main() -> ExitCode {
         }
         Ok(Invocation::Test(test)) => self_tests::run(name.word(), &test),
         Ok(Invocation::InflateLog(file)) => inflate(name.word(), &file),
+        Ok(Invocation::Serve(serving)) => agent::serve(name, &serving),
+        Ok(Invocation::RunElsewhere(run)) => ExitCode::from(cluster::run(name, *run)),
         Ok(Invocation::Run { batches, run, warnings }) => {
-            let warnings: String =
-                warnings.iter().map(|warning| diagnostic(name, &warning.as_warning())).collect();
-            ExitCode::from(run_all(name, batches, &run, warnings))
+            ExitCode::from(run_all(name, batches, &run, told(name, &warnings)))
         }
         Err(errors) => {
             errors.iter().for_each(|error| complain(name, error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Warnings about the input as lines.
+fn told(name: Name, warnings: &[Diagnostic]) -> String {
+    warnings.iter().map(|warning| diagnostic(name, &warning.as_warning())).collect()
 }
 
 /// Prints the lines of a compressed log.
@@ -126,10 +137,25 @@ fn run_all(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, mut warn
     status
 }
 
-/// Runs all jobs; the exit status. The report takes the warnings.
+/// A plan, and what is in its way.
+struct Drafted {
+    plan: Plan,
+    problems: Vec<Problem>,
+}
+
+/// Decides what the jobs do on this machine. `None` = traces were merged, and that is all that was asked for.
 ///
 /// Several job files are one run with one report, in which each file waits for the one before.
-fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warnings: &mut String) -> u8 {
+///
+/// # Errors
+/// Traces cannot be merged, and nothing else was asked for.
+fn draft(
+    name: Name,
+    batches: Vec<Vec<JobOptions>>,
+    run: &RunOptions,
+    machine: &ThisMachine,
+    warnings: &mut String,
+) -> Result<Option<Drafted>, Problem> {
     let mut jobs = Vec::new();
     for (position, mut batch) in batches.into_iter().enumerate() {
         if let Some(first) = batch.first_mut() {
@@ -145,14 +171,11 @@ fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warning
                 *warnings += &diagnostic(name, &what);
             }
             Ok(_) => {}
-            Err(problem) if run.merge_blktrace_only => {
-                complain(name, &problem);
-                return 1;
-            }
+            Err(problem) if run.merge_blktrace_only => return Err(problem),
             Err(problem) => problems.push(problem),
         }
         if run.merge_blktrace_only {
-            return 0;
+            return Ok(None);
         }
         if problems.is_empty() {
             let known = external::describe(&mut jobs).and_then(|()| stored_names::look_up(&mut jobs));
@@ -165,12 +188,25 @@ fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warning
             job.engine.be_as_fio(AsFio { has_limit, readonly: run.readonly });
         }
     }
-    // Everything is decided from the same facts.
-    let machine = ThisMachine::new();
-    let (plan, found) = Plan::draft(jobs, run, &machine);
+    let (plan, found) = Plan::draft(jobs, run, machine);
     if problems.is_empty() {
         problems = found;
     }
+    Ok(Some(Drafted { plan, problems }))
+}
+
+/// Runs all jobs; the exit status. The report takes the warnings.
+fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warnings: &mut String) -> u8 {
+    // Everything is decided from the same facts.
+    let machine = ThisMachine::new();
+    let Drafted { plan, problems } = match draft(name, batches, run, &machine, warnings) {
+        Ok(Some(drafted)) => drafted,
+        Ok(None) => return 0,
+        Err(problem) => {
+            complain(name, &problem);
+            return 1;
+        }
+    };
     if !problems.is_empty() {
         return refuse(name, run, &plan, &machine, &RunError::Problems(problems));
     }
@@ -218,13 +254,16 @@ fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warning
 
 /// What the run's end means to its caller.
 fn exit_status(name: Name, outcome: &Outcome) -> u8 {
-    match outcome {
-        outcome if outcome.signal.is_some() => INTERRUPTED,
-        outcome if outcome.failed && name.is_strict() => {
-            outcome.failures.clamp(1, MOST_FAILURES).try_into().unwrap_or(u8::MAX)
-        }
-        outcome if outcome.failed => 1,
-        _ => 0,
+    status_of(name, outcome.signal.is_some(), outcome.failed, outcome.failures)
+}
+
+/// The exit status of a run that a signal has ended, or that has failed, with so many failed workers.
+fn status_of(name: Name, is_interrupted: bool, has_failed: bool, failures: usize) -> u8 {
+    match has_failed {
+        _ if is_interrupted => INTERRUPTED,
+        true if name.is_strict() => failures.clamp(1, MOST_FAILURES).try_into().unwrap_or(u8::MAX),
+        true => 1,
+        false => 0,
     }
 }
 

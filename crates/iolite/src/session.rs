@@ -72,6 +72,7 @@ impl<'a> Session<'a> {
             bandwidth_log: self.run.bandwidth_log,
             sample_interval: self.recorder.is_some().then(|| Recorder::interval(self.workers)),
             sample_latencies: self.workers <= MOST_WITH_LATENCIES,
+            gate: None,
         }
     }
 
@@ -105,19 +106,8 @@ impl<'a> Session<'a> {
         if !self.is_readable() {
             return;
         }
-        let mut text = warnings.to_owned();
-        for job in &plan.jobs {
-            if job.found_files {
-                text += &header::files_found(plan.workers[job.first_worker].files.len());
-            }
-            // Where there is no I/O, there is nothing to say of it; the engine announces itself.
-            if job.does_io() {
-                text += &header::job_header(&job_header(job));
-            }
-        }
-        text += &header::version(&self.program);
-        let threads = plan.workers.iter().filter(|worker| plan.job_of(worker).thread).count() as u32;
-        text += &header::starting(threads, plan.workers.len() as u32 - threads);
+        let version = header::version(&self.program);
+        let text = warnings.to_owned() + &jobs_announced(plan) + &version + &workers_announced(plan);
         self.console.write(text.as_bytes());
     }
 
@@ -230,6 +220,8 @@ impl Session<'_> {
                     slices.take(&report);
                 }
             }
+            // Only a run that is a part of one on several machines waits for a moment.
+            EventKind::Ready | EventKind::Started(_) => {}
             EventKind::Terminating(signal) => {
                 self.clear_line();
                 if self.is_readable() {
@@ -281,6 +273,27 @@ impl Session<'_> {
     }
 }
 
+/// The lines that announce the jobs.
+pub fn jobs_announced(plan: &Plan) -> String {
+    let mut text = String::new();
+    for job in &plan.jobs {
+        if job.found_files {
+            text += &header::files_found(plan.workers[job.first_worker].files.len());
+        }
+        // Where there is no I/O, there is nothing to say of it; the engine announces itself.
+        if job.does_io() {
+            text += &header::job_header(&job_header(job));
+        }
+    }
+    text
+}
+
+/// The line that announces the workers.
+pub fn workers_announced(plan: &Plan) -> String {
+    let threads = plan.workers.iter().filter(|worker| plan.job_of(worker).thread).count() as u32;
+    header::starting(threads, plan.workers.len() as u32 - threads)
+}
+
 /// Whether a run that did not begin has a report: one that programs parse.
 pub fn has_program_format(run: &RunOptions) -> bool {
     program_formats(run).next().is_some()
@@ -300,7 +313,7 @@ fn status_files(run: &RunOptions) -> Vec<PathBuf> {
 }
 
 /// The formats asked for, each once, in the order in which users expect them.
-fn exporters(run: &RunOptions) -> Vec<Box<dyn Exporter>> {
+pub fn exporters(run: &RunOptions) -> Vec<Box<dyn Exporter>> {
     let asked = |format| run.output_format.contains(&format);
     let mut exporters: Vec<Box<dyn Exporter>> = Vec::new();
     if asked(OutputFormat::Terse) {

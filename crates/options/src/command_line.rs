@@ -122,6 +122,7 @@ impl Scanner<'_> {
     fn word(&mut self, word: &OsStr) {
         if word == "-" || !word.as_encoded_bytes().starts_with(b"-") {
             self.result.files.push(word.to_owned());
+            self.result.asked.files = self.result.files.len();
             return;
         }
         let Some(text) = word.to_str() else {

@@ -7,6 +7,7 @@
 use crate::section::{Section, Setting, is_global_name, odd_global_name, shortened};
 use crate::sys::MachineFacts;
 use crate::{Diagnostic, Origin, registry, substitute};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
@@ -25,6 +26,19 @@ pub(crate) struct Surroundings<'a> {
     pub facts: MachineFacts,
     /// The contents of the file named `-`.
     pub standard_input: &'a mut dyn Read,
+    /// Where the texts of job files are.
+    pub texts: Texts<'a>,
+}
+
+/// Where the texts of job files, and of what they include, come from.
+#[derive(Debug)]
+pub(crate) enum Texts<'a> {
+    /// From the disk.
+    OnDisk,
+    /// From the disk, and they are kept here, by name.
+    Kept(BTreeMap<String, Vec<u8>>),
+    /// Another machine has sent them, by name.
+    Sent(&'a BTreeMap<String, Vec<u8>>),
 }
 
 /// Parses one job file. Mistakes go to `errors`, suspicious but accepted input goes to `warnings`.
@@ -97,8 +111,14 @@ impl Line<'_> {
 
 impl Reader<'_, '_> {
     fn load(&mut self, path: &Path) -> Result<Vec<u8>, String> {
+        let name = path.display().to_string();
         let mut bytes = Vec::new();
-        let result = if iolite_types::is_standard_stream(path) {
+        let result = if let Texts::Sent(texts) = &self.surroundings.texts {
+            let Some(text) = texts.get(&name) else {
+                return Err("the client has not sent this file".to_owned());
+            };
+            text.as_slice().take(self.bytes_left + 1).read_to_end(&mut bytes)
+        } else if iolite_types::is_standard_stream(path) {
             self.surroundings.standard_input.take(self.bytes_left + 1).read_to_end(&mut bytes)
         } else {
             File::open(path).and_then(|file| file.take(self.bytes_left + 1).read_to_end(&mut bytes))
@@ -107,7 +127,18 @@ impl Reader<'_, '_> {
         self.bytes_left = self.bytes_left.checked_sub(bytes.len() as u64).ok_or_else(|| {
             format!("a job file, with all that it includes, has at most {} MiB", MAX_BYTES >> 20)
         })?;
+        if let Texts::Kept(texts) = &mut self.surroundings.texts {
+            texts.insert(name, bytes.clone());
+        }
         Ok(bytes)
+    }
+
+    /// Whether there is a text of this name.
+    fn is_there(&self, path: &Path) -> bool {
+        match &self.surroundings.texts {
+            Texts::Sent(texts) => texts.contains_key(&path.display().to_string()),
+            Texts::OnDisk | Texts::Kept(_) => path.exists(),
+        }
     }
 
     fn file(&mut self, path: &Path, bytes: &[u8]) {
@@ -271,12 +302,12 @@ impl Reader<'_, '_> {
     /// An included file is looked for relative to the current directory, then relative to the file that includes it.
     fn find_included(&self, name: &str) -> PathBuf {
         let named = PathBuf::from(name);
-        if named.exists() || named.is_absolute() {
+        if self.is_there(&named) || named.is_absolute() {
             return named;
         }
         let beside =
             self.including.last().and_then(|includer| includer.parent()).map(|parent| parent.join(name));
-        beside.filter(|beside| beside.exists()).unwrap_or(named)
+        beside.filter(|beside| self.is_there(beside)).unwrap_or(named)
     }
 
     fn expand(&mut self, text: &str, origin: &Origin) -> String {

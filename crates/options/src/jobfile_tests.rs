@@ -40,8 +40,12 @@ fn read_path(path: &str, input: &[u8]) -> Outcome {
         "DASH" => Some("-a".to_owned()),
         _ => None,
     };
-    let mut surroundings =
-        Surroundings { environment: &environment, facts: FACTS, standard_input: &mut input as &mut dyn Read };
+    let mut surroundings = Surroundings {
+        environment: &environment,
+        facts: FACTS,
+        standard_input: &mut input as &mut dyn Read,
+        texts: Texts::OnDisk,
+    };
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     let sections = read(OsStr::new(path), &mut surroundings, &mut errors, &mut warnings);
     let lines = |diagnostics: Vec<Diagnostic>| diagnostics.iter().map(Diagnostic::to_string).collect();

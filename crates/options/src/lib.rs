@@ -1,6 +1,7 @@
 //! The option language: job files and command lines in, typed options out.
 
 mod assemble;
+mod clients;
 mod command_line;
 pub mod commands;
 pub mod completion;
@@ -34,10 +35,11 @@ mod usage;
 pub mod values;
 mod wrap;
 
+pub use clients::{Client, RunElsewhere, SentFile, SentJobs, Serving, WhenLost};
 pub use engines::EngineOptions;
 pub use job::*;
 pub use name::Name;
-pub use parse::{NO_JOBS, parse, parse_with, run_options};
+pub use parse::{NO_JOBS, parse, parse_sent, parse_with, run_options};
 pub use run::*;
 pub use typed::*;
 
@@ -108,6 +110,10 @@ pub enum Invocation {
         /// Suspicious input that is accepted.
         warnings: Vec<Diagnostic>,
     },
+    /// Run jobs on other machines.
+    RunElsewhere(Box<RunElsewhere>),
+    /// Run the jobs of other machines.
+    Serve(Serving),
     /// Measure something about this machine.
     Test(SelfTest),
     /// Print the lines of this compressed log.

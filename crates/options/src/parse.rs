@@ -1,8 +1,9 @@
 //! From words to an invocation: parses the command line, then its job files, then makes typed jobs.
 
 use crate::assemble::{Assembler, in_file_order};
+use crate::clients::{self, SentFile, SentJobs};
 use crate::command_line::{self, Scanned};
-use crate::jobfile::{self, Surroundings};
+use crate::jobfile::{self, Surroundings, Texts};
 use crate::profiles::Profile;
 use crate::run_options::{Asked, DEBUG_CATEGORIES, Question};
 use crate::section::Section;
@@ -38,8 +39,41 @@ pub fn parse_with(
     standard_input: &mut dyn Read,
     name: Name,
 ) -> Result<Invocation, Vec<Diagnostic>> {
-    let surroundings = Surroundings { environment, facts: MachineFacts::of_this_machine(), standard_input };
+    let texts = Texts::OnDisk;
+    let surroundings =
+        Surroundings { environment, facts: MachineFacts::of_this_machine(), standard_input, texts };
     parse_in(args, surroundings, name)
+}
+
+/// Parses job files that another machine has sent, with the facts and the environment of this one.
+///
+/// # Errors
+/// All mistakes in the job files, with their places.
+pub fn parse_sent(
+    sent: &SentJobs,
+    environment: &dyn Fn(&str) -> Option<String>,
+    name: Name,
+) -> Result<Invocation, Vec<Diagnostic>> {
+    let mut surroundings = Surroundings {
+        environment,
+        facts: MachineFacts::of_this_machine(),
+        standard_input: &mut std::io::empty(),
+        texts: Texts::OnDisk,
+    };
+    let asked = Asked { run: sent.run.clone(), sections: sent.sections.clone(), ..Asked::default() };
+    let mut input = Input { asked, ..Input::default() };
+    for file in &sent.files {
+        let (path, texts) = match file {
+            SentFile::Here(path) => (path, Texts::Sent(&sent.texts)),
+            SentFile::There(path) => (path, Texts::OnDisk),
+        };
+        surroundings.texts = texts;
+        let sections =
+            jobfile::read(path.as_ref(), &mut surroundings, &mut input.errors, &mut input.warnings);
+        input.paths.push(path.clone());
+        input.files.push(sections);
+    }
+    input.invocation(name)
 }
 
 /// The options of the run on this command line. `--debug` has to be known before parsing starts, because parsing is
@@ -76,46 +110,99 @@ pub(crate) fn parse_in(
         }
     }
 
+    warnings.extend(asked.others.idle());
     let paths: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    let files: Vec<Vec<Section>> =
+    if let Some(elsewhere) =
+        on_other_machines(&asked, &sections, &files, &mut surroundings, (&mut errors, &mut warnings))
+    {
+        let told = if errors.is_empty() && asked.run.warnings_fatal { warnings_of(&elsewhere) } else { &[] };
+        errors.extend_from_slice(told);
+        return if errors.is_empty() { Ok(elsewhere) } else { Err(tidy(errors, paths)) };
+    }
+    let files =
         files.iter().map(|file| jobfile::read(file, &mut surroundings, &mut errors, &mut warnings)).collect();
-    let mut assembler = Assembler::new(&mut errors, &mut warnings);
-    let batches = batches(&asked, &sections, &files, &mut assembler);
-    assembler.finish();
-    warnings.extend(sections_not_found(&asked, &sections, &files));
-    warnings.extend(defaults_not_shared(&sections, &files));
-    if errors.is_empty() {
-        warnings.extend(files_without_jobs(&paths, &files));
-    }
-    warnings.extend(trigger_never_pulled(&asked));
-    errors.extend(page_without_place(&asked, name));
+    Input { asked, sections, files, paths, errors, warnings }.invocation(name)
+}
 
-    let errors = tidy(errors, paths.clone());
-    let warnings = tidy(warnings, paths.clone());
-    if !errors.is_empty() {
-        // Warnings are reported as well: they may explain a mistake.
-        let told = warnings.iter().map(Diagnostic::as_warning);
-        // Warnings come before the mistakes at the same place, for the same reason.
-        return Err(tidy(told.chain(errors).collect(), paths));
+/// What the command line asks of other machines, or does for them.
+fn on_other_machines(
+    asked: &Asked,
+    sections: &[Section],
+    files: &[OsString],
+    surroundings: &mut Surroundings<'_>,
+    (errors, warnings): (&mut Vec<Diagnostic>, &mut Vec<Diagnostic>),
+) -> Option<Invocation> {
+    let has_jobs = !files.is_empty() || sections.iter().any(|section| !section.is_global);
+    if let Some(serving) = clients::serving(asked, has_jobs, errors, warnings) {
+        return Some(Invocation::Serve(serving));
     }
-    if asked.run.warnings_fatal && !warnings.is_empty() {
-        return Err(warnings);
+    (!asked.others.clients.is_empty()).then(|| {
+        let run = clients::elsewhere(asked, sections, files, surroundings, errors, warnings);
+        Invocation::RunElsewhere(Box::new(run))
+    })
+}
+
+fn warnings_of(invocation: &Invocation) -> &[Diagnostic] {
+    match invocation {
+        Invocation::Serve(serving) => &serving.warnings,
+        Invocation::RunElsewhere(run) => &run.warnings,
+        _ => &[],
     }
-    if asked.showcmd {
-        // The defaults of the command line apply to the first file.
-        let mut defaults: Vec<&Section> = sections.iter().filter(|section| section.is_global).collect();
-        let lines = files.iter().map(|file| {
-            showcmd::render(name.word(), &std::mem::take(&mut defaults), &selected(file, &asked))
-        });
-        return Ok(Invocation::Print { text: lines.collect(), status: 0 });
+}
+
+/// Everything that was read, before jobs are made of it.
+#[derive(Default)]
+struct Input {
+    asked: Asked,
+    sections: Vec<Section>,
+    files: Vec<Vec<Section>>,
+    paths: Vec<String>,
+    errors: Vec<Diagnostic>,
+    warnings: Vec<Diagnostic>,
+}
+
+impl Input {
+    /// Makes typed jobs.
+    fn invocation(self, name: Name) -> Result<Invocation, Vec<Diagnostic>> {
+        let Input { mut asked, sections, files, paths, mut errors, mut warnings } = self;
+        let mut assembler = Assembler::new(&mut errors, &mut warnings);
+        let batches = batches(&asked, &sections, &files, &mut assembler);
+        assembler.finish();
+        warnings.extend(sections_not_found(&asked, &sections, &files));
+        warnings.extend(defaults_not_shared(&sections, &files));
+        if errors.is_empty() {
+            warnings.extend(files_without_jobs(&paths, &files));
+        }
+        warnings.extend(trigger_never_pulled(&asked));
+        errors.extend(page_without_place(&asked, name));
+
+        let errors = tidy(errors, paths.clone());
+        let warnings = tidy(warnings, paths.clone());
+        if !errors.is_empty() {
+            // Warnings are reported as well: they may explain a mistake.
+            let told = warnings.iter().map(Diagnostic::as_warning);
+            // Warnings come before the mistakes at the same place, for the same reason.
+            return Err(tidy(told.chain(errors).collect(), paths));
+        }
+        if asked.run.warnings_fatal && !warnings.is_empty() {
+            return Err(warnings);
+        }
+        if asked.showcmd {
+            // The defaults of the command line apply to the first file.
+            let mut defaults: Vec<&Section> = sections.iter().filter(|section| section.is_global).collect();
+            let lines = files.iter().map(|file| {
+                showcmd::render(name.word(), &std::mem::take(&mut defaults), &selected(file, &asked))
+            });
+            return Ok(Invocation::Print { text: lines.collect(), status: 0 });
+        }
+        if batches.is_empty() && !asked.run.parse_only {
+            return no_jobs(warnings, name);
+        }
+        if asked.append_terse && !asked.run.output_format.contains(&OutputFormat::Terse) {
+            asked.run.output_format.push(OutputFormat::Terse);
+        }
+        Ok(Invocation::Run { batches, run: Box::new(asked.run), warnings })
     }
-    if batches.is_empty() && !asked.run.parse_only {
-        return no_jobs(warnings, name);
-    }
-    if asked.append_terse && !asked.run.output_format.contains(&OutputFormat::Terse) {
-        asked.run.output_format.push(OutputFormat::Terse);
-    }
-    Ok(Invocation::Run { batches, run: Box::new(asked.run), warnings })
 }
 
 /// The jobs of each file. The jobs of the command line join those of the first file.

@@ -2,6 +2,7 @@
 //!
 //! Each is one item of [`ALL`]. Parsing, abbreviations, suggestions and the text of `--help` are derived from it.
 
+use crate::clients::{Named, Others, WhenLost};
 use crate::values::{SECOND, time};
 use crate::{EtaWhen, IdleProfile, OutputFormat, RunOptions, SelfTest, profiles};
 use std::path::PathBuf;
@@ -23,6 +24,10 @@ pub(crate) struct Asked {
     pub question: Option<Question>,
     /// Notes about suspicious values that are accepted.
     pub notes: Vec<String>,
+    /// What is said of other machines.
+    pub others: Others,
+    /// How many job files came until now.
+    pub files: usize,
 }
 
 impl Asked {
@@ -363,16 +368,108 @@ pub(crate) static ALL: &[RunOption] = &[
         &["Check that the processors' clocks agree and never go back, and exit"],
         Some(|asked, _| ask(asked, Question::SelfTest(SelfTest::Clock))),
     ),
-    option("server", 'S', Optional("address"), &["Serve requests from other machines"], None),
+    option(
+        "server",
+        'S',
+        Optional("address"),
+        &[
+            "Run the jobs of clients that come here: sock:PATH, or [ip:|ip6:]HOST,PORT with",
+            "--insecure (port 8765)",
+        ],
+        Some(|asked, value| {
+            asked.others.server = Some(value.to_owned());
+            Ok(())
+        }),
+    ),
     option(
         "daemonize",
         'D',
         Required("pidfile"),
         &["Serve in the background; the process id goes to this file"],
-        None,
+        Some(|asked, value| {
+            asked.others.pid_file = Some(PathBuf::from(value));
+            Ok(())
+        }),
     ),
-    option("client", 'C', Required("host"), &["Run the jobs on this machine, where a server listens"], None),
-    option("remote-config", 'R', Required("file"), &["Run a job file that is on the server's side"], None),
+    option(
+        "client",
+        'C',
+        Required("host"),
+        &[
+            "Run the job files behind it where this server listens: sock:PATH, or",
+            "[ip:|ip6:]HOST[,PORT] with --insecure; or where the hosts listed in this",
+            "file are; may be given several times",
+        ],
+        Some(|asked, value| {
+            let (address, files_before) = (value.to_owned(), asked.files);
+            asked.others.clients.push(Named { address, files_before, remote_files: Vec::new() });
+            Ok(())
+        }),
+    ),
+    option(
+        "remote-config",
+        'R',
+        Required("file"),
+        &["Run a job file that is on the server's side"],
+        Some(|asked, value| {
+            asked.others.add_remote_file(value);
+            Ok(())
+        }),
+    ),
+    option(
+        "client-lost",
+        'q',
+        Required("policy"),
+        &["When a host is lost: continue with the others (default), or abort"],
+        Some(|asked, value| {
+            asked.others.when_lost = Some(match value {
+                "continue" => WhenLost::Continue,
+                "abort" => WhenLost::Abort,
+                _ => return Err("not one of continue, abort".to_owned()),
+            });
+            Ok(())
+        }),
+    ),
+    option(
+        "client-timeout",
+        'Q',
+        Required("time"),
+        &[
+            "Give the other end up when it is silent for so long (default 10s, at",
+            "least 1s); a server ends the jobs then",
+        ],
+        Some(|asked, value| {
+            asked.others.timeout_ms = Some(milliseconds(asked, value, 1000)?);
+            Ok(())
+        }),
+    ),
+    option(
+        "serve-exec",
+        'Y',
+        NoArgument,
+        &[
+            "Let jobs of clients run programs, and change settings of this machine:",
+            "exec_prerun, exec_postrun, ioengine=exec, engines in files, ioscheduler,",
+            "cgroup",
+        ],
+        Some(|asked, _| {
+            asked.others.exec = true;
+            Ok(())
+        }),
+    ),
+    option(
+        "insecure",
+        'N',
+        NoArgument,
+        &[
+            "Serve, and run jobs elsewhere, over TCP without any protection: whoever",
+            "reaches the port can run jobs (the same as IOLITE_INSECURE=1)",
+        ],
+        Some(|asked, _| {
+            asked.others.insecure = true;
+            Ok(())
+        }),
+    ),
     option(
         "trigger-file",
         'W',

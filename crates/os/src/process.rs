@@ -29,6 +29,32 @@ pub fn fork(body: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
     unsafe { libc::_exit(status) }
 }
 
+/// Goes on in a process of its own session, which no terminal controls: false there, true in the one that was there before.
+///
+/// The caller must be single-threaded.
+///
+/// # Errors
+/// There are too many processes, or there is not enough memory.
+pub fn detach() -> io::Result<bool> {
+    // SAFETY: the process is single-threaded (see above), so the child's memory is consistent.
+    let pid = check(unsafe { libc::fork() })?;
+    if pid != 0 {
+        return Ok(true);
+    }
+    // SAFETY: no pointers are involved. A new process leads no group, so it cannot fail.
+    unsafe { libc::setsid() };
+    Ok(false)
+}
+
+/// Puts a descriptor in the place of another one. Whoever has that place goes on having it, and finds something else there.
+///
+/// # Errors
+/// One of them is not open.
+pub fn replace(place: &impl AsRawFd, with: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: no pointers are involved.
+    check(unsafe { libc::dup2(with.as_raw_fd(), place.as_raw_fd()) }).map(drop)
+}
+
 /// Makes the kernel kill this process when its parent ends. Exits at once if the parent is no longer `parent`, because
 /// then it has ended already.
 pub fn die_with_parent(parent: libc::pid_t) {

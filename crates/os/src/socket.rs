@@ -105,6 +105,20 @@ impl Socket {
     }
 }
 
+/// For a socket that another program has left to this one.
+impl From<OwnedFd> for Socket {
+    fn from(descriptor: OwnedFd) -> Socket {
+        Socket(descriptor)
+    }
+}
+
+/// For leaving it to another program.
+impl From<Socket> for OwnedFd {
+    fn from(socket: Socket) -> OwnedFd {
+        socket.0
+    }
+}
+
 impl AsRawFd for Socket {
     fn as_raw_fd(&self) -> RawFd {
         self.0.as_raw_fd()

@@ -15,7 +15,7 @@ mod steadiness;
 mod text;
 
 use iolite_report::{Exporter, Json, Program};
-use iolite_stats::Report;
+use iolite_stats::{Cluster, Report};
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -48,6 +48,11 @@ impl Exporter for Html {
         let value = serde_json::from_slice(&json).map_err(io::Error::other)?;
         let page = of_value(&value).map_err(io::Error::other)?;
         out.write_all(page.as_bytes())
+    }
+
+    /// Pages of several machines are not made yet.
+    fn write_cluster(&self, _: &Cluster, _: &Program, _: &mut dyn Write) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "pages of several machines are not made yet"))
     }
 }
 

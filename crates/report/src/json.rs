@@ -7,10 +7,10 @@ mod over_time;
 mod writer;
 
 use crate::rates::Block;
-use crate::{Exporter, Program, clock, comparison, far_end, rates};
+use crate::{Exporter, Program, clock, cluster, comparison, far_end, rates};
 use iolite_stats::{
-    BlockReport, BlockState, DirectionReport, DiskReport, Display, Histogram, IdleReport, JobReport, Latency,
-    Quantity, Report, SteadyReport, midpoint,
+    BlockReport, BlockState, Cluster, DirectionReport, DiskReport, Display, Histogram, IdleReport, JobReport,
+    Latency, Quantity, Report, SteadyReport, midpoint,
 };
 use std::io::{self, Write};
 use writer::Writer;
@@ -33,20 +33,16 @@ impl Exporter for Json {
     fn write(&self, report: &Report, program: &Program, out: &mut dyn Write) -> io::Result<()> {
         let mut json = Writer::new(out);
         json.open_root()?;
-        json.text("fio version", &program.version)?;
-        json.text("iolite version", &program.own_version)?;
-        json.integer("timestamp", report.timestamp_ms / 1000)?;
-        json.integer("timestamp_ms", report.timestamp_ms)?;
-        json.text("time", &clock::local(report.timestamp_ms))?;
+        self.head(&mut json, report.timestamp_ms, program)?;
         options(&mut json, "global options", &report.global_options)?;
         json.open_array("jobs")?;
         for job in &report.jobs {
-            self.job(&mut json, report, job)?;
+            self.job(&mut json, report, job, None)?;
         }
         json.close_array()?;
         if !report.disks.is_empty() {
             json.open_array("disk_util")?;
-            report.disks.iter().try_for_each(|disk| disk_util(&mut json, disk))?;
+            report.disks.iter().try_for_each(|disk| disk_util(&mut json, disk, None))?;
             json.close_array()?;
         }
         if let Some(idleness) = &report.idleness {
@@ -58,10 +54,103 @@ impl Exporter for Json {
         }
         json.close_root()
     }
+
+    fn write_cluster(&self, cluster: &Cluster, program: &Program, out: &mut dyn Write) -> io::Result<()> {
+        let mut json = Writer::new(out);
+        let json = &mut json;
+        json.open_root()?;
+        self.head(json, cluster.timestamp_ms(), program)?;
+        global_options(json, cluster)?;
+        json.open_array("client_stats")?;
+        for host in &cluster.hosts {
+            for job in &host.report.jobs {
+                self.job(json, &host.report, job, Some((&host.address, host.port)))?;
+            }
+        }
+        if let Some(all) = cluster.all() {
+            self.job(json, &all, &all.jobs[0], Some((&all.jobs[0].name, 0)))?;
+        }
+        json.close_array()?;
+        if cluster.hosts.iter().any(|host| !host.report.disks.is_empty()) {
+            json.open_array("disk_util")?;
+            for host in &cluster.hosts {
+                let at = Some((host.address.as_str(), host.port));
+                host.report.disks.iter().try_for_each(|disk| disk_util(json, disk, at))?;
+            }
+            json.close_array()?;
+        }
+        if program.is_itself() {
+            hosts(json, cluster)?;
+        }
+        json.close_root()
+    }
+}
+
+/// Where a machine is: its address and port.
+type Place<'a> = Option<(&'a str, u16)>;
+
+fn place(json: &mut Writer, at: Place<'_>) -> io::Result<()> {
+    let Some((address, port)) = at else { return Ok(()) };
+    json.text("hostname", address)?;
+    json.integer("port", port.into())
+}
+
+/// Of one machine as without machines; of several each with its place.
+fn global_options(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
+    if let [host] = &cluster.hosts[..] {
+        return options(json, "global options", &host.report.global_options);
+    }
+    json.open_array("global options")?;
+    for host in &cluster.hosts {
+        json.open_element()?;
+        place(json, Some((&host.address, host.port)))?;
+        host.report.global_options.iter().try_for_each(|(name, value)| json.text(name, value))?;
+        json.close()?;
+    }
+    json.close_array()
+}
+
+/// The machines side by side, and how they began.
+fn hosts(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
+    let lines = cluster::lines(cluster);
+    let behind = cluster::straggler(&lines).map(|line| line.host);
+    json.open_array("hosts")?;
+    for line in &lines {
+        json.open_element()?;
+        json.text("name", &line.host.label)?;
+        place(json, Some((&line.host.address, line.host.port)))?;
+        json.integer("iops", line.iops)?;
+        json.integer("bw_bytes", line.bandwidth)?;
+        if let Some(p99) = line.p99 {
+            json.integer("clat_p99_ns", p99)?;
+        }
+        if let Some(percent) = line.of_median {
+            json.float("percent_from_median", percent)?;
+        }
+        json.integer("straggler", behind.is_some_and(|host| std::ptr::eq(host, line.host)).into())?;
+        if let Some(why) = &line.host.lost {
+            json.text("lost", why)?;
+        }
+        json.close()?;
+    }
+    json.close_array()?;
+    let Some(start) = cluster.start else { return Ok(()) };
+    json.open("start")?;
+    json.integer("spread_ns", start.spread_ns)?;
+    json.integer("uncertainty_ns", start.uncertainty_ns)?;
+    json.close()
 }
 
 impl Json {
-    fn job(self, json: &mut Writer, report: &Report, job: &JobReport) -> io::Result<()> {
+    fn head(self, json: &mut Writer, timestamp_ms: u64, program: &Program) -> io::Result<()> {
+        json.text("fio version", &program.version)?;
+        json.text("iolite version", &program.own_version)?;
+        json.integer("timestamp", timestamp_ms / 1000)?;
+        json.integer("timestamp_ms", timestamp_ms)?;
+        json.text("time", &clock::local(timestamp_ms))
+    }
+
+    fn job(self, json: &mut Writer, report: &Report, job: &JobReport, at: Place<'_>) -> io::Result<()> {
         json.open_element()?;
         json.text("jobname", &job.name)?;
         json.integer("groupid", job.group.into())?;
@@ -109,6 +198,7 @@ impl Json {
         if let Some(state) = &job.steady_state {
             steady_state(json, state)?;
         }
+        place(json, at)?;
         json.close()
     }
 
@@ -385,7 +475,7 @@ fn steady_state(json: &mut Writer, state: &SteadyReport) -> io::Result<()> {
 }
 
 /// A disk, followed by its component disks.
-fn disk_util(json: &mut Writer, disk: &DiskReport) -> io::Result<()> {
+fn disk_util(json: &mut Writer, disk: &DiskReport, at: Place<'_>) -> io::Result<()> {
     let counters = &disk.counters;
     json.open_element()?;
     json.text("name", &disk.name)?;
@@ -412,8 +502,9 @@ fn disk_util(json: &mut Writer, disk: &DiskReport) -> io::Result<()> {
         json.integer("aggr_in_queue", average.in_queue)?;
         json.float("aggr_util", utilisation)?;
     }
+    place(json, at)?;
     json.close()?;
-    disk.slaves.iter().try_for_each(|slave| disk_util(json, slave))
+    disk.slaves.iter().try_for_each(|slave| disk_util(json, slave, at))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! fio 3.42, character for character, because tools and people are used to them. Nothing here knows how anything was
 //! measured.
 
+mod cluster;
 mod comparison;
 mod far_end;
 pub mod header;
@@ -27,7 +28,7 @@ pub use json::Json;
 pub use normal::Normal;
 pub use terse::{Terse, TerseVersion};
 
-use iolite_stats::Report;
+use iolite_stats::{Cluster, Report};
 use iolite_types::units;
 use std::io;
 
@@ -57,4 +58,11 @@ pub trait Exporter {
     ///
     /// The error of writing to `out`.
     fn write(&self, report: &Report, program: &Program, out: &mut dyn io::Write) -> io::Result<()>;
+
+    /// Writes what several machines have measured, one after the other, and then all of them as one.
+    ///
+    /// # Errors
+    ///
+    /// The error of writing to `out`.
+    fn write_cluster(&self, cluster: &Cluster, program: &Program, out: &mut dyn io::Write) -> io::Result<()>;
 }

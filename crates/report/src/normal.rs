@@ -6,10 +6,10 @@
 use crate::latency::Scale;
 use crate::rates::Block;
 use crate::units::{self, Units};
-use crate::{Exporter, Program, clock, comparison, far_end, idleness, percentiles, rates};
+use crate::{Exporter, Program, clock, cluster, comparison, far_end, idleness, percentiles, rates};
 use iolite_stats::{
-    BlockReport, BlockState, DirectionReport, DiskCounters, DiskReport, First, GroupDirection, GroupReport,
-    JobReport, Latency, Quantity, Report, Samples, SteadyReport, Unified,
+    BlockReport, BlockState, Cluster, DirectionReport, DiskCounters, DiskReport, First, GroupDirection,
+    GroupReport, JobReport, Latency, Quantity, Report, Samples, SteadyReport, Unified,
 };
 use iolite_types::{Direction, describe_errno};
 use std::io::{self, Write};
@@ -45,6 +45,21 @@ impl Exporter for Normal {
         write_disks(&report.disks, out)?;
         report.idleness.as_ref().map_or(Ok(()), |idleness| idleness::write(idleness, out))
     }
+
+    /// As with fio, the first line of each machine has its name in front, and the block of all follows the last one.
+    fn write_cluster(&self, cluster: &Cluster, program: &Program, out: &mut dyn Write) -> io::Result<()> {
+        for host in &cluster.hosts {
+            write!(out, "<{}> ", host.label)?;
+            if let Some(why) = &host.lost {
+                write!(out, "lost: {why}; what it had measured until then:")?;
+            }
+            self.write(&host.report, program, out)?;
+        }
+        if let Some(all) = cluster.all() {
+            write_job(&all, &all.jobs[0], program, out)?;
+        }
+        if program.is_itself() { write_hosts(cluster, out) } else { Ok(()) }
+    }
 }
 
 /// Whether a job has a block. A job without any I/O has none, unless it has an error.
@@ -76,17 +91,51 @@ fn write_comparison(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             row.cpu_us_per_mib.map_or("-".to_owned(), |microseconds| format!("{microseconds:.0}us")),
         ]);
     }
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 8] = std::array::from_fn(width);
     writeln!(out, "\nSide by side:")?;
-    for line in &lines {
-        let cells = line.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
-            0..=2 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
+    write_table(&lines, 3, out)
+}
+
+/// Lines of cells in columns, of which the first ones hold words.
+fn write_table<const N: usize>(lines: &[[String; N]], words: usize, out: &mut dyn Write) -> io::Result<()> {
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    for line in lines {
+        let cells = line.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+            if column < words { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         });
-        writeln!(out, "  {}", cells.collect::<Vec<_>>().join("  "))?;
+        writeln!(out, "  {}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
     }
     Ok(())
+}
+
+/// The machines side by side, with the one that is behind, and how far apart they began.
+fn write_hosts(cluster: &Cluster, out: &mut dyn Write) -> io::Result<()> {
+    let lines = cluster::lines(cluster);
+    let titles = ["host", "IOPS", "BW", "clat 99%", "of median"].map(str::to_owned);
+    let mut cells = vec![titles];
+    for line in &lines {
+        cells.push([
+            line.host.label.clone(),
+            units::count(line.iops, line.units.figures),
+            line.units.rate(line.bandwidth),
+            line.p99.map_or("-".to_owned(), units::duration),
+            line.of_median.map_or("-".to_owned(), |percent| format!("{percent:+.0}%")),
+        ]);
+    }
+    writeln!(out, "\nHosts:")?;
+    write_table(&cells, 1, out)?;
+    if let Some(line) = cluster::straggler(&lines) {
+        writeln!(out, "  {} is behind the others", line.host.label)?;
+    }
+    match cluster.start {
+        Some(start) => writeln!(
+            out,
+            "  started within {} of each other (clocks compared to {})",
+            units::duration(start.spread_ns),
+            units::duration(start.uncertainty_ns)
+        ),
+        None => Ok(()),
+    }
 }
 
 fn write_job(report: &Report, job: &JobReport, program: &Program, out: &mut dyn Write) -> io::Result<()> {

@@ -5,7 +5,7 @@
 
 use crate::rates::Block;
 use crate::{Exporter, Program, rates};
-use iolite_stats::{DirectionReport, DiskReport, JobReport, Latency, Report};
+use iolite_stats::{Cluster, DirectionReport, DiskReport, JobReport, Latency, Report};
 use iolite_types::Direction;
 use std::io::{self, Write};
 
@@ -47,6 +47,12 @@ pub struct Terse {
 impl Exporter for Terse {
     fn write(&self, report: &Report, program: &Program, out: &mut dyn Write) -> io::Result<()> {
         report.jobs.iter().try_for_each(|job| self.job(report, job, program, out))
+    }
+
+    fn write_cluster(&self, cluster: &Cluster, program: &Program, out: &mut dyn Write) -> io::Result<()> {
+        let all = cluster.all();
+        let reports = cluster.hosts.iter().map(|host| &host.report);
+        reports.chain(&all).try_for_each(|report| self.write(report, program, out))
     }
 }
 

@@ -3,6 +3,7 @@
 mod bandwidth_log;
 mod children;
 mod ends;
+mod gate;
 mod samples;
 mod steady;
 mod stopping;
@@ -50,6 +51,8 @@ use stopping::Signs;
 use tracing::debug;
 use watch::Watch;
 
+use gate::Gate;
+pub use gate::StartGate;
 pub use watch::Trigger;
 
 /// How long a report on the way waits for workers to publish their resource usage.
@@ -118,6 +121,7 @@ pub struct Controller<'a> {
     /// As well.
     _orphans: Orphans,
     watch: Watch,
+    gate: Gate,
     bandwidth_log: BandwidthLog,
     disks: Disks,
     /// A thread of the thread host keeps the time for all workers.
@@ -224,6 +228,7 @@ impl<'a> Controller<'a> {
             _groups: groups,
             _orphans: orphans,
             bandwidth_log: BandwidthLog::new(settings.bandwidth_log)?,
+            gate: Gate::new(settings.gate.clone()),
             watch: Watch::new(settings.trigger.clone(), settings.status_files.clone()),
             disks,
             _locked: locked,
@@ -284,7 +289,11 @@ impl<'a> Controller<'a> {
         self.begin_wave();
         self.watch.begin(self.now());
         while !self.is_over() {
+            let opens = self.mind_the_gate(events);
             self.start_what_may_start()?;
+            if opens {
+                self.tell_start(events);
+            }
             self.wait()?;
             self.handle(events)?;
             self.interrupt(events)?;
@@ -357,6 +366,7 @@ impl<'a> Controller<'a> {
             self.next_slice,
             self.next_interrupt,
             self.watch.due(),
+            self.gate.due(),
             self.bandwidth_log.due(),
         ];
         timers.into_iter().fold(u64::MAX, u64::min)
@@ -373,6 +383,7 @@ impl<'a> Controller<'a> {
         // Sockets whose other ends are gone are always readable.
         descriptors.extend((!self.spawner_gone).then(|| self.spawner.descriptor()));
         descriptors.extend((!self.deaf).then(|| self.messages.as_raw_fd()));
+        descriptors.extend(self.gate.descriptor());
         poll::wait_readable(&descriptors, self.until(due))
     }
 

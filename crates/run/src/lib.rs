@@ -20,7 +20,7 @@ mod spawner;
 mod storages;
 mod ticker;
 
-pub use controller::{BANDWIDTH_LOGS, Trigger};
+pub use controller::{BANDWIDTH_LOGS, StartGate, Trigger};
 pub use idle::calibrate_cpus;
 pub use iolite_os::Clock;
 use iolite_os::processors::run_when_idle;
@@ -59,6 +59,8 @@ pub struct Settings {
     pub bandwidth_log: bool,
     /// Measure how idle the CPUs are; true = report each CPU.
     pub idleness: Option<bool>,
+    /// The I/O begins when somebody says so.
+    pub gate: Option<StartGate>,
 }
 
 /// Receives the events of a run, each once, in order.

@@ -35,6 +35,7 @@ impl Scene<'_> {
             EventKind::Status(_) => self.reports += 1,
             EventKind::Warning(_) | EventKind::Trouble(_) | EventKind::WrongData(_) => {}
             EventKind::Sample(_) | EventKind::Slice(_) | EventKind::Terminating(_) => {}
+            EventKind::Ready | EventKind::Started(_) => {}
         }
     }
 }

@@ -66,6 +66,10 @@ pub enum EventKind {
     Slice(Box<Report>),
     /// This signal ends the run.
     Terminating(i32),
+    /// Everything is set up, and waits for the moment at which it may begin.
+    Ready,
+    /// The I/O has begun, so many nanoseconds after the moment that was given for it.
+    Started(u64),
 }
 
 #[cfg(test)]
@@ -80,6 +84,8 @@ mod tests {
             EventKind::Snapshot(Box::default()),
             EventKind::Status(Box::default()),
             EventKind::Terminating(15),
+            EventKind::Ready,
+            EventKind::Started(5),
         ];
         for kind in kinds {
             let source = Some(Source { job: "a".into(), worker: 3 });

@@ -54,6 +54,7 @@ mod profiles;
 mod published;
 mod rates;
 mod recorded_traces;
+mod remote;
 mod reporting;
 mod reports;
 mod safety;

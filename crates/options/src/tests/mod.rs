@@ -8,7 +8,7 @@ mod properties;
 mod run_options;
 mod showcmd;
 
-use crate::jobfile::Surroundings;
+use crate::jobfile::{Surroundings, Texts};
 use crate::parse::parse_in;
 use crate::sys::MachineFacts;
 use crate::*;
@@ -23,8 +23,12 @@ const FACTS: MachineFacts = MachineFacts { page_size: 4096, memory_mebibytes: 24
 fn invoke_as(words: &[OsString], input: &str, name: Name) -> Result<Invocation, Vec<String>> {
     let mut input = input.as_bytes();
     let environment = |name: &str| (name == "SIZE").then(|| "64m".to_owned());
-    let surroundings =
-        Surroundings { environment: &environment, facts: FACTS, standard_input: &mut input as &mut dyn Read };
+    let surroundings = Surroundings {
+        environment: &environment,
+        facts: FACTS,
+        standard_input: &mut input as &mut dyn Read,
+        texts: Texts::OnDisk,
+    };
     parse_in(words, surroundings, name).map_err(|errors| errors.iter().map(Diagnostic::to_string).collect())
 }
 

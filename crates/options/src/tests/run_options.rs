@@ -106,20 +106,43 @@ fn mistakes_in_options_of_the_run() {
 
 #[test]
 fn known_options_that_do_nothing_yet_are_errors() {
-    for words in [
-        &["--server"][..],
-        &["--client=host"],
-        &["--daemonize", "pid"],
-        &["--remote-config=x"],
-        &["--trigger-remote=x"],
-    ] {
-        let name = words[0].split('=').next().unwrap();
-        assert_eq!(
-            errors(&[&["--name=a"], words].concat()),
-            [format!("command line: {name}: not supported yet")]
-        );
-    }
-    assert_eq!(errors(&["-S"]), ["command line: --server: not supported yet (from \"-S\")"]);
+    let message = "command line: --trigger-remote: not supported yet";
+    assert_eq!(errors(&["--name=a", "--trigger-remote=x"]), [message]);
+    assert_eq!(errors(&["-J", "x"]), [format!("{message} (from \"-J\")")]);
+}
+
+/// Job files go to the machine behind which they stand.
+#[test]
+fn jobs_for_other_machines() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (inner, outer) = (file("inner", "bs=4kk\n"), file("outer", "[a]\ninclude inner\n"));
+    let other = file("other", "[b]\nrw=read\n");
+    let sent = |words: &[&str]| match invoke(words, "") {
+        Ok(Invocation::RunElsewhere(run)) => {
+            run.clients.iter().map(|client| client.jobs.files.clone()).collect::<Vec<_>>()
+        }
+        unexpected => panic!("{unexpected:?}"),
+    };
+    let here = |path: &str| SentFile::Here(path.to_owned());
+    let there = SentFile::There("/etc/c".to_owned());
+    assert_eq!(sent(&["--client=a", &outer, "--client=b", &other]), [[here(&outer)], [here(&other)]]);
+    assert_eq!(sent(&["--client=a", "--client=b", &other]), [[here(&other)], [here(&other)]]);
+    assert_eq!(sent(&[&other, "--client=a", "--client=b"]), [[here(&other)], [here(&other)]]);
+    assert_eq!(sent(&["--client=a", "--remote-config=/etc/c"]), [[there]]);
+    assert_eq!(errors(&["--client=a"]), ["command line: --client=a: there is no job file for it"]);
+    let refused = errors(&["--client=a", "--name=x", &other]);
+    assert!(refused[0].contains("put them into a job file"), "{refused:?}");
+
+    // What is included travels as well, and mistakes are found where it is resolved, with their places.
+    let Ok(Invocation::RunElsewhere(run)) = invoke(&["--client=a", &outer], "") else { panic!("it runs") };
+    std::fs::remove_file(&inner).unwrap();
+    let mistakes = crate::parse_sent(&run.clients[0].jobs, &|_| None, Name::Iolite).unwrap_err();
+    assert!(mistakes[0].to_string().starts_with(&format!("{inner}:1:4: bs=4kk")), "{mistakes:?}");
 }
 
 #[test]

@@ -41,16 +41,19 @@ impl Controller<'_> {
                 continue;
             }
             match self.requests.take(Instant::now()) {
-                Request::End => {
-                    self.tell(None, EventKind::Terminating(signal), events);
-                    self.signal = Some(signal);
-                    (0..self.members.len()).for_each(|index| self.terminate(index));
-                }
+                Request::End => self.end_by(signal, events),
                 Request::Again => {}
                 Request::GiveUp => self.begin_to_give_up(),
             }
         }
         self.requests.seen_none(Instant::now());
+    }
+
+    /// Asks all workers to end, because of this signal.
+    pub(super) fn end_by(&mut self, signal: i32, events: &mut Events<'_>) {
+        self.tell(None, EventKind::Terminating(signal), events);
+        self.signal = Some(signal);
+        (0..self.members.len()).for_each(|index| self.terminate(index));
     }
 
     /// Workers have been asked to stop.

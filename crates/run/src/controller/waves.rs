@@ -37,7 +37,7 @@ impl<'a> Controller<'a> {
     }
 
     /// Whether a worker starts on its own, rather than together with its wave.
-    fn is_late(&self, index: usize) -> bool {
+    pub(super) fn is_late(&self, index: usize) -> bool {
         self.members[index].not_before > self.wave_begun || !self.plan.workers[index].wait_for.is_empty()
     }
 
@@ -47,6 +47,7 @@ impl<'a> Controller<'a> {
         !member.ordered
             && member.end.is_none()
             && member.not_before <= self.looked_at
+            && (self.gate.is_open() || !self.is_late(index))
             && self.members[awaited].iter().all(|member| member.end.is_some())
     }
 
@@ -80,7 +81,7 @@ impl<'a> Controller<'a> {
         for index in self.present() {
             let control = &self.arena.slot(index).control;
             // A worker that was asked to stop does not wait for others, which may never be ready.
-            let may_go = together || self.is_late(index) || control.terminating();
+            let may_go = (together && self.gate.is_open()) || self.is_late(index) || control.terminating();
             if control.phase() == Phase::Ready && !self.members[index].released && may_go {
                 self.members[index].released = true;
                 debug!(target: "mutex", job = index + 1, "worker {}: gate opened", index + 1);
@@ -95,7 +96,9 @@ impl<'a> Controller<'a> {
         let waiting = self.present().map(|index| &self.members[index]);
         // A worker whose time has come since then has not been started, so it is due at once.
         let waiting = waiting
-            .filter(|member| member.end.is_none() && !member.ordered && member.not_before > self.looked_at);
+            .filter(|member| member.end.is_none() && !member.ordered && member.not_before > self.looked_at)
+            // Those that start late count from the moment at which the gate opens.
+            .filter(|_| self.gate.is_open());
         waiting.map(|member| member.not_before).min().unwrap_or(u64::MAX)
     }
 

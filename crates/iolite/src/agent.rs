@@ -1,0 +1,84 @@
+//! `--server`: an agent that runs the jobs of clients.
+
+use crate::{complain, console, told};
+use iolite_options::{Name, Serving};
+use iolite_os::process;
+use iolite_remote::agent::{Agent, Settings};
+use iolite_remote::child::Permissions;
+use iolite_remote::{Address, INSECURE};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Serves until it is killed.
+pub fn serve(name: Name, serving: &Serving) -> ExitCode {
+    console::print_error(&told(name, &serving.warnings));
+    match begin(name, serving) {
+        Ok(Some(agent)) => agent.serve(Settings {
+            timeout: Duration::from_millis(serving.timeout_ms),
+            permissions: Permissions { exec: serving.exec, changes: !serving.readonly },
+            program: name.own_version(),
+            log: |text| console::print_error(&format!("iolite: server: {text}\n")),
+        }),
+        // The one that serves is another process.
+        Ok(None) => ExitCode::SUCCESS,
+        Err(why) => {
+            complain(name, &format_args!("--server: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Listens; with `--daemonize` in another process, and then there is no agent in this one.
+fn begin(name: Name, serving: &Serving) -> Result<Option<Agent>, String> {
+    let address = Address::parse(&serving.address)?;
+    check_protection(&address, serving.insecure)?;
+    if let Some(file) = &serving.pid_file {
+        check_pid_file(file)?;
+    }
+    let agent = Agent::listen(&address)?;
+    // Nobody may be there to read it.
+    let _ = console::print(&format!("{name}: server listening on {}\n", agent.place()));
+    let Some(file) = &serving.pid_file else { return Ok(Some(agent)) };
+    if process::detach().map_err(|error| format!("--daemonize: {error}"))? {
+        return Ok(None);
+    }
+    let written = File::create(file).and_then(|mut file| writeln!(file, "{}", std::process::id()));
+    written.map_err(|error| format!("--daemonize={}: {error}", file.display()))?;
+    let silent = File::options().read(true).write(true).open("/dev/null").and_then(|nothing| {
+        process::replace(&io::stdin().as_fd(), &nothing)?;
+        process::replace(&io::stdout().as_fd(), &nothing)?;
+        process::replace(&io::stderr().as_fd(), &nothing)
+    });
+    silent.map_err(|error| format!("--daemonize: {error}"))?;
+    Ok(Some(agent))
+}
+
+/// Machines do not talk to each other unprotected unless they are told to.
+///
+/// # Errors
+/// What to do instead.
+pub fn check_protection(address: &Address, is_asked_for: bool) -> Result<(), String> {
+    let by_environment = std::env::var_os(INSECURE).is_some_and(|value| value == "1");
+    if address.is_local() || is_asked_for || by_environment {
+        return Ok(());
+    }
+    Err(format!(
+        "{address}: TCP has no protection here: whoever reaches the port can run jobs, and read and destroy data, as the user \
+         of the server. Use a socket, sock:PATH (ssh can forward it: ssh -L PATH:PATH HOST); or, on a network where \
+         everybody is trusted, say --insecure (or {INSECURE}=1) at both ends"
+    ))
+}
+
+/// As with fio, a server that runs keeps its file.
+fn check_pid_file(file: &Path) -> Result<(), String> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let is_alive = |pid: &i32| *pid > 0 && Path::new("/proc").join(pid.to_string()).exists();
+    match text.trim().parse().ok().filter(is_alive) {
+        Some(pid) => Err(format!("--daemonize={}: the server with process {pid} is alive", file.display())),
+        None => Ok(()),
+    }
+}

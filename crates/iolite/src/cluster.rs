@@ -1,0 +1,344 @@
+//! `--client`: a run on other machines, with one report.
+
+use crate::agent::check_protection;
+use crate::console::{self, Console};
+use crate::session::{exporters, has_program_format};
+use crate::{complain, program, status_of, told};
+use iolite_options::{EtaWhen, Name, OutputFormat, RunElsewhere, RunOptions, WhenLost};
+use iolite_os::signals::SignalQueue;
+use iolite_remote::coordinator::{Coordinator, Settings, Told, Wish};
+use iolite_remote::message::Request;
+use iolite_remote::{Address, address};
+use iolite_report::live::LiveLine;
+use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How often a machine reports while it runs, so that what it had measured is known when it is lost.
+const KEPT_MS: u64 = 5000;
+
+/// Runs the jobs; the exit status.
+pub fn run(name: Name, asked: RunElsewhere) -> u8 {
+    if !name.is_strict() {
+        console::print_error(&told(name, &asked.warnings));
+    }
+    match perform(name, asked) {
+        Ok(status) => status,
+        Err(problems) => {
+            problems.iter().for_each(|problem| complain(name, problem));
+            1
+        }
+    }
+}
+
+/// Runs the jobs; the exit status, or why they do not run.
+fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
+    let RunElsewhere { clients, run, insecure, when_lost, timeout_ms, .. } = asked;
+    let mut addresses = Vec::new();
+    let mut requests = Vec::new();
+    let mut problems = Vec::new();
+    for client in clients {
+        for text in hosts(&client.address).map_err(|why| vec![why])? {
+            let checked = Address::parse(&text).and_then(|address| {
+                check_protection(&address, insecure)?;
+                Ok(address)
+            });
+            match checked {
+                Ok(address) => {
+                    addresses.push(address);
+                    requests.push(client.jobs.clone());
+                }
+                Err(why) => problems.push(format!("--client: {why}")),
+            }
+        }
+    }
+    if !problems.is_empty() {
+        problems.dedup();
+        return Err(problems);
+    }
+    // Before there are threads, so that none of them is interrupted.
+    let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
+        .map_err(|error| vec![format!("signals cannot be received: {error}")])?;
+    let mut console = Console::open(&run, false).map_err(|error| vec![error.to_string()])?;
+    let settings = Settings {
+        timeout: Duration::from_millis(timeout_ms),
+        abort_when_lost: when_lost == WhenLost::Abort,
+        program: name.own_version(),
+    };
+    let coordinator = Coordinator::reach(&addresses, settings).map_err(|failed| {
+        let said = |(index, why): (usize, String)| format!("--client={}: {why}", addresses[index]);
+        failed.into_iter().map(said).collect::<Vec<_>>()
+    })?;
+    let machines: Vec<String> = coordinator.machines().map(|hello| hello.machine.clone()).collect();
+    let mut session = Session::new(name, &run, &mut console, labels(name, &machines, &addresses), &addresses);
+    let requests = requests.into_iter().map(|jobs| Request {
+        as_fio: name.is_strict(),
+        snapshot_ms: if session.is_live { run.eta_interval } else { 0 },
+        status_ms: if run.status_interval > 0 { run.status_interval } else { KEPT_MS },
+        jobs,
+    });
+    let mut wishes = Wishes { signals, asked: false };
+    let start =
+        coordinator
+            .run(requests.collect(), &mut |index, told| session.take(index, told), &mut || wishes.next());
+    session.cluster.start = start;
+    let is_written = session.end();
+    if let Err(error) = is_written {
+        return Err(vec![error]);
+    }
+    Ok(status_of(name, wishes.asked, session.failed, session.failures))
+}
+
+/// The machines that `--client` means: one, or those in a list.
+fn hosts(text: &str) -> Result<Vec<String>, String> {
+    if !Path::new(text).is_file() {
+        return Ok(vec![text.to_owned()]);
+    }
+    let list = std::fs::read_to_string(text).map_err(|error| format!("--client={text}: {error}"))?;
+    let list = address::list(&list);
+    if list.is_empty() { Err(format!("--client={text}: the list has no hosts in it")) } else { Ok(list) }
+}
+
+/// How machines are called: as they call themselves, but for those that call themselves the same.
+fn labels(name: Name, machines: &[String], addresses: &[Address]) -> Vec<String> {
+    let is_alone = |machine: &String| machines.iter().filter(|other| *other == machine).count() == 1;
+    let label = |(machine, address): (&String, &Address)| match is_alone(machine) || name.is_strict() {
+        true => machine.clone(),
+        false => format!("{machine} {address}"),
+    };
+    machines.iter().zip(addresses).map(label).collect()
+}
+
+/// What signals ask for.
+struct Wishes {
+    signals: SignalQueue,
+    asked: bool,
+}
+
+impl Wishes {
+    fn next(&mut self) -> Wish {
+        match self.signals.next() {
+            None => Wish::None,
+            Some(libc::SIGUSR1) => Wish::Status,
+            Some(_) if std::mem::replace(&mut self.asked, true) => Wish::GiveUp,
+            Some(_) => Wish::Stop,
+        }
+    }
+}
+
+/// The run as its user sees it.
+struct Session<'a> {
+    name: Name,
+    run: &'a RunOptions,
+    console: &'a mut Console,
+    cluster: Cluster,
+    /// Where each machine stands.
+    snapshots: Vec<Snapshot>,
+    /// Which machines have reported since the last report on the way was printed.
+    fresh: Vec<bool>,
+    over: Vec<bool>,
+    is_live: bool,
+    live: LiveLine,
+    began: Instant,
+    drawn: Instant,
+    failed: bool,
+    failures: usize,
+    /// Some machine does not run its jobs, and so none does.
+    refused: bool,
+}
+
+impl<'a> Session<'a> {
+    fn new(
+        name: Name,
+        run: &'a RunOptions,
+        console: &'a mut Console,
+        labels: Vec<String>,
+        addresses: &[Address],
+    ) -> Self {
+        let host = |(label, address): (String, &Address)| HostReport {
+            label,
+            address: address.host(),
+            port: address.port(),
+            ..HostReport::default()
+        };
+        let hosts: Vec<HostReport> = labels.into_iter().zip(addresses).map(host).collect();
+        let is_live = match run.eta {
+            EtaWhen::Always => true,
+            EtaWhen::Never => false,
+            EtaWhen::Auto => console.is_watched() && run.output_format.contains(&OutputFormat::Normal),
+        };
+        Session {
+            snapshots: vec![Snapshot::default(); hosts.len()],
+            fresh: vec![false; hosts.len()],
+            over: vec![false; hosts.len()],
+            cluster: Cluster { hosts, start: None },
+            name,
+            run,
+            console,
+            is_live,
+            live: LiveLine::default(),
+            began: Instant::now(),
+            drawn: Instant::now(),
+            failed: false,
+            failures: 0,
+            refused: false,
+        }
+    }
+
+    fn take(&mut self, index: usize, told: Told) {
+        match told {
+            Told::Warning(text) => self.warning(index, &text),
+            Told::Begun(text) => self.note(index, &text),
+            Told::Event(event) => self.event(index, *event),
+            Told::Refused(refusal) => {
+                refusal.problems.iter().for_each(|problem| self.complain(index, problem));
+                self.cluster.hosts[index].report = refusal.report.unwrap_or_default();
+                self.end_of(index, true);
+                self.failures += 1;
+                self.refused = true;
+            }
+            Told::Done(done) => {
+                self.cluster.hosts[index].report = done.report;
+                self.failures += done.failures as usize;
+                self.end_of(index, done.failed);
+            }
+            Told::Lost(why) => {
+                self.complain(index, &format!("the host is lost: {why}"));
+                self.cluster.hosts[index].lost = Some(why);
+                self.failures += 1;
+                self.end_of(index, true);
+            }
+        }
+    }
+
+    fn end_of(&mut self, index: usize, has_failed: bool) {
+        self.failed |= has_failed;
+        self.over[index] = true;
+        for worker in &mut self.snapshots[index].workers {
+            worker.running = false;
+        }
+    }
+
+    fn event(&mut self, index: usize, event: Event) {
+        match event.kind {
+            EventKind::Note(text) => self.note(index, &format!("{text}\n")),
+            EventKind::Warning(text) => self.warning(index, &text),
+            EventKind::Trouble(text) | EventKind::WrongData(text) => {
+                self.complain(index, &text);
+            }
+            EventKind::Failed { pid, error } => {
+                let words = iolite_types::describe_errno(error.errno);
+                self.complain(
+                    index,
+                    &format!("pid={pid}, err={}/{}, error={words}", error.errno, error.what),
+                );
+            }
+            EventKind::Snapshot(snapshot) => {
+                self.snapshots[index] = *snapshot;
+                self.draw();
+            }
+            EventKind::Status(report) => self.status(index, *report),
+            EventKind::Terminating(signal) => {
+                self.note(index, &format!("terminating on signal {signal}\n"));
+            }
+            EventKind::Sample(_) | EventKind::Slice(_) | EventKind::Ready | EventKind::Started(_) => {}
+        }
+    }
+
+    /// Keeps a report on the way; when all machines have sent one, prints them if they were asked for.
+    fn status(&mut self, index: usize, report: Report) {
+        self.cluster.hosts[index].report = report;
+        self.fresh[index] = true;
+        if self.run.status_interval == 0
+            || !self.fresh.iter().zip(&self.over).all(|(fresh, over)| *fresh || *over)
+        {
+            return;
+        }
+        self.fresh.fill(false);
+        self.clear_line();
+        let text = self.text();
+        self.console.write(&text);
+    }
+
+    fn text(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        // People have read why nothing has run.
+        let formats = self.run.output_format.iter().copied();
+        let formats = formats.filter(|format| !(self.refused && *format == OutputFormat::Normal));
+        let run = RunOptions { output_format: formats.collect(), ..self.run.clone() };
+        for exporter in exporters(&run) {
+            // Writing to memory does not fail.
+            let _ = exporter.write_cluster(&self.cluster, &program(self.name), &mut bytes);
+        }
+        bytes
+    }
+
+    /// Writes the final report.
+    fn end(&mut self) -> Result<(), String> {
+        self.clear_line();
+        if self.refused && !has_program_format(self.run) {
+            // Why nothing has run is told.
+            return Ok(());
+        }
+        let text = self.text();
+        self.console.write_last(&text).map_err(|error| error.to_string())
+    }
+
+    /// Lines for the reader of the report, with the machine in front. Programs get nothing but what they parse.
+    fn note(&mut self, index: usize, text: &str) {
+        if self.run.output_format.contains(&OutputFormat::Normal) {
+            self.clear_line();
+            let text = self.with_host(index, text);
+            self.console.write(text.as_bytes());
+        }
+    }
+
+    /// Nothing has failed, so a program that calls `fio` finds nothing on standard error.
+    fn warning(&mut self, index: usize, text: &str) {
+        if self.name.is_strict() { self.note(index, text) } else { self.complain(index, text) }
+    }
+
+    fn complain(&mut self, index: usize, text: &str) {
+        self.clear_line();
+        let text = self.with_host(index, text);
+        text.lines().for_each(|line| console::print_error(&format!("{}: {line}\n", self.name)));
+    }
+
+    fn with_host(&self, index: usize, text: &str) -> String {
+        let label = &self.cluster.hosts[index].label;
+        text.lines().map(|line| format!("<{label}> {line}\n")).collect()
+    }
+
+    /// Draws the line of all machines together.
+    fn draw(&mut self) {
+        if self.drawn.elapsed() < Duration::from_millis(self.run.eta_interval) / 2 {
+            return;
+        }
+        self.drawn = Instant::now();
+        let known = || self.snapshots.iter().filter(|snapshot| !snapshot.workers.is_empty());
+        let mut whole = Snapshot {
+            elapsed_ns: self.began.elapsed().as_nanos() as u64,
+            percent: known()
+                .map(|snapshot| snapshot.percent)
+                .reduce(|one, other| Some(one?.min(other?)))
+                .flatten(),
+            eta_s: known()
+                .map(|snapshot| snapshot.eta_s)
+                .reduce(|one, other| Some(one?.max(other?)))
+                .flatten(),
+            kb_base: known().next().map_or(1024, |snapshot| snapshot.kb_base),
+            unit_base: known().next().map_or(0, |snapshot| snapshot.unit_base),
+            workers: Vec::new(),
+        };
+        whole.workers = known().flat_map(|snapshot| snapshot.workers.iter().cloned()).collect();
+        let text = self.live.redraw(&whole);
+        self.console.show(&text);
+    }
+
+    fn clear_line(&mut self) {
+        let erased = self.live.erase();
+        if !erased.is_empty() {
+            self.console.show(&erased);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A run for an agent, in the process that the agent has started: jobs come through a socket, and what happens goes back.
+
+use crate::{Drafted, draft, session, writes_to_output};
+use iolite_host::ThisMachine;
+use iolite_options::engines::ExternalOptions;
+use iolite_options::{Diagnostic, Invocation, JobOptions, Name, RunOptions};
+use iolite_plan::{Plan, Problem};
+use iolite_remote::child::{Channel, Permissions};
+use iolite_remote::message::{Done, FromAgent, Refusal, Request};
+use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate};
+use iolite_stats::Report;
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Runs what the agent asks for.
+pub fn run(name: Name, words: &[OsString]) -> ExitCode {
+    let mut channel = match Channel::take_over() {
+        Ok(channel) => channel,
+        Err(error) => {
+            crate::complain(
+                name,
+                &format_args!("this is how an agent starts a run, and nobody else: {error}"),
+            );
+            return ExitCode::FAILURE;
+        }
+    };
+    // If the agent is gone, nobody is there to be told.
+    let Ok(mut request) = channel.request() else { return ExitCode::FAILURE };
+    let permissions = Permissions::of(words);
+    request.jobs.run.readonly |= !permissions.changes;
+    let last = perform(name, &request, permissions, &mut channel);
+    channel.tell(&last.unwrap_or_else(FromAgent::Refused));
+    ExitCode::SUCCESS
+}
+
+/// Runs the jobs: the last thing to tell.
+fn perform(
+    name: Name,
+    request: &Request,
+    permissions: Permissions,
+    channel: &mut Channel,
+) -> Result<FromAgent, Box<Refusal>> {
+    let run = &request.jobs.run;
+    let (batches, warnings) = read(request, name)?;
+    for warning in &warnings {
+        channel.tell(&FromAgent::Warning(warning.as_warning().to_string()));
+    }
+    // Before anything is asked of an engine in a file, which would run its code.
+    let executing = batches.iter().flatten().filter(|_| !permissions.exec).flat_map(executing);
+    let executing: Vec<String> = executing.collect();
+    if !executing.is_empty() {
+        return Err(refusal(executing));
+    }
+    let logged = batches.iter().flatten().filter(|job| job.logs.any());
+    let mut problems: Vec<String> = logged
+        .map(|job| {
+            format!(
+                "job {}: logs do not come back from other machines yet; run it without write_*_log",
+                job.name
+            )
+        })
+        .collect();
+    let machine = ThisMachine::new();
+    let mut more = String::new();
+    let drafted = draft(name, batches, run, &machine, &mut more).map_err(|problem| refusal([problem]))?;
+    // Without jobs there is nothing to do, and merging traces alone is not asked of other machines.
+    let Some(Drafted { plan, problems: found }) = drafted else { return Err(refusal(["nothing is to run"])) };
+    if writes_to_output(&plan) {
+        problems.push("standard output is no place for the data of a job on another machine".to_owned());
+    }
+    problems.extend(found.iter().map(ToString::to_string));
+    if !problems.is_empty() {
+        let report = (!found.is_empty()).then(|| RunError::Problems(found).report(&plan));
+        return Err(Box::new(Refusal { problems: problems.iter().map(words).collect(), report }));
+    }
+    let refused = |error: RunError| of_error(&error, &plan);
+    let prepared = Prepared::new(&plan, &machine).map_err(refused)?;
+    let announced = session::jobs_announced(&plan) + &session::workers_announced(&plan);
+    channel.tell(&FromAgent::Begun(announced));
+    let settings = settings(request, channel);
+    let _held = HeldSignals::new().map_err(refused)?;
+    let outcome = prepared
+        .perform(settings, &mut |event| channel.tell(&FromAgent::Event(Box::new(event))))
+        .map_err(refused)?;
+    Ok(FromAgent::Done(Box::new(Done {
+        report: outcome.report,
+        failed: outcome.failed,
+        failures: outcome.failures as u64,
+        signal: outcome.signal,
+    })))
+}
+
+/// The jobs of each file.
+type Batches = Vec<Vec<JobOptions>>;
+
+/// The jobs, as this machine understands them, and warnings.
+fn read(request: &Request, name: Name) -> Result<(Batches, Vec<Diagnostic>), Box<Refusal>> {
+    match iolite_options::parse_sent(&request.jobs, &|variable| std::env::var(variable).ok(), name) {
+        Ok(Invocation::Run { batches, warnings, .. }) => Ok((batches, warnings)),
+        Ok(_) => Err(refusal([iolite_options::NO_JOBS])),
+        Err(errors) => Err(refusal(errors)),
+    }
+}
+
+/// What runs programs in a job, or changes settings of the machine.
+fn executing(job: &JobOptions) -> Vec<String> {
+    let by_engine = job.engine.starts_programs() || job.engine.of::<ExternalOptions>().is_some();
+    let found = [
+        ("exec_prerun", job.schedule.exec_prerun.is_some()),
+        ("exec_postrun", job.schedule.exec_postrun.is_some()),
+        ("ioengine", by_engine),
+        ("ioscheduler", job.placement.ioscheduler.is_some()),
+        ("cgroup", job.placement.cgroup.is_some()),
+    ];
+    let found = found.into_iter().filter(|(_, is_there)| *is_there);
+    let told = found.map(|(option, _)| {
+        let message =
+            format!("{option}: the server lets no jobs run programs or change the machine (--serve-exec)");
+        Problem::of(job, option, message).to_string()
+    });
+    told.collect()
+}
+
+fn settings(request: &Request, channel: &mut Channel) -> Settings {
+    let run: &RunOptions = &request.jobs.run;
+    let every = |milliseconds: u64| (milliseconds > 0).then(|| Duration::from_millis(milliseconds));
+    Settings {
+        eta_interval: every(request.snapshot_ms),
+        status_interval: every(request.status_ms),
+        idleness: run.idle_prof.map(|profile| profile == iolite_options::IdleProfile::PerCpu),
+        gate: channel.gate().map(StartGate::new),
+        ..Settings::default()
+    }
+}
+
+fn words(what: &impl Display) -> String {
+    iolite_types::without_error_numbers(&what.to_string())
+}
+
+fn refusal(problems: impl IntoIterator<Item = impl Display>) -> Box<Refusal> {
+    Box::new(Refusal {
+        problems: problems.into_iter().map(|problem| words(&problem)).collect(),
+        report: None,
+    })
+}
+
+fn of_error(error: &RunError, plan: &Plan) -> Box<Refusal> {
+    let report: Option<Report> = Some(error.report(plan));
+    let problems = match error {
+        RunError::Problems(problems) => problems.iter().map(words).collect(),
+        RunError::System(..) => vec![words(error)],
+    };
+    Box::new(Refusal { problems, report })
+}

@@ -1,0 +1,508 @@
+//! Jobs on other machines: agents and their clients, over sockets and TCP.
+
+use crate::common::program::Running;
+use crate::common::{Finished, Json, Program, files_in, scratch};
+use iolite_testing::{Luck, skip};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Two jobs, one after the other.
+const TWO: &str =
+    "[global]\nioengine=psync\nsize=64k\nbs=4k\nfilename=f\n[one]\nrw=write\n[two]\nstonewall\nrw=randread\n";
+/// A job that would take minutes.
+const ENDLESS: &str = "[long]\nrw=write\nbs=4k\nsize=64k\nthinktime=1ms\ntime_based\nruntime=5m\nnumjobs=2\n";
+
+/// An agent.
+struct Agent {
+    running: Running,
+    address: String,
+}
+
+impl Agent {
+    fn start(dir: &Path, words: &[&str]) -> Agent {
+        let mut command = Command::new(&Program::own().path);
+        command.args(words).current_dir(dir);
+        let mut running = Running::start(&mut command);
+        running.wait_until("its socket", |running| running.stdout().contains("listening on"));
+        let said = running.stdout();
+        let address = said.trim().rsplit(' ').next().unwrap().to_owned();
+        Agent { running, address }
+    }
+
+    /// On a socket in its directory, which is made.
+    fn on_socket(dir: &Path, name: &str) -> Agent {
+        let home = dir.join(name);
+        fs::create_dir(&home).unwrap();
+        Agent::start(&home, &[&format!("--server=sock:{}", home.join("s").display())])
+    }
+
+    fn on_port(dir: &Path) -> Agent {
+        Agent::start(dir, &["--server=ip:127.0.0.1,0", "--insecure"])
+    }
+
+    fn client(&self) -> String {
+        format!("--client={}", self.address)
+    }
+
+    /// Ends it: nothing of what it has started is left.
+    fn end(self) -> Finished {
+        self.running.signal(libc::SIGTERM);
+        self.running.wait()
+    }
+
+    /// The processes that it has started, and those have started.
+    fn family(&self) -> Vec<i32> {
+        iolite_os::process::descendants_of(self.running.pid())
+    }
+
+    /// Waits until nothing runs for anybody.
+    fn wait_until_idle(&mut self) {
+        let agent = self.running.pid();
+        self.running
+            .wait_until("the end of its run", |_| iolite_os::process::descendants_of(agent).is_empty());
+    }
+}
+
+fn job(dir: &Path, text: &str) {
+    fs::write(dir.join("job.fio"), text).unwrap();
+}
+
+fn run(dir: &Path, words: &[&str]) -> Finished {
+    Program::own().run(dir, words)
+}
+
+#[test]
+pub fn a_job_runs_where_the_server_is() {
+    let dir = scratch();
+    let agent = Agent::on_socket(dir.path(), "there");
+    job(dir.path(), TWO);
+    let normal = run(dir.path(), &[&agent.client(), "job.fio"]).ok();
+    let host = iolite_remote::message::machine_name();
+    for expected in [
+        format!("<{host}> one: (g=0): rw=write"),
+        format!("<{host}> Starting 2 processes"),
+        format!("<{host}> \none: (groupid=0, jobs=1): err= 0"),
+        "two: (groupid=1, jobs=1): err= 0".to_owned(),
+        "Run status group 1 (all jobs):".to_owned(),
+        "All clients: (groupid=1, jobs=2): err= 0: pid=0".to_owned(),
+        "issued rwts: total=16,16,0,0".to_owned(),
+        "started within ".to_owned(),
+    ] {
+        assert!(normal.stdout.contains(&expected), "{expected}\n{normal}");
+    }
+    assert_eq!(normal.stderr, "");
+    assert_eq!(fs::metadata(dir.path().join("there/f")).unwrap().len(), 65_536);
+
+    let json = run(dir.path(), &["--output-format=json", &agent.client(), "job.fio"]).ok();
+    let json = Json::parse(&json.stdout);
+    let stats = json.0["client_stats"].as_array().unwrap();
+    let names: Vec<_> = stats.iter().map(|job| job["jobname"].as_str().unwrap()).collect();
+    assert_eq!(names, ["one", "two", "All clients"]);
+    assert_eq!(stats[0]["hostname"], dir.path().join("there/s").display().to_string());
+    assert_eq!(stats[0]["port"], 8765);
+    assert_eq!(stats[2]["read"]["total_ios"], 16);
+    assert_eq!(stats[2]["write"]["io_bytes"], 65_536);
+    assert_eq!(json.0["global options"]["size"], "64k");
+    assert!(json.0["start"]["spread_ns"].is_u64(), "{}", json.0);
+    // Where no time is involved, one process counts the same.
+    let alone = Json::parse(&run(dir.path(), &["--output-format=json", "job.fio"]).ok().stdout);
+    for (job, here) in stats.iter().zip(alone.jobs()) {
+        for path in ["read", "write"] {
+            assert_eq!(job[path]["total_ios"], here.0[path]["total_ios"], "{path}");
+            assert_eq!(job[path]["io_bytes"], here.0[path]["io_bytes"], "{path}");
+        }
+    }
+    agent.end();
+}
+
+#[test]
+pub fn several_machines_have_one_result() {
+    let dir = scratch();
+    let agents = ["a", "b", "c"].map(|name| Agent::on_socket(dir.path(), name));
+    job(dir.path(), TWO);
+    let own = "[own]\nrw=write\nsize=128k\nbs=4k\n";
+    fs::write(dir.path().join("own.fio"), own).unwrap();
+    let told = |words: &[&str]| {
+        let words = [&["--output-format=json"], words].concat();
+        let run = run(dir.path(), &words).ok();
+        let json = Json::parse(&run.stdout);
+        let stats = json.0["client_stats"].as_array().unwrap().clone();
+        let names: Vec<String> =
+            stats.iter().map(|job| job["jobname"].as_str().unwrap().to_owned()).collect();
+        let last = stats.last().unwrap();
+        assert_eq!(
+            json.0["hosts"].as_array().unwrap().len(),
+            json.0["global options"].as_array().unwrap().len()
+        );
+        (names.join(" "), last["write"]["total_ios"].as_u64().unwrap())
+    };
+    let [a, b, c] = agents.each_ref().map(Agent::client);
+    assert_eq!(
+        told(&[&a, "job.fio", &b, "own.fio", &c, "job.fio"]),
+        ("one two own one two All clients".to_owned(), 16 + 32 + 16)
+    );
+    // Those without files of their own have those of the next, or those in front.
+    assert_eq!(told(&[&a, &b, "own.fio"]), ("own own All clients".to_owned(), 64));
+    assert_eq!(told(&["own.fio", &a, &b]), ("own own All clients".to_owned(), 64));
+    let list: String = agents.iter().map(|agent| format!("{}\n", agent.address)).collect();
+    fs::write(dir.path().join("hosts"), format!("# all\n{list}")).unwrap();
+    assert_eq!(told(&["--client=hosts", "own.fio"]), ("own own own All clients".to_owned(), 96));
+    // A file that is there.
+    for name in ["a", "b"] {
+        fs::write(dir.path().join(name).join("far.fio"), own.replace("own", "far")).unwrap();
+    }
+    assert_eq!(told(&["--remote-config=far.fio", &a, &b]), ("far far All clients".to_owned(), 64));
+    // Each machine has a line of its own, and a name to tell it from the others.
+    let normal = run(dir.path(), &["--client=hosts", "own.fio"]).ok();
+    let lines =
+        normal.stdout.lines().skip_while(|line| *line != "Hosts:").filter(|line| line.contains("sock:"));
+    assert!(lines.count() >= 3, "{normal}");
+    let terse = run(dir.path(), &["--minimal", "--client=hosts", "own.fio"]).ok();
+    assert!(terse.stdout.contains(";All clients;0;0;"), "{terse}");
+    agents.into_iter().for_each(|agent| drop(agent.end()));
+}
+
+#[test]
+pub fn without_protection_only_when_asked_for() {
+    let dir = scratch();
+    job(dir.path(), TWO);
+    let fio = Program::called_fio(dir.path());
+    for line in ["--server", "--server=,0", "--server=ip:127.0.0.1,0", "--client=127.0.0.1,1 job.fio"] {
+        for program in [&Program::own(), &fio] {
+            let refused = program.line(dir.path(), line).refused();
+            assert!(refused.stderr.contains("--insecure (or IOLITE_INSECURE=1)"), "{refused}");
+            assert!(refused.stderr.contains("sock:PATH"), "{refused}");
+        }
+    }
+    let agent = Agent::on_port(dir.path());
+    run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).ok();
+    // As fio's own command lines, with nothing but the environment changed.
+    let mut command = Command::new(&fio.path);
+    command.args([&agent.client(), "job.fio"]).env("IOLITE_INSECURE", "1").current_dir(dir.path());
+    let finished = Running::start(&mut command).wait().ok();
+    assert_eq!(finished.stderr, "");
+    assert!(finished.stdout.contains("\nAll clients: "), "{finished}");
+    agent.end();
+}
+
+#[test]
+pub fn a_socket_is_for_its_user() {
+    let dir = scratch();
+    job(dir.path(), TWO);
+    let agent = Agent::on_socket(dir.path(), "a");
+    let socket = dir.path().join("a/s");
+    assert_eq!(fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    let second = run(dir.path(), &[&format!("--server={}", agent.address)]).refused();
+    assert!(second.stderr.contains("a server listens there"), "{second}");
+    agent.running.signal(libc::SIGKILL);
+    agent.running.wait();
+    // What a killed one has left is replaced; a file of somebody is not.
+    let client = format!("--client=sock:{}", socket.display());
+    let gone = run(dir.path(), &[&client, "job.fio"]).refused();
+    assert!(gone.stderr.contains("Connection refused"), "{gone}");
+    let server = format!("--server=sock:{}", socket.display());
+    Agent::start(dir.path(), &[&server]).end();
+    let file = run(dir.path(), &["--server=sock:job.fio"]).refused();
+    assert!(file.stderr.contains("no socket"), "{file}");
+    assert_eq!(fs::read_to_string(dir.path().join("job.fio")).unwrap(), TWO);
+}
+
+#[test]
+pub fn mistakes_come_back_with_host_line_and_column() {
+    let dir = scratch();
+    let agent = Agent::on_socket(dir.path(), "a");
+    let host = iolite_remote::message::machine_name();
+    fs::write(dir.path().join("inc"), "iodpeth=4\n").unwrap();
+    job(dir.path(), "[a]\nrw=write\nsize=64k\nbs=4kk\ninclude inc\n");
+    let refused = run(dir.path(), &[&agent.client(), "job.fio"]).refused();
+    assert!(refused.stderr.contains(&format!("<{host}> job.fio:4:4: bs=4kk")), "{refused}");
+    assert!(refused.stderr.contains(&format!("<{host}> inc:1:1: unknown option \"iodpeth\"")), "{refused}");
+    // What only that machine can know.
+    job(dir.path(), "[a]\nrw=read\nsize=64k\nfilename=missing\nallow_file_create=0\n");
+    let refused = run(dir.path(), &["--output-format=json", &agent.client(), "job.fio"]).refused();
+    assert!(refused.stderr.contains(&format!("<{host}> ")), "{refused}");
+    let json = Json::parse(&refused.stdout);
+    assert_ne!(json.0["client_stats"][0]["error"], 0, "{}", json.0);
+    // What does not travel yet is refused, and not left out.
+    for (line, why) in [
+        ("--trigger-timeout=1 job.fio", "--trigger: not supported yet"),
+        ("--bandwidth-log job.fio", "--bandwidth-log: not supported yet"),
+        ("--name=x --rw=read job.fio", "put them into a job file"),
+        ("", "there is no job file for it"),
+    ] {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let refused = run(dir.path(), &[&[agent.client().as_str()], &words[..]].concat()).refused();
+        assert!(refused.stderr.contains(why), "{why}: {refused}");
+    }
+    job(dir.path(), "[a]\nrw=write\nsize=64k\nwrite_lat_log=x\n");
+    run(dir.path(), &[&agent.client(), "job.fio"]).refused().says("logs do not come back");
+    let names: Vec<String> = files_in(&dir.path().join("a")).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["s"], "nothing was begun");
+    agent.end();
+}
+
+/// Where one machine cannot run its jobs, nothing runs.
+#[test]
+pub fn nothing_starts_before_all_are_ready() {
+    let dir = scratch();
+    let [good, bad] = ["good", "bad"].map(|name| Agent::on_socket(dir.path(), name));
+    job(dir.path(), "[a]\nrw=write\nsize=64k\nbs=4k\n");
+    fs::write(dir.path().join("bad.fio"), "[b]\nrw=read\nsize=64k\nfilename=missing\nallow_file_create=0\n")
+        .unwrap();
+    let refused =
+        run(dir.path(), &["--output-format=json", &good.client(), "job.fio", &bad.client(), "bad.fio"])
+            .refused();
+    let json = Json::parse(&refused.stdout);
+    for job in json.0["client_stats"].as_array().unwrap() {
+        assert_eq!(job["write"]["total_ios"], 0, "{}", json.0);
+    }
+    good.end();
+    bad.end();
+}
+
+#[test]
+pub fn one_run_at_a_time() {
+    let dir = scratch();
+    let mut agent = Agent::on_socket(dir.path(), "a");
+    job(dir.path(), ENDLESS);
+    let mut first = Program::own().start(dir.path(), [&agent.client(), "job.fio"]);
+    first.wait_until("its jobs", |_| agent.family().len() >= 4);
+    let second = run(dir.path(), &[&agent.client(), "job.fio"]).refused();
+    assert!(second.stderr.contains("runs the jobs of another client: iolite-"), "{second}");
+    assert!(second.stderr.contains(&format!("(process {}) on", first.pid())), "{second}");
+    // Asked to end, it reports.
+    first.signal(libc::SIGINT);
+    let first = first.wait();
+    assert_eq!(first.code(), 128, "{first}");
+    assert!(first.stdout.contains("\nAll clients: (groupid=0, jobs=2)"), "{first}");
+    agent.wait_until_idle();
+    agent.end();
+}
+
+/// Whoever is killed, at any moment: nothing goes on, nobody hangs, and the others' results are kept.
+#[test]
+pub fn kills_at_any_moment() {
+    let mut luck = Luck::new();
+    for who in ["client", "agent", "run", "workers"] {
+        let dir = scratch();
+        let [mut first, mut second] = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
+        job(dir.path(), &ENDLESS.replace("runtime=5m", "runtime=3s"));
+        let client =
+            Program::own().start(dir.path(), [&first.client(), "job.fio", &second.client(), "job.fio"]);
+        std::thread::sleep(Duration::from_millis(luck.below(600)));
+        let kill = |pid: i32| {
+            // SAFETY: a plain system call; the process is one of this test, and if it has ended, nobody has its number yet.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        };
+        match who {
+            "client" => client.signal(libc::SIGKILL),
+            "agent" => first.running.signal(libc::SIGKILL),
+            "run" => iolite_os::process::children_of(first.running.pid()).into_iter().for_each(kill),
+            _ => first.family().into_iter().rev().take(1).for_each(kill),
+        }
+        let finished = client.wait();
+        if who == "client" {
+            first.wait_until_idle();
+        } else if who == "agent" {
+            assert_eq!(finished.code(), 1, "{who}: {finished}");
+            assert!(
+                finished.stderr.contains("--client=sock:") || finished.stderr.contains("the host is lost"),
+                "{finished}"
+            );
+        }
+        second.wait_until_idle();
+        second.end();
+        // Of a killed agent, nothing of its group may be left.
+        if who == "agent" {
+            first.running.wait();
+        } else {
+            first.end();
+        }
+    }
+}
+
+/// A machine that is stopped, or cut off, says nothing, and is given up.
+#[test]
+pub fn who_is_silent_is_lost() {
+    let dir = scratch();
+    let [mut first, mut second] = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
+    for policy in ["continue", "abort"] {
+        job(dir.path(), &ENDLESS.replace("runtime=5m", "runtime=6s"));
+        let lost = format!("--client-lost={policy}");
+        let words = [
+            "--client-timeout=1s",
+            &lost,
+            "--output-format=json",
+            &first.client(),
+            "job.fio",
+            &second.client(),
+            "job.fio",
+        ];
+        let mut client = Program::own().start(dir.path(), words);
+        client.wait_until("its jobs", |_| first.family().len() >= 4 && second.family().len() >= 4);
+        first.running.signal(libc::SIGSTOP);
+        let finished = client.wait();
+        first.running.signal(libc::SIGCONT);
+        assert_eq!(finished.code(), 1, "{finished}");
+        assert!(finished.stderr.contains("a/s> the host is lost: it was silent for 1s"), "{finished}");
+        let json = Json::parse(&finished.stdout);
+        assert!(json.0["hosts"][0]["lost"].is_string(), "{}", json.0);
+        assert!(json.0["hosts"][1].get("lost").is_none(), "{}", json.0);
+        let runtime =
+            json.0["client_stats"].as_array().unwrap().iter().rev().nth(1).unwrap()["write"]["runtime"]
+                .as_u64();
+        // Its run was as long as it was to be, or it was ended.
+        assert!(policy == "abort" || runtime >= Some(5900), "{}", json.0);
+        first.wait_until_idle();
+        second.wait_until_idle();
+    }
+    first.end();
+    second.end();
+}
+
+/// An agent ends the jobs of a client that says nothing any more, as when its machine is cut off.
+#[test]
+pub fn the_jobs_of_a_silent_client_are_ended() {
+    let dir = scratch();
+    let home = dir.path().join("a");
+    fs::create_dir(&home).unwrap();
+    let server = format!("--server=sock:{}", home.join("s").display());
+    let mut agent = Agent::start(&home, &[&server, "--client-timeout=1s"]);
+    job(dir.path(), ENDLESS);
+    let mut client = Program::own().start(dir.path(), [&agent.client(), "job.fio"]);
+    client.wait_until("its jobs", |_| agent.family().len() >= 4);
+    client.signal(libc::SIGSTOP);
+    agent.wait_until_idle();
+    agent
+        .running
+        .wait_until("its reason", |running| running.output().contains("the client was silent for 1s"));
+    client.signal(libc::SIGCONT);
+    let client = client.wait();
+    assert_eq!(client.code(), 1, "{client}");
+    agent.end();
+}
+
+#[test]
+pub fn rubbish_on_the_port_starts_nothing() {
+    let dir = scratch();
+    let agent = Agent::on_port(dir.path());
+    job(dir.path(), TWO);
+    let place = agent.address.replace(',', ":");
+    let mut luck = Luck::new();
+    let mut greeting = b"iolite remote 1\n".to_vec();
+    greeting.resize(64, 0);
+    for round in 0..24 {
+        let mut stream = TcpStream::connect(&place).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut bytes: Vec<u8> = (0..luck.below(200)).map(|_| luck.below(256) as u8).collect();
+        if round % 2 == 0 {
+            // Behind a greeting, so that frames are read: oversized ones, unknown ones, damaged ones.
+            bytes = [greeting.clone(), vec![luck.below(8) as u8, 255 * (round % 4 == 0) as u8, 0, 0], bytes]
+                .concat();
+        }
+        // The other end may have had enough.
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        assert!(answer.is_empty() || answer.starts_with(b"iolite remote 1\n"), "{answer:?}");
+    }
+    // Somebody who says nothing keeps nobody from running jobs.
+    let silent = TcpStream::connect(&place).unwrap();
+    run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).ok();
+    drop(silent);
+    let said = agent.end();
+    assert!(said.stderr.contains("no Iolite"), "{said}");
+}
+
+#[test]
+pub fn a_fio_at_the_other_end_is_told() {
+    let Some(peer) = Program::peers().pop() else { skip!("fio is not installed") };
+    let dir = scratch();
+    job(dir.path(), TWO);
+    let socket = dir.path().join("s");
+    let mut command = Command::new(&peer.path);
+    command.arg(format!("--server=sock:{}", socket.display())).current_dir(dir.path());
+    let mut server = Running::start(&mut command);
+    server.wait_until("its socket", |_| socket.exists());
+    let refused = run(dir.path(), &[&format!("--client=sock:{}", socket.display()), "job.fio"]).refused();
+    assert!(refused.stderr.contains("a fio is at the other end"), "{refused}");
+    server.signal(libc::SIGKILL);
+    server.wait();
+    let mut agent = Agent::on_socket(dir.path(), "a");
+    let client = peer.start(dir.path(), [&agent.client(), "job.fio"]);
+    agent.running.wait_until("its word", |running| running.output().contains("a fio is at the other end"));
+    drop(client);
+    agent.end();
+}
+
+#[test]
+pub fn a_server_in_the_background() {
+    let dir = scratch();
+    job(dir.path(), TWO);
+    let server = format!("--server=sock:{}", dir.path().join("s").display());
+    run(dir.path(), &[&server, "--daemonize=pid"]).ok();
+    let pid = || fs::read_to_string(dir.path().join("pid")).unwrap_or_default().trim().parse::<i32>();
+    let until = std::time::Instant::now() + Duration::from_secs(60);
+    while pid().is_err() && std::time::Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let pid = pid().expect("the process id is in its file");
+    let finished = run(dir.path(), &[&server.replace("server", "client"), "job.fio"]);
+    let other = format!("--server=sock:{}", dir.path().join("other").display());
+    let second = run(dir.path(), &[&other, "--daemonize=pid"]);
+    crate::common::program::send(pid, libc::SIGTERM);
+    finished.ok();
+    assert!(second.refused().stderr.contains(&format!("the server with process {pid} is alive")));
+}
+
+/// Delays count from the moment at which all begin.
+#[test]
+pub fn jobs_that_start_later() {
+    let dir = scratch();
+    let agent = Agent::on_socket(dir.path(), "a");
+    job(
+        dir.path(),
+        "[global]\nioengine=null\nsize=64k\nbs=4k\n[now]\n[later]\nstartdelay=1\n[after]\nwait_for=later\n",
+    );
+    let json =
+        Json::parse(&run(dir.path(), &["--output-format=json", &agent.client(), "job.fio"]).ok().stdout);
+    let start = |index: usize| json.0["client_stats"][index]["job_start"].as_u64().unwrap();
+    assert!(start(1) >= start(0) + 900, "{}", json.0);
+    assert!(start(2) >= start(1), "{}", json.0);
+    agent.end();
+}
+
+#[test]
+pub fn a_server_says_what_it_may_be_asked_to_do() {
+    let dir = scratch();
+    let program = "[a]\nioengine=null\nsize=64k\nexec_prerun=touch ran\n";
+    let write = "[a]\nrw=write\nsize=64k\n";
+    let serve = |name: &str, words: &[&str]| {
+        let home = dir.path().join(name);
+        fs::create_dir(&home).unwrap();
+        let server = format!("--server=sock:{}", home.join("s").display());
+        Agent::start(&home, &[&[server.as_str()], words].concat())
+    };
+    let [careful, open, readonly] =
+        [serve("careful", &[]), serve("open", &["--serve-exec"]), serve("readonly", &["--readonly"])];
+    job(dir.path(), program);
+    let refused = run(dir.path(), &[&careful.client(), "job.fio"]).refused();
+    assert!(refused.stderr.contains("job.fio:4:"), "{refused}");
+    assert!(refused.stderr.contains("exec_prerun: the server lets no jobs run programs"), "{refused}");
+    run(dir.path(), &[&open.client(), "job.fio"]).ok();
+    assert!(!dir.path().join("careful/ran").exists() && dir.path().join("open/ran").exists());
+    for engine in ["exec", "external:./x.so"] {
+        job(dir.path(), &format!("[a]\nioengine={engine}\nsize=64k\n"));
+        run(dir.path(), &[&careful.client(), "job.fio"]).refused().says("(--serve-exec)");
+    }
+    job(dir.path(), write);
+    run(dir.path(), &[&careful.client(), "job.fio"]).ok();
+    run(dir.path(), &[&readonly.client(), "job.fio"]).refused().says("--readonly forbids that");
+    [careful, open, readonly].into_iter().for_each(|agent| drop(agent.end()));
+}

@@ -1,0 +1,288 @@
+//! Many machines: `--server`, `--client`, and the job files that travel from one to the other.
+//!
+//! Job files travel as text, each with its name, so that the machine that runs them resolves them with its own facts, and
+//! mistakes come back with line and column. What they include travels with them.
+
+use crate::jobfile::{self, Surroundings, Texts};
+use crate::run_options::Asked;
+use crate::section::Section;
+use crate::{Diagnostic, Origin, OutputFormat, RunOptions};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// How long a machine may be silent before it is given up, in milliseconds.
+const CLIENT_TIMEOUT_MS: u64 = 10_000;
+
+/// A job file for another machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SentFile {
+    /// Its text is among those that travel.
+    Here(String),
+    /// It lies on the other machine.
+    There(String),
+}
+
+/// The jobs for another machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SentJobs {
+    /// The job files, in order.
+    pub files: Vec<SentFile>,
+    /// The texts of those that travel, and of what they include, by name.
+    pub texts: BTreeMap<String, Vec<u8>>,
+    /// The sections to run; empty = all.
+    pub sections: Vec<String>,
+    /// Options of the run as a whole. Those about output are the sender's business.
+    pub run: RunOptions,
+}
+
+/// What becomes of a run when a machine is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenLost {
+    /// The others go on.
+    #[default]
+    Continue,
+    /// The others are ended.
+    Abort,
+}
+
+/// A machine that is to run jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Client {
+    /// What `--client` says: an address, or a file with a list of them.
+    pub address: String,
+    /// Its jobs.
+    pub jobs: SentJobs,
+}
+
+/// A run on other machines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunElsewhere {
+    /// The machines, with their jobs.
+    pub clients: Vec<Client>,
+    /// Options of the run as a whole.
+    pub run: RunOptions,
+    /// Talk without protection (`--insecure`).
+    pub insecure: bool,
+    /// `--client-lost`
+    pub when_lost: WhenLost,
+    /// `--client-timeout` in milliseconds.
+    pub timeout_ms: u64,
+    /// Suspicious input that is accepted.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// A server to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Serving {
+    /// What `--server` says; empty = the usual port of all interfaces.
+    pub address: String,
+    /// `--daemonize`: the file for the process id.
+    pub pid_file: Option<PathBuf>,
+    /// Talk without protection (`--insecure`).
+    pub insecure: bool,
+    /// `--readonly`
+    pub readonly: bool,
+    /// `--serve-exec`: jobs may run programs, and change settings of the machine.
+    pub exec: bool,
+    /// `--client-timeout` in milliseconds.
+    pub timeout_ms: u64,
+    /// Suspicious input that is accepted.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// What the command line says of other machines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Others {
+    /// `--server`
+    pub server: Option<String>,
+    /// `--daemonize`
+    pub pid_file: Option<PathBuf>,
+    /// `--client`, in order.
+    pub clients: Vec<Named>,
+    /// `--remote-config` in front of the first `--client`.
+    pub remote_files: Vec<String>,
+    /// `--insecure`
+    pub insecure: bool,
+    /// `--serve-exec`
+    pub exec: bool,
+    /// `--client-lost`
+    pub when_lost: Option<WhenLost>,
+    /// `--client-timeout` in milliseconds.
+    pub timeout_ms: Option<u64>,
+}
+
+/// One `--client`.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    /// Its address.
+    pub address: String,
+    /// How many job files are in front of it.
+    pub files_before: usize,
+    /// Those on the other machine.
+    pub remote_files: Vec<String>,
+}
+
+impl Others {
+    /// `--remote-config`
+    pub fn add_remote_file(&mut self, file: &str) {
+        let of = self.clients.last_mut().map_or(&mut self.remote_files, |client| &mut client.remote_files);
+        of.push(file.to_owned());
+    }
+
+    fn timeout(&self) -> u64 {
+        self.timeout_ms.unwrap_or(CLIENT_TIMEOUT_MS)
+    }
+
+    /// Options that say nothing without `--server` or `--client`.
+    pub fn idle(&self) -> Vec<Diagnostic> {
+        let (serves, asks) = (self.server.is_some(), !self.clients.is_empty());
+        let idle = [
+            ("--daemonize", self.pid_file.is_some() && !serves, "--server"),
+            ("--remote-config", !self.remote_files.is_empty() && !asks, "--client"),
+            ("--client-lost", self.when_lost.is_some() && !asks, "--client"),
+            ("--client-timeout", self.timeout_ms.is_some() && !asks && !serves, "--client or --server"),
+            ("--serve-exec", self.exec && !serves, "--server"),
+            ("--insecure", self.insecure && !asks && !serves, "--client or --server"),
+        ];
+        let told = idle.into_iter().filter(|(_, is_idle, _)| *is_idle);
+        told.map(|(option, _, other)| on_command_line(format!("{option}: says nothing without {other}")))
+            .collect()
+    }
+}
+
+fn on_command_line(message: String) -> Diagnostic {
+    Diagnostic { origin: Some(Origin::CommandLine(0)), message }
+}
+
+/// The server that the command line asks for; `None` = it asks for none.
+pub(crate) fn serving(
+    asked: &Asked,
+    has_jobs: bool,
+    errors: &mut Vec<Diagnostic>,
+    warnings: &mut Vec<Diagnostic>,
+) -> Option<Serving> {
+    let address = asked.others.server.clone()?;
+    if has_jobs || !asked.others.clients.is_empty() {
+        let what =
+            "--server: a server runs the jobs of its clients; give it none of its own, and no --client";
+        errors.push(on_command_line(what.to_owned()));
+    }
+    Some(Serving {
+        address,
+        pid_file: asked.others.pid_file.clone(),
+        insecure: asked.others.insecure,
+        readonly: asked.run.readonly,
+        exec: asked.others.exec,
+        timeout_ms: asked.others.timeout(),
+        warnings: std::mem::take(warnings),
+    })
+}
+
+/// The run on other machines that the command line asks for. Reads the job files.
+pub(crate) fn elsewhere(
+    asked: &Asked,
+    sections: &[Section],
+    files: &[OsString],
+    surroundings: &mut Surroundings<'_>,
+    errors: &mut Vec<Diagnostic>,
+    warnings: &mut Vec<Diagnostic>,
+) -> RunElsewhere {
+    errors.extend(not_sent(asked, sections));
+    let mut clients: Vec<Client> = Vec::new();
+    let common = &files[..asked.others.clients[0].files_before];
+    let common = jobs(asked, common, &asked.others.remote_files, surroundings, errors);
+    for (index, named) in asked.others.clients.iter().enumerate() {
+        let end = asked.others.clients.get(index + 1).map_or(files.len(), |next| next.files_before);
+        let own = &files[named.files_before..end];
+        let own = jobs(asked, own, &named.remote_files, surroundings, errors);
+        let jobs = if own.files.is_empty() { common.clone() } else { own };
+        clients.push(Client { address: named.address.clone(), jobs });
+    }
+    // A machine without jobs of its own has those of the next one: `--client=a --client=b job.fio`.
+    for index in (0..clients.len().saturating_sub(1)).rev() {
+        if clients[index].jobs.files.is_empty() {
+            clients[index].jobs = clients[index + 1].jobs.clone();
+        }
+    }
+    if errors.is_empty() {
+        let idle = clients.iter().filter(|client| client.jobs.files.is_empty());
+        let what = |client: &Client| format!("--client={}: there is no job file for it", client.address);
+        errors.extend(idle.map(|client| on_command_line(what(client))));
+    }
+    let mut run = asked.run.clone();
+    if asked.append_terse && !run.output_format.contains(&OutputFormat::Terse) {
+        run.output_format.push(OutputFormat::Terse);
+    }
+    RunElsewhere {
+        clients,
+        run,
+        insecure: asked.others.insecure,
+        when_lost: asked.others.when_lost.unwrap_or_default(),
+        timeout_ms: asked.others.timeout(),
+        warnings: std::mem::take(warnings),
+    }
+}
+
+/// What the command line has that does not travel.
+fn not_sent(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
+    let run = &asked.run;
+    let triggers = run.trigger.is_some() || run.trigger_file.is_some() || run.trigger_timeout.is_some();
+    let here = [
+        ("--trigger", triggers),
+        ("--showcmd", asked.showcmd),
+        ("--parse-only", run.parse_only),
+        ("--merge-blktrace-only", run.merge_blktrace_only),
+        ("--bandwidth-log", run.bandwidth_log),
+        ("--profile", run.profile.is_some()),
+        ("--output-format=html", run.output_format.contains(&OutputFormat::Html)),
+        ("--debug", run.debug != crate::DebugWish::default()),
+    ];
+    let mut told: Vec<Diagnostic> = here
+        .into_iter()
+        .filter(|(_, is_given)| *is_given)
+        .map(|(option, _)| on_command_line(format!("{option}: not supported yet together with --client")))
+        .collect();
+    let first = sections.iter().find(|section| !section.settings.is_empty());
+    if let Some(section) = first.filter(|_| run.profile.is_none()) {
+        let message = "--client: job options of the command line are not sent; put them into a job file";
+        told.push(Diagnostic { origin: Some(section.origin.clone()), message: message.to_owned() });
+    }
+    told
+}
+
+/// Reads the job files for one machine, with all that they include.
+fn jobs(
+    asked: &Asked,
+    files: &[OsString],
+    remote: &[String],
+    surroundings: &mut Surroundings<'_>,
+    errors: &mut Vec<Diagnostic>,
+) -> SentJobs {
+    let mut sent =
+        SentJobs { sections: asked.sections.clone(), run: asked.run.clone(), ..SentJobs::default() };
+    for file in files {
+        let Some(name) = file.to_str() else {
+            let message =
+                format!("{}: the name of a job file that is sent has to be valid UTF-8", file.display());
+            errors.push(Diagnostic { origin: None, message });
+            continue;
+        };
+        let (mut mistakes, mut ignored) = (Vec::new(), Vec::new());
+        let known = std::mem::replace(&mut surroundings.texts, Texts::Kept(BTreeMap::new()));
+        jobfile::read(file, surroundings, &mut mistakes, &mut ignored);
+        let Texts::Kept(texts) = std::mem::replace(&mut surroundings.texts, known) else {
+            unreachable!("reading a job file does not change where texts are");
+        };
+        if texts.contains_key(name) {
+            sent.texts.extend(texts);
+            sent.files.push(SentFile::Here(name.to_owned()));
+        } else {
+            // It cannot be read at all. Mistakes in it are told by those who run it.
+            errors.append(&mut mistakes);
+        }
+    }
+    sent.files.extend(remote.iter().cloned().map(SentFile::There));
+    sent
+}

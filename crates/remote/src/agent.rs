@@ -1,0 +1,333 @@
+//! The agent: waits for coordinators, and runs the jobs of one after the other.
+//!
+//! Each connection has a thread. The one whose run it is starts a process for it, hands on what that says, and hears the
+//! coordinator: when he is gone, or silent for too long, it ends the process, and all workers end with it.
+
+use crate::address::Address;
+use crate::child::{self, Permissions};
+use crate::connection::{Connection, Listener, Peer};
+use crate::frame::{self, FrameError};
+use crate::greeting;
+use crate::message::{FromAgent, Hello, Message, Request, ToAgent, machine_name};
+use crate::user;
+use iolite_os::signals;
+use iolite_os::socket::Socket;
+use iolite_os::time;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Who has connected says who he is within this time.
+const GREETING: Duration = Duration::from_secs(10);
+/// How many connections there may be at a time.
+const MOST: usize = 64;
+/// The time between two looks whether something has ended, in milliseconds.
+const LOOK_MS: i32 = 100;
+/// How long a run that was told to end has for it, before it is killed.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long to wait when a connection cannot be accepted (too many open files, say).
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// An agent that listens.
+#[derive(Debug)]
+pub struct Agent {
+    listener: Listener,
+    place: String,
+}
+
+/// How an agent works.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// A coordinator that is silent for so long is gone.
+    pub timeout: Duration,
+    /// What it may be asked to do.
+    pub permissions: Permissions,
+    /// Program and version, in one word.
+    pub program: &'static str,
+    /// Tells whoever runs the agent something.
+    pub log: fn(&str),
+}
+
+/// What all connections share.
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    /// Whose run it is.
+    turn: Mutex<Option<String>>,
+    connections: AtomicUsize,
+}
+
+impl Agent {
+    /// Listens at this address.
+    ///
+    /// # Errors
+    /// The address is taken, or is none of this machine.
+    pub fn listen(address: &Address) -> Result<Agent, String> {
+        let listener = Listener::at(address).map_err(|error| format!("{address}: {error}"))?;
+        Ok(Agent { place: listener.place(address), listener })
+    }
+
+    /// Where it listens.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Serves for ever.
+    pub fn serve(self, settings: Settings) -> ! {
+        let shared = Arc::new(Shared { settings, turn: Mutex::new(None), connections: AtomicUsize::new(0) });
+        loop {
+            let (connection, peer) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    (settings.log)(&format!("a connection is refused: {error}"));
+                    thread::sleep(AGAIN);
+                    continue;
+                }
+            };
+            if shared.connections.load(SeqCst) >= MOST {
+                // Dropped, and so closed.
+                continue;
+            }
+            shared.connections.fetch_add(1, SeqCst);
+            let theirs = shared.clone();
+            let body = move || {
+                if let Err(why) = attend(connection, peer, &theirs) {
+                    (theirs.settings.log)(&format!("{peer}: {why}"));
+                }
+                theirs.connections.fetch_sub(1, SeqCst);
+            };
+            if thread::Builder::new().name("iolite-agent".into()).spawn(body).is_err() {
+                shared.connections.fetch_sub(1, SeqCst);
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn turn(&self) -> MutexGuard<'_, Option<String>> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the agent for a run; or whose run it is.
+    fn take(&self, who: &str) -> Result<Turn<'_>, String> {
+        let mut turn = self.turn();
+        if let Some(other) = &*turn {
+            return Err(other.clone());
+        }
+        *turn = Some(who.to_owned());
+        Ok(Turn(self))
+    }
+}
+
+/// As long as this lives, nobody else's jobs run.
+struct Turn<'a>(&'a Shared);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.turn() = None;
+    }
+}
+
+/// Serves one connection to its end.
+fn attend(mut connection: Connection, peer: Peer, shared: &Shared) -> Result<(), String> {
+    let words = |error: FrameError| error.to_string();
+    connection.set_patience(GREETING).map_err(|error| error.to_string())?;
+    // Before anything else, so that whoever is there can tell who this is.
+    greeting::send(&mut connection).map_err(|why| why.to_string())?;
+    greeting::receive(&mut connection).map_err(|why| why.to_string())?;
+    let ToAgent::Hello(client) = frame::read(&mut connection).map_err(words)? else {
+        return Err("does not say who it is".to_owned());
+    };
+    let machine = machine_name();
+    let hello = Hello { program: shared.settings.program.to_owned(), machine, pid: std::process::id() };
+    frame::write(&mut connection, &FromAgent::Hello(hello)).map_err(words)?;
+    let timeout = shared.settings.timeout;
+    connection.set_patience(timeout).map_err(|error| error.to_string())?;
+    loop {
+        match frame::read(&mut connection) {
+            Ok(ToAgent::Ping(sequence)) => {
+                let now_ns = time::monotonic_ns();
+                frame::write(&mut connection, &FromAgent::Pong { sequence, now_ns }).map_err(words)?;
+            }
+            Ok(ToAgent::Run(request)) => {
+                let who =
+                    format!("{} (process {}) on {}, from {peer}", client.program, client.pid, client.machine);
+                return run(connection, *request, &who, shared);
+            }
+            Ok(_) | Err(FrameError::Closed) => return Ok(()),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+/// Runs jobs for this coordinator.
+fn run(mut connection: Connection, request: Request, who: &str, shared: &Shared) -> Result<(), String> {
+    let _turn = match shared.take(who) {
+        Ok(turn) => turn,
+        Err(other) => {
+            return frame::write(&mut connection, &FromAgent::Busy(other)).map_err(|error| error.to_string());
+        }
+    };
+    (shared.settings.log)(&format!("runs jobs for {who}"));
+    let started = match child::start(request.as_fio, shared.settings.permissions) {
+        Ok(started) => started,
+        Err(error) => {
+            let died = FromAgent::Died(format!("cannot be started: {error}"));
+            return frame::write(&mut connection, &died).map_err(|error| error.to_string());
+        }
+    };
+    let child::Started { mut process, mut channel, gate } = started;
+    let sent = frame::write(&mut channel, &ToAgent::Run(Box::new(request)));
+    let relayed = sent
+        .map_err(|error| error.to_string())
+        .and_then(|()| relay(&connection, &channel, &gate, &process, shared.settings.timeout));
+    // Whatever it was: nothing of it goes on.
+    let (ended, is_lost) = match &relayed {
+        Ok(()) => (wait(&mut process, GRACE), false),
+        Err(_) => {
+            signals::kill(process.id() as i32, libc::SIGTERM);
+            (wait(&mut process, GRACE), true)
+        }
+    };
+    if ended.is_none() {
+        signals::kill(process.id() as i32, libc::SIGKILL);
+        // Killed, it ends; unless the kernel waits for a device, and then it ends with that.
+        wait(&mut process, GRACE);
+    }
+    let end = if is_lost { "the jobs of" } else { "is done with the jobs of" };
+    (shared.settings.log)(&match &relayed {
+        Ok(()) => format!("{end} {who}"),
+        Err(why) => format!("{end} {who} were ended: {why}"),
+    });
+    connection.end();
+    Ok(())
+}
+
+/// Waits for the end of a process; `None` = it has not ended.
+fn wait(process: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    let until = Instant::now() + patience;
+    loop {
+        if let Ok(Some(status)) = process.try_wait() {
+            return Some(status);
+        }
+        if Instant::now() >= until {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Hands on what the run says, and does what the coordinator says, until the run is over.
+///
+/// The error says why the coordinator is taken to be gone.
+fn relay(
+    connection: &Connection,
+    channel: &UnixStream,
+    gate: &Socket,
+    process: &Child,
+    timeout: Duration,
+) -> Result<(), String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let writer = Mutex::new(connection.another().map_err(failed)?);
+    let mut reader = connection.another().map_err(failed)?;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let told = thread::Builder::new().spawn_scoped(scope, || {
+            let result = hand_on(channel, &writer, process);
+            is_over.store(true, SeqCst);
+            result
+        });
+        let told = told.map_err(failed)?;
+        let heard = hear(&mut reader, &writer, gate, process, timeout, &is_over);
+        if heard.is_err() {
+            // Nobody reads any more: the other thread is not to wait for that.
+            connection.end();
+            let _ = channel.shutdown(std::net::Shutdown::Both);
+        }
+        let told = told.join().unwrap_or_else(|_| Err("the relay has failed".to_owned()));
+        heard.and(told)
+    })
+}
+
+/// Does what the coordinator says.
+fn hear(
+    reader: &mut Connection,
+    writer: &Mutex<Connection>,
+    gate: &Socket,
+    process: &Child,
+    timeout: Duration,
+    is_over: &AtomicBool,
+) -> Result<(), String> {
+    let mut heard = Instant::now();
+    while !is_over.load(SeqCst) {
+        if !reader.is_readable_within(LOOK_MS) {
+            if heard.elapsed() >= timeout {
+                return Err(format!("the client was silent for {timeout:?}"));
+            }
+            continue;
+        }
+        let message: ToAgent = match frame::read(reader) {
+            Ok(message) => message,
+            Err(_) if is_over.load(SeqCst) => return Ok(()),
+            Err(FrameError::Closed) => return Err("the client is gone".to_owned()),
+            Err(error) => return Err(error.to_string()),
+        };
+        heard = Instant::now();
+        match message {
+            ToAgent::Ping(sequence) => {
+                let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+                let pong = FromAgent::Pong { sequence, now_ns: time::monotonic_ns() };
+                frame::write(&mut *writer, &pong).map_err(|error| error.to_string())?;
+            }
+            // If the run has ended meanwhile, it does not matter.
+            ToAgent::Start(at_ns) => drop(gate.send(&at_ns.to_le_bytes())),
+            // The process is not waited for before this loop has ended, so the number is its own.
+            ToAgent::Stop => signals::kill(process.id() as i32, libc::SIGINT),
+            ToAgent::Status => signals::kill(process.id() as i32, libc::SIGUSR1),
+            ToAgent::Hello(_) | ToAgent::Run(_) => {
+                return Err("a message that does not belong here".to_owned());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Hands on what the run says, to its last message.
+fn hand_on(mut channel: &UnixStream, writer: &Mutex<Connection>, process: &Child) -> Result<(), String> {
+    let last = [FromAgent::Done(Box::default()).kind(), FromAgent::Refused(Box::default()).kind()];
+    loop {
+        let frame = match frame::read_raw::<FromAgent>(&mut channel) {
+            Ok(frame) => frame,
+            Err(error) => {
+                let died = FromAgent::Died(how_it_died(process, &error));
+                return write(writer, &frame::encode(&died).map_err(|error| error.to_string())?);
+            }
+        };
+        write(writer, &frame)?;
+        // Nothing comes after these.
+        if last.contains(&frame[0]) {
+            return Ok(());
+        }
+    }
+}
+
+fn write(writer: &Mutex<Connection>, frame: &[u8]) -> Result<(), String> {
+    use std::io::Write;
+    let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    writer.write_all(frame).map_err(|error| error.to_string())
+}
+
+/// How a process has ended that said nothing about it. Whoever has started it waits for it later.
+fn how_it_died(process: &Child, error: &FrameError) -> String {
+    match user::peek_end(process.id() as i32, GRACE) {
+        Some(status) if status.signal().is_some() => {
+            format!("the process of the run was killed by signal {}", status.signal().unwrap_or_default())
+        }
+        Some(status) => format!("the process of the run has ended without a report ({status})"),
+        None => format!("the process of the run is silent: {error}"),
+    }
+}

@@ -1,0 +1,113 @@
+//! The process of a run, which the agent starts: the same program, called with a word of its own. Its standard input is
+//! the connection to the agent, its standard output the socket on which the moment of the start comes.
+
+use crate::frame::{self, FrameError};
+use crate::message::{FromAgent, Request, ToAgent};
+use iolite_os::process::{replace, tie_to_this_thread};
+use iolite_os::socket::Socket;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+/// The first word behind the program's name.
+pub const WORD: &str = "--run-for-an-agent";
+/// A word behind it: see [`Permissions::exec`].
+const EXEC: &str = "exec";
+/// Another one: see [`Permissions::changes`].
+const CHANGES: &str = "changes";
+
+/// What an agent may be asked to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    /// Run programs, and change settings of the machine.
+    pub exec: bool,
+    /// Write, trim, make and remove.
+    pub changes: bool,
+}
+
+impl Permissions {
+    /// Those in the words of a command line.
+    pub fn of(words: &[OsString]) -> Permissions {
+        let has = |wanted: &str| words.iter().any(|word| word == wanted);
+        Permissions { exec: has(EXEC), changes: has(CHANGES) }
+    }
+
+    fn words(self) -> impl Iterator<Item = &'static str> {
+        [(EXEC, self.exec), (CHANGES, self.changes)].into_iter().filter_map(|(word, has)| has.then_some(word))
+    }
+}
+
+/// The agent's end.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub process: Child,
+    pub channel: UnixStream,
+    pub gate: Socket,
+}
+
+/// Starts the process of a run. It is killed when this thread ends.
+pub(crate) fn start(as_fio: bool, permissions: Permissions) -> io::Result<Started> {
+    let (channel, its_channel) = UnixStream::pair()?;
+    let (gate, its_gate) = Socket::pair()?;
+    // Not by its name: the file may have been replaced, and both ends are to be the same program.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(if as_fio { "fio" } else { "iolite" }).arg(WORD).args(permissions.words());
+    command.stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(its_gate));
+    tie_to_this_thread(&mut command);
+    let process = command.spawn()?;
+    Ok(Started { process, channel, gate })
+}
+
+/// The run's end.
+#[derive(Debug)]
+pub struct Channel {
+    stream: UnixStream,
+    gate: Option<Socket>,
+}
+
+impl Channel {
+    /// Takes over what the agent has left. Jobs find nothing at standard input and output.
+    ///
+    /// # Errors
+    /// This process was not started by an agent.
+    pub fn take_over() -> io::Result<Channel> {
+        let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        stream.peer_addr()?;
+        let gate = Socket::from(io::stdout().as_fd().try_clone_to_owned()?);
+        let nothing = File::options().read(true).write(true).open("/dev/null")?;
+        replace(&io::stdin(), &nothing)?;
+        replace(&io::stdout(), &nothing)?;
+        Ok(Channel { stream, gate: Some(gate) })
+    }
+
+    /// The run that is asked for.
+    ///
+    /// # Errors
+    /// The agent is gone.
+    pub fn request(&mut self) -> Result<Request, FrameError> {
+        match frame::read(&mut self.stream)? {
+            ToAgent::Run(request) => Ok(*request),
+            other => Err(FrameError::Damaged {
+                kind: crate::message::Message::kind(&other),
+                why: "a run was expected".to_owned(),
+            }),
+        }
+    }
+
+    /// Where the moment of the start comes.
+    pub fn gate(&mut self) -> Option<Socket> {
+        self.gate.take()
+    }
+
+    /// Tells the coordinator something. If the agent is gone, nobody wants to know, and the run ends by its gate.
+    pub fn tell(&mut self, message: &FromAgent) {
+        let written = frame::write(&mut self.stream, message);
+        if let Err(error @ (FrameError::TooLong { .. } | FrameError::Damaged { .. })) = written {
+            let _ = frame::write(&mut self.stream, &FromAgent::Warning(format!("not sent: {error}")));
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Connections over sockets of the file system and over TCP.
+
+use crate::address::Address;
+use crate::user;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::time::Duration;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) enum Connection {
+    Socket(UnixStream),
+    Tcp(TcpStream),
+}
+
+macro_rules! either {
+    ($connection:expr, $stream:ident => $what:expr) => {
+        match $connection {
+            Connection::Socket($stream) => $what,
+            Connection::Tcp($stream) => $what,
+        }
+    };
+}
+
+impl Connection {
+    /// Connects to an agent.
+    ///
+    /// # Errors
+    /// There is nobody, or it is somebody else's socket.
+    pub fn to(address: &Address, patience: Duration) -> io::Result<Connection> {
+        match address {
+            Address::Socket(path) => {
+                let stream = UnixStream::connect(path)?;
+                check_peer(&stream)?;
+                Ok(Connection::Socket(stream))
+            }
+            Address::Port { .. } => {
+                let mut last = io::Error::from(io::ErrorKind::NotFound);
+                for place in resolve(address)? {
+                    match TcpStream::connect_timeout(&place, patience) {
+                        Ok(stream) => {
+                            stream.set_nodelay(true)?;
+                            return Ok(Connection::Tcp(stream));
+                        }
+                        Err(error) => last = error,
+                    }
+                }
+                Err(last)
+            }
+        }
+    }
+
+    /// Another handle of the same connection.
+    pub fn another(&self) -> io::Result<Connection> {
+        Ok(match self {
+            Connection::Socket(stream) => Connection::Socket(stream.try_clone()?),
+            Connection::Tcp(stream) => Connection::Tcp(stream.try_clone()?),
+        })
+    }
+
+    /// How long a read or a write may take.
+    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        either!(self, stream => {
+            stream.set_read_timeout(Some(patience))?;
+            stream.set_write_timeout(Some(patience))
+        })
+    }
+
+    /// Ends it, for all handles.
+    pub fn end(&self) {
+        // If it has ended already, nothing is left to do.
+        let _ = either!(self, stream => stream.shutdown(Shutdown::Both));
+    }
+
+    /// Waits until there is something to read, or the connection has ended: whether there is.
+    pub fn is_readable_within(&self, milliseconds: i32) -> bool {
+        user::readable(self, milliseconds)
+    }
+}
+
+impl AsRawFd for Connection {
+    fn as_raw_fd(&self) -> RawFd {
+        either!(self, stream => stream.as_raw_fd())
+    }
+}
+
+impl Read for Connection {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        either!(self, stream => stream.read(bytes))
+    }
+}
+
+impl Write for Connection {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        either!(self, stream => stream.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        either!(self, stream => stream.flush())
+    }
+}
+
+/// Nobody but this user and root is at the other end.
+fn check_peer(stream: &UnixStream) -> io::Result<()> {
+    let peer = user::of_peer(stream)?;
+    if peer == user::own() || peer == 0 {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("user {peer} is at the other end, not this one"),
+    ))
+}
+
+fn resolve(address: &Address) -> io::Result<Vec<SocketAddr>> {
+    let Address::Port { host, port, six } = address else { return Ok(Vec::new()) };
+    let found = (host.as_str(), *port).to_socket_addrs()?;
+    let fits = |place: &SocketAddr| six.is_none_or(|six| place.is_ipv6() == six);
+    let fitting: Vec<SocketAddr> = found.filter(fits).collect();
+    match fitting.is_empty() {
+        true => Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address of this kind")),
+        false => Ok(fitting),
+    }
+}
+
+/// Where connections arrive.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Socket(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens at this address. A socket in the file system that nobody listens to any more is replaced.
+    ///
+    /// # Errors
+    /// The address is taken, or is none of this machine.
+    pub fn at(address: &Address) -> io::Result<Listener> {
+        match address {
+            Address::Socket(path) => {
+                remove_dead(path)?;
+                user::private_listener(path).map(Listener::Socket)
+            }
+            Address::Port { host, port, six } if host.is_empty() => {
+                let any = if *six == Some(true) {
+                    IpAddr::from([0_u16; 8])
+                } else {
+                    IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+                };
+                TcpListener::bind((any, *port)).map(Listener::Tcp)
+            }
+            Address::Port { .. } => TcpListener::bind(&resolve(address)?[..]).map(Listener::Tcp),
+        }
+    }
+
+    /// Where it listens, as it is told to people.
+    pub fn place(&self, asked: &Address) -> String {
+        match self {
+            Listener::Socket(_) => asked.to_string(),
+            Listener::Tcp(listener) => match listener.local_addr() {
+                Ok(place) => format!("{},{}", place.ip(), place.port()),
+                Err(_) => asked.to_string(),
+            },
+        }
+    }
+
+    /// The next connection, and who is there.
+    pub fn accept(&self) -> io::Result<(Connection, Peer)> {
+        match self {
+            Listener::Socket(listener) => {
+                let (stream, _) = listener.accept()?;
+                check_peer(&stream)?;
+                Ok((Connection::Socket(stream), Peer::Here))
+            }
+            Listener::Tcp(listener) => {
+                let (stream, place) = listener.accept()?;
+                stream.set_nodelay(true)?;
+                Ok((Connection::Tcp(stream), Peer::At(place)))
+            }
+        }
+    }
+}
+
+/// Who has connected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Peer {
+    /// This user, on this machine.
+    Here,
+    /// Somebody at this address.
+    At(SocketAddr),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Peer::Here => f.write_str("this machine"),
+            Peer::At(place) => write!(f, "{}", place.ip()),
+        }
+    }
+}
+
+/// Removes a socket that nobody listens to: what a killed agent has left.
+fn remove_dead(path: &Path) -> io::Result<()> {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),
+        _ => Err(io::Error::new(io::ErrorKind::AddrInUse, "a server listens there")),
+    }
+}

@@ -1,0 +1,465 @@
+//! The coordinator: sends jobs to agents, has all begin at the same moment, and hears what they say.
+//!
+//! Each agent has a thread that reads what comes from it, and one channel brings everything to the caller's. So an agent
+//! that hangs makes nobody wait for longer than the time that it may be silent.
+
+use crate::address::Address;
+use crate::connection::Connection;
+use crate::frame::{self, FrameError};
+use crate::greeting;
+use crate::message::{Done, FromAgent, Hello, Refusal, Request, ToAgent, machine_name};
+use iolite_os::time;
+use iolite_stats::{Event, EventKind, StartSpread};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The time between two pings.
+const PING: Duration = Duration::from_millis(500);
+/// The time between two looks whether something is asked for.
+const LOOK: Duration = Duration::from_millis(50);
+/// How often a clock is compared. The round trip that took least says most.
+const ROUND_TRIPS: u32 = 32;
+/// From the decision to begin until that moment, besides what messages need.
+const MARGIN_NS: u64 = 30_000_000;
+/// Memory for the stack of a thread that reads messages.
+const STACK: usize = 512 << 10;
+
+/// How a run on several machines is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// A machine that is silent for so long is lost.
+    pub timeout: Duration,
+    /// When a machine is lost, the others are ended.
+    pub abort_when_lost: bool,
+    /// Program and version, in one word.
+    pub program: &'static str,
+}
+
+/// What a machine tells.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// Suspicious input that is accepted.
+    Warning(String),
+    /// The lines that announce its jobs.
+    Begun(String),
+    /// Something happened in its run.
+    Event(Box<Event>),
+    /// Its jobs do not run.
+    Refused(Box<Refusal>),
+    /// Its run is over.
+    Done(Box<Done>),
+    /// It is lost, or its run has died; this says why.
+    Lost(String),
+}
+
+/// What the user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Nothing.
+    None,
+    /// To end the run, and report.
+    Stop,
+    /// To wait no longer.
+    GiveUp,
+    /// A report now.
+    Status,
+}
+
+/// An agent that has been reached.
+#[derive(Debug)]
+struct Link {
+    connection: Connection,
+    hello: Hello,
+}
+
+/// Agents that have been reached.
+#[derive(Debug)]
+pub struct Coordinator {
+    links: Vec<Link>,
+    settings: Settings,
+}
+
+/// What the thread of a machine hears.
+#[derive(Debug)]
+enum Heard {
+    Told(Told),
+    Ready(Clock),
+    Started(u64),
+}
+
+/// The clock of another machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Clock {
+    /// What it shows when this machine's clock shows 0, in nanoseconds.
+    offset_ns: i128,
+    /// The round trip by which that is known.
+    round_trip_ns: u64,
+}
+
+/// Where a machine stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    SettingUp,
+    Ready(Clock),
+    Running,
+    Over,
+}
+
+impl Coordinator {
+    /// Reaches all agents. This starts threads: the process is not to fork any more.
+    ///
+    /// # Errors
+    /// Those that cannot be reached, each with its number and the reason.
+    pub fn reach(addresses: &[Address], settings: Settings) -> Result<Coordinator, Vec<(usize, String)>> {
+        let reached = thread::scope(|scope| {
+            let started: Vec<_> =
+                addresses.iter().map(|address| scope.spawn(move || reach(address, settings))).collect();
+            let joined = started.into_iter().map(|one| one.join());
+            joined.map(|one| one.unwrap_or_else(|_| Err("failed".to_owned()))).collect::<Vec<_>>()
+        });
+        let (mut links, mut failed) = (Vec::new(), Vec::new());
+        for (index, one) in reached.into_iter().enumerate() {
+            match one {
+                Ok(link) => links.push(link),
+                Err(why) => failed.push((index, why)),
+            }
+        }
+        if failed.is_empty() { Ok(Coordinator { links, settings }) } else { Err(failed) }
+    }
+
+    /// What the machines say of themselves.
+    pub fn machines(&self) -> impl Iterator<Item = &Hello> {
+        self.links.iter().map(|link| &link.hello)
+    }
+
+    /// Has each machine run its jobs, all from the same moment on. Ends when each is done, has refused, or is lost.
+    ///
+    /// Returns how far apart they began, if they did.
+    pub fn run(
+        self,
+        requests: Vec<Request>,
+        tell: &mut dyn FnMut(usize, Told),
+        wish: &mut dyn FnMut() -> Wish,
+    ) -> Option<StartSpread> {
+        let Coordinator { links, settings } = self;
+        let (sender, heard) = mpsc::channel();
+        let mut run = Run {
+            settings,
+            states: vec![State::SettingUp; links.len()],
+            lates: vec![None; links.len()],
+            round_trip_ns: 0,
+            has_started: false,
+            is_stopped: false,
+            writers: Vec::new(),
+        };
+        for (index, (link, request)) in links.into_iter().zip(requests).enumerate() {
+            match listen(index, link.connection, request, settings.timeout, sender.clone()) {
+                Ok(writer) => run.writers.push(Some(writer)),
+                Err(error) => {
+                    run.writers.push(None);
+                    // The receiver is here.
+                    let _ = sender.send((index, Heard::Told(Told::Lost(error.to_string()))));
+                }
+            }
+        }
+        drop(sender);
+        run.hear_all(&heard, tell, wish);
+        run.writers.iter().flatten().for_each(|writer| lock(writer).end());
+        run.spread()
+    }
+}
+
+/// A run on several machines.
+#[derive(Debug)]
+struct Run {
+    settings: Settings,
+    states: Vec<State>,
+    /// How late each machine began.
+    lates: Vec<Option<u64>>,
+    /// The longest round trip of a machine.
+    round_trip_ns: u64,
+    has_started: bool,
+    is_stopped: bool,
+    writers: Vec<Option<Writer>>,
+}
+
+type Writer = Arc<Mutex<Connection>>;
+
+impl Run {
+    fn hear_all(
+        &mut self,
+        heard: &Receiver<(usize, Heard)>,
+        tell: &mut dyn FnMut(usize, Told),
+        wish: &mut dyn FnMut() -> Wish,
+    ) {
+        while self.states.iter().any(|state| *state != State::Over) {
+            match heard.recv_timeout(LOOK) {
+                Ok((index, what)) => self.take(index, what, tell),
+                Err(RecvTimeoutError::Timeout) => {}
+                // Each thread says last that its machine is over.
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            match wish() {
+                Wish::None => {}
+                Wish::Status => self.send_all(&ToAgent::Status),
+                Wish::Stop => self.stop(),
+                Wish::GiveUp => {
+                    for index in 0..self.states.len() {
+                        if self.states[index] != State::Over {
+                            self.states[index] = State::Over;
+                            tell(
+                                index,
+                                Told::Lost("given up: it did not end when it was asked to".to_owned()),
+                            );
+                        }
+                    }
+                }
+            }
+            self.start_when_ready();
+        }
+    }
+
+    fn take(&mut self, index: usize, what: Heard, tell: &mut dyn FnMut(usize, Told)) {
+        if self.states[index] == State::Over {
+            return;
+        }
+        match what {
+            Heard::Ready(clock) => self.states[index] = State::Ready(clock),
+            Heard::Started(late_ns) => self.lates[index] = Some(late_ns),
+            Heard::Told(told) => {
+                let ends = matches!(told, Told::Done(_) | Told::Refused(_) | Told::Lost(_));
+                // Where one of them cannot run, nothing runs.
+                let ends_all = matches!(told, Told::Refused(_))
+                    || (matches!(told, Told::Lost(_)) && self.settings.abort_when_lost);
+                tell(index, told);
+                if ends {
+                    self.states[index] = State::Over;
+                }
+                if ends_all {
+                    self.stop();
+                }
+            }
+        }
+    }
+
+    /// Gives all machines the moment at which they begin, once each of them is ready.
+    fn start_when_ready(&mut self) {
+        let ready = |state: &State| matches!(state, State::Ready(_) | State::Over);
+        if self.has_started || self.is_stopped || !self.states.iter().all(ready) {
+            return;
+        }
+        let clocks = self.states.iter().filter_map(|state| match state {
+            State::Ready(clock) => Some(*clock),
+            _ => None,
+        });
+        let Some(longest) = clocks.map(|clock| clock.round_trip_ns).max() else { return };
+        self.has_started = true;
+        self.round_trip_ns = longest;
+        let begin = time::monotonic_ns() + MARGIN_NS + 2 * longest;
+        for index in 0..self.states.len() {
+            if let State::Ready(clock) = self.states[index] {
+                self.states[index] = State::Running;
+                self.send(index, &ToAgent::Start(clock.at(begin)));
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        if !std::mem::replace(&mut self.is_stopped, true) {
+            self.send_all(&ToAgent::Stop);
+        }
+    }
+
+    fn send_all(&self, message: &ToAgent) {
+        (0..self.states.len()).for_each(|index| self.send(index, message));
+    }
+
+    fn send(&self, index: usize, message: &ToAgent) {
+        if let (Some(writer), false) = (&self.writers[index], self.states[index] == State::Over) {
+            // Who cannot be reached is found to be silent by the one who listens.
+            let _ = frame::write(&mut *lock(writer), message);
+        }
+    }
+
+    fn spread(&self) -> Option<StartSpread> {
+        let lates = || self.lates.iter().flatten().copied();
+        let spread_ns = lates().max()?.saturating_sub(lates().min()?);
+        Some(StartSpread { spread_ns, uncertainty_ns: self.round_trip_ns })
+    }
+}
+
+impl Clock {
+    /// What it shows at this moment of this machine's clock.
+    fn at(self, ns: u64) -> u64 {
+        u64::try_from(i128::from(ns) + self.offset_ns).unwrap_or(0)
+    }
+}
+
+fn lock(writer: &Writer) -> std::sync::MutexGuard<'_, Connection> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reaches one agent.
+fn reach(address: &Address, settings: Settings) -> Result<Link, String> {
+    let words = |error: std::io::Error| error.to_string();
+    let mut connection = Connection::to(address, settings.timeout).map_err(words)?;
+    connection.set_patience(settings.timeout).map_err(words)?;
+    greeting::send(&mut connection).map_err(|why| why.to_string())?;
+    greeting::receive(&mut connection).map_err(|why| why.to_string())?;
+    let machine = machine_name();
+    let hello = Hello { program: settings.program.to_owned(), machine, pid: std::process::id() };
+    frame::write(&mut connection, &ToAgent::Hello(hello)).map_err(|error| error.to_string())?;
+    match frame::read(&mut connection) {
+        Ok(FromAgent::Hello(hello)) => Ok(Link { connection, hello }),
+        Ok(_) => Err("it does not say who it is".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Starts the thread that listens to an agent, and sends it its jobs.
+fn listen(
+    index: usize,
+    connection: Connection,
+    request: Request,
+    timeout: Duration,
+    sender: Sender<(usize, Heard)>,
+) -> std::io::Result<Writer> {
+    let writer = Arc::new(Mutex::new(connection.another()?));
+    let mut ear = Ear { index, connection, writer: writer.clone(), sender, pings: 0, heard: Instant::now() };
+    thread::Builder::new().name("iolite-host".into()).stack_size(STACK).spawn(move || {
+        let told = match ear.listen(request, timeout) {
+            Ok(last) => last,
+            Err(why) => Told::Lost(why),
+        };
+        ear.connection.end();
+        ear.tell(Heard::Told(told));
+    })?;
+    Ok(writer)
+}
+
+/// Who listens to an agent.
+struct Ear {
+    index: usize,
+    connection: Connection,
+    writer: Writer,
+    sender: Sender<(usize, Heard)>,
+    pings: u64,
+    heard: Instant,
+}
+
+impl Ear {
+    fn tell(&self, heard: Heard) {
+        // If nobody wants to know any more, the run is over.
+        let _ = self.sender.send((self.index, heard));
+    }
+
+    fn send(&self, message: &ToAgent) -> Result<(), String> {
+        frame::write(&mut *lock(&self.writer), message)
+            .map_err(|error| format!("it cannot be reached: {error}"))
+    }
+
+    fn ping(&mut self) -> Result<(), String> {
+        self.pings += 1;
+        self.send(&ToAgent::Ping(self.pings))
+    }
+
+    /// Listens to the end: the last thing that there is to tell. The error says why the agent is lost.
+    fn listen(&mut self, request: Request, timeout: Duration) -> Result<Told, String> {
+        self.send(&ToAgent::Run(Box::new(request)))?;
+        self.heard = Instant::now();
+        let mut pinged = Instant::now();
+        loop {
+            if pinged.elapsed() >= PING {
+                pinged = Instant::now();
+                self.ping()?;
+            }
+            let Some(message) = self.next(timeout)? else { continue };
+            let told = match message {
+                FromAgent::Hello(_) | FromAgent::Pong { .. } => continue,
+                FromAgent::Warning(text) => Told::Warning(text),
+                FromAgent::Begun(text) => Told::Begun(text),
+                FromAgent::Event(event) => match event.kind {
+                    EventKind::Ready => {
+                        match self.compare_clocks(timeout)? {
+                            Ok(clock) => self.tell(Heard::Ready(clock)),
+                            Err(last) => return Ok(last),
+                        }
+                        continue;
+                    }
+                    EventKind::Started(late_ns) => {
+                        self.tell(Heard::Started(late_ns));
+                        continue;
+                    }
+                    _ => Told::Event(event),
+                },
+                FromAgent::Busy(who) => {
+                    let problems = vec![format!("it runs the jobs of another client: {who}")];
+                    return Ok(Told::Refused(Box::new(Refusal { problems, report: None })));
+                }
+                FromAgent::Refused(refusal) => return Ok(Told::Refused(refusal)),
+                FromAgent::Done(done) => return Ok(Told::Done(done)),
+                FromAgent::Died(why) => return Ok(Told::Lost(why)),
+            };
+            self.tell(Heard::Told(told));
+        }
+    }
+
+    /// The next message; `None` = there is none yet.
+    fn next(&mut self, timeout: Duration) -> Result<Option<FromAgent>, String> {
+        if !self.connection.is_readable_within(LOOK.as_millis() as i32) {
+            return match self.heard.elapsed() >= timeout {
+                true => Err(format!("it was silent for {timeout:?}")),
+                false => Ok(None),
+            };
+        }
+        let message = frame::read(&mut self.connection).map_err(|error| match error {
+            FrameError::Closed => "it has closed the connection".to_owned(),
+            error => error.to_string(),
+        })?;
+        self.heard = Instant::now();
+        Ok(Some(message))
+    }
+
+    /// Compares the agent's clock with that of this machine; or the last thing that there is to tell.
+    fn compare_clocks(&mut self, timeout: Duration) -> Result<Result<Clock, Told>, String> {
+        let mut best: Option<Clock> = None;
+        for _ in 0..ROUND_TRIPS {
+            let sent_ns = time::monotonic_ns();
+            self.ping()?;
+            let awaited = self.pings;
+            loop {
+                match self.next(timeout)? {
+                    Some(FromAgent::Pong { sequence, now_ns }) if sequence == awaited => {
+                        let arrived_ns = time::monotonic_ns();
+                        let round_trip_ns = arrived_ns.saturating_sub(sent_ns);
+                        let offset_ns = i128::from(now_ns) - i128::from(sent_ns + round_trip_ns / 2);
+                        let clock = Clock { offset_ns, round_trip_ns };
+                        best = best.into_iter().chain([clock]).min_by_key(|clock| clock.round_trip_ns);
+                        break;
+                    }
+                    Some(FromAgent::Event(event)) => self.tell(Heard::Told(Told::Event(event))),
+                    Some(FromAgent::Died(why)) => return Err(why),
+                    // Somebody has ended it.
+                    Some(FromAgent::Done(done)) => return Ok(Err(Told::Done(done))),
+                    Some(_) | None => {}
+                }
+            }
+        }
+        best.map(Ok).ok_or_else(|| "its clock cannot be compared".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_told_in_the_clock_of_the_other() {
+        let clock = |offset_ns| Clock { offset_ns, round_trip_ns: 0 };
+        assert_eq!(clock(5).at(10), 15);
+        assert_eq!(clock(-5).at(10), 5);
+        assert_eq!(clock(-50).at(10), 0);
+    }
+}

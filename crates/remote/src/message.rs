@@ -1,0 +1,169 @@
+//! What coordinator and agent say to each other.
+
+use iolite_options::SentJobs;
+use iolite_stats::{Event, Report};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The version of the protocol. Both ends have the same: reports and options have the same form then.
+pub const VERSION: u32 = 1;
+
+/// What fits into a message that has no list in it.
+const SMALL: u32 = 64 << 10;
+/// Job files, with all that they include.
+const JOBS: u32 = 64 << 20;
+/// A report of thousands of jobs.
+const REPORT: u32 = 256 << 20;
+
+/// A message of one direction.
+pub trait Message: Serialize + DeserializeOwned {
+    /// Its kind.
+    fn kind(&self) -> u8;
+    /// How many bytes a message of this kind may have; `None` = there is no such kind.
+    fn limit(kind: u8) -> Option<u32>;
+}
+
+/// Who speaks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// Program and version, in one word.
+    pub program: String,
+    /// What the machine calls itself.
+    pub machine: String,
+    /// The process.
+    pub pid: u32,
+}
+
+/// A run that is asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// The jobs.
+    pub jobs: SentJobs,
+    /// The coordinator was called `fio`.
+    pub as_fio: bool,
+    /// The time between two snapshots in milliseconds; 0 = none are wanted.
+    pub snapshot_ms: u64,
+    /// The time between two reports on the way in milliseconds; 0 = none are wanted.
+    pub status_ms: u64,
+}
+
+/// What a coordinator says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToAgent {
+    /// The first message.
+    Hello(Hello),
+    /// Set these jobs up.
+    Run(Box<Request>),
+    /// Is somebody there? With a number that comes back.
+    Ping(u64),
+    /// Begin when the agent's monotonic clock has so many nanoseconds.
+    Start(u64),
+    /// End the run, and report.
+    Stop,
+    /// Make a report now.
+    Status,
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Done {
+    /// What was measured.
+    pub report: Report,
+    /// The run is no success.
+    pub failed: bool,
+    /// How many workers have failed.
+    pub failures: u64,
+    /// The signal that ended the run, if one did.
+    pub signal: Option<i32>,
+}
+
+/// Why jobs do not run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Everything that is in the way, each with its place.
+    pub problems: Vec<String>,
+    /// The report of jobs that did not run, if it is known which ones there are.
+    pub report: Option<Report>,
+}
+
+/// What an agent says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum FromAgent {
+    /// The first message.
+    Hello(Hello),
+    /// Somebody else's run is not over; this says whose.
+    Busy(String),
+    /// The answer to a ping, with its number and the agent's monotonic clock.
+    Pong {
+        /// The number.
+        sequence: u64,
+        /// The clock, in nanoseconds.
+        now_ns: u64,
+    },
+    /// The jobs do not run.
+    Refused(Box<Refusal>),
+    /// Suspicious input that is accepted.
+    Warning(String),
+    /// The jobs will run: the lines that announce them.
+    Begun(String),
+    /// Something happened in the run.
+    Event(Box<Event>),
+    /// The run is over.
+    Done(Box<Done>),
+    /// The process of the run has ended without a report; this says how.
+    Died(String),
+}
+
+impl Message for ToAgent {
+    fn kind(&self) -> u8 {
+        match self {
+            ToAgent::Hello(_) => 0,
+            ToAgent::Run(_) => 1,
+            ToAgent::Ping(_) => 2,
+            ToAgent::Start(_) => 3,
+            ToAgent::Stop => 4,
+            ToAgent::Status => 5,
+        }
+    }
+
+    fn limit(kind: u8) -> Option<u32> {
+        match kind {
+            1 => Some(JOBS),
+            0..=5 => Some(SMALL),
+            _ => None,
+        }
+    }
+}
+
+impl Message for FromAgent {
+    fn kind(&self) -> u8 {
+        match self {
+            FromAgent::Hello(_) => 0,
+            FromAgent::Busy(_) => 1,
+            FromAgent::Pong { .. } => 2,
+            FromAgent::Refused(_) => 3,
+            FromAgent::Warning(_) => 4,
+            FromAgent::Begun(_) => 5,
+            FromAgent::Event(_) => 6,
+            FromAgent::Done(_) => 7,
+            FromAgent::Died(_) => 8,
+        }
+    }
+
+    fn limit(kind: u8) -> Option<u32> {
+        match kind {
+            3 | 5..=7 => Some(REPORT),
+            0..=8 => Some(SMALL),
+            _ => None,
+        }
+    }
+}
+
+/// What this machine calls itself.
+pub fn machine_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "localhost".to_owned(),
+        name => name.to_owned(),
+    }
+}

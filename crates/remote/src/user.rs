@@ -1,0 +1,73 @@
+//! System calls about users: who is at the other end of a socket, and what a new socket permits.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// The user that this program runs as.
+pub(crate) fn own() -> u32 {
+    // SAFETY: no pointers are involved; the call cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// The user at the other end of a socket, as of when it was connected.
+pub(crate) fn of_peer(stream: &UnixStream) -> io::Result<u32> {
+    // SAFETY: the structure is plain data; the kernel fills it in, and gets its size.
+    unsafe {
+        let mut peer: libc::ucred = std::mem::zeroed();
+        let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+        let result = libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &raw mut size,
+        );
+        if result == 0 { Ok(peer.uid) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// Makes a socket in the file system that only its owner can connect to, from its first moment. The caller is
+/// single-threaded: files that others make meanwhile would have no more permissions either.
+pub(crate) fn private_listener(path: &Path) -> io::Result<UnixListener> {
+    // SAFETY: no pointers are involved; the call cannot fail.
+    let before = unsafe { libc::umask(0o177) };
+    let listener = UnixListener::bind(path);
+    // SAFETY: as above.
+    unsafe { libc::umask(before) };
+    listener
+}
+
+/// Waits until a descriptor is readable or hung up, at most so many milliseconds: whether it is.
+pub(crate) fn readable(descriptor: &impl AsRawFd, milliseconds: i32) -> bool {
+    let mut polled = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: there is one structure, which is valid during the call.
+    unsafe { libc::poll(&raw mut polled, 1, milliseconds) == 1 }
+}
+
+/// How a child has ended, without taking that from whoever waits for it; `None` = it has not ended in this time.
+pub(crate) fn peek_end(child: libc::pid_t, patience: Duration) -> Option<ExitStatus> {
+    let until = Instant::now() + patience;
+    loop {
+        // SAFETY: the structure is plain data, valid as zeros, and filled in by the kernel.
+        let (result, code, value) = unsafe {
+            let mut found: libc::siginfo_t = std::mem::zeroed();
+            let options = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
+            let result = libc::waitid(libc::P_PID, child as libc::id_t, &raw mut found, options);
+            let ended = result == 0 && found.si_pid() == child;
+            (ended, found.si_code, if ended { found.si_status() } else { 0 })
+        };
+        if result {
+            let is_exit = code == libc::CLD_EXITED;
+            return Some(ExitStatus::from_raw(if is_exit { value << 8 } else { value }));
+        }
+        if Instant::now() >= until {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
