@@ -114,7 +114,8 @@ pub struct Control {
     pub flow_ios: AtomicU64,
     /// While the worker reads back: the total number of reads that it will have done at the end. Written by the worker.
     pub read_until: AtomicU64,
-    /// What the worker does with zones that it shares; 0 = it uses none. Written by the worker.
+    /// What the worker does with zones that it shares; 0 = it uses none. Written by the worker, and by the controller when the
+    /// worker has ended.
     pub zones: AtomicU32,
     /// Bytes moved in a ramp that is measured in bytes. Written by the worker.
     pub ramp_bytes: AtomicU64,

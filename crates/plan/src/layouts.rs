@@ -98,7 +98,7 @@ impl Search<'_> {
                 let options = zones::in_bytes(options, &paths, self.machine).map_err(invalid)?;
                 let mut layout =
                     layout(&options, context, &files).map_err(|error| invalid(error.to_string()))?;
-                zones::fit(&options, &mut layout, self.machine).map_err(invalid)?;
+                zones::fit(&options, &job.engine, &mut layout, self.machine).map_err(invalid)?;
                 layout
             }
         };

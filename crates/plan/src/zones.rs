@@ -3,17 +3,24 @@
 //! A zoned device tells what its zones are. On any other block device or regular file, `zonesize` divides it into zones
 //! that only the run knows, and that are empty when it begins.
 
-use crate::{FileLayout, Layout, Plan, Problem, WorkerPlan};
+mod devices;
+
+pub use devices::ZonedDevice;
+
+use crate::{FileLayout, JobPlan, Layout};
 use iolite_host::{Machine, Zone, ZoneCondition, ZoneKind};
-use iolite_options::engines::{Completion, EngineInfo};
-use iolite_options::{JobOptions, SizeValue, ZoneMode, ZoneSkip};
+use iolite_options::engines::{Capability, Completion, EngineInfo, IoUringOptions};
+use iolite_options::{JobOptions, SizeValue, SubmitMode, ZoneMode, ZoneSkip};
 use iolite_types::{Direction, FileKind};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The smallest zones of what has none of its own, in bytes.
 const SMALLEST_ZONE: u64 = 512;
+
+/// The most zones that what has none of its own is divided into. Each takes memory.
+const MOST_ZONES: u64 = 1 << 22;
 
 /// The zones of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,38 +56,10 @@ pub struct ZoneRules {
     pub most_open: u32,
     /// After a failed write, the device is asked for the write pointer.
     pub recovers: bool,
-}
-
-/// A device or file whose zones the workers of a run share.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ZonedDevice {
-    /// The names by which workers know it.
-    pub names: Vec<PathBuf>,
-    /// Its zones when the run begins.
-    pub zones: Vec<Zone>,
-    /// They are the device's own.
-    pub is_real: bool,
-    /// Zones that are closed and partly written count as open.
-    pub counts_closed: bool,
-    /// The regions that are written to; the open zones in them count.
-    pub written: Vec<(u64, u64)>,
-}
-
-impl ZonedDevice {
-    /// Whether a zone counts as open.
-    pub fn is_open(&self, zone: &Zone) -> bool {
-        self.written.iter().any(|&region| self.is_open_in(zone, region))
-    }
-
-    fn is_open_in(&self, zone: &Zone, (from, to): (u64, u64)) -> bool {
-        let is_written = zone.start < to && from < zone.start + zone.size;
-        let counts = match zone.condition {
-            ZoneCondition::ImplicitlyOpen | ZoneCondition::ExplicitlyOpen => true,
-            ZoneCondition::Closed => self.counts_closed,
-            _ => false,
-        };
-        counts && self.is_real && is_written
-    }
+    /// A zone of a device has one write in flight at a time: the engine hands them over in any order.
+    pub one_by_one: bool,
+    /// What skips past the end goes on at the beginning.
+    pub skip_wraps: bool,
 }
 
 fn is_zoned(options: &JobOptions) -> bool {
@@ -121,6 +100,11 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
         let message = "zonemode=zbd: which zones a run has written at random with several writes at once cannot be told \
                        from its options; use iodepth=1, or sequential writes";
         found.push(("zonemode", message.to_owned()));
+    }
+    if options.pattern.rw.trims() && name == "sg" {
+        let message =
+            "zonemode=zbd: the trims of ioengine=sg are UNMAP commands, which reset no zones; use psync";
+        found.push(("ioengine", message.to_owned()));
     }
     let writes = options.pattern.rw.writes();
     if options.zones.recover_zbd_write_error && writes {
@@ -196,14 +180,19 @@ fn own_zones(path: &Path, machine: &dyn Machine) -> Option<(u64, u64, u64)> {
 ///
 /// # Errors
 /// Why the files cannot be used by zones, with the remedy.
-pub(crate) fn fit(options: &JobOptions, layout: &mut Layout, machine: &dyn Machine) -> Result<(), String> {
+pub(crate) fn fit(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    layout: &mut Layout,
+    machine: &dyn Machine,
+) -> Result<(), String> {
     if !is_zoned(options) {
         return Ok(());
     }
     for file in &mut layout.files {
         let zoned = zoned_file(options, file, machine)?;
         check(options, file, zoned, machine)?;
-        round(options, file, zoned, machine)?;
+        round(options, engine, file, zoned, machine)?;
         file.zoned = Some(zoned);
     }
     let sizes: Vec<u64> = layout.files.iter().filter_map(|file| Some(file.zoned?.size)).collect();
@@ -265,9 +254,10 @@ fn check(
             "zonemode=zbd: {path} has {bytes} bytes, less than a zone ({size} bytes); make it larger"
         ));
     }
-    if zoned.is_real && rw.writes() && !options.durability.direct {
+    let count = size_of_zoned(options, file, machine) / size;
+    if !zoned.is_real && count > MOST_ZONES {
         return Err(format!(
-            "zonemode=zbd: what is written to {path} through the page cache does not arrive in sequence; add direct=1"
+            "zonesize={size}: {path} would have {count} zones, and at most {MOST_ZONES} are possible; use larger zones"
         ));
     }
     let trim = options.block_size(Direction::Trim);
@@ -317,7 +307,7 @@ fn zones_of(
         return zones.ok_or_else(|| format!("{}: the system does not tell its zones", file.path.display()));
     }
     let (size, capacity) = (zoned.size, options.zones.zonecapacity);
-    let bytes = machine.size(&file.path).ok().flatten().unwrap_or(0).max(file.extend_to.unwrap_or(0));
+    let bytes = size_of_zoned(options, file, machine);
     let zone = |number: u64| Zone {
         start: number * size,
         size,
@@ -329,9 +319,38 @@ fn zones_of(
     Ok((0..bytes / size).map(zone).collect())
 }
 
+/// The size that a file without zones of its own will have.
+fn size_of_zoned(options: &JobOptions, file: &FileLayout, machine: &dyn Machine) -> u64 {
+    let now = machine.size(&file.path).ok().flatten().unwrap_or(0);
+    match options.extent.fill_device {
+        // It is not known how long the file can become; its zones are those that are there.
+        true => now,
+        false => now.max(file.extend_to.unwrap_or(0)),
+    }
+}
+
+/// Refuses writes to sequential zones of a device by way of the page cache, which writes in an order of its own.
+fn refuse_cached(options: &JobOptions, engine: &EngineInfo, path: &Path) -> Result<(), String> {
+    let path = path.display();
+    if !options.durability.direct {
+        return Err(format!(
+            "zonemode=zbd: what is written to {path} through the page cache does not arrive in sequence; add direct=1"
+        ));
+    }
+    if engine.facets.can(Capability::CopyIntoFile) {
+        return Err(format!(
+            "zonemode=zbd: what ioengine={} writes to {path} goes through the page cache and does not arrive in sequence; \
+             use psync, libaio or io_uring",
+            engine.name
+        ));
+    }
+    Ok(())
+}
+
 /// Rounds a region to whole zones, unless it is among conventional zones only.
 fn round(
     options: &JobOptions,
+    engine: &EngineInfo,
     file: &mut FileLayout,
     zoned: ZonedFile,
     machine: &dyn Machine,
@@ -341,6 +360,9 @@ fn round(
     let is_within = |zone: &&Zone| zone.start < to && from < zone.start + zone.size;
     let mut sequential = zones.iter().filter(is_within).filter(|zone| zone.kind != ZoneKind::Conventional);
     let Some(first) = sequential.next() else { return Ok(()) };
+    if zoned.is_real && options.pattern.rw.writes() {
+        refuse_cached(options, engine, &file.path)?;
+    }
     let smallest = options.block_size(Direction::Write).min();
     if options.pattern.rw.writes() && first.capacity < smallest {
         return Err(format!(
@@ -366,8 +388,16 @@ fn round(
     Ok(())
 }
 
+/// Whether writes that are issued one after the other may reach the device in another order.
+fn is_unordered(options: &JobOptions, engine: &EngineInfo) -> bool {
+    options.depth.io_submit_mode == SubmitMode::Offload
+        || engine.facets.completion == Completion::LibraryThreads
+        || options.engine.of::<IoUringOptions>().is_some_and(|own| own.force_async > 0)
+}
+
 /// How a worker uses zones; `None` = as any other bytes.
-pub(crate) fn rules(options: &JobOptions, layout: &Layout) -> Option<ZoneRules> {
+pub(crate) fn rules(job: &JobPlan, layout: &Layout) -> Option<ZoneRules> {
+    let options = &*job.options;
     let zone = layout.files.iter().find_map(|file| file.zoned)?.size;
     let zones = &options.zones;
     let verifies = options.verification.is_on() && options.pattern.rw.writes();
@@ -389,97 +419,8 @@ pub(crate) fn rules(options: &JobOptions, layout: &Layout) -> Option<ZoneRules> 
         },
         most_open: zones.job_max_open_zones,
         recovers: zones.recover_zbd_write_error,
+        one_by_one: is_unordered(options, &job.engine)
+            && layout.files.iter().any(|file| file.zoned.is_some_and(|zoned| zoned.is_real)),
+        skip_wraps: layout.files.iter().all(|file| file.is_whole),
     })
-}
-
-impl Plan {
-    /// The devices whose zones the workers share.
-    ///
-    /// # Errors
-    /// What jobs say about a device does not agree, or more of its zones are open than there may be.
-    pub fn zoned_devices(
-        &self,
-        layouts: &[Layout],
-        machine: &dyn Machine,
-    ) -> Result<Vec<ZonedDevice>, Vec<Problem>> {
-        let mut devices = Vec::new();
-        let mut problems: Vec<Problem> = Vec::new();
-        for (worker, layout) in self.workers.iter().zip(layouts) {
-            for file in layout.files.iter().filter(|file| file.zoned.is_some()) {
-                if let Err(message) = self.join(&mut devices, worker, file, machine) {
-                    let problem = Problem::of_job(&self.job_of(worker).name, message);
-                    if !problems.contains(&problem) {
-                        problems.push(problem);
-                    }
-                }
-            }
-        }
-        let devices = devices.into_iter().map(|(_, device)| device).collect();
-        if problems.is_empty() { Ok(devices) } else { Err(problems) }
-    }
-
-    /// Adds a worker's file to the devices.
-    fn join(
-        &self,
-        devices: &mut Vec<(iolite_host::FileKey, ZonedDevice)>,
-        worker: &WorkerPlan,
-        file: &FileLayout,
-        machine: &dyn Machine,
-    ) -> Result<(), String> {
-        let Some(zoned) = file.zoned else { return Ok(()) };
-        let options = &self.job_of(worker).options;
-        let writes = options.pattern.rw.writes() && options.changes_data();
-        let key = machine.key(&file.path);
-        let place = match devices.iter().position(|(other, _)| *other == key) {
-            Some(place) => place,
-            None => {
-                let device = ZonedDevice {
-                    names: Vec::new(),
-                    zones: zones_of(options, file, zoned, machine)?,
-                    is_real: zoned.is_real,
-                    counts_closed: most_open_of_device(&file.path, machine).1,
-                    written: Vec::new(),
-                };
-                devices.push((key, device));
-                devices.len() - 1
-            }
-        };
-        let device = &mut devices[place].1;
-        if device.zones.first().is_some_and(|zone| zone.size != zoned.size) {
-            return Err(format!(
-                "zonesize={}: another job takes {} for zones of another size; give all the same zonesize",
-                zoned.size,
-                file.path.display()
-            ));
-        }
-        if !device.names.contains(&file.path) {
-            device.names.push(file.path.clone());
-        }
-        let region = (file.offset, file.offset + file.length);
-        if writes && device.written.last() != Some(&region) {
-            device.written.push(region);
-        }
-        if writes { not_too_many_open(options, file, zoned, device) } else { Ok(()) }
-    }
-}
-
-/// Checks that no more zones of a region are open than a worker may have there.
-fn not_too_many_open(
-    options: &JobOptions,
-    file: &FileLayout,
-    zoned: ZonedFile,
-    device: &ZonedDevice,
-) -> Result<(), String> {
-    let region = (file.offset, file.offset + file.length);
-    let open = device.zones.iter().filter(|zone| device.is_open_in(zone, region)).count();
-    let limits =
-        [("max_open_zones", zoned.most_open), ("job_max_open_zones", options.zones.job_max_open_zones)];
-    match limits.into_iter().find(|&(_, most)| most > 0 && open > most as usize) {
-        None => Ok(()),
-        Some((option, most)) => Err(format!(
-            "{option}={most}: {open} zones of {path} are open already; reset or finish some (blkzone reset {path}), or \
-             allow more",
-            path = file.path.display()
-        )),
-    }
 }

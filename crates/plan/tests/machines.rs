@@ -189,6 +189,151 @@ fn a_zoned_disk() {
     assert_eq!(workers[0].layout.total_length(), 16 * GIB);
 }
 
+/// A disk of 16 zones, and a file and a disk without any.
+fn zoned_machine() -> MadeUp {
+    let zones =
+        Zones { model: ZoneModel::HostManaged, size: 256 << 20, count: 16, most_open: 4, most_active: 6 };
+    MadeUp::new()
+        .with_block_device("/dev/zns", 4 * GIB)
+        .zoned("/dev/zns", zones)
+        .with_block_device("/dev/plain", 4 * GIB)
+        .with_file("/tmp/file", 1 << 30)
+}
+
+#[test]
+fn regions_of_whole_zones() {
+    let machine = zoned_machine();
+    let zone = 256 << 20;
+    let region = |file: &str, rest: &str| {
+        let job = format!("--name=j --filename={file} --zonemode=zbd --direct=1 --rw=write --bs=64k {rest}");
+        let worker = resolved(&machine, &job).unwrap().remove(0);
+        let file = &worker.layout.files[0];
+        assert_eq!(worker.workload.device_zones, Some(file.zoned.unwrap().size));
+        (file.offset, file.length)
+    };
+    assert_eq!(region("/dev/zns", ""), (0, 16 * zone));
+    assert_eq!(region("/dev/zns", "--offset=2z --size=3z"), (2 * zone, 3 * zone));
+    assert_eq!(region("/dev/zns", "--offset=1m --size=600m"), (zone, zone), "the offset up, the end down");
+    assert_eq!(region("/dev/zns", "--offset=10%"), (2 * zone, 14 * zone));
+    assert_eq!(region("/dev/plain", "--zonesize=100m --size=3z"), (0, 300 << 20));
+    assert_eq!(region("/tmp/file", "--zonesize=300m"), (0, 900 << 20), "what is left is no zone");
+    // Filling a device ends with its zones, however long a file may become.
+    assert_eq!(region("/tmp/file", "--zonesize=256m --fill_device=1"), (0, 1 << 30));
+}
+
+#[test]
+fn how_zones_are_used_follows_from_the_job() {
+    let machine = zoned_machine();
+    let rules = |rest: &str| {
+        let job = format!("--name=j --filename=/dev/zns --zonemode=zbd --direct=1 --bs=64k {rest}");
+        let worker = resolved(&machine, &job).unwrap().remove(0);
+        (worker.zones.unwrap(), worker.layout.files[0].zoned.unwrap().most_open)
+    };
+    let (plain, most_open) = rules("--rw=write");
+    assert_eq!(
+        (plain.rewrites, plain.begins_empty, plain.one_by_one, plain.skip_wraps),
+        (true, false, false, true)
+    );
+    assert_eq!((most_open, plain.reset_every, plain.most_open), (4, 0, 0));
+    assert_eq!(rules("--rw=write --max_open_zones=2").1, 2);
+    assert_eq!(rules("--rw=write --ignore_zone_limits=1").1, 0);
+    assert_eq!(rules("--rw=write --ignore_zone_limits=1 --max_open_zones=9").1, 9);
+    let (verified, _) = rules("--rw=write --verify=crc32c --zone_reset_frequency=0.1");
+    assert_eq!((verified.rewrites, verified.begins_empty, verified.reset_every), (false, true, 0));
+    assert_eq!(rules("--rw=write --zone_reset_frequency=0.1").0.reset_every, 10);
+    assert_eq!(rules("--rw=write --zoneskip=2z").0.skip, 512 << 20);
+    assert!(!rules("--rw=write --size=2z").0.skip_wraps, "a part does not begin anew");
+    for unordered in
+        ["--ioengine=posixaio", "--ioengine=io_uring --force_async=1", "--io_submit_mode=offload"]
+    {
+        assert!(rules(&format!("--rw=write --iodepth=8 {unordered}")).0.one_by_one, "{unordered}");
+    }
+    assert!(!rules("--rw=write --iodepth=8 --ioengine=io_uring").0.one_by_one);
+}
+
+#[test]
+fn what_zones_forbid() {
+    let machine = zoned_machine();
+    for (rest, remedy) in [
+        ("--filename=/dev/zns --rw=write --direct=0", "add direct=1"),
+        ("--filename=/dev/zns --rw=write --ioengine=mmap", "use psync, libaio or io_uring"),
+        ("--filename=/dev/zns --rw=trim", "use bs=,,268435456"),
+        ("--filename=/dev/zns --rw=write --zonesize=1m", "leave zonesize out"),
+        ("--filename=/dev/zns --rw=write --zoneskip=1m", "use zoneskip=1z"),
+        ("--filename=/dev/zns --rw=write --size=1m", "use sizes in zones (size=1z)"),
+        ("--filename=/dev/zns --rw=write --bs=512m", "use smaller blocks"),
+        (
+            "--filename=/dev/zns --rw=write --max_open_zones=5",
+            "use max_open_zones=4, or ignore_zone_limits=1",
+        ),
+        ("--filename=/dev/zns --rw=write --recover_zbd_write_error=1", "add continue_on_error=write"),
+        ("--filename=/dev/zns --rw=write --openfiles=1", "all devices are open all the time"),
+        (
+            "--filename=/dev/zns --rw=write --verify=crc32c --ioengine=libaio --continue_on_error=write \
+             --recover_zbd_write_error=1",
+            "use a synchronous engine (psync)",
+        ),
+        (
+            "--filename=/dev/zns --rw=write --verify=crc32c --numjobs=2",
+            "give each its own zones (offset_increment=",
+        ),
+        (
+            "--filename=/dev/zns --rw=randwrite --verify=crc32c --verify_only --ioengine=libaio --iodepth=2",
+            "use iodepth=1",
+        ),
+        ("--filename=/dev/plain --rw=write", "give the size of a zone (zonesize=)"),
+        ("--filename=/dev/plain --rw=write --size=2z", "give zonesize=, or the size in bytes"),
+        ("--filename=/dev/plain --rw=write --zonesize=100", "a zone has at least 512 bytes"),
+        ("--filename=/dev/plain --rw=write --zonesize=1m --zonecapacity=2m", "no more than the zone itself"),
+        ("--filename=/dev/plain --rw=write --zonesize=5g", "make it larger"),
+        ("--filename=/dev/plain --rw=write --zonesize=512 --bs=512", "use larger zones"),
+        ("--filename=/dev/zns --rw=write --ioengine=null", "use psync, libaio or io_uring"),
+    ] {
+        let job = format!("--name=j --zonemode=zbd --direct=1 --bs=64k {rest}");
+        let found = resolved(&machine, &job).expect_err(rest);
+        assert!(found.iter().any(|found| found.contains(remedy)), "{rest}: {found:?}");
+    }
+    for taken in [
+        "--filename=/dev/zns --rw=read --direct=0",
+        "--filename=/dev/zns --rw=write --verify=crc32c --numjobs=2 --size=2z --offset_increment=2z",
+        "--filename=/dev/zns --rw=trim --bs=64k,64k,256m",
+        "--filename=/dev/plain --rw=write --zonesize=1m --direct=0",
+    ] {
+        let job = format!("--name=j --zonemode=zbd --direct=1 --bs=64k {taken}");
+        assert!(resolved(&machine, &job).is_ok(), "{taken}");
+    }
+}
+
+/// What is taken and wastes space, or makes jobs wait, is told.
+#[test]
+fn notes_about_zones() {
+    let machine = zoned_machine();
+    let notes = |rest: &str| {
+        let job = format!("--name=j --filename=/dev/zns --zonemode=zbd --direct=1 --rw=write {rest}");
+        let arguments: Vec<OsString> = job.split_whitespace().map(OsString::from).collect();
+        let parsed = parse_with(&arguments, &|_| None, &mut std::io::empty(), Name::Iolite).unwrap();
+        let Invocation::Run { mut batches, run, .. } = parsed else { panic!("jobs are to run") };
+        let plan = Plan::build(batches.remove(0), &run, &machine).unwrap();
+        let layouts = plan.layouts(&machine, &iolite_plan::NoStorages).unwrap();
+        let devices = plan.zoned_devices(&layouts, &machine).unwrap();
+        assert_eq!((devices.len(), devices[0].zones.len(), devices[0].counts_closed), (1, 16, true));
+        devices.into_iter().flat_map(|device| device.notes).map(|(_, text)| text).collect::<Vec<String>>()
+    };
+    assert_eq!(notes("--bs=64k --numjobs=4 --size=1z --offset_increment=1z"), [""; 0]);
+    let found = notes("--bs=96k --numjobs=3 --size=1z --offset_increment=1z");
+    assert_eq!(found.len(), 1, "once for a job: {found:?}");
+    assert!(
+        found[0].contains("98304 bytes do not divide the 268435456 bytes of a zone of /dev/zns: 65536 bytes")
+    );
+    assert_eq!(notes("--bs=96k --write_zone_remainder=1"), [""; 0]);
+    let found = notes("--bs=64k --numjobs=5 --size=1z --offset_increment=1z");
+    assert!(
+        found.len() == 1 && found[0].contains("5 workers write to /dev/zns, and only 4 of its zones"),
+        "{found:?}"
+    );
+    assert_eq!(notes("--bs=64k --numjobs=5 --size=1z --offset_increment=1z --ignore_zone_limits=1"), [""; 0]);
+}
+
 #[test]
 fn a_device_in_use_is_only_read() {
     let machine = MadeUp::new()

@@ -278,6 +278,9 @@ impl Worker<'_> {
         let is_dry = self.resolved.passes.kind == PassKind::Assume;
         let writes = self.resolved.files.mode.write;
         let place = (self.arena, self.resolved.index);
+        for text in self.zones.notes_of(self.resolved.index) {
+            Message::Note(self.number(), format!("{}: {text}", self.resolved.name)).send(self.messages);
+        }
         let zones = WorkerZones::new(self.zones, rules, &self.resolved.layout, is_dry, writes, place)
             .map_err(|error| Stop::new("func=zones", &error))?;
         let generator = ZonedGenerator::new(&self.resolved.workload, zone_use(rules), zones);

@@ -59,4 +59,11 @@ impl Generator for Special {
     fn completed(&mut self, io: &Io, fate: Fate) {
         each!(self, generator => generator.completed(io, fate));
     }
+
+    fn loss(&self, io: &Io) -> Option<String> {
+        match self {
+            Special::Replay(_) => None,
+            Special::Zoned(generator) => generator.loss(io),
+        }
+    }
 }

@@ -8,6 +8,9 @@
 //! The locks survive their owner. Whoever inherits a zone from a worker that died asks the device where its write pointer
 //! is.
 
+#[cfg(test)]
+mod tests;
+
 use iolite_os::memory;
 use iolite_os::robust::{Locked, RobustLock};
 use iolite_os::shared::Arena;
@@ -23,10 +26,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long to wait for another worker's zone before looking whether the job is to end.
 const PATIENCE: Duration = Duration::from_millis(10);
+
+/// How long to wait for the writes of a worker that was killed.
+const LAST_WRITES: Duration = Duration::from_secs(2);
 
 /// The zone counts as open.
 const OPEN: u32 = 1;
@@ -36,6 +42,8 @@ const ENDING: u32 = 2;
 const UNUSABLE: u32 = 4;
 /// It cannot be read.
 const OFFLINE: u32 = 8;
+/// A write of its last owner has failed: only the device knows where its write pointer is.
+const UNSURE: u32 = 16;
 
 /// What the workers share about a zone.
 #[repr(C)]
@@ -44,6 +52,8 @@ struct Record {
     next: AtomicU64,
     written: AtomicU64,
     flags: AtomicU32,
+    /// The worker that locked it last, by its index and one more; 0 = nobody.
+    owner: AtomicU32,
 }
 
 /// What the workers share about a device.
@@ -86,6 +96,8 @@ impl Drop for Device {
 #[derive(Default)]
 pub struct ZoneMaps {
     devices: Vec<Device>,
+    /// What workers tell before they begin: the index of one, and a text.
+    notes: Vec<(usize, String)>,
 }
 
 impl ZoneMaps {
@@ -94,8 +106,14 @@ impl ZoneMaps {
     /// # Errors
     /// There is not enough memory.
     pub fn new(devices: &[ZonedDevice]) -> io::Result<ZoneMaps> {
+        let notes = devices.iter().flat_map(|device| device.notes.clone()).collect();
         let devices = devices.iter().map(Device::new).collect::<io::Result<_>>()?;
-        Ok(ZoneMaps { devices })
+        Ok(ZoneMaps { devices, notes })
+    }
+
+    /// What this worker is to tell before it begins.
+    pub(crate) fn notes_of(&self, worker: usize) -> impl Iterator<Item = &str> {
+        self.notes.iter().filter(move |(other, _)| *other == worker).map(|(_, text)| text.as_str())
     }
 
     fn find(&self, path: &Path) -> Option<usize> {
@@ -258,7 +276,7 @@ pub struct WorkerZones {
     /// For each file: its device, and the device opened for commands.
     files: Vec<(usize, Option<File>)>,
     held: Vec<Held>,
-    /// The zones that this worker has opened: the device and the zone.
+    /// The zones that this worker has opened, if that matters: the device and the zone.
     own: Vec<(usize, u32)>,
     most_own: u32,
     /// For each file, the most zones that are open in all when the worker opens another; 0 = no limit.
@@ -356,7 +374,7 @@ impl WorkerZones {
         self.device(file).close(zone);
     }
 
-    /// The zone leaves the list of this worker's own as it leaves that of all, so that both keep the same order.
+    /// The zone leaves the list of this worker's own as it leaves that of all: a dry pass chooses as one with I/O does.
     fn disown(&mut self, file: u32, zone: u32) {
         let device = self.files[file as usize].0;
         if let Some(place) = self.own.iter().position(|&own| own == (device, zone)) {
@@ -370,7 +388,10 @@ impl WorkerZones {
         let record = device.record(zone);
         let mut settled = Ok(());
         if failed && self.recovers {
+            record.flags.fetch_and(!ENDING, Relaxed);
             settled = self.look(file, zone);
+        } else if failed {
+            record.flags.fetch_or(UNSURE, Relaxed);
         }
         let device = self.device(file);
         let end = device.zones[zone as usize].start + device.zones[zone as usize].capacity;
@@ -445,6 +466,68 @@ impl WorkerZones {
         settled
     }
 
+    /// This worker has locked a zone. What its last owner did not know about it, the device does.
+    fn take_over(&self, file: u32, zone: u32, is_inherited: bool) {
+        let record = self.device(file).record(zone);
+        let me = self.index as u32 + 1;
+        let before = record.owner.swap(me, Relaxed);
+        if is_inherited {
+            // Locks are given up before the last writes are complete.
+            self.await_end(before);
+        } else if before == me || record.flags.load(Relaxed) & UNSURE == 0 {
+            return;
+        }
+        record.flags.fetch_and(!(ENDING | UNSURE), Relaxed);
+        // If the device does not tell, the next write to it will.
+        let _ = self.look(file, zone);
+    }
+
+    /// Waits until a worker that was killed has no more writes in flight.
+    fn await_end(&self, owner: u32) {
+        let Some(index) = (owner as usize).checked_sub(1).filter(|&index| index < self.arena.count()) else {
+            return;
+        };
+        let id = self.arena.slot(index).control.id.load(Relaxed);
+        let until = Instant::now() + LAST_WRITES;
+        while has_memory(id) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Opens a zone that this worker has locked, unless it is open. Returns whether it may be.
+    fn open(&mut self, file: u32, zone: u32) -> bool {
+        let index = self.files[file as usize].0;
+        let maps = &self.maps;
+        // Others fill and reset zones that this worker has opened.
+        self.own.retain(|&(device, zone)| maps.devices[device].has(zone, OPEN));
+        let is_own = self.own.contains(&(index, zone));
+        let most = self.most_open[file as usize];
+        let device = self.device(file);
+        if self.most_own > 0 && !is_own && self.own.len() >= self.most_own as usize {
+            return false;
+        }
+        if !device.has(zone, OPEN) && !device.open(zone, most) {
+            return false;
+        }
+        if self.most_own > 0 && !is_own {
+            self.own.push((index, zone));
+        }
+        true
+    }
+
+    fn claim_dryly(&mut self, file: u32, zone: u32, opens: bool) -> Claim {
+        let index = self.files[file as usize].0;
+        let (most_own, most) = (self.most_own as usize, self.most_open[file as usize] as usize);
+        if opens && (most_own > 0 || most > 0) && !self.own.contains(&(index, zone)) {
+            let here = self.own.iter().filter(|own| own.0 == index).count();
+            if (most_own > 0 && self.own.len() >= most_own) || (most > 0 && here >= most) {
+                return Claim::Limit;
+            }
+            self.own.push((index, zone));
+        }
+        Claim::Granted(self.zone(file, zone))
+    }
+
     fn imagine(&mut self, file: u32, zone: u32) -> Option<&mut u64> {
         let device = self.files[file as usize].0;
         self.imagined.as_mut().map(|devices| &mut devices[device][zone as usize])
@@ -471,42 +554,34 @@ impl Zones for WorkerZones {
 
     fn claim(&mut self, file: u32, zone: u32, opens: bool, waits: bool) -> Claim {
         let index = self.files[file as usize].0;
+        if self.device(file).has(zone, UNUSABLE) {
+            return Claim::Unusable;
+        }
         if self.imagined.is_some() {
-            let most =
-                [self.most_own, self.most_open[file as usize]].into_iter().filter(|&most| most > 0).min();
-            if opens && !self.own.contains(&(index, zone)) {
-                if most.is_some_and(|most| self.own.len() >= most as usize) {
-                    return Claim::Limit;
-                }
-                self.own.push((index, zone));
-            }
-            return Claim::Granted(self.zone(file, zone));
+            return self.claim_dryly(file, zone, opens);
         }
-        if self.held(file, zone).is_none() {
-            let device = self.device(file);
-            if device.has(zone, UNUSABLE) {
-                return Claim::Unusable;
-            }
-            let lock = &device.record(zone).lock;
-            match if waits { lock.lock_within(PATIENCE) } else { lock.try_lock() } {
-                Locked::No => return Claim::Busy,
-                Locked::Yes => {}
-                Locked::Inherited => {
-                    device.record(zone).flags.fetch_and(!ENDING, Relaxed);
-                    // If the device does not tell, the next write to it will.
-                    let _ = self.look(file, zone);
+        let recovers = self.recovers;
+        match self.held(file, zone) {
+            // The device is asked for its write pointer when nothing is in flight any more.
+            Some(held) if held.failed && held.in_flight > 0 && recovers => return Claim::Busy,
+            Some(_) => {}
+            None => {
+                let lock = &self.device(file).record(zone).lock;
+                let locked = if waits { lock.lock_within(PATIENCE) } else { lock.try_lock() };
+                if locked == Locked::No {
+                    return Claim::Busy;
+                }
+                self.take_over(file, zone, locked == Locked::Inherited);
+                self.held.push(Held { device: index, zone, in_flight: 0, failed: false });
+                if self.device(file).has(zone, UNUSABLE) {
+                    self.release(file, zone);
+                    return Claim::Unusable;
                 }
             }
-            self.held.push(Held { device: index, zone, in_flight: 0, failed: false });
         }
-        if opens && !self.own.contains(&(index, zone)) {
-            let at_limit = self.most_own > 0 && self.own.len() >= self.most_own as usize;
-            let device = self.device(file);
-            if at_limit || !(device.has(zone, OPEN) || device.open(zone, self.most_open[file as usize])) {
-                self.release(file, zone);
-                return Claim::Limit;
-            }
-            self.own.push((index, zone));
+        if opens && !self.open(file, zone) {
+            self.release(file, zone);
+            return Claim::Limit;
         }
         self.arena.slot(self.index).control.zones.store(doing::WORKS, Relaxed);
         Claim::Granted(self.zone(file, zone))
@@ -542,19 +617,18 @@ impl Zones for WorkerZones {
             let is_open = is_dry || (device.has(zone, OPEN) && !device.has(zone, ENDING | UNUSABLE));
             zones.contains(&zone) && is_open
         };
-        let own = self.own.iter().filter(|own| own.0 == index).map(|own| own.1).filter(is_candidate);
-        let own: Vec<u32> = own.collect();
-        let pick = |found: &[u32]| match found.len() {
-            0 => None,
-            count => Some(found[(choice % count as u64) as usize]),
-        };
-        if is_dry || (self.most_own > 0 && self.own.len() >= self.most_own as usize) {
-            return pick(&own);
-        }
+        let own = self.own.iter().filter(|own| own.0 == index).map(|own| own.1);
         let header = device.header();
         let listed = (header.open.load(Relaxed) as usize).min(MOST_LISTED);
-        let all = header.listed[..listed].iter().map(|zone| zone.load(Relaxed)).filter(is_candidate);
-        pick(&all.collect::<Vec<u32>>()).or_else(|| pick(&own))
+        let listed = header.listed[..listed].iter().map(|zone| zone.load(Relaxed));
+        let found: Vec<u32> = match is_dry || (self.most_own > 0 && self.own.len() >= self.most_own as usize)
+        {
+            true => own.filter(is_candidate).collect(),
+            false => listed.filter(is_candidate).collect(),
+        };
+        // All that are open are as likely.
+        let place = choice.checked_rem(found.len() as u64)?;
+        found.get(place as usize).copied()
     }
 
     fn reserve(&mut self, file: u32, zone: u32, length: u64, is_last: bool) -> u64 {
@@ -562,10 +636,16 @@ impl Zones for WorkerZones {
             let zone = &self.device(file).zones[zone as usize];
             zone.start + zone.capacity
         };
+        let start = self.device(file).zones[zone as usize].start;
         if let Some(next) = self.imagine(file, zone) {
             let offset = *next;
-            *next = if is_last { end } else { offset + length };
-            if *next >= end {
+            *next = match length {
+                // A trim, which makes it empty.
+                0 => start,
+                _ if is_last => end,
+                _ => offset + length,
+            };
+            if *next >= end || length == 0 {
                 self.disown(file, zone);
             }
             return offset;
@@ -581,6 +661,19 @@ impl Zones for WorkerZones {
             held.failed &= held.in_flight > 1;
         }
         offset
+    }
+
+    fn finish(&mut self, file: u32, zone: u32) -> Result<(), String> {
+        let Zone { start, size, capacity, .. } = self.device(file).zones[zone as usize];
+        if let Some(next) = self.imagine(file, zone) {
+            *next = start + capacity;
+            return Ok(());
+        }
+        if let Some(opened) = &self.files[file as usize].1 {
+            finish(opened, start, size).map_err(|error| self.words(file, "finishing", zone, &error))?;
+        }
+        self.device(file).record(zone).next.store(start + capacity, Relaxed);
+        Ok(())
     }
 
     fn reset(&mut self, file: u32, zone: u32) -> Result<(), String> {
@@ -619,6 +712,27 @@ impl Zones for WorkerZones {
         sequential.map(|zone| self.zone(file, zone)).map(|zone| zone.next - zone.start).sum()
     }
 
+    fn loss(&self, io: &Io) -> Option<String> {
+        let device = self.device(io.file);
+        let opened = self.files[io.file as usize].1.as_ref()?;
+        let zone = device.zones.get(device.at(io.offset) as usize)?;
+        let now = report(opened, zone.start, 1).ok()?.pop()?;
+        if now.condition == ZoneCondition::Offline {
+            return Some(format!("the zone at offset {} is offline", zone.start));
+        }
+        let pointer = match now.condition {
+            ZoneCondition::Conventional | ZoneCondition::Full | ZoneCondition::ReadOnly => return None,
+            ZoneCondition::Empty => now.start,
+            _ => now.pointer,
+        };
+        (pointer < io.offset + io.length).then(|| {
+            format!(
+                "the write pointer of the zone at offset {} is at {pointer}: what was written from there on is lost",
+                zone.start
+            )
+        })
+    }
+
     fn waits_in_vain(&mut self) -> bool {
         self.arena.slot(self.index).control.zones.store(doing::WAITS, Relaxed);
         let works = |index: usize| {
@@ -633,10 +747,22 @@ impl Drop for WorkerZones {
     /// Gives back what is still locked: what was in flight is complete, or nobody will know.
     fn drop(&mut self) {
         for held in std::mem::take(&mut self.held) {
-            self.maps.devices[held.device].record(held.zone).lock.unlock();
+            let record = self.maps.devices[held.device].record(held.zone);
+            if held.in_flight > 0 || held.failed {
+                record.flags.fetch_or(UNSURE, Relaxed);
+            }
+            record.lock.unlock();
         }
         self.arena.slot(self.index).control.zones.store(0, Relaxed);
     }
+}
+
+/// Whether a process or thread has not come to the end of its end: what has no memory any more has no I/O in flight.
+fn has_memory(id: i32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else { return false };
+    // The name before it may hold anything.
+    let state = stat.rsplit(')').next().unwrap_or_default().trim_start().chars().next();
+    !matches!(state, Some('Z' | 'X'))
 }
 
 /// How the generator uses the zones.
@@ -647,6 +773,8 @@ pub fn zone_use(rules: &ZoneRules) -> ZoneUse {
         rewrites: rules.rewrites,
         begins_empty: rules.begins_empty,
         writes_remainder: rules.writes_remainder,
+        one_by_one: rules.one_by_one,
+        skip_wraps: rules.skip_wraps,
         reset_threshold: rules.reset_threshold,
         reset_every: rules.reset_every,
     }

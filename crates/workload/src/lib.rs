@@ -153,6 +153,13 @@ pub trait Generator {
         let _ = (io, fate);
     }
 
+    /// Why what was written to the place of this I/O may be lost, if the workload knows more about it than the system
+    /// tells.
+    fn loss(&self, io: &Io) -> Option<String> {
+        let _ = io;
+        None
+    }
+
     /// Starts another pass with the same random choices as the very first one. The loops of a job with repeatable
     /// choices (`randrepeat`) use this.
     fn rewind(&mut self);
@@ -163,6 +170,10 @@ impl<G: Generator> Generator for Box<G> {
 
     fn completed(&mut self, io: &Io, fate: Fate) {
         G::completed(self, io, fate);
+    }
+
+    fn loss(&self, io: &Io) -> Option<String> {
+        G::loss(self, io)
     }
 
     #[inline(always)]

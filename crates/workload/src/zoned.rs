@@ -8,6 +8,9 @@
 //! The write pointers are not here: whoever owns them (and shares them with other workers) is a [`Zones`]. The generator
 //! asks it for each write, so where that goes depends on what the others do.
 
+#[cfg(test)]
+mod tests;
+
 use crate::general::{byte_limit, draw_mix, has_laps, io_limit};
 use crate::rotation::Rotation;
 use crate::sizes::Sizes;
@@ -75,6 +78,12 @@ pub trait Zones {
     /// Makes room for a write or a trim of a claimed zone. `is_last`: no other write fits behind it.
     fn reserve(&mut self, file: u32, zone: u32, length: u64, is_last: bool) -> u64;
 
+    /// Makes a claimed zone full, though not all of it is written. Nothing is in flight on it.
+    ///
+    /// # Errors
+    /// Why it cannot be done, in words for the user.
+    fn finish(&mut self, file: u32, zone: u32) -> Result<(), String>;
+
     /// Makes a claimed zone empty. Nothing is in flight on it.
     ///
     /// # Errors
@@ -89,6 +98,9 @@ pub trait Zones {
 
     /// How many bytes are written in those of these zones that have write pointers.
     fn written(&self, file: u32, zones: Range<u32>) -> u64;
+
+    /// Why what was written there may be lost: what the device says of the zone.
+    fn loss(&self, io: &Io) -> Option<String>;
 
     /// Whether no other worker is left that could make room for another open zone. The worker counts as waiting until
     /// it gets one.
@@ -108,6 +120,10 @@ pub struct ZoneUse {
     pub begins_empty: bool,
     /// What is left of a zone is written with a smaller block.
     pub writes_remainder: bool,
+    /// A zone has one write in flight at a time, because several would not arrive in their order.
+    pub one_by_one: bool,
+    /// What skips past the end goes on at the beginning.
+    pub skip_wraps: bool,
     /// Zones are reset when more than this share is written.
     pub reset_threshold: f64,
     /// The next zone is reset after so many writes; 0 = never.
@@ -204,7 +220,10 @@ pub struct ZonedGenerator<Z> {
     ios_at_lap: u64,
     writes: u64,
     in_flight: u64,
-    prepared: bool,
+    /// Nobody was left who could make room for another open zone.
+    waited_in_vain: bool,
+    /// The file and the zone up to which zones are empty, before a pass that begins with empty ones.
+    preparing: Option<(usize, u32)>,
     trouble: Option<String>,
 }
 
@@ -268,37 +287,59 @@ impl<Z: Zones> ZonedGenerator<Z> {
             ios_at_lap: 0,
             writes: 0,
             in_flight: 0,
-            prepared: false,
+            waited_in_vain: false,
+            preparing: None,
             trouble: None,
             zones,
         }
+        .with_preparation()
     }
 
-    /// Makes all zones empty where each pass begins with empty zones.
-    fn prepare(&mut self) -> Result<(), String> {
-        self.prepared = true;
-        if !self.how.begins_empty {
+    /// Before a pass that begins with empty zones, they have to be made so.
+    fn with_preparation(mut self) -> Self {
+        self.preparing = self.begin_to_prepare();
+        self
+    }
+
+    fn begin_to_prepare(&self) -> Option<(usize, u32)> {
+        let first = self.files.first().filter(|_| self.how.begins_empty)?;
+        Some((0, first.zones.start))
+    }
+
+    /// Makes the zones empty before a pass. `Some` = the next step has to be this.
+    fn prepare(&mut self) -> Option<Next> {
+        while let Some((file, zone)) = self.preparing {
+            let Some(files) = self.files.get(file) else {
+                self.preparing = None;
+                break;
+            };
+            if zone >= files.zones.end {
+                let next = self.files.get(file + 1).map_or(0, |next| next.zones.start);
+                self.preparing = Some((file + 1, next));
+                continue;
+            }
+            if let Err(step) = self.empty(file as u32, zone) {
+                return Some(step);
+            }
+            self.preparing = Some((file, zone + 1));
+        }
+        None
+    }
+
+    /// Makes a zone empty. `Err` = not yet, or never.
+    fn empty(&mut self, file: u32, zone: u32) -> Result<(), Next> {
+        let state = self.zones.zone(file, zone);
+        if !state.is_sequential || state.next == state.start {
             return Ok(());
         }
-        for (number, file) in (0..).zip(&self.files) {
-            for zone in file.zones.clone() {
-                let state = self.zones.zone(number, zone);
-                if !state.is_sequential || state.next == state.start {
-                    continue;
-                }
-                let claim = loop {
-                    match self.zones.claim(number, zone, false, true) {
-                        Claim::Busy => {}
-                        claim => break claim,
-                    }
-                };
-                if let Claim::Granted(_) = claim {
-                    self.zones.reset(number, zone)?;
-                    self.zones.release(number, zone);
-                }
-            }
+        match self.zones.claim(file, zone, false, true) {
+            Claim::Unusable => return Ok(()),
+            Claim::Busy | Claim::Limit => return Err(Next::Script(Step::Wait)),
+            Claim::Granted(_) => {}
         }
-        Ok(())
+        let done = self.zones.reset(file, zone);
+        self.zones.release(file, zone);
+        done.map_err(|why| self.fail(why))
     }
 
     fn draw_direction(&mut self) -> Direction {
@@ -371,7 +412,10 @@ impl<Z: Zones> ZonedGenerator<Z> {
         let File { zones, cursors, .. } = &mut self.files[file];
         let cursor = &mut cursors[direction];
         let skipped = if cursor.entered { self.how.skip / state.size.max(1) } else { 0 };
-        let zone = u64::from(cursor.zone) + 1 + skipped;
+        let mut zone = u64::from(cursor.zone) + 1 + skipped;
+        if skipped > 0 && zone >= zones.end.into() && self.how.skip_wraps {
+            zone = zones.start.into();
+        }
         *cursor = Cursor { zone: zone.min(zones.end.into()) as u32, offset: 0, entered: false };
     }
 
@@ -384,6 +428,9 @@ impl<Z: Zones> ZonedGenerator<Z> {
             Claim::Limit => return InZone::Limit,
             Claim::Unusable => return InZone::Passed,
         };
+        if self.how.one_by_one && state.in_flight > 0 {
+            return InZone::Busy;
+        }
         let smallest = self.rules[Direction::Write.index()].sizes.min();
         let mut room = state.room();
         let has_room = room >= smallest || (self.how.writes_remainder && room > 0);
@@ -422,21 +469,39 @@ impl<Z: Zones> ZonedGenerator<Z> {
                 > self.how.reset_threshold * self.files[file].region.length as f64
     }
 
-    /// A write to a zone that is open, because no other may be opened.
+    /// A write to a zone that is open, because no other may be opened. One that has too little room is finished: then
+    /// another may be.
     fn write_in_open(&mut self, file: usize) -> Chosen {
         let choice = self.rngs.zones.next_u64();
         let zones = self.files[file].zones.clone();
         if let Some(zone) = self.zones.open_zone(file as u32, zones, choice) {
-            match self.write_in(file, zone, false) {
-                InZone::Io { offset, length, .. } => return Chosen::Io(offset, length),
-                InZone::Failed(why) => return Chosen::Failed(why),
-                InZone::Wait | InZone::Busy | InZone::Limit | InZone::Passed => return Chosen::Wait,
-            }
+            return match self.write_in(file, zone, false) {
+                InZone::Io { offset, length, .. } => Chosen::Io(offset, length),
+                InZone::Failed(why) => Chosen::Failed(why),
+                InZone::Wait | InZone::Busy | InZone::Limit => Chosen::Wait,
+                InZone::Passed => self.finish(file, zone),
+            };
         }
-        match self.in_flight == 0 && self.zones.waits_in_vain() {
+        let in_vain = self.in_flight == 0 && self.zones.waits_in_vain();
+        // The last other worker may just have made room.
+        match std::mem::replace(&mut self.waited_in_vain, in_vain) && in_vain {
             true => Chosen::Nothing,
             false => Chosen::Wait,
         }
+    }
+
+    /// Makes a zone full whose rest no block fits into.
+    fn finish(&mut self, file: usize, zone: u32) -> Chosen {
+        let number = file as u32;
+        if let Claim::Granted(state) = self.zones.claim(number, zone, false, false) {
+            let is_idle = state.in_flight == 0 && state.room() > 0;
+            let done = if is_idle { self.zones.finish(number, zone) } else { Ok(()) };
+            self.zones.release(number, zone);
+            if let Err(why) = done {
+                return Chosen::Failed(why);
+            }
+        }
+        Chosen::Wait
     }
 
     /// A zone of the file by chance, or that of the run that goes on.
@@ -512,6 +577,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
 
     fn read_on(&mut self, file: usize) -> Chosen {
         let read = Direction::Read.index();
+        let before = self.files[file].cursors[read];
         while self.files[file].cursors[read].zone < self.files[file].zones.end {
             let Cursor { zone, offset, .. } = self.files[file].cursors[read];
             let state = self.zones.zone(file as u32, zone);
@@ -524,6 +590,10 @@ impl<Z: Zones> ZonedGenerator<Z> {
             let length = self.rules[read].sizes.draw(&mut self.rngs.lengths, to - from);
             self.files[file].cursors[read] = Cursor { zone, offset: from + length, entered: true };
             return Chosen::Io(from, length);
+        }
+        // Reads of a mix go on there when its writes have written more.
+        if matches!(self.mix, Mix::ReadWrite(_)) {
+            self.files[file].cursors[read] = before;
         }
         Chosen::Nothing
     }
@@ -587,6 +657,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
 
     fn issue(&mut self, file: usize, direction: Direction, offset: u64, length: u64) -> Next {
         self.in_flight += 1;
+        self.waited_in_vain = false;
         self.ios += 1;
         // A trim and its write count once.
         if !(self.mix == Mix::TrimWrite && direction == Direction::Trim) {
@@ -622,16 +693,17 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
     const LEARNS: bool = true;
 
     fn next(&mut self) -> Next {
-        if !self.prepared
-            && let Err(why) = self.prepare()
-        {
-            return self.fail(why);
-        }
         if self.trouble.is_some() {
             return Next::Script(Step::Failed);
         }
+        if let Some(step) = self.prepare() {
+            return step;
+        }
         loop {
             if let Some((file, zone)) = self.trimmed {
+                if self.zones.zone(file as u32, zone).in_flight > 0 {
+                    return Next::Script(Step::Wait);
+                }
                 return match self.write_in(file, zone, true) {
                     InZone::Io { offset, length, .. } => {
                         self.trimmed = None;
@@ -679,8 +751,8 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
         self.run_left = 0;
         self.held = None;
         self.trimmed = None;
-        self.prepared = false;
         self.start_lap();
+        self.preparing = self.begin_to_prepare();
     }
 
     fn rewind(&mut self) {
@@ -705,5 +777,9 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
         if let Err(why) = self.zones.completed(io, fate) {
             self.trouble.get_or_insert(why);
         }
+    }
+
+    fn loss(&self, io: &Io) -> Option<String> {
+        self.zones.loss(io)
     }
 }

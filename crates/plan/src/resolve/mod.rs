@@ -146,7 +146,7 @@ impl Plan {
             creation: files::creation(self, worker, layout),
             create_only: options.files.create_only,
             files: files::rules(job, worker, layout),
-            zones: crate::zones::rules(options, layout),
+            zones: crate::zones::rules(job, layout),
             pre_read: options.files.pre_read,
             // Rates steer a mix, and a ramp makes I/Os that do not count.
             general_workload: options.counts_after_ramp(),

@@ -201,6 +201,10 @@ impl<'a> Search<'a> {
         if is_changed && checks_own(self.job(party)) && !verifies(self.job(rival)) {
             self.refuse_stranger(party, rival);
         }
+        if now && self.empties(party) && self.empties(rival) {
+            self.refuse_shared_zones(party, rival);
+            return false;
+        }
         let (trims, is_trimmed) = (self.trims(party), self.trims(rival));
         let differ = !alike || trims || is_trimmed;
         if before && checks_own(self.job(party)) && differ {
@@ -291,6 +295,25 @@ impl<'a> Search<'a> {
         let of_trace = self.worker(party).replay.as_ref().is_some_and(|it| it.ios[Direction::Trim] > 0);
         let options = &self.job(party).options;
         of_trace || options.pattern.rw.trims() || options.verification.trim_percentage > 0
+    }
+
+    /// Whether a worker begins by making its zones empty.
+    fn empties(&self, party: &Party) -> bool {
+        let is_zoned = self.layouts[party.worker].files[party.file].zoned.is_some();
+        let options = &self.job(party).options;
+        is_zoned && verifies(self.job(party)) && options.pattern.rw.writes() && options.changes_data()
+    }
+
+    fn refuse_shared_zones(&mut self, party: &Party, rival: &Party) {
+        let (job, other) = (&self.job(party).options, &self.job(rival).options);
+        let who =
+            if job.name == other.name { "another clone".to_owned() } else { format!("job {}", other.name) };
+        let message = format!(
+            "verify: with zonemode=zbd, what is verified is written to empty zones, and {who} empties those of {} as well; \
+             give each its own zones (offset_increment=, offset=, size=), or let it wait (stonewall, wait_for)",
+            self.path(party)
+        );
+        self.refuse(party.worker, "verify", message);
     }
 
     fn refuse_stranger(&mut self, party: &Party, rival: &Party) {

@@ -241,6 +241,8 @@ impl Controller<'_> {
             control.ended_ns.store(self.clock.now(), Relaxed);
         }
         control.open_files.store(0, Relaxed);
+        // Nobody waits for a zone of a worker that was killed.
+        control.zones.store(0, Relaxed);
         self.sample_last(index);
         if let Some(error) = error {
             self.tell_failure(index, &error, events);

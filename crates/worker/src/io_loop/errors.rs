@@ -13,7 +13,7 @@ use iolite_os::message::Message;
 use iolite_os::socket::Socket;
 use iolite_plan::resolve::{ErrorRules, Tolerance};
 use iolite_types::Operation;
-use iolite_workload::{Fate, Generator};
+use iolite_workload::{Fate, Generator, Io};
 
 /// Marks an I/O that moved nothing and reported no error. It is reported as `EIO`.
 pub(super) const NOTHING_MOVED: Errno = Errno(0);
@@ -76,7 +76,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             libc::EOVERFLOW | libc::ETOOMANYREFS if G::LEARNS => TOO_MANY_ZONES,
             _ => why,
         };
-        let told = self.engine.explain(index).map(|told| format!(" ({told})"));
+        let told = self.engine.explain(index).or_else(|| self.why_unreadable(&attempt));
+        let told = told.map(|told| format!(" ({told})"));
         let why = told.as_deref().unwrap_or(why);
         if let Some(direction) = attempt.operation.direction() {
             self.stats.directions[direction.index()].ios.add(1);
@@ -111,6 +112,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             let what = failed_operation(&self.files.name(attempt.file), attempt.operation);
             Message::WentOn(self.errors.worker, errno.0, what).send(self.errors.messages);
         }
+    }
+
+    /// Why a read has failed, as far as the workload knows.
+    fn why_unreadable(&self, attempt: &Attempt) -> Option<String> {
+        let Attempt { operation, file, offset, length } = *attempt;
+        let direction = operation.direction().filter(|_| operation == Operation::Read)?;
+        self.generator.loss(&Io { offset, length, file, direction })
     }
 
     /// Ends the job, because something cannot be done.

@@ -493,6 +493,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         let mut lines = vec![mismatch.text(name)];
+        lines.extend(self.generator.loss(&io).map(|why| format!("  {why}")));
         lines.extend(verification.dump(name, block, mismatch));
         if telling == Telling::Last {
             lines.push("verify: further wrong blocks are counted, but not described".to_owned());

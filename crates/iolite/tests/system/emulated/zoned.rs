@@ -232,3 +232,40 @@ fn scsi_disks_with_zones_and_the_example() {
     assert_eq!(written(&ran, "disk")[2..6], [4 * MIB, 4 * MIB, 4 * MIB, 0]);
     report(&ran, "example");
 }
+
+/// What the write pointer says was lost is told as such; a write that fails because of somebody else's reset is recovered
+/// from; regions of conventional zones need not be whole.
+#[test]
+fn losses_and_errors_on_zoned_disks() {
+    let script = format!(
+        r#"{ZONES}zoned_disk 4 || exit
+job="--filename=$disk --direct=1 --zonemode=zbd --bs=64k --offset=4z --output-format=json,normal"
+ours kept $job --rw=write --size=2z --verify=crc32c --do_verify=0
+ours whole $job --rw=write --size=2z --verify=crc32c --verify_only
+blkzone reset -o $((5 << 13)) -c 1 $disk
+ours lost $job --rw=write --size=2z --verify=crc32c --verify_only
+for recovers in 0 1; do
+    blkzone reset -o $((4 << 13)) $disk
+    ours recovered-$recovers $job --rw=write --size=1z --rate_iops=8 --continue_on_error=write --recover_zbd_write_error=$recovers &
+    until zones begun; [[ $(sed -n 5p begun.zones) != 0* ]]; do sleep 0.1; done; blkzone reset -o $((4 << 13)) -c 1 $disk; wait; zones recovered-$recovers
+done
+ours direct --filename=$disk --zonemode=zbd --bs=64k --rw=randwrite --size=6m --direct=1 --output-format=json,normal
+ours mapped $job --rw=write --ioengine=mmap
+"#
+    );
+    let ran = or_skip!(run("zoned-losses", &script));
+    assert_eq!(bytes(&ran, "whole")[0], 6 * MIB);
+    let (text, status) = told(&ran, "lost", "ours");
+    assert!(
+        status == 1 && text.contains("the write pointer of the zone at offset 20971520 is at 20971520"),
+        "{text}"
+    );
+    for (name, recovers) in [("recovered-0", false), ("recovered-1", true)] {
+        let (text, _) = told(&ran, name, "ours");
+        let pointer = written(&ran, name)[4];
+        assert_eq!(pointer > 0, recovers, "{name}: {pointer}\n{text}");
+    }
+    assert_eq!(bytes(&ran, "direct")[1], 6 * MIB, "conventional zones are written in part");
+    let (text, status) = told(&ran, "mapped", "ours");
+    assert!(status == 1 && text.contains("use psync, libaio or io_uring"), "{text}");
+}

@@ -1,0 +1,193 @@
+//! The devices whose zones the workers of a run share, and what is to be told about them.
+
+use super::{most_open_of_device, zones_of};
+use crate::{FileLayout, Layout, Plan, Problem, WorkerPlan, ZonedFile};
+use iolite_host::{FileKey, Machine, Zone, ZoneCondition, ZoneKind};
+use iolite_options::JobOptions;
+use iolite_types::Direction;
+use std::path::PathBuf;
+
+/// A device or file whose zones the workers of a run share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZonedDevice {
+    /// The names by which workers know it.
+    pub names: Vec<PathBuf>,
+    /// Its zones when the run begins.
+    pub zones: Vec<Zone>,
+    /// They are the device's own.
+    pub is_real: bool,
+    /// Zones that are closed and partly written count as open.
+    pub counts_closed: bool,
+    /// The regions that are written to; the open zones in them count.
+    pub written: Vec<(u64, u64)>,
+    /// What is to be told about how workers use it: the index of a worker, and a text.
+    pub notes: Vec<(usize, String)>,
+}
+
+impl ZonedDevice {
+    /// Whether a zone counts as open.
+    pub fn is_open(&self, zone: &Zone) -> bool {
+        self.written.iter().any(|&region| self.is_open_in(zone, region))
+    }
+
+    fn is_open_in(&self, zone: &Zone, (from, to): (u64, u64)) -> bool {
+        let is_written = zone.start < to && from < zone.start + zone.size;
+        let counts = match zone.condition {
+            ZoneCondition::ImplicitlyOpen | ZoneCondition::ExplicitlyOpen => true,
+            ZoneCondition::Closed => self.counts_closed,
+            _ => false,
+        };
+        counts && self.is_real && is_written
+    }
+}
+
+impl Plan {
+    /// The devices whose zones the workers share.
+    ///
+    /// # Errors
+    /// What jobs say about a device does not agree, or more of its zones are open than there may be.
+    pub fn zoned_devices(
+        &self,
+        layouts: &[Layout],
+        machine: &dyn Machine,
+    ) -> Result<Vec<ZonedDevice>, Vec<Problem>> {
+        let mut devices = Vec::new();
+        let mut problems: Vec<Problem> = Vec::new();
+        for (worker, layout) in self.workers.iter().zip(layouts) {
+            for file in layout.files.iter().filter(|file| file.zoned.is_some()) {
+                if let Err(message) = self.join(&mut devices, worker, file, machine) {
+                    let problem = Problem::of_job(&self.job_of(worker).name, message);
+                    if !problems.contains(&problem) {
+                        problems.push(problem);
+                    }
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let devices =
+            devices.into_iter().map(|(key, device)| self.with_crowds(&key, device, layouts, machine));
+        Ok(devices.collect())
+    }
+
+    /// Notes where more workers write to a device at a time than zones of it may be open.
+    fn with_crowds(
+        &self,
+        key: &FileKey,
+        mut device: ZonedDevice,
+        layouts: &[Layout],
+        machine: &dyn Machine,
+    ) -> ZonedDevice {
+        let all = || self.workers.iter().zip(layouts);
+        let writers = all().filter(|(worker, _)| self.job_of(worker).options.pattern.rw.writes());
+        let on_it = |layout: &Layout| {
+            let file = layout.files.iter().find(|file| machine.key(&file.path) == *key)?;
+            Some((file.zoned?.most_open, file.path.clone()))
+        };
+        let writers: Vec<_> = writers.filter_map(|(worker, layout)| Some((worker, on_it(layout)?))).collect();
+        for (place, (worker, (most, path))) in writers.iter().enumerate() {
+            let is_first = writers[..place].iter().all(|(before, _)| before.wave != worker.wave);
+            let count = writers.iter().filter(|(other, _)| other.wave == worker.wave).count();
+            if is_first && *most > 0 && count > *most as usize {
+                let text = format!(
+                    "{count} workers write to {path}, and only {most} of its zones may be open at a time: they wait for one \
+                     another; let fewer write, or raise max_open_zones if the device allows it",
+                    path = path.display()
+                );
+                device.notes.push((worker.index, text));
+            }
+        }
+        device
+    }
+
+    /// Adds a worker's file to the devices.
+    fn join(
+        &self,
+        devices: &mut Vec<(FileKey, ZonedDevice)>,
+        worker: &WorkerPlan,
+        file: &FileLayout,
+        machine: &dyn Machine,
+    ) -> Result<(), String> {
+        let Some(zoned) = file.zoned else { return Ok(()) };
+        let options = &self.job_of(worker).options;
+        let writes = options.pattern.rw.writes() && options.changes_data();
+        let key = machine.key(&file.path);
+        let place = match devices.iter().position(|(other, _)| *other == key) {
+            Some(place) => place,
+            None => {
+                let device = ZonedDevice {
+                    names: Vec::new(),
+                    zones: zones_of(options, file, zoned, machine)?,
+                    is_real: zoned.is_real,
+                    counts_closed: most_open_of_device(&file.path, machine).1,
+                    written: Vec::new(),
+                    notes: Vec::new(),
+                };
+                devices.push((key, device));
+                devices.len() - 1
+            }
+        };
+        let device = &mut devices[place].1;
+        if device.zones.first().is_some_and(|zone| zone.size != zoned.size) {
+            return Err(format!(
+                "zonesize={}: another job takes {} for zones of another size; give all the same zonesize",
+                zoned.size,
+                file.path.display()
+            ));
+        }
+        if !device.names.contains(&file.path) {
+            device.names.push(file.path.clone());
+        }
+        let region = (file.offset, file.offset + file.length);
+        if writes && device.written.last() != Some(&region) {
+            device.written.push(region);
+        }
+        if writes && let Some(text) = waste(options, file, device) {
+            let is_known =
+                |(known, told): &(usize, String)| self.workers[*known].job == worker.job && *told == text;
+            if !device.notes.iter().any(is_known) {
+                device.notes.push((worker.index, text));
+            }
+        }
+        if writes { not_too_many_open(options, file, zoned, device) } else { Ok(()) }
+    }
+}
+
+/// Checks that no more zones of a region are open than a worker may have there.
+fn not_too_many_open(
+    options: &JobOptions,
+    file: &FileLayout,
+    zoned: ZonedFile,
+    device: &ZonedDevice,
+) -> Result<(), String> {
+    let region = (file.offset, file.offset + file.length);
+    let open = device.zones.iter().filter(|zone| device.is_open_in(zone, region)).count();
+    let limits =
+        [("max_open_zones", zoned.most_open), ("job_max_open_zones", options.zones.job_max_open_zones)];
+    match limits.into_iter().find(|&(_, most)| most > 0 && open > most as usize) {
+        None => Ok(()),
+        Some((option, most)) => Err(format!(
+            "{option}={most}: {open} zones of {path} are open already; reset or finish some (blkzone reset {path}), or \
+             allow more",
+            path = file.path.display()
+        )),
+    }
+}
+
+/// What stays unwritten because blocks do not divide the capacity of zones.
+fn waste(options: &JobOptions, file: &FileLayout, device: &ZonedDevice) -> Option<String> {
+    let smallest = options.block_size(Direction::Write).min().max(1);
+    let is_within = |zone: &&Zone| zone.start >= file.offset && zone.start < file.offset + file.length;
+    let mut sequential =
+        device.zones.iter().filter(is_within).filter(|zone| zone.kind != ZoneKind::Conventional);
+    let capacity = sequential.next()?.capacity;
+    let left = capacity % smallest;
+    (left > 0 && !options.zones.write_zone_remainder).then(|| {
+        format!(
+            "blocks of {smallest} bytes do not divide the {capacity} bytes of a zone of {}: {left} bytes of each stay \
+             unwritten; use blocks that do, or write_zone_remainder=1",
+            file.path.display()
+        )
+    })
+}
