@@ -12,6 +12,7 @@ use iolite_options::Fallocate;
 use iolite_options::engines::{Addressing, HttpProtocol, ObjectMode};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The blocks of a file that are objects of their own.
 pub(super) struct Blocks<'a> {
@@ -166,10 +167,6 @@ impl HttpEngine {
         let mut asked: Vec<String> = vec![String::new(); all.len()];
         let mut next = 0;
         loop {
-            while next < all.len() && self.client.in_flight() < LOOK_UPS {
-                self.look_on(&all[next], &mut asked[next], next as u32)?;
-                next += 1;
-            }
             while let Some(done) = self.client.next_done() {
                 let place = done.token as usize;
                 let words = |error: io::Error| {
@@ -179,10 +176,17 @@ impl HttpEngine {
                 self.look_on(&all[place], &mut asked[place], done.token)?;
                 progress();
             }
+            // (Behind what is over, which makes room: nobody waits while there is something to ask.)
+            while next < all.len() && self.client.in_flight() < LOOK_UPS {
+                self.look_on(&all[next], &mut asked[next], next as u32)?;
+                next += 1;
+            }
             if next == all.len() && self.client.in_flight() == 0 {
                 return Ok(all.iter().map(|looked| self.found(looked)).collect());
             }
-            match self.client.drive(None) {
+            // (What could not even be begun is over already.)
+            let at_most = (self.client.count_done() > 0).then_some(Duration::ZERO);
+            match self.client.drive(at_most) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.to_string()),
                 _ => {}
             }
