@@ -200,6 +200,12 @@ impl Connection {
                 self.in_flight += 1;
                 return Ok(());
             }
+            // It may be the first one to notice that nobody is there.
+            if self.is_over() {
+                self.lose(errno, &why);
+                let words = self.failure().unwrap_or_default().to_owned();
+                return Err((Errno(errno), words));
+            }
             return Err((Errno(errno), format!("{}: {why}", self.uri)));
         }
         self.in_flight += 1;
@@ -288,14 +294,21 @@ impl Connection {
                 _ => (lib.writable)(self.raw) < 0,
             }
         };
-        // SAFETY: as above.
-        let is_over =
-            unsafe { (self.library.is_dead)(self.raw) == 1 || (self.library.is_closed)(self.raw) == 1 };
-        if failed || is_over {
+        if failed || self.is_over() {
             let (errno, why) = self.library.last_error();
-            self.failure = Some((errno, format!("{}: the connection was lost: {why}", self.uri)));
-            self.fail_all(errno);
+            self.lose(errno, &why);
         }
+    }
+
+    /// Whether nobody is at the other end any more.
+    fn is_over(&self) -> bool {
+        // SAFETY: the connection is there.
+        unsafe { (self.library.is_dead)(self.raw) == 1 || (self.library.is_closed)(self.raw) == 1 }
+    }
+
+    fn lose(&mut self, errno: i32, why: &str) {
+        self.failure = Some((errno, format!("{}: the connection was lost: {why}", self.uri)));
+        self.fail_all(errno);
     }
 
     /// Commands that the library has not called back for are over as well.
