@@ -8,7 +8,7 @@ const classBegin = (kind) => (kind < 16 ? 8 * kind : (8 + (kind % 8)) * 2 ** (Ma
 function classOf(nanoseconds) {
   if (nanoseconds < 128) return Math.floor(nanoseconds / 8);
   const power = Math.floor(Math.log2(nanoseconds));
-  return 8 * (power - 5) + Math.floor(nanoseconds / 2 ** (power - 3));
+  return 8 * (power - 6) + Math.floor(nanoseconds / 2 ** (power - 3));
 }
 
 async function unpacked() {

@@ -135,6 +135,15 @@ impl Steadiness {
     /// A few words for a table.
     pub fn in_short(&self) -> String {
         let mut words = Vec::new();
+        let is_explained = self.levels.is_some() || self.trend.is_some();
+        if !is_explained && (self.stalls.is_none() || self.variation > UNSTEADY) {
+            let word = match self.variation {
+                small if small <= STEADY => "steady",
+                middling if middling <= UNSTEADY => "varies a little",
+                _ => "varies",
+            };
+            words.push(word.to_owned());
+        }
         if let Some(levels) = self.levels {
             words.push(format!("two levels: {} and {}", text::count(levels.low), text::count(levels.high)));
         }
@@ -143,14 +152,6 @@ impl Steadiness {
         }
         if let Some(stalls) = self.stalls {
             words.push(format!("{} stall{}", stalls.count, if stalls.count == 1 { "" } else { "s" }));
-        }
-        if words.is_empty() {
-            let word = match self.variation {
-                small if small <= STEADY => "steady",
-                middling if middling <= UNSTEADY => "varies a little",
-                _ => "varies",
-            };
-            words.push(word.to_owned());
         }
         format!("{} (CV {})", words.join(", "), text::percent(100.0 * self.variation))
     }
@@ -183,7 +184,7 @@ impl Steadiness {
                 text::seconds(longest),
             ));
         }
-        if sentences.is_empty() && self.variation > UNSTEADY {
+        if self.levels.is_none() && self.trend.is_none() && self.variation > UNSTEADY {
             let of_what = match self.window {
                 Some(seconds) => format!("windows of {}", text::seconds(seconds)),
                 None => format!("{} samples", self.windows),
@@ -362,6 +363,14 @@ mod tests {
         assert_eq!(stalls.count, 2);
         assert!((stalls.longest - 0.2).abs() < 1e-9);
         assert!(found.sentences()[0].contains("2 times, for up to 0.2 s"), "{:?}", found.sentences());
+        assert!(found.in_short().starts_with("2 stalls (CV 0%"), "{}", found.in_short());
+        // A run that varies as well has both said.
+        let wild: Vec<f64> = (0..60).map(|n| 50_000.0 + 400.0 * f64::from(n * 37 % 100)).collect();
+        let mut points = series(&wild);
+        points[20].lowest = 0.0;
+        let found = Steadiness::of_series(&points, 0.1).unwrap();
+        assert!(found.in_short().starts_with("varies, 1 stall (CV "), "{}", found.in_short());
+        assert_eq!(found.sentences().len(), 2);
     }
 
     #[test]

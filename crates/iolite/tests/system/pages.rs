@@ -239,6 +239,12 @@ fn a_browser_shows_the_page() {
                 report["jobs"][1]["write"]["total_ios"]
             ])
         );
+        // Every latency is in the class that it is drawn in.
+        let misplaced = browser.run(
+            "return [0, 7, 8, 127, 128, 143, 144, 1000, 82432, 1e6, 123456789, 5e9].filter((ns) => \
+               classBegin(classOf(ns)) > ns || classBegin(classOf(ns) + 1) <= ns)",
+        );
+        assert_eq!(misplaced, serde_json::json!([]));
         // Only tables may be wider than the screen, and they scroll by themselves.
         assert_eq!(
             browser.run("return document.documentElement.scrollWidth <= innerWidth"),

@@ -73,7 +73,10 @@ impl<'a> OfJob<'a> {
     /// `None` = it had no I/O.
     fn new(series: &'a Series, block: u32, direction: Direction) -> Option<OfJob<'a>> {
         let of_window = |window: &'a Window| {
-            window.parts.iter().find(|part| part.block == block && part.direction == direction)
+            // They are in order.
+            let place = |part: &Part| (part.block, part.direction);
+            let found = window.parts.binary_search_by_key(&(block, direction), place).ok()?;
+            window.parts.get(found)
         };
         let all: Vec<Option<&Part>> = series.windows.iter().map(of_window).collect();
         let first = all.iter().position(|part| part.is_some_and(|part| part.ios > 0))?;
