@@ -223,7 +223,7 @@ fn bash_completes() {
     fs::write(dir.path().join("mine.fio"), "").unwrap();
     let offered = |line: &str| bash(dir.path(), line);
     assert_eq!(offered("iolite --io_si"), ["--io_size="]);
-    assert_eq!(offered("iolite --name=x --ioengine=io_u"), ["io_uring"]);
+    assert_eq!(offered("iolite --name=x --ioengine=io_u"), ["io_uring", "io_uring_cmd"]);
     assert!(offered("iolite --rw=rand").contains(&"randread".to_owned()));
     assert_eq!(offered("iolite -direct="), ["0", "1"]);
     assert_eq!(offered("iolite --output-format=normal,js"), ["normal,json", "normal,json+"]);
