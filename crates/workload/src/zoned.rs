@@ -710,7 +710,25 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
                         self.issue(file, Direction::Write, offset, length)
                     }
                     InZone::Failed(why) => self.fail(why),
-                    InZone::Wait | InZone::Busy | InZone::Limit | InZone::Passed => Next::Script(Step::Wait),
+                    InZone::Wait | InZone::Busy => Next::Script(Step::Wait),
+                    // The trim has closed the zone, and it may not be opened again: another one is written to.
+                    InZone::Limit => match self.write_in_open(file) {
+                        Chosen::Io(offset, length) => {
+                            self.trimmed = None;
+                            self.issue(file, Direction::Write, offset, length)
+                        }
+                        Chosen::Wait => Next::Script(Step::Wait),
+                        Chosen::Failed(why) => self.fail(why),
+                        Chosen::Nothing => {
+                            self.trimmed = None;
+                            Next::Done
+                        }
+                    },
+                    // It has become unusable, so there is no write for this trim.
+                    InZone::Passed => {
+                        self.trimmed = None;
+                        continue;
+                    }
                 };
             }
             if self.bytes >= self.byte_limit || self.ios >= self.last_io {

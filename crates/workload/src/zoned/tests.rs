@@ -449,6 +449,45 @@ fn writes_follow_their_trims() {
     }
 }
 
+/// A trim closes its zone. If it may not be opened again, the write goes to one that is open.
+#[test]
+fn writes_of_trims_keep_to_the_limit_of_open_zones() {
+    for random in [false, true] {
+        let mut disk = Disk::new(3, 80);
+        disk.most_open = 1;
+        disk.zones.iter_mut().for_each(|zone| (zone.pointer, zone.next) = (80, 80));
+        let mut job = Job::new(&disk, Mix::TrimWrite, 20, random);
+        job.spec.block_size[Direction::Trim] = BlockSize::Fixed(ZONE);
+        let (done, _) = run(disk, &[job.bytes(60)], 4);
+        let writes = done[0].iter().filter(|io| io.direction == Direction::Write).count();
+        assert_eq!(writes, 3, "{done:?}");
+    }
+    // The zone that is open belongs to nobody here, so there is nothing to write to.
+    let mut disk = Disk::new(3, 80);
+    disk.most_open = 1;
+    (disk.zones[2].pointer, disk.zones[2].next, disk.zones[2].is_open) = (40, 40, true);
+    let mut job = Job::new(&disk, Mix::TrimWrite, 20, false);
+    job.spec.block_size[Direction::Trim] = BlockSize::Fixed(ZONE);
+    job.spec.files[0] = Region { offset: 0, length: 2 * ZONE };
+    let (done, _) = run(disk, &[job], 4);
+    assert_eq!(places(&done[0]), [(0, ZONE)]);
+}
+
+#[test]
+fn a_trim_that_shows_its_zone_to_be_unusable_has_no_write() {
+    let disk = Disk::new(2, 80);
+    let mut job = Job::new(&disk, Mix::TrimWrite, 20, false);
+    job.spec.block_size[Direction::Trim] = BlockSize::Fixed(ZONE);
+    let disk = Rc::new(RefCell::new(disk));
+    let mut worker = ZonedGenerator::new(&job.spec, job.how, Seen { disk: disk.clone(), me: 0 });
+    let Next::Io(trim) = worker.next() else { panic!("a trim") };
+    disk.borrow_mut().zones[0].is_usable = false;
+    worker.completed(&trim, Fate::Failed);
+    let next = worker.next();
+    let is_other_trim = |io: &Io| io.direction == Direction::Trim && (io.offset, io.length) == (ZONE, ZONE);
+    assert!(matches!(&next, Next::Io(io) if is_other_trim(io)), "{next:?}");
+}
+
 #[test]
 fn conventional_zones_are_written_anywhere_and_what_cannot_be_written_is_left_out() {
     let mut disk = Disk::new(4, 80);
