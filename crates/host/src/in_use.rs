@@ -45,12 +45,17 @@ impl fmt::Display for InUse {
 /// Why the device at this path is in use, or may be; `None` when it is free, or holds no data.
 pub(crate) fn in_use(path: &Path) -> Option<InUse> {
     let found = look(path).ok()??;
+    // Who passes commands gets past everything that guards the block device, so nothing may be left open here.
+    let is_generic = matches!(found.class, Some(DeviceClass::ScsiGeneric | DeviceClass::NvmeGeneric));
     let (device, node) = match found.class {
         None => (found.block_device()?, Some(path.to_owned())),
-        Some(class) => {
-            let device = class.block_device(found.device?)?;
-            (device, device_node(device))
-        }
+        Some(class) => match class.block_device(found.device?) {
+            Some(device) => (device, device_node(device)),
+            None if is_generic => {
+                return Some(InUse::Unknown("/sys does not tell the block device with its data".to_owned()));
+            }
+            None => return None,
+        },
     };
     let is_flash = found.class == Some(DeviceClass::Flash);
     if is_flash && let Some(ubi) = ubi_on(device.minor) {
@@ -81,10 +86,20 @@ pub(crate) fn in_use(path: &Path) -> Option<InUse> {
     if let Some(by) = loop_devices().into_iter().find(|(_, below)| family.contains(below)) {
         return Some(InUse::Held(by.0));
     }
-    let exclusive = fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(node?);
-    match exclusive {
+    held_exclusively(node.as_deref(), is_generic)
+}
+
+/// Whether the kernel refuses to open the block device exclusively. If it cannot be asked, a job that opens the block
+/// device itself fails anyway; one that uses the generic device beside it does not (`is_generic`).
+fn held_exclusively(node: Option<&Path>, is_generic: bool) -> Option<InUse> {
+    let unknown = |why: String| is_generic.then_some(InUse::Unknown(why));
+    let Some(node) = node else {
+        return unknown("its block device has no node below /dev".to_owned());
+    };
+    match fs::OpenOptions::new().read(true).custom_flags(libc::O_EXCL).open(node) {
+        Ok(_) => None,
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Some(InUse::Busy),
-        _ => None,
+        Err(error) => unknown(Refusal::from(error).about(node.display()).words),
     }
 }
 
@@ -233,6 +248,22 @@ mod tests {
         assert_eq!(in_use(Path::new("/dev/null")), None);
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(in_use(&directory.path().join("none")), None);
+    }
+
+    #[test]
+    fn generic_devices_are_not_free_if_their_block_device_cannot_be_asked() {
+        let directory = tempfile::tempdir().unwrap();
+        let missing = directory.path().join("nvme0n1");
+        let unknown = |node: Option<&Path>| match held_exclusively(node, true) {
+            Some(InUse::Unknown(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(unknown(None), "its block device has no node below /dev");
+        let why = unknown(Some(&missing));
+        assert!(why.contains("nvme0n1") && why.ends_with("No such file or directory"), "{why}");
+        assert_eq!([held_exclusively(None, false), held_exclusively(Some(&missing), false)], [None, None]);
+        fs::write(&missing, "").unwrap();
+        assert_eq!(held_exclusively(Some(&missing), true), None);
     }
 
     #[test]

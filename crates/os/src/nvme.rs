@@ -101,21 +101,16 @@ impl Command {
     /// # Safety
     /// The addresses are those of memory that is valid for the lengths beside them.
     unsafe fn perform(&mut self, device: RawFd, ioctl: libc::c_ulong) -> io::Result<()> {
-        loop {
-            // SAFETY: the kernel reads and writes the command, and what it points to, as the caller promises.
-            match unsafe { libc::ioctl(device, ioctl as _, &raw mut *self) } {
-                0 => return Ok(()),
-                status @ 1.. => {
-                    let status = Status::of(status as u16);
-                    let name = if ioctl == IOCTL_ADMIN { "Identify" } else { opcode::name(self.opcode) };
-                    let error = io::Error::from_raw_os_error(status.errno());
-                    return Err(explained(&error, format!("{status} to {name}")));
-                }
-                _ => match io::Error::last_os_error() {
-                    error if error.kind() == io::ErrorKind::Interrupted => {}
-                    error => return Err(refusal(error)),
-                },
+        // SAFETY: the kernel reads and writes the command, and what it points to, as the caller promises.
+        match unsafe { libc::ioctl(device, ioctl as _, &raw mut *self) } {
+            0 => Ok(()),
+            status @ 1.. => {
+                let status = Status::of(status as u16);
+                let name = if ioctl == IOCTL_ADMIN { "Identify" } else { opcode::name(self.opcode) };
+                let error = io::Error::from_raw_os_error(status.errno());
+                Err(explained(&error, format!("{status} to {name}")))
             }
+            _ => Err(refusal(io::Error::last_os_error())),
         }
     }
 }
@@ -124,9 +119,22 @@ impl Command {
 pub fn refusal(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(errno @ (libc::EACCES | libc::EPERM)) => explained(&error, forbidden(errno)),
+        Some(errno) if is_cancelled(errno) => {
+            explained(&io::Error::from_raw_os_error(libc::EIO), CANCELLED.to_owned())
+        }
         _ => error,
     }
 }
+
+/// Whether the driver has given a command up. It answers EINTR then; signals do not interrupt commands. Whoever
+/// repeats it waits for another timeout.
+pub fn is_cancelled(errno: i32) -> bool {
+    matches!(errno, libc::EINTR | libc::ECANCELED)
+}
+
+/// The words for a command that the driver has given up.
+pub const CANCELLED: &str =
+    "the driver has cancelled the command, after a timeout or a reset of the controller";
 
 /// What helps against a command that the kernel does not pass on.
 pub fn forbidden(errno: i32) -> String {
@@ -235,5 +243,7 @@ mod tests {
         assert_eq!(crate::errno_of(&told), libc::EACCES);
         assert!(told.to_string().starts_with("Permission denied: the kernel passes commands"), "{told}");
         assert_eq!(refusal(io::Error::from_raw_os_error(libc::ENXIO)).raw_os_error(), Some(libc::ENXIO));
+        let cancelled = refusal(io::Error::from_raw_os_error(libc::EINTR));
+        assert_eq!((crate::errno_of(&cancelled), cancelled.to_string()), (libc::EIO, CANCELLED.to_owned()));
     }
 }

@@ -29,7 +29,7 @@ pub(super) struct Range {
 pub(super) enum Unfit {
     /// It does not consist of whole blocks.
     Blocks,
-    /// It has more blocks than a command can have.
+    /// It has more blocks, or more bytes, than a command can have.
     Length,
 }
 
@@ -113,8 +113,12 @@ impl Commands {
         if blocks > MOST_BLOCKS {
             return Err(Unfit::Length);
         }
-        let (address, data_length) =
-            if kind.has_data { (unit.buffer as u64, unit.length as u32) } else { (0, 0) };
+        let (address, data_length) = if kind.has_data {
+            // 65536 blocks of 64 KiB are one byte too many.
+            (unit.buffer as u64, u32::try_from(unit.length).map_err(|_| Unfit::Length)?)
+        } else {
+            (0, 0)
+        };
         Ok(Command {
             opcode: kind.opcode,
             address,
@@ -250,5 +254,8 @@ mod tests {
         assert_eq!(refused(Operation::Read, 0, 4096 << 16), None);
         assert_eq!(refused(Operation::Read, 0, 4096 * 65537), Some(Unfit::Length));
         assert_eq!(refused(Operation::Trim, 0, 4096 << 32), Some(Unfit::Length));
+        let large = |length| command(&own, &unit(Operation::Write, 0, length), 1 << 16);
+        assert_eq!(large(65535 << 16).map(|(command, _)| command.data_length), Ok(65535 << 16));
+        assert_eq!(large(65536 << 16).err(), Some(Unfit::Length), "its bytes do not fit into 32 bits");
     }
 }

@@ -47,6 +47,8 @@ struct Request {
     extents: Vec<(u64, u64)>,
     ranges: Vec<Range>,
     end: End,
+    /// The words of [`End::Told`].
+    told: String,
 }
 
 /// Why a unit failed.
@@ -58,8 +60,12 @@ enum End {
     Unfit(Unfit, u32),
     /// The kernel does not pass the command on.
     Kernel(Errno),
+    /// The driver has given it up.
+    Cancelled,
     /// The device refuses it.
     Device(Status),
+    /// A call failed that has told why.
+    Told,
 }
 
 impl Default for Request {
@@ -71,7 +77,44 @@ impl Default for Request {
             extents: Vec::new(),
             ranges: Vec::new(),
             end: End::Well,
+            told: String::new(),
         }
+    }
+}
+
+impl Request {
+    /// Makes the command of a unit.
+    #[inline(always)]
+    fn fill(&mut self, commands: &Commands, unit: &Unit, namespace: &Namespace) -> Result<(), Errno> {
+        self.end = End::Well;
+        self.command = match commands.of(unit, namespace, &self.extents, &mut self.ranges) {
+            Ok(command) => command,
+            Err(unfit) => {
+                // The unit's next trim has ranges of its own.
+                self.extents.clear();
+                self.end = End::Unfit(unfit, namespace.format.data);
+                return Err(unfit.into());
+            }
+        };
+        let is_sync = !matches!(unit.operation, Operation::Read | Operation::Write | Operation::Trim);
+        self.length = if is_sync { 0 } else { unit.length };
+        Ok(())
+    }
+
+    /// What became of a flush that was a call.
+    fn flushed(&mut self, flushed: io::Result<()>) -> Outcome {
+        self.end = End::Well;
+        let Err(error) = flushed else { return Ok(0) };
+        let errno = Errno(iolite_os::errno_of(&error));
+        self.end = match error.raw_os_error() {
+            Some(_) => End::Kernel(errno),
+            None => {
+                self.told = error.to_string();
+                End::Told
+            }
+        };
+        self.command = Command { opcode: nvme::opcode::FLUSH, ..Command::default() };
+        Err(errno)
     }
 }
 
@@ -97,23 +140,14 @@ impl IoUringCmdEngine {
     /// Puts the command of a unit into its request.
     #[inline(always)]
     fn fill(&mut self, unit: &Unit) -> Result<(), Errno> {
-        let Some(Some(namespace)) = self.namespaces.get(unit.file as usize) else {
-            return Err(Errno(libc::EBADF));
-        };
         let Some(request) = self.requests.get_mut(unit.index as usize) else {
             return Err(Errno(libc::EINVAL));
         };
-        request.end = End::Well;
-        request.command = match self.commands.of(unit, namespace, &request.extents, &mut request.ranges) {
-            Ok(command) => command,
-            Err(unfit) => {
-                request.end = End::Unfit(unfit, namespace.format.data);
-                return Err(unfit.into());
-            }
+        let Some(Some(namespace)) = self.namespaces.get(unit.file as usize) else {
+            request.end = End::Kernel(Errno(libc::EBADF));
+            return Err(Errno(libc::EBADF));
         };
-        let is_sync = !matches!(unit.operation, Operation::Read | Operation::Write | Operation::Trim);
-        request.length = if is_sync { 0 } else { unit.length };
-        Ok(())
+        request.fill(&self.commands, unit, namespace)
     }
 
     /// The entry of a unit whose request is filled.
@@ -148,6 +182,15 @@ impl IoUringCmdEngine {
             .user_data(u64::from(unit.index))
     }
 
+    /// Flushes by a call, and keeps the words for its failure as those of the unit.
+    fn flush_for(&mut self, unit: &Unit) -> Outcome {
+        let flushed = self.flush(unit.file);
+        let Some(request) = self.requests.get_mut(unit.index as usize) else {
+            return Err(Errno(libc::EINVAL));
+        };
+        request.flushed(flushed)
+    }
+
     fn flush(&self, file: u32) -> io::Result<()> {
         match self.namespaces.get(file as usize) {
             Some(Some(namespace)) => nvme::flush(self.files.raw(file), namespace.number),
@@ -166,6 +209,11 @@ fn ended(request: &mut Request, result: i32) -> Outcome {
             let status = Status::of(result as u16);
             request.end = End::Device(status);
             Err(Errno(status.errno()))
+        }
+        // Neither a signal nor the end of the job: whoever counts errors has to see this one.
+        _ if nvme::is_cancelled(-result) => {
+            request.end = End::Cancelled;
+            Err(Errno(libc::EIO))
         }
         _ => {
             request.end = End::Kernel(Errno(-result));
@@ -237,8 +285,7 @@ impl Engine for IoUringCmdEngine {
             if self.ring.waiting() > 0 {
                 return Queued::Busy;
             }
-            let outcome = self.flush(unit.file).map(|()| 0);
-            return Queued::Completed(outcome.map_err(|error| Errno(iolite_os::errno_of(&error))));
+            return Queued::Completed(self.flush_for(unit));
         }
         if self.ring.is_full() {
             return Queued::Busy;
@@ -291,15 +338,25 @@ impl Engine for IoUringCmdEngine {
             End::Unfit(Unfit::Blocks, block) => {
                 Some(format!("the namespace has blocks of {block} bytes, and commands are about whole ones"))
             }
-            End::Unfit(Unfit::Length, block) => {
-                Some(format!("a command is about at most 65536 blocks of {block} bytes"))
-            }
-            End::Kernel(Errno(errno @ (libc::EACCES | libc::EPERM))) => Some(nvme::forbidden(errno)),
-            End::Kernel(Errno(libc::EINVAL)) => Some(format!(
-                "the kernel does not pass on a command with {} bytes; max_hw_sectors_kb of the device's queue is how many it \
-                 does",
-                request.length
+            End::Unfit(Unfit::Length, block) => Some(format!(
+                "a command is about at most 65536 blocks of {block} bytes, and less than 4 GiB of data"
             )),
+            End::Kernel(Errno(errno @ (libc::EACCES | libc::EPERM))) => Some(nvme::forbidden(errno)),
+            End::Kernel(Errno(libc::EINVAL))
+                if matches!(opcode, nvme::opcode::READ | nvme::opcode::WRITE) =>
+            {
+                let fixed = match self.fixes_buffers {
+                    true => "; fixedbufs needs Linux 6.1",
+                    false => "",
+                };
+                Some(format!(
+                    "the kernel does not pass on a command with {} bytes; max_hw_sectors_kb of the device's queue is how \
+                     many it does{fixed}",
+                    request.length
+                ))
+            }
+            End::Cancelled => Some(nvme::CANCELLED.to_owned()),
+            End::Told => Some(request.told.clone()),
             End::Kernel(_) => None,
             End::Device(status) => {
                 let name = nvme::opcode::name(opcode);
@@ -329,5 +386,44 @@ mod tests {
         assert_eq!(request.end, End::Device(Status::of(0x281)));
         assert_eq!(ended(&mut request, -libc::EACCES), Err(Errno(libc::EACCES)));
         assert_eq!(request.end, End::Kernel(Errno(libc::EACCES)));
+        for cancelled in [libc::EINTR, libc::ECANCELED] {
+            assert_eq!(
+                ended(&mut request, -cancelled),
+                Err(Errno(libc::EIO)),
+                "it is an I/O error of its own"
+            );
+            assert_eq!(request.end, End::Cancelled);
+        }
+    }
+
+    #[test]
+    fn flushes_by_call_have_their_own_words() {
+        let mut request = Request { end: End::Device(Status::of(0x281)), ..Request::default() };
+        assert_eq!(request.flushed(Ok(())), Ok(0));
+        assert_eq!(request.end, End::Well, "what the unit's last command ended with is not told of this one");
+        let error = io::Error::from_raw_os_error(libc::EIO);
+        let refused = explained(&error, "Internal Error to Flush".to_owned());
+        assert_eq!(request.flushed(Err(refused)), Err(Errno(libc::EIO)));
+        assert_eq!((request.end, request.told.as_str()), (End::Told, "Internal Error to Flush"));
+    }
+
+    #[test]
+    fn ranges_of_a_trim_that_could_not_be_made_are_forgotten() {
+        let format = nvme::Format { data: 4096, metadata: 0, extended: false, protection: None };
+        let namespace = Namespace { number: 1, blocks: 1 << 20, format, optional: 0 };
+        let commands = Commands::new(&IoUringCmdOptions::default());
+        let unit = Unit {
+            buffer: std::ptr::null_mut(),
+            length: 4096,
+            offset: 4096,
+            index: 0,
+            file: 0,
+            operation: Operation::Trim,
+            priority: 0,
+        };
+        let mut request = Request { extents: vec![(0, 512), (4096, 4096)], ..Request::default() };
+        assert_eq!(request.fill(&commands, &unit, &namespace), Err(Errno(libc::EINVAL)));
+        assert_eq!(request.fill(&commands, &unit, &namespace), Ok(()), "the trim of one range that follows");
+        assert_eq!(request.ranges.len(), 1);
     }
 }
