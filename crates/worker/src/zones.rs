@@ -225,11 +225,13 @@ impl Device {
 
     /// Notes that a zone is no longer open.
     fn close(&self, zone: u32) {
-        let before = self.record(zone).flags.fetch_and(!(OPEN | ENDING), Relaxed);
-        if before & OPEN == 0 {
+        if !self.has(zone, OPEN) {
+            self.record(zone).flags.fetch_and(!ENDING, Relaxed);
             return;
         }
+        // Flag and count change under the lock: whoever inherits it from a worker that died counts the flags.
         self.lock_header();
+        self.record(zone).flags.fetch_and(!(OPEN | ENDING), Relaxed);
         let count = self.header().open.load(Relaxed).saturating_sub(1);
         let listed = &self.header().listed;
         let known = listed.len().min(count as usize + 1);
@@ -316,7 +318,8 @@ impl WorkerZones {
             };
             files.push((device, opened));
         }
-        arena.slot(index).control.zones.store(doing::WORKS, Relaxed);
+        // Who only reads makes no room for others, so nobody waits for it.
+        arena.slot(index).control.zones.store(if writes { doing::WORKS } else { 0 }, Relaxed);
         let starts = |device: &Device| device.zones.iter().map(|zone| zone.start).collect();
         Ok(WorkerZones {
             maps: maps.clone(),

@@ -223,6 +223,22 @@ fn zones_of_a_worker_that_died_go_to_the_next_one() {
 }
 
 #[test]
+fn who_dies_at_the_count_of_open_zones_leaves_it_right() {
+    let run = Run::empty(3);
+    let mut zones = run.worker(0, false);
+    wrote(&mut zones, 0, 10, false);
+    wrote(&mut zones, 1, 10, false);
+    let open = || run.maps.devices[0].header().open.load(Relaxed);
+    assert_eq!(open(), 2);
+    let maps = run.maps.clone();
+    std::thread::spawn(move || maps.devices[0].lock_header()).join().unwrap();
+    assert!(is_granted(&mut zones, 0));
+    zones.reset(0, 0).unwrap();
+    zones.release(0, 0);
+    assert_eq!(open(), 1, "the zone that is closed is taken off once");
+}
+
+#[test]
 fn zones_that_cannot_be_written_are_left_out() {
     use ZoneCondition::*;
     let run = Run::new(&[Full, ReadOnly, Offline, ImplicitlyOpen, Closed, Conventional]);
