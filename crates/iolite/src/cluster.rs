@@ -10,7 +10,9 @@ use iolite_remote::coordinator::{Coordinator, Settings, Told, Wish};
 use iolite_remote::message::Request;
 use iolite_remote::{Address, address};
 use iolite_report::live::LiveLine;
+use iolite_run::{Request as Asked, Requests};
 use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
+use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -70,14 +72,17 @@ fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
         failed.into_iter().map(said).collect::<Vec<_>>()
     })?;
     let machines: Vec<String> = coordinator.machines().map(|hello| hello.machine.clone()).collect();
-    let mut session = Session::new(name, &run, &mut console, labels(name, &machines, &addresses), &addresses);
+    let wants_report = Cell::new(false);
+    let labels = labels(name, &machines, &addresses);
+    let mut session = Session::new(name, &run, &mut console, labels, &addresses, &wants_report);
     let requests = requests.into_iter().map(|jobs| Request {
         as_fio: name.is_strict(),
         snapshot_ms: if session.is_live { run.eta_interval } else { 0 },
         status_ms: if run.status_interval > 0 { run.status_interval } else { KEPT_MS },
         jobs,
     });
-    let mut wishes = Wishes { signals, asked: false };
+    let mut wishes =
+        Wishes { signals, requests: Requests::none(), asked: false, wants_report: &wants_report };
     let start =
         coordinator
             .run(requests.collect(), &mut |index, told| session.take(index, told), &mut || wishes.next());
@@ -110,18 +115,34 @@ fn labels(name: Name, machines: &[String], addresses: &[Address]) -> Vec<String>
 }
 
 /// What signals ask for.
-struct Wishes {
+struct Wishes<'a> {
     signals: SignalQueue,
+    requests: Requests,
+    /// The run was asked to end.
     asked: bool,
+    /// Set when a report is asked for.
+    wants_report: &'a Cell<bool>,
 }
 
-impl Wishes {
+impl Wishes<'_> {
     fn next(&mut self) -> Wish {
         match self.signals.next() {
-            None => Wish::None,
-            Some(libc::SIGUSR1) => Wish::Status,
-            Some(_) if std::mem::replace(&mut self.asked, true) => Wish::GiveUp,
-            Some(_) => Wish::Stop,
+            None => {
+                self.requests.seen_none(Instant::now());
+                Wish::None
+            }
+            Some(libc::SIGUSR1) => {
+                self.wants_report.set(true);
+                Wish::Status
+            }
+            Some(_) => {
+                self.asked = true;
+                match self.requests.take(Instant::now()) {
+                    Asked::End => Wish::Stop,
+                    Asked::Again => Wish::None,
+                    Asked::GiveUp => Wish::GiveUp,
+                }
+            }
         }
     }
 }
@@ -137,6 +158,10 @@ struct Session<'a> {
     /// Which machines have reported since the last report on the way was printed.
     fresh: Vec<bool>,
     over: Vec<bool>,
+    /// A report was asked for, and reports from before that do not count.
+    wants_report: &'a Cell<bool>,
+    /// A report is printed as soon as all machines have sent theirs.
+    awaits_report: bool,
     is_live: bool,
     live: LiveLine,
     began: Instant,
@@ -154,6 +179,7 @@ impl<'a> Session<'a> {
         console: &'a mut Console,
         labels: Vec<String>,
         addresses: &[Address],
+        wants_report: &'a Cell<bool>,
     ) -> Self {
         let host = |(label, address): (String, &Address)| HostReport {
             label,
@@ -171,6 +197,8 @@ impl<'a> Session<'a> {
             snapshots: vec![Snapshot::default(); hosts.len()],
             fresh: vec![false; hosts.len()],
             over: vec![false; hosts.len()],
+            wants_report,
+            awaits_report: false,
             cluster: Cluster { hosts, start: None },
             name,
             run,
@@ -201,6 +229,14 @@ impl<'a> Session<'a> {
                 self.cluster.hosts[index].report = done.report;
                 self.failures += done.failures as usize;
                 self.end_of(index, done.failed);
+            }
+            Told::CutShort(signal, done) => {
+                let why = format!("its run was ended there by signal {signal}");
+                self.complain(index, &why);
+                let host = &mut self.cluster.hosts[index];
+                (host.report, host.lost) = (done.report, Some(why));
+                self.failures += (done.failures as usize).max(1);
+                self.end_of(index, true);
             }
             Told::Lost(why) => {
                 self.complain(index, &format!("the host is lost: {why}"));
@@ -247,13 +283,18 @@ impl<'a> Session<'a> {
 
     /// Keeps a report on the way; when all machines have sent one, prints them if they were asked for.
     fn status(&mut self, index: usize, report: Report) {
+        if self.wants_report.take() {
+            self.fresh.fill(false);
+            self.awaits_report = true;
+        }
         self.cluster.hosts[index].report = report;
         self.fresh[index] = true;
-        if self.run.status_interval == 0
+        if (self.run.status_interval == 0 && !self.awaits_report)
             || !self.fresh.iter().zip(&self.over).all(|(fresh, over)| *fresh || *over)
         {
             return;
         }
+        self.awaits_report = false;
         self.fresh.fill(false);
         self.clear_line();
         let text = self.text();

@@ -2,7 +2,7 @@
 
 use crate::{Drafted, draft, session, writes_to_output};
 use iolite_host::ThisMachine;
-use iolite_options::engines::ExternalOptions;
+use iolite_options::engines::{ExternalOptions, NetOptions, Protocol};
 use iolite_options::{Diagnostic, Invocation, JobOptions, Name, RunOptions};
 use iolite_plan::{Plan, Problem};
 use iolite_remote::child::{Channel, Permissions};
@@ -43,6 +43,10 @@ fn perform(
     channel: &mut Channel,
 ) -> Result<FromAgent, Box<Refusal>> {
     let run = &request.jobs.run;
+    let strange = not_from_clients(run);
+    if !strange.is_empty() {
+        return Err(refusal(strange));
+    }
     let (batches, warnings) = read(request, name)?;
     for warning in &warnings {
         channel.tell(&FromAgent::Warning(warning.as_warning().to_string()));
@@ -52,6 +56,12 @@ fn perform(
     let executing: Vec<String> = executing.collect();
     if !executing.is_empty() {
         return Err(refusal(executing));
+    }
+    // Before anything is made: traces are merged while jobs are planned.
+    let making = batches.iter().flatten().filter(|_| !permissions.changes).flat_map(making);
+    let making: Vec<String> = making.collect();
+    if !making.is_empty() {
+        return Err(refusal(making));
     }
     let logged = batches.iter().flatten().filter(|job| job.logs.any());
     let mut problems: Vec<String> = logged
@@ -121,6 +131,38 @@ fn executing(job: &JobOptions) -> Vec<String> {
         Problem::of(job, option, message).to_string()
     });
     told.collect()
+}
+
+/// What makes, replaces or removes a file of the server with no regard to what `--readonly` forbids a run: that lets a run
+/// write about itself, into files that its user has chosen. Here, somebody else has.
+fn making(job: &JobOptions) -> Vec<String> {
+    let waits_at_socket = |net: &NetOptions| net.protocol == Protocol::Unix && !job.pattern.rw.changes();
+    let found = [
+        ("write_iolog", job.replay.write_iolog.is_some()),
+        ("merge_blktrace_file", job.replay.merge_blktrace_file.is_some()),
+        ("protocol", job.engine.of::<NetOptions>().is_some_and(waits_at_socket)),
+    ];
+    let found = found.into_iter().filter(|(_, is_there)| *is_there);
+    let told = found.map(|(option, _)| {
+        let message =
+            format!("{option}: the job would make a file, and the server's --readonly forbids that");
+        Problem::of(job, option, message).to_string()
+    });
+    told.collect()
+}
+
+/// Options of a run that no client sends.
+fn not_from_clients(run: &RunOptions) -> Vec<String> {
+    let found = [
+        ("--parse-only", run.parse_only),
+        ("--merge-blktrace-only", run.merge_blktrace_only),
+        ("--bandwidth-log", run.bandwidth_log),
+        ("--trigger", run.trigger.is_some()),
+        ("--trigger-file", run.trigger_file.is_some()),
+        ("--trigger-timeout", run.trigger_timeout.is_some()),
+    ];
+    let found = found.into_iter().filter(|(_, is_there)| *is_there);
+    found.map(|(option, _)| format!("{option}: not supported for a run on another machine")).collect()
 }
 
 fn settings(request: &Request, channel: &mut Channel) -> Settings {

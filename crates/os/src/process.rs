@@ -89,6 +89,22 @@ pub fn tie_to_this_thread(command: &mut Command) {
     };
 }
 
+/// Has a program that is about to be started begin with these signals blocked. They wait until it takes them.
+pub fn start_with_blocked(command: &mut Command, signals: &'static [libc::c_int]) {
+    // SAFETY: between fork and exec, the closure makes a few system calls and allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            let mut blocked: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut blocked);
+            for &signal in signals {
+                libc::sigaddset(&raw mut blocked, signal);
+            }
+            libc::sigprocmask(libc::SIG_BLOCK, &raw const blocked, std::ptr::null_mut());
+            Ok(())
+        })
+    };
+}
+
 /// A process that is not mixed up with another one that gets its number later.
 #[derive(Debug)]
 pub struct Process(OwnedFd);

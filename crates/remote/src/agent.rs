@@ -10,13 +10,15 @@ use crate::frame::{self, FrameError};
 use crate::greeting;
 use crate::message::{FromAgent, Hello, Message, Request, ToAgent, machine_name};
 use crate::user;
+use iolite_os::poll::is_writable;
 use iolite_os::signals;
 use iolite_os::socket::Socket;
 use iolite_os::time;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,8 +29,14 @@ const GREETING: Duration = Duration::from_secs(10);
 const MOST: usize = 64;
 /// The time between two looks whether something has ended, in milliseconds.
 const LOOK_MS: i32 = 100;
+/// The same where somebody waits for it.
+const SHORT_MS: i32 = 5;
 /// How long a run that was told to end has for it, before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
+/// How long the next run waits for the end of one that is over: that one is told to end, and then killed.
+const TURN: Duration = GRACE.saturating_mul(3);
+/// How much of a frame is written at a time.
+const PIECE: usize = 64 << 10;
 /// How long to wait when a connection cannot be accepted (too many open files, say).
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -57,8 +65,16 @@ pub struct Settings {
 struct Shared {
     settings: Settings,
     /// Whose run it is.
-    turn: Mutex<Option<String>>,
+    turn: Mutex<Option<Holder>>,
     connections: AtomicUsize,
+}
+
+/// Whose run it is.
+#[derive(Clone, Debug)]
+struct Holder {
+    who: String,
+    /// The run is over, or is being ended.
+    is_ending: bool,
 }
 
 impl Agent {
@@ -108,23 +124,50 @@ impl Agent {
 }
 
 impl Shared {
-    fn turn(&self) -> MutexGuard<'_, Option<String>> {
+    fn turn(&self) -> MutexGuard<'_, Option<Holder>> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the agent for a run; or whose run it is.
-    fn take(&self, who: &str) -> Result<Turn<'_>, String> {
+    fn take(&self, who: &str) -> Result<Turn<'_>, Holder> {
         let mut turn = self.turn();
         if let Some(other) = &*turn {
             return Err(other.clone());
         }
-        *turn = Some(who.to_owned());
+        *turn = Some(Holder { who: who.to_owned(), is_ending: false });
         Ok(Turn(self))
+    }
+
+    /// The same, but a run that is over already is waited for: its client knows its result, and the next one may come at
+    /// once. Meanwhile this one is told that somebody is here.
+    fn take_next(&self, who: &str, connection: &mut Connection) -> Result<Turn<'_>, String> {
+        let until = Instant::now() + TURN;
+        loop {
+            match self.take(who) {
+                Ok(turn) => return Ok(turn),
+                Err(other) if !other.is_ending || Instant::now() >= until => return Err(other.who),
+                Err(_) if !connection.is_readable_within(SHORT_MS) => {}
+                Err(other) => match frame::read(connection) {
+                    Ok(ToAgent::Ping(sequence)) => pong(connection, sequence).map_err(|_| other.who)?,
+                    // It wants nothing any more, or is gone.
+                    _ => return Err(other.who),
+                },
+            }
+        }
     }
 }
 
 /// As long as this lives, nobody else's jobs run.
 struct Turn<'a>(&'a Shared);
+
+impl Turn<'_> {
+    /// The run is over, or is being ended: whoever comes next may wait for that.
+    fn is_ending(&self) {
+        if let Some(holder) = &mut *self.0.turn() {
+            holder.is_ending = true;
+        }
+    }
+}
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
@@ -142,17 +185,17 @@ fn attend(mut connection: Connection, peer: Peer, shared: &Shared) -> Result<(),
     let ToAgent::Hello(client) = frame::read(&mut connection).map_err(words)? else {
         return Err("does not say who it is".to_owned());
     };
+    let client = client.shortened();
     let machine = machine_name();
     let hello = Hello { program: shared.settings.program.to_owned(), machine, pid: std::process::id() };
+    // Told in any case, so that the other end can say what differs.
     frame::write(&mut connection, &FromAgent::Hello(hello)).map_err(words)?;
+    client.check(shared.settings.program)?;
     let timeout = shared.settings.timeout;
     connection.set_patience(timeout).map_err(|error| error.to_string())?;
     loop {
         match frame::read(&mut connection) {
-            Ok(ToAgent::Ping(sequence)) => {
-                let now_ns = time::monotonic_ns();
-                frame::write(&mut connection, &FromAgent::Pong { sequence, now_ns }).map_err(words)?;
-            }
+            Ok(ToAgent::Ping(sequence)) => pong(&mut connection, sequence).map_err(words)?,
             Ok(ToAgent::Run(request)) => {
                 let who =
                     format!("{} (process {}) on {}, from {peer}", client.program, client.pid, client.machine);
@@ -164,9 +207,14 @@ fn attend(mut connection: Connection, peer: Peer, shared: &Shared) -> Result<(),
     }
 }
 
+/// Answers a ping.
+fn pong(connection: &mut Connection, sequence: u64) -> Result<(), FrameError> {
+    frame::write(connection, &FromAgent::Pong { sequence, now_ns: time::monotonic_ns() })
+}
+
 /// Runs jobs for this coordinator.
 fn run(mut connection: Connection, request: Request, who: &str, shared: &Shared) -> Result<(), String> {
-    let _turn = match shared.take(who) {
+    let turn = match shared.take_next(who, &mut connection) {
         Ok(turn) => turn,
         Err(other) => {
             return frame::write(&mut connection, &FromAgent::Busy(other)).map_err(|error| error.to_string());
@@ -184,7 +232,8 @@ fn run(mut connection: Connection, request: Request, who: &str, shared: &Shared)
     let sent = frame::write(&mut channel, &ToAgent::Run(Box::new(request)));
     let relayed = sent
         .map_err(|error| error.to_string())
-        .and_then(|()| relay(&connection, &channel, &gate, &process, shared.settings.timeout));
+        .and_then(|()| relay(&connection, &channel, &gate, &process, shared.settings.timeout, &turn));
+    turn.is_ending();
     // Whatever it was: nothing of it goes on.
     let (ended, is_lost) = match &relayed {
         Ok(()) => (wait(&mut process, GRACE), false),
@@ -230,20 +279,27 @@ fn relay(
     gate: &Socket,
     process: &Child,
     timeout: Duration,
+    turn: &Turn<'_>,
 ) -> Result<(), String> {
     let failed = |error: std::io::Error| error.to_string();
     let writer = Mutex::new(connection.another().map_err(failed)?);
     let mut reader = connection.another().map_err(failed)?;
     let is_over = AtomicBool::new(false);
+    let is_cut_off = AtomicBool::new(false);
+    let taken = AtomicU64::new(0);
     thread::scope(|scope| {
         let told = thread::Builder::new().spawn_scoped(scope, || {
-            let result = hand_on(channel, &writer, process);
+            let result = hand_on(channel, &writer, process, &is_cut_off, &taken, turn);
             is_over.store(true, SeqCst);
             result
         });
         let told = told.map_err(failed)?;
-        let heard = hear(&mut reader, &writer, gate, process, timeout, &is_over);
+        let heard = hear(&mut reader, &writer, gate, process, timeout, &is_over, &taken);
         if heard.is_err() {
+            // Its workers go on until it is told.
+            turn.is_ending();
+            is_cut_off.store(true, SeqCst);
+            signals::kill(process.id() as i32, libc::SIGTERM);
             // Nobody reads any more: the other thread is not to wait for that.
             connection.end();
             let _ = channel.shutdown(std::net::Shutdown::Both);
@@ -261,9 +317,16 @@ fn hear(
     process: &Child,
     timeout: Duration,
     is_over: &AtomicBool,
+    taken: &AtomicU64,
 ) -> Result<(), String> {
     let mut heard = Instant::now();
+    let mut seen = 0;
     while !is_over.load(SeqCst) {
+        // While a coordinator reads a long report, it says nothing.
+        let now_taken = taken.load(SeqCst);
+        if now_taken != seen {
+            (heard, seen) = (Instant::now(), now_taken);
+        }
         if !reader.is_readable_within(LOOK_MS) {
             if heard.elapsed() >= timeout {
                 return Err(format!("the client was silent for {timeout:?}"));
@@ -280,8 +343,7 @@ fn hear(
         match message {
             ToAgent::Ping(sequence) => {
                 let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-                let pong = FromAgent::Pong { sequence, now_ns: time::monotonic_ns() };
-                frame::write(&mut *writer, &pong).map_err(|error| error.to_string())?;
+                pong(&mut writer, sequence).map_err(|error| error.to_string())?;
             }
             // If the run has ended meanwhile, it does not matter.
             ToAgent::Start(at_ns) => drop(gate.send(&at_ns.to_le_bytes())),
@@ -297,28 +359,51 @@ fn hear(
 }
 
 /// Hands on what the run says, to its last message.
-fn hand_on(mut channel: &UnixStream, writer: &Mutex<Connection>, process: &Child) -> Result<(), String> {
+fn hand_on(
+    mut channel: &UnixStream,
+    writer: &Mutex<Connection>,
+    process: &Child,
+    is_cut_off: &AtomicBool,
+    taken: &AtomicU64,
+    turn: &Turn<'_>,
+) -> Result<(), String> {
     let last = [FromAgent::Done(Box::default()).kind(), FromAgent::Refused(Box::default()).kind()];
     loop {
         let frame = match frame::read_raw::<FromAgent>(&mut channel) {
             Ok(frame) => frame,
+            // The other thread ends the run, and says why.
+            Err(_) if is_cut_off.load(SeqCst) => return Ok(()),
             Err(error) => {
+                turn.is_ending();
                 let died = FromAgent::Died(how_it_died(process, &error));
-                return write(writer, &frame::encode(&died).map_err(|error| error.to_string())?);
+                return write(writer, &frame::encode(&died).map_err(|error| error.to_string())?, taken);
             }
         };
-        write(writer, &frame)?;
         // Nothing comes after these.
-        if last.contains(&frame[0]) {
+        let is_last = last.contains(&frame[0]);
+        if is_last {
+            // Before the coordinator knows: who has the result may come back at once.
+            turn.is_ending();
+        }
+        write(writer, &frame, taken)?;
+        if is_last {
             return Ok(());
         }
     }
 }
 
-fn write(writer: &Mutex<Connection>, frame: &[u8]) -> Result<(), String> {
+/// Writes a frame, and counts how often there was no room for more of it and then was: the other end has taken something.
+fn write(writer: &Mutex<Connection>, frame: &[u8], taken: &AtomicU64) -> Result<(), String> {
     use std::io::Write;
     let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-    writer.write_all(frame).map_err(|error| error.to_string())
+    for piece in frame.chunks(PIECE) {
+        let waits = !is_writable(writer.as_raw_fd());
+        writer.write_all(piece).map_err(|error| error.to_string())?;
+        if waits {
+            taken.fetch_add(1, SeqCst);
+        }
+    }
+    Ok(())
 }
 
 /// How a process has ended that said nothing about it. Whoever has started it waits for it later.
@@ -329,5 +414,33 @@ fn how_it_died(process: &Child, error: &FrameError) -> String {
         }
         Some(status) => format!("the process of the run has ended without a report ({status})"),
         None => format!("the process of the run is silent: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn who_takes_a_long_frame_is_there() {
+        let (mine, mut theirs) = UnixStream::pair().unwrap();
+        let descriptor = mine.as_raw_fd();
+        let writer = Mutex::new(Connection::Socket(mine));
+        let taken = AtomicU64::new(0);
+        write(&writer, &[7; 100], &taken).unwrap();
+        assert_eq!(taken.load(SeqCst), 0, "there was room for it");
+        let long = vec![7; 8 << 20];
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while is_writable(descriptor) {
+                    thread::yield_now();
+                }
+                let mut bytes = vec![0; 100 + long.len()];
+                theirs.read_exact(&mut bytes).unwrap();
+            });
+            write(&writer, &long, &taken).unwrap();
+        });
+        assert!(taken.load(SeqCst) > 0);
     }
 }

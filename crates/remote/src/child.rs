@@ -3,7 +3,7 @@
 
 use crate::frame::{self, FrameError};
 use crate::message::{FromAgent, Request, ToAgent};
-use iolite_os::process::{replace, tie_to_this_thread};
+use iolite_os::process::{replace, start_with_blocked, tie_to_this_thread};
 use iolite_os::socket::Socket;
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,6 +19,9 @@ pub const WORD: &str = "--run-for-an-agent";
 const EXEC: &str = "exec";
 /// Another one: see [`Permissions::changes`].
 const CHANGES: &str = "changes";
+
+/// The signals that a run acts on.
+const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
 
 /// What an agent may be asked to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +61,8 @@ pub(crate) fn start(as_fio: bool, permissions: Permissions) -> io::Result<Starte
     command.arg0(if as_fio { "fio" } else { "iolite" }).arg(WORD).args(permissions.words());
     command.stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(its_gate));
     tie_to_this_thread(&mut command);
+    // A run that is asked to end while it is being planned is not killed by that: it takes the signal later, and reports.
+    start_with_blocked(&mut command, &SIGNALS);
     let process = command.spawn()?;
     Ok(Started { process, channel, gate })
 }

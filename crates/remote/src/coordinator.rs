@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How often a clock is compared. The round trip that took least says most.
 const ROUND_TRIPS: u32 = 32;
 /// From the decision to begin until that moment, besides what messages need.
-const MARGIN_NS: u64 = 30_000_000;
+const MARGIN_NS: u64 = 100_000_000;
 /// Memory for the stack of a thread that reads messages.
 const STACK: usize = 512 << 10;
 
@@ -50,6 +50,8 @@ pub enum Told {
     Refused(Box<Refusal>),
     /// Its run is over.
     Done(Box<Done>),
+    /// Its run was ended by this signal, for which nobody has asked here.
+    CutShort(i32, Box<Done>),
     /// It is lost, or its run has died; this says why.
     Lost(String),
 }
@@ -229,7 +231,12 @@ impl Run {
             Heard::Ready(clock) => self.states[index] = State::Ready(clock),
             Heard::Started(late_ns) => self.lates[index] = Some(late_ns),
             Heard::Told(told) => {
-                let ends = matches!(told, Told::Done(_) | Told::Refused(_) | Told::Lost(_));
+                let told = match told {
+                    Told::Done(done) => self.judge(done),
+                    other => other,
+                };
+                let ends =
+                    matches!(told, Told::Done(_) | Told::CutShort(..) | Told::Refused(_) | Told::Lost(_));
                 // Where one of them cannot run, nothing runs.
                 let ends_all = matches!(told, Told::Refused(_))
                     || (matches!(told, Told::Lost(_)) && self.settings.abort_when_lost);
@@ -241,6 +248,14 @@ impl Run {
                     self.stop();
                 }
             }
+        }
+    }
+
+    /// What it means that a run is over.
+    fn judge(&self, done: Box<Done>) -> Told {
+        match done.signal {
+            Some(signal) if !self.is_stopped => Told::CutShort(signal, done),
+            _ => Told::Done(done),
         }
     }
 
@@ -312,7 +327,11 @@ fn reach(address: &Address, settings: Settings) -> Result<Link, String> {
     let hello = Hello { program: settings.program.to_owned(), machine, pid: std::process::id() };
     frame::write(&mut connection, &ToAgent::Hello(hello)).map_err(|error| error.to_string())?;
     match frame::read(&mut connection) {
-        Ok(FromAgent::Hello(hello)) => Ok(Link { connection, hello }),
+        Ok(FromAgent::Hello(hello)) => {
+            let hello = hello.shortened();
+            hello.check(settings.program)?;
+            Ok(Link { connection, hello })
+        }
         Ok(_) => Err("it does not say who it is".to_owned()),
         Err(error) => Err(error.to_string()),
     }

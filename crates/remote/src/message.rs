@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 /// The version of the protocol. Both ends have the same: reports and options have the same form then.
 pub const VERSION: u32 = 1;
 
+/// How many characters the name of a program or a machine may have.
+const LONGEST_NAME: usize = 256;
 /// What fits into a message that has no list in it.
 const SMALL: u32 = 64 << 10;
 /// Job files, with all that they include.
@@ -32,6 +34,33 @@ pub struct Hello {
     pub machine: String,
     /// The process.
     pub pid: u32,
+}
+
+impl Hello {
+    /// The same, with texts that fit into any other message.
+    pub(crate) fn shortened(mut self) -> Hello {
+        for text in [&mut self.program, &mut self.machine] {
+            if let Some((end, _)) = text.char_indices().nth(LONGEST_NAME) {
+                text.truncate(end);
+            }
+        }
+        self
+    }
+
+    /// Whether this is the same program, in the same version. Options and reports have another form in another one, and
+    /// what one of them does not know would be left out without a word.
+    ///
+    /// # Errors
+    /// Which versions differ.
+    pub(crate) fn check(&self, own: &str) -> Result<(), String> {
+        if self.program == own {
+            return Ok(());
+        }
+        Err(format!(
+            "{} is at the other end, and this is {own}; both ends have to have the same version",
+            self.program
+        ))
+    }
 }
 
 /// A run that is asked for.
@@ -165,5 +194,28 @@ pub fn machine_name() -> String {
     match name.trim() {
         "" => "localhost".to_owned(),
         name => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_fit_into_other_messages() {
+        let long = Hello { program: "é".repeat(30_000), machine: "m".repeat(60_000), pid: 7 };
+        let short = long.shortened();
+        assert_eq!(short.program, "é".repeat(LONGEST_NAME));
+        assert_eq!(short.machine, "m".repeat(LONGEST_NAME));
+        let usual = Hello { program: "iolite-0.1.0".into(), machine: "one".into(), pid: 7 };
+        assert_eq!(usual.clone().shortened(), usual);
+    }
+
+    #[test]
+    fn versions_are_compared() {
+        let hello = Hello { program: "iolite-0.1.0".into(), machine: "one".into(), pid: 7 };
+        assert_eq!(hello.check("iolite-0.1.0"), Ok(()));
+        let differs = hello.check("iolite-0.2.0").unwrap_err();
+        assert!(differs.contains("iolite-0.1.0") && differs.contains("iolite-0.2.0"), "{differs}");
     }
 }

@@ -28,7 +28,7 @@ pub use iolite_os::processors::{processors, run_on};
 pub use iolite_os::signals::survive_size_limit;
 use iolite_os::{clock, message, processors, shared};
 pub use prepared::Prepared;
-pub use signals::{HeldSignals, Requests};
+pub use signals::{HeldSignals, Request, Requests};
 
 use iolite_os::time;
 use iolite_plan::{Plan, Problem};

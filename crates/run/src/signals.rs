@@ -23,7 +23,7 @@ const REPORT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
+pub enum Request {
     /// To end.
     End,
     /// The same as the one before.
@@ -43,12 +43,12 @@ pub struct Requests {
 
 impl Requests {
     /// Nothing has been asked for.
-    pub(crate) fn none() -> Requests {
+    pub fn none() -> Requests {
         Requests { first: None, seen_none: Instant::now() }
     }
 
     /// What the signal asks for that was taken now.
-    pub(crate) fn take(&mut self, now: Instant) -> Request {
+    pub fn take(&mut self, now: Instant) -> Request {
         match self.first {
             None => {
                 self.first = Some(now);
@@ -61,7 +61,7 @@ impl Requests {
     }
 
     /// No signal waits now.
-    pub(crate) fn seen_none(&mut self, now: Instant) {
+    pub fn seen_none(&mut self, now: Instant) {
         self.seen_none = now;
     }
 

@@ -257,6 +257,7 @@ pub fn nothing_starts_before_all_are_ready() {
     let refused =
         run(dir.path(), &["--output-format=json", &good.client(), "job.fio", &bad.client(), "bad.fio"])
             .refused();
+    assert!(!refused.stderr.contains("lost"), "{refused}");
     let json = Json::parse(&refused.stdout);
     for job in json.0["client_stats"].as_array().unwrap() {
         assert_eq!(job["write"]["total_ios"], 0, "{}", json.0);
@@ -504,5 +505,136 @@ pub fn a_server_says_what_it_may_be_asked_to_do() {
     job(dir.path(), write);
     run(dir.path(), &[&careful.client(), "job.fio"]).ok();
     run(dir.path(), &[&readonly.client(), "job.fio"]).refused().says("--readonly forbids that");
+    // What a run writes about itself goes where somebody else says.
+    let makes = [
+        "[a]\nioengine=null\nrw=read\nsize=64k\nwrite_iolog=made\n",
+        "[a]\nioengine=null\nread_iolog=one:two\nmerge_blktrace_file=made\n",
+        "[a]\nioengine=net\nprotocol=unix\nrw=read\nsize=64k\nfilename=made\n",
+    ];
+    for makes in makes {
+        job(dir.path(), makes);
+        let refused = run(dir.path(), &[&readonly.client(), "job.fio"]).refused();
+        assert!(refused.stderr.contains("the server's --readonly forbids that"), "{makes}: {refused}");
+    }
+    let names: Vec<String> =
+        files_in(&dir.path().join("readonly")).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["s"]);
     [careful, open, readonly].into_iter().for_each(|agent| drop(agent.end()));
+}
+
+/// Asked to end while its jobs are still being read, a machine takes that as a request, and is not killed by it.
+#[test]
+pub fn a_run_that_is_asked_to_end_early_reports() {
+    let dir = scratch();
+    let agent = Agent::on_socket(dir.path(), "a");
+    let far = dir.path().join("a/far.fio");
+    assert!(Command::new("mkfifo").arg(&far).status().unwrap().success());
+    let mut client = Program::own().start(dir.path(), ["--remote-config=far.fio", &agent.client()]);
+    // This waits for the one who reads the jobs.
+    let mut jobs = fs::File::options().write(true).open(&far).unwrap();
+    let reader = agent.family()[0];
+    client.signal(libc::SIGINT);
+    client.wait_until("the signal at the other end", |_| {
+        let status = fs::read_to_string(format!("/proc/{reader}/status")).unwrap_or_default();
+        let waiting = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+        let waiting = waiting.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+        status.contains("Z (zombie)") || status.is_empty() || waiting & (1 << (libc::SIGINT - 1)) != 0
+    });
+    // If the reader was killed, nobody takes it.
+    let _ = jobs.write_all(ENDLESS.as_bytes());
+    drop(jobs);
+    let finished = client.wait();
+    assert_eq!(finished.code(), 128, "{finished}");
+    assert!(!finished.stderr.contains("lost"), "{finished}");
+    assert!(!finished.stdout.contains("started within"), "nothing was started: {finished}");
+    agent.end();
+}
+
+/// Somebody on the other machine ends the run: that is no success.
+#[test]
+pub fn a_run_that_is_ended_where_it_runs_has_failed() {
+    let dir = scratch();
+    let agent = Agent::on_socket(dir.path(), "a");
+    job(dir.path(), ENDLESS);
+    let mut client = Program::own().start(dir.path(), ["--output-format=json", &agent.client(), "job.fio"]);
+    client.wait_until("its jobs", |_| agent.family().len() >= 4);
+    for child in iolite_os::process::children_of(agent.running.pid()) {
+        crate::common::program::send(child, libc::SIGTERM);
+    }
+    let finished = client.wait();
+    assert_eq!(finished.code(), 1, "{finished}");
+    assert!(finished.stderr.contains("its run was ended there by signal 15"), "{finished}");
+    let json = Json::parse(&finished.stdout);
+    assert!(json.0["hosts"][0]["lost"].is_string(), "{}", json.0);
+    agent.end();
+}
+
+#[test]
+pub fn a_report_on_request() {
+    let dir = scratch();
+    let agents = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
+    job(dir.path(), ENDLESS);
+    let [first, second] = agents.each_ref().map(Agent::client);
+    let mut client = Program::own().start(dir.path(), [&first, &second, "job.fio"]);
+    client.wait_until("its jobs", |_| agents.iter().all(|agent| agent.family().len() >= 4));
+    client.signal(libc::SIGUSR1);
+    client.wait_until("a report", |client| client.stdout().contains("All clients: (groupid=0, jobs=4)"));
+    // As GNU timeout does it: two signals close together are one request.
+    client.signal(libc::SIGINT);
+    client.signal(libc::SIGTERM);
+    let finished = client.wait();
+    assert_eq!(finished.code(), 128, "{finished}");
+    assert!(!finished.stderr.contains("given up"), "{finished}");
+    agents.into_iter().for_each(|agent| drop(agent.end()));
+}
+
+#[test]
+pub fn runs_follow_each_other() {
+    let dir = scratch();
+    let agent = Agent::on_socket(dir.path(), "a");
+    job(dir.path(), "[a]\nioengine=null\nsize=4k\n");
+    for _ in 0..10 {
+        run(dir.path(), &[&agent.client(), "job.fio"]).ok();
+    }
+    agent.end();
+}
+
+/// What no client of this program says is refused as well.
+#[test]
+pub fn other_versions_and_strange_requests_are_refused() {
+    use iolite_options::{RunOptions, SentJobs};
+    use iolite_remote::frame;
+    use iolite_remote::message::{FromAgent, Hello, Request, ToAgent};
+    use std::os::unix::net::UnixStream;
+    let dir = scratch();
+    let mut agent = Agent::on_socket(dir.path(), "a");
+    let greet = |program: &str| {
+        let mut stream = UnixStream::connect(dir.path().join("a/s")).unwrap();
+        let mut greeting = b"iolite remote 1\n".to_vec();
+        greeting.resize(64, 0);
+        stream.write_all(&greeting).unwrap();
+        stream.read_exact(&mut greeting).unwrap();
+        let hello = Hello { program: program.to_owned(), machine: "m".into(), pid: 1 };
+        frame::write(&mut stream, &ToAgent::Hello(hello)).unwrap();
+        let Ok(FromAgent::Hello(hello)) = frame::read(&mut stream) else { panic!("no answer") };
+        (stream, hello.program)
+    };
+    let (mut stream, own) = greet("iolite-0.0.0");
+    assert!(frame::read::<FromAgent>(&mut stream).is_err());
+    agent.running.wait_until("the versions", |running| {
+        let said = running.output();
+        said.contains("iolite-0.0.0 is at the other end") && said.contains(&own)
+    });
+    let (mut stream, _) = greet(&own);
+    let run =
+        RunOptions { merge_blktrace_only: true, trigger: Some("touch ran".into()), ..RunOptions::default() };
+    let jobs = SentJobs { run, ..SentJobs::default() };
+    let request = Request { jobs, as_fio: false, snapshot_ms: 0, status_ms: 0 };
+    frame::write(&mut stream, &ToAgent::Run(Box::new(request))).unwrap();
+    let Ok(FromAgent::Refused(refusal)) = frame::read(&mut stream) else { panic!("not refused") };
+    for option in ["--merge-blktrace-only: ", "--trigger: "] {
+        assert!(refusal.problems.iter().any(|problem| problem.starts_with(option)), "{refusal:?}");
+    }
+    drop(stream);
+    agent.end();
 }

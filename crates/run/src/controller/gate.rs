@@ -31,11 +31,13 @@ pub(super) struct Gate {
     told_ready: bool,
     /// When it opens; `u64::MAX` = that is not known.
     opens_at: u64,
+    /// The moment that was told, in the system's monotonic clock. It may have passed already when it was told.
+    moment: Option<u64>,
 }
 
 impl Gate {
     pub(super) fn new(socket: Option<StartGate>) -> Gate {
-        Gate { is_open: socket.is_none(), socket, told_ready: false, opens_at: u64::MAX }
+        Gate { is_open: socket.is_none(), socket, told_ready: false, opens_at: u64::MAX, moment: None }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -62,7 +64,9 @@ impl Gate {
         loop {
             match gate.0.try_receive_or_end(&mut bytes) {
                 Ok(Some(8)) => {
-                    let left = u64::from_le_bytes(bytes).saturating_sub(time::monotonic_ns());
+                    let moment = u64::from_le_bytes(bytes);
+                    let left = moment.saturating_sub(time::monotonic_ns());
+                    self.moment = Some(moment);
                     self.opens_at = now.saturating_add(left);
                 }
                 Ok(Some(_)) => {}
@@ -73,6 +77,12 @@ impl Gate {
                 }
             }
         }
+    }
+
+    /// How much later than it was told to it opens, if that is at this moment of the system's monotonic clock; `None` =
+    /// it was told no moment.
+    fn lateness(&self, monotonic_ns: u64) -> Option<u64> {
+        Some(monotonic_ns.saturating_sub(self.moment?))
     }
 }
 
@@ -101,10 +111,14 @@ impl Controller<'_> {
         true
     }
 
-    /// Tells how late the gate was opened.
+    /// Tells how late the gate was opened, if it was not opened only so that everything can end.
     pub(super) fn tell_start(&mut self, events: &mut Events<'_>) {
-        let late = self.now().saturating_sub(self.gate.opens_at);
-        self.tell(None, EventKind::Started(late), events);
+        if self.signal.is_some() {
+            return;
+        }
+        if let Some(late) = self.gate.lateness(time::monotonic_ns()) {
+            self.tell(None, EventKind::Started(late), events);
+        }
     }
 
     /// Whether all workers that begin together are set up.
@@ -112,5 +126,21 @@ impl Controller<'_> {
         self.present().filter(|&index| !self.is_late(index)).all(|index| {
             self.members[index].end.is_some() || self.arena.slot(index).control.phase() >= Phase::Ready
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_that_has_passed_counts_as_late() {
+        let (theirs, mine) = Socket::pair().unwrap();
+        let mut gate = Gate::new(Some(StartGate::new(mine)));
+        assert_eq!(gate.lateness(7), None, "nothing was told");
+        theirs.send(&1000_u64.to_le_bytes()).unwrap();
+        gate.hear(5).unwrap();
+        assert_eq!(gate.due(), 5, "it opens at once");
+        assert_eq!(gate.lateness(1_500), Some(500));
     }
 }
