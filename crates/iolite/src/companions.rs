@@ -7,6 +7,7 @@ macro_rules! line {
     ($text:expr, $($format:tt)*) => { writeln!($text, $($format)*).expect("strings take everything") };
 }
 
+mod compare;
 mod dedupe;
 mod log2csv;
 mod report;
@@ -25,9 +26,10 @@ use std::process::ExitCode;
 pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
     let answer = command.read(words).and_then(|asked| {
         if asked.value('h').is_some() {
-            return Ok(command.usage());
+            return Ok((command.usage(), 0));
         }
-        match command.name {
+        let text = match command.name {
+            "compare" => return compare::run(program, &asked),
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),
             "log2csv" => log2csv::run(program, &asked),
@@ -36,10 +38,11 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             "verify-state" => verify_state::run(&asked),
             "zipf" => zipf::run(&asked),
             name => unreachable!("companion {name} is in the table and has no code"),
-        }
+        };
+        text.map(|text| (text, 0))
     });
     match answer {
-        Ok(text) => crate::answer(program, &text, 0),
+        Ok((text, status)) => crate::answer(program, &text, status),
         Err(why) => {
             crate::complain(program, &format_args!("{}: {why}", command.name));
             ExitCode::FAILURE

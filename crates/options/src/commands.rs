@@ -70,6 +70,39 @@ impl CommandOption {
 /// All companions.
 pub static ALL: &[Command] = &[
     Command {
+        name: "compare",
+        operand: "base new...",
+        choices: &[],
+        help: "What differs between stored results, by how much, and how sure that is",
+        details: "Each word is a side: a directory of results (its *.json), one result, or several with commas between them; \
+                  base/*.json vs new/*.json works as well. Results are reports in JSON (--output-format=json or json+), of \
+                  iolite or of fio 3; of several reports in a file (--status-interval), the last is taken. Each further side is \
+                  compared with the first. A result is one run, and a verdict (better, worse) needs five runs a side or \
+                  more; with fewer there are figures only. All verdicts on equal things together are wrong in at most 5% \
+                  of comparisons. A limit is [JOB.][DIRECTION.]FIGURE < CHANGE% or > CHANGE%, with the figures iops, p50, \
+                  p99, bw, mean, p90, p95, p99.9 and cpu. The exit status is 1 if the whole interval of a change is beyond a \
+                  limit, else 3 if an interval is on both sides of one or unknown, else 0. What differs in rw, bs, iodepth, \
+                  ioengine, device and the like is not comparable, unless --allow names it. docs/comparing.md describes the \
+                  method.",
+        options: &[
+            word('f', "output-format", "table|json|csv", "How to answer (default: table)")
+                .one_of(&["table", "json", "csv"]),
+            word(
+                'l',
+                "fail-if",
+                "limit",
+                "Exit with 1 if a change is beyond this, such as 'read.iops < -5%'; may be repeated",
+            ),
+            word('i', "fail-inconclusive", "", "Exit with 1, not 3, if a limit cannot be decided"),
+            word(
+                'a',
+                "allow",
+                "list",
+                "What may differ between the sides: bs, iodepth, ioengine, device, ...",
+            ),
+        ],
+    },
+    Command {
         name: "completion",
         operand: "shell",
         choices: &["bash", "zsh", "fish"],

@@ -12,30 +12,13 @@ mod html;
 mod packed;
 mod result;
 mod steadiness;
-mod text;
+pub mod text;
 
 use iolite_report::{Exporter, Json, Program};
 use iolite_stats::{Cluster, Report};
+use iolite_stored::NoReport;
 use serde_json::Value;
 use std::io::{self, Write};
-
-/// Why a text is no report.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum PageError {
-    /// It is no JSON at this place.
-    #[error("{line}:{column}: {why}")]
-    Syntax {
-        /// The line, from 1.
-        line: usize,
-        /// The column, from 1.
-        column: usize,
-        /// What is wrong there.
-        why: String,
-    },
-    /// It is JSON, and no report.
-    #[error("{0}")]
-    NoReport(&'static str),
-}
 
 /// The report as a page.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,43 +39,20 @@ impl Exporter for Html {
     }
 }
 
-/// The page of a report in JSON, with or without notes above it and other formats below it; of several reports, the last
-/// (those before were made on the way).
+/// The page of the last report in a text ([`iolite_stored::last_report`]).
 ///
 /// # Errors
-/// It is no report.
-pub fn of_text(text: &str) -> Result<String, PageError> {
-    let above = text.lines().take_while(|line| !line.starts_with('{')).count();
-    let start: usize = text.split_inclusive('\n').take(above).map(str::len).sum();
-    if start >= text.len() {
-        return Err(PageError::NoReport("there is no report in JSON in it (--output-format=json makes one)"));
-    }
-    let mut last = None;
-    for value in serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>() {
-        match value {
-            Ok(value) if value.is_object() => last = Some(value),
-            // Something else follows, such as the normal report.
-            _ if last.is_some() => break,
-            Ok(_) => return Err(PageError::NoReport("it is JSON, but no report")),
-            Err(error) => {
-                let why = error.to_string();
-                let why = why.split(" at line").next().unwrap_or_default().to_owned();
-                return Err(PageError::Syntax { line: error.line() + above, column: error.column(), why });
-            }
-        }
-    }
-    of_value(&last.unwrap_or_default())
+/// There is none in it.
+pub fn of_text(text: &str) -> Result<String, NoReport> {
+    of_value(&iolite_stored::last_report(text)?)
 }
 
 /// The page of a report in JSON.
 ///
 /// # Errors
 /// It is no report.
-pub fn of_value(report: &Value) -> Result<String, PageError> {
-    let result = result::Outcome::of(report).ok_or(PageError::NoReport(
-        "it has no \"jobs\", so it is no report (--output-format=json makes one)",
-    ))?;
-    Ok(html::page(&result, &packed::packed(report)))
+pub fn of_value(report: &Value) -> Result<String, NoReport> {
+    Ok(html::page(&result::Outcome::of(report)?, &packed::packed(report)))
 }
 
 #[cfg(test)]

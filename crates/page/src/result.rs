@@ -1,12 +1,10 @@
-//! A report in JSON, with what the first part of its page needs. Whatever is missing, or is not what it should be, is left out:
-//! reports come from many versions of several programs.
+//! What the first part of a page needs of a report in JSON.
 
 use crate::steadiness::{Point, Steadiness};
+use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a job can have figures of, in order.
-const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
 /// The percentiles that are told in the first table.
 pub const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
@@ -60,18 +58,12 @@ pub struct Row {
 }
 
 impl<'a> Outcome<'a> {
-    /// Reads a report; `None` = it has no jobs.
-    pub fn of(report: &'a Value) -> Option<Outcome<'a>> {
-        // Where fio ran on other machines, their jobs have a key of their own.
-        let values = report["jobs"].as_array().or_else(|| report["client_stats"].as_array())?;
+    /// Reads a report.
+    pub fn of(report: &'a Value) -> Result<Outcome<'a>, NoReport> {
+        let values = iolite_stored::jobs(report)?;
         let series = &report["iolite"]["series"];
-        let is_job = |value: &&Value| value.is_object() && value["jobname"] != "All clients";
-        let values: Vec<&Value> = values.iter().filter(is_job).collect();
-        let version = report["iolite version"].as_str().filter(|own| report["fio version"] != *own);
-        let called = report["fio version"].as_str().unwrap_or("an unknown program");
-        let ours = version.map(|own| format!(" ({own})")).unwrap_or_default();
-        Some(Outcome {
-            program: format!("{called}{ours}"),
+        Ok(Outcome {
+            program: iolite_stored::program(report),
             time: report["time"].as_str().map(str::trim),
             options: pairs(&report["global options"]),
             host: pairs(&report["iolite"]["host"]),
@@ -97,8 +89,8 @@ impl<'a> Job<'a> {
     fn of(job: &'a Value, over_time: &Value, series: &Value) -> Job<'a> {
         let rows = DIRECTIONS.into_iter().filter_map(|direction| {
             let measured = &job[direction];
-            let moved = number(measured, "total_ios") > 0.0 || number(measured, "io_bytes") > 0.0;
-            moved.then(|| Row::of(direction, measured, &over_time[direction], series))
+            iolite_stored::has_moved(measured)
+                .then(|| Row::of(direction, measured, &over_time[direction], series))
         });
         Job {
             name: job["jobname"].as_str().unwrap_or("(without a name)"),
@@ -120,11 +112,10 @@ impl Row {
             Some(points) => Steadiness::of_series(&points, number(series, "sample_us") / 1e6),
             None => sampled(),
         };
-        let bandwidth = measured["bw_bytes"].as_f64().unwrap_or_else(|| number(measured, "bw") * 1024.0);
         Row {
             direction,
             iops: number(measured, "iops"),
-            bandwidth,
+            bandwidth: iolite_stored::bandwidth(measured),
             percentiles: percentiles(measured),
             steadiness,
         }
@@ -151,27 +142,12 @@ fn points(over_time: &Value, series: &Value) -> Option<Vec<Point>> {
     Some(points)
 }
 
-/// Percentiles of completion latency, or of total latency where only that has them.
+/// Percentiles of completion latency, or of total latency where only that has percentiles.
 fn percentiles(measured: &Value) -> [Option<f64>; PERCENTILES.len()] {
-    let found = ["clat_ns", "lat_ns"].into_iter().find(|key| measured[key]["percentile"].is_object());
-    let Some(latency) = found.map(|key| &measured[key]) else { return [None; PERCENTILES.len()] };
-    PERCENTILES.map(|percentile| {
-        let told = latency["percentile"][&format!("{percentile:.6}")].as_f64();
-        told.or_else(|| from_bins(latency["bins"].as_object()?, percentile))
-    })
-}
-
-/// The percentile of a histogram: latencies and their counts.
-fn from_bins(bins: &serde_json::Map<String, Value>, percentile: f64) -> Option<f64> {
-    let bins: BTreeMap<u64, u64> =
-        bins.iter().filter_map(|(latency, count)| Some((latency.parse().ok()?, count.as_u64()?))).collect();
-    let total: u64 = bins.values().sum();
-    let mut seen = 0;
-    let mut reached = bins.iter().filter_map(|(latency, count)| {
-        seen += count;
-        (seen as f64 >= percentile / 100.0 * total as f64).then_some(*latency as f64)
-    });
-    reached.next()
+    let Some((_, latency)) = iolite_stored::latency_with_percentiles(measured) else {
+        return [None; PERCENTILES.len()];
+    };
+    PERCENTILES.map(|percentile| iolite_stored::percentile(latency, percentile))
 }
 
 /// What the jobs of a group did together: amounts over the longest run time, as groups are reported.
@@ -198,14 +174,4 @@ fn sum(direction: &'static str, members: &[&Value]) -> Option<Row> {
         percentiles: [None; PERCENTILES.len()],
         steadiness: None,
     })
-}
-
-fn number(value: &Value, key: &str) -> f64 {
-    value[key].as_f64().unwrap_or(0.0)
-}
-
-/// Names and values of an object.
-fn pairs(object: &Value) -> Vec<(&str, String)> {
-    let words = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    object.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), words(value))).collect()
 }

@@ -18,10 +18,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let told = |error: std::io::Error| format!("{name}: {error}");
     let opened = source::open(program, path).map_err(told)?;
     let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
-    let page = iolite_page::of_text(&text).map_err(|error| match error {
-        iolite_page::PageError::Syntax { .. } => format!("{name}:{error}"),
-        iolite_page::PageError::NoReport(_) => format!("{name}: {error}"),
-    })?;
+    let page = iolite_page::of_text(&text).map_err(|error| error.of(&name))?;
     let Some(output) = asked.value('o').map(Path::new) else { return Ok(page) };
     if let (Ok(from), Ok(to)) = (path.canonicalize(), output.canonicalize())
         && from == to

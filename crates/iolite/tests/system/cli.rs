@@ -288,6 +288,9 @@ fn questions() -> Vec<String> {
         ["--help", "--version", "--cmdhelp", "--cmdhelp=bs", "--enghelp", "--enghelp=libaio", "--debug=?"];
     let measured = ["--crctest=crc16", "--cpuclock-test", "--memcpytest=simple", "--showcmd job.fio"];
     let companions = iolite_options::commands::ALL.iter().flat_map(|companion| match companion.name {
+        "compare" => ["table", "json", "csv"]
+            .map(|format| format!("compare -f {format} report.json report.json"))
+            .to_vec(),
         "completion" => ["bash", "zsh", "fish"].map(|shell| format!("completion {shell}")).to_vec(),
         "dedupe" => vec!["dedupe -p 0 data".to_owned()],
         "log2csv" => vec!["log2csv report.json".to_owned()],

@@ -51,9 +51,10 @@ fn every_file_that_the_architecture_names_is_there() {
 
 #[test]
 fn what_is_below_the_plan_depends_on_no_options() {
-    for name in
-        ["types", "host", "os", "workload", "content", "verify", "logs", "trace", "stats", "worker", "run"]
-    {
+    for name in [
+        "types", "host", "os", "workload", "content", "verify", "logs", "trace", "stats", "worker", "run",
+        "stored", "compare",
+    ] {
         let path = root().join("crates").join(name).join("Cargo.toml");
         let text = std::fs::read_to_string(&path).unwrap();
         let dependencies = text.split("[dev-dependencies]").next().unwrap();

@@ -11,6 +11,7 @@ mod ceph;
 mod cli;
 mod common;
 mod companions;
+mod comparing;
 mod content;
 mod corruption;
 mod crashes;

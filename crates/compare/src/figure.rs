@@ -1,0 +1,90 @@
+//! What is compared.
+
+/// A figure of a job in a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// I/Os per second.
+    Iops,
+    /// Bytes per second.
+    Bandwidth,
+    /// The mean latency in nanoseconds.
+    Mean,
+    /// Percentiles of latency in nanoseconds.
+    P50,
+    /// The 90th.
+    P90,
+    /// The 95th.
+    P95,
+    /// The 99th.
+    P99,
+    /// The 99.9th.
+    P999,
+    /// CPU time of the job, user and system, in nanoseconds per I/O.
+    Cpu,
+}
+
+impl Figure {
+    /// All of them, in order.
+    pub const ALL: [Figure; 9] = [
+        Figure::Iops,
+        Figure::P50,
+        Figure::P99,
+        Figure::Bandwidth,
+        Figure::Mean,
+        Figure::P90,
+        Figure::P95,
+        Figure::P999,
+        Figure::Cpu,
+    ];
+
+    /// What it is called, in limits too.
+    pub fn name(self) -> &'static str {
+        match self {
+            Figure::Iops => "iops",
+            Figure::Bandwidth => "bw",
+            Figure::Mean => "mean",
+            Figure::P50 => "p50",
+            Figure::P90 => "p90",
+            Figure::P95 => "p95",
+            Figure::P99 => "p99",
+            Figure::P999 => "p99.9",
+            Figure::Cpu => "cpu",
+        }
+    }
+
+    /// What it is counted in.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Figure::Iops => "1/s",
+            Figure::Bandwidth => "bytes/s",
+            _ => "ns",
+        }
+    }
+
+    /// Which percentile it is.
+    pub fn percentile(self) -> Option<f64> {
+        match self {
+            Figure::P50 => Some(50.0),
+            Figure::P90 => Some(90.0),
+            Figure::P95 => Some(95.0),
+            Figure::P99 => Some(99.0),
+            Figure::P999 => Some(99.9),
+            Figure::Iops | Figure::Bandwidth | Figure::Mean | Figure::Cpu => None,
+        }
+    }
+
+    /// Whether it is a latency.
+    pub fn is_latency(self) -> bool {
+        self == Figure::Mean || self.percentile().is_some()
+    }
+
+    /// Whether more is better.
+    pub fn is_better_if_more(self) -> bool {
+        matches!(self, Figure::Iops | Figure::Bandwidth)
+    }
+
+    /// Whether verdicts are made of it without being asked for. (Bandwidth would say what IOPS say.)
+    pub fn is_primary(self) -> bool {
+        matches!(self, Figure::Iops | Figure::P50 | Figure::P99)
+    }
+}

@@ -1,0 +1,183 @@
+//! Whether two sides did the same work in the same place, so that their figures can be compared.
+
+use crate::run::{Job, Run};
+use std::collections::BTreeSet;
+
+/// Options that decide what is measured: another value is other work. The names are those of reports. The second is what
+/// holds without the option.
+const DECIDING: [(&str, &str); 17] = [
+    ("rw", "read"),
+    ("bs", "4096"),
+    ("bsrange", ""),
+    ("bssplit", ""),
+    ("iodepth", "1"),
+    ("numjobs", "1"),
+    ("ioengine", "psync"),
+    ("direct", "0"),
+    ("rwmixread", "50"),
+    ("rwmixwrite", "50"),
+    ("random_distribution", "random"),
+    ("rate", ""),
+    ("rate_iops", ""),
+    ("fsync", "0"),
+    ("fdatasync", "0"),
+    ("sync", "0"),
+    ("verify", "0"),
+];
+
+/// What is no option and may differ as well.
+const DEVICE: &str = "device";
+
+/// Options that say where something is called what; they differ without meaning anything.
+const NAMES: [&str; 7] =
+    ["name", "filename", "directory", "description", "output", "output-format", "filename_format"];
+
+/// What may be said to differ on purpose.
+pub fn may_differ() -> impl Iterator<Item = &'static str> {
+    DECIDING.into_iter().map(|(name, _)| name).chain([DEVICE])
+}
+
+/// A job in the runs of a side: `None` where it is missing.
+pub type InRuns<'a> = Vec<(&'a Run, Option<&'a Job>)>;
+
+/// Why a job of one side cannot be compared with that of the other. `allowed` may differ between the sides.
+pub fn obstacles(names: [&str; 2], sides: [&InRuns; 2], allowed: &[String]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, side) in names.iter().zip(sides) {
+        found.extend(of_side(name, side));
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    let is_allowed = |name: &str| allowed.iter().any(|allowed| allowed == name);
+    for (option, default) in DECIDING {
+        found.extend(differing(option, names, sides.map(|side| values(side, option, default)), is_allowed));
+    }
+    let all_tell = |of: fn(&Run) -> &Option<String>| {
+        sides.iter().all(|side| side.iter().all(|(run, _)| of(run).is_some()))
+    };
+    let place: Option<fn(&Run) -> &Option<String>> = if all_tell(|run| &run.targets) {
+        Some(|run| &run.targets)
+    } else if all_tell(|run| &run.disks) {
+        Some(|run| &run.disks)
+    } else {
+        None
+    };
+    if let Some(place) = place {
+        let of = |side: &InRuns| {
+            let told = side.iter().filter_map(|(run, _)| place(run).clone());
+            told.map(|place| (place.clone(), place)).collect()
+        };
+        found.extend(differing(DEVICE, names, sides.map(of), is_allowed));
+    }
+    found
+}
+
+/// What is wrong within a side.
+fn of_side(name: &str, side: &InRuns) -> Option<String> {
+    let runs = side.len();
+    let there = side.iter().filter(|(_, job)| job.is_some()).count();
+    if there == 0 {
+        return Some(format!("{name} does not have it"));
+    }
+    if there < runs {
+        return Some(format!("only {there} of {runs} runs of {name} have it"));
+    }
+    let failed = side.iter().find(|(_, job)| job.is_some_and(|job| job.error != 0));
+    failed.map(|(run, _)| format!("{name} has runs with errors, such as {}", run.name))
+}
+
+/// Values as they are compared, and as they are shown.
+type Values = BTreeSet<(String, String)>;
+
+fn values(side: &InRuns, option: &str, default: &str) -> Values {
+    let jobs = side.iter().filter_map(|(_, job)| *job);
+    let told = jobs.map(|job| job.options.get(option).map_or(default, String::as_str));
+    told.map(|value| (plain(value), value.to_owned())).collect()
+}
+
+fn differing(
+    option: &str,
+    names: [&str; 2],
+    sides: [Values; 2],
+    is_allowed: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let shown = |values: &Values| {
+        let words: BTreeSet<&str> = values.iter().map(|(_, shown)| shown.as_str()).collect();
+        let words: Vec<&str> =
+            words.into_iter().map(|word| if word.is_empty() { "none" } else { word }).collect();
+        words.join(" and ")
+    };
+    let compared = |values: &Values| values.iter().map(|(plain, _)| plain.clone()).collect::<BTreeSet<_>>();
+    for (name, side) in names.iter().zip(&sides) {
+        if compared(side).len() > 1 {
+            return Some(format!("the runs of {name} are no repeats: {option} is {}", shown(side)));
+        }
+    }
+    let is_other = compared(&sides[0]) != compared(&sides[1]);
+    (is_other && !is_allowed(option))
+        .then(|| format!("other {option}: {} and {}", shown(&sides[0]), shown(&sides[1])))
+}
+
+/// The names of other options that differ.
+pub fn also_differing(sides: [&InRuns; 2]) -> Vec<String> {
+    let jobs = || sides.into_iter().flatten().filter_map(|(_, job)| *job);
+    let names: BTreeSet<&String> = jobs().flat_map(|job| job.options.keys()).collect();
+    let of_interest = |name: &&&String| {
+        !NAMES.contains(&name.as_str()) && !DECIDING.iter().any(|(deciding, _)| deciding == &name.as_str())
+    };
+    let differs = |name: &&String| {
+        let values: BTreeSet<String> =
+            jobs().map(|job| job.options.get(*name).map_or(String::new(), |value| plain(value))).collect();
+        values.len() > 1
+    };
+    names.iter().filter(of_interest).copied().filter(differs).cloned().collect()
+}
+
+/// A value, without what makes no difference: `4K`, `4096`.
+fn plain(value: &str) -> String {
+    let lower = value.trim().to_ascii_lowercase();
+    let mut plain = String::new();
+    let mut rest = lower.as_str();
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+        if end == 0 {
+            let next = rest.chars().next().map_or(1, char::len_utf8);
+            plain.push_str(&rest[..next]);
+            rest = &rest[next..];
+        } else {
+            plain.push_str(&number(&rest[..end]).map_or_else(|| rest[..end].to_owned(), |n| n.to_string()));
+            rest = &rest[end..];
+        }
+    }
+    plain
+}
+
+/// A number with its suffix (of 1024).
+fn number(word: &str) -> Option<u64> {
+    let end = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
+    let shift = match &word[end..] {
+        "" => 0,
+        "k" | "kb" | "ki" | "kib" => 10,
+        "m" | "mb" | "mi" | "mib" => 20,
+        "g" | "gb" | "gi" | "gib" => 30,
+        _ => return None,
+    };
+    word[..end].parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_compared_not_words() {
+        for (a, b) in [("4k", "4096"), ("4K,8k", "4096,8192"), ("4k/60:64KiB/40", "4096/60:65536/40")] {
+            assert_eq!(plain(a), plain(b));
+        }
+        for (a, b) in [("4k", "4"), ("randread", "read"), ("zipf:1.2", "zipf:1.1"), ("ä", "ö")] {
+            assert_ne!(plain(a), plain(b));
+        }
+        assert_eq!(plain("99999999999999999999k"), "99999999999999999999k");
+    }
+}

@@ -1,0 +1,197 @@
+//! Limits on what may differ: `read.iops < -5%`, `p99 > +10%`.
+
+use crate::figure::Figure;
+use iolite_stored::DIRECTIONS;
+
+/// Under this name are the figures of a job that no direction has.
+pub const WHOLE_JOB: &str = "all";
+
+/// A limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    /// As it was given.
+    pub text: String,
+    /// The job; `None` = each.
+    job: Option<String>,
+    /// The direction; `None` = each.
+    direction: Option<&'static str>,
+    /// What must not be beyond it.
+    figure: Figure,
+    /// It is passed by what is above, not by what is below.
+    is_above: bool,
+    /// The change, in parts.
+    change: f64,
+}
+
+/// What has become of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// The whole interval is within it.
+    Kept,
+    /// The interval is on both sides of it, or there is none.
+    Open,
+    /// The whole interval is beyond it.
+    Broken,
+}
+
+impl Outcome {
+    /// A word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Kept => "kept",
+            Outcome::Open => "inconclusive",
+            Outcome::Broken => "broken",
+        }
+    }
+}
+
+/// What is wrong with a limit, and from which character on (from 1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLimit {
+    /// The character, from 1.
+    pub column: usize,
+    /// What is wrong there, and what helps.
+    pub why: String,
+}
+
+impl Limit {
+    /// Reads `[JOB.][DIRECTION.]FIGURE < CHANGE%`, or `>`.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn parse(text: &str) -> Result<Limit, BadLimit> {
+        let bad = |offset: usize, why: String| {
+            let column = text[..offset].chars().count() + 1;
+            Err(BadLimit { column, why })
+        };
+        // Names of jobs may hold anything, numbers hold neither.
+        let Some(sign) = text.rfind(['<', '>']) else {
+            return bad(text.len(), "there is no < or > (such as read.iops < -5%)".to_owned());
+        };
+        let (left, right) = (text[..sign].trim(), text[sign + 1..].trim());
+        let at_left = text.len() - text.trim_start().len();
+        let at_right = text.len() - text[sign + 1..].trim_start().len();
+        let Some((before, figure)) = figure_at_end(left) else {
+            let names = Figure::ALL.map(Figure::name).join(", ");
+            return bad(at_left, format!("{left:?} does not end with a figure: one of {names}"));
+        };
+        let (job, direction) = names(before);
+        let Some(number) = right.strip_suffix('%') else {
+            return bad(at_right, format!("{right:?} is no change in percent (such as -5% or +10%)"));
+        };
+        let is_plain = |number: &str| number.chars().all(|c| c.is_ascii_digit() || "+-.".contains(c));
+        let Some(percent) = number.trim().parse::<f64>().ok().filter(|_| is_plain(number.trim())) else {
+            return bad(at_right, format!("{number:?} is no number (such as -5% or +10%)"));
+        };
+        let is_above = text[sign..].starts_with('>');
+        if percent < -100.0 || (percent <= -100.0 && !is_above) {
+            return bad(at_right, "nothing falls by more than 100%".to_owned());
+        }
+        Ok(Limit { text: text.trim().to_owned(), job, direction, figure, is_above, change: percent / 100.0 })
+    }
+
+    /// Whether it is about this figure.
+    pub fn is_about(&self, job: &str, direction: &str, figure: Figure) -> bool {
+        self.figure == figure
+            && self.job.as_deref().is_none_or(|name| name == job)
+            && self.direction.is_none_or(|name| name == direction)
+    }
+
+    /// What has become of it where this is the interval of the change, in parts.
+    pub fn outcome(&self, interval: Option<(f64, f64)>) -> Outcome {
+        let Some((low, high)) = interval else { return Outcome::Open };
+        let (is_beyond, is_within) = if self.is_above {
+            (low > self.change, high <= self.change)
+        } else {
+            (high < self.change, low >= self.change)
+        };
+        match (is_beyond, is_within) {
+            (true, _) => Outcome::Broken,
+            (_, true) => Outcome::Kept,
+            _ => Outcome::Open,
+        }
+    }
+}
+
+/// What is before the name of a figure (without the dot), and the figure.
+fn figure_at_end(left: &str) -> Option<(&str, Figure)> {
+    Figure::ALL.into_iter().find_map(|figure| {
+        let before = left.strip_suffix(figure.name())?;
+        let before = if before.is_empty() { before } else { before.strip_suffix('.')? };
+        Some((before, figure))
+    })
+}
+
+/// Job and direction.
+fn names(before: &str) -> (Option<String>, Option<&'static str>) {
+    let mut directions = DIRECTIONS.into_iter().chain([WHOLE_JOB]);
+    let found = directions.find_map(|direction| {
+        let job = before.strip_suffix(direction)?;
+        let job = if job.is_empty() { job } else { job.strip_suffix('.')? };
+        Some((job, direction))
+    });
+    let (job, direction) = found.map_or((before, None), |(job, direction)| (job, Some(direction)));
+    ((!job.is_empty()).then(|| job.to_owned()), direction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers() {
+        let limit = Limit::parse(" read.iops<-5% ").unwrap();
+        assert!(limit.is_about("any", "read", Figure::Iops));
+        assert!(!limit.is_about("any", "write", Figure::Iops) && !limit.is_about("any", "read", Figure::P99));
+        let limit = Limit::parse("p99.9 > +10.5 %").unwrap();
+        assert!(limit.is_about("a", "write", Figure::P999) && (limit.change - 0.105).abs() < 1e-12);
+        let limit = Limit::parse("my.job < 3.write.p99 > 10%").unwrap();
+        assert!(
+            limit.is_about("my.job < 3", "write", Figure::P99) && !limit.is_about("x", "write", Figure::P99)
+        );
+        let limit = Limit::parse("my.job.bw < 0%").unwrap();
+        assert!(limit.is_about("my.job", "trim", Figure::Bandwidth));
+        assert!(Limit::parse("all.cpu > 20%").unwrap().is_about("j", WHOLE_JOB, Figure::Cpu));
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        for (text, column, why) in [
+            ("", 1, "no < or >"),
+            ("read.iops -5%", 14, "no < or >"),
+            ("read.iosp < -5%", 1, "one of iops, p50"),
+            ("  readiops < -5%", 3, "does not end with a figure"),
+            ("< 5%", 1, "does not end with a figure"),
+            ("read.iops < -5", 13, "no change in percent"),
+            ("größe.iops < x%", 14, "no number"),
+            ("p99 > nan%", 7, "no number"),
+            ("p99 > inf%", 7, "no number"),
+            ("p99 > 1e3%", 7, "no number"),
+            ("p99 >= 3%", 6, "no number"),
+            ("iops < -100%", 8, "more than 100%"),
+            ("iops > %", 8, "no number"),
+        ] {
+            let error = Limit::parse(text).unwrap_err();
+            assert!(error.column == column && error.why.contains(why), "{text:?}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn an_interval_is_beyond_within_or_astride() {
+        let limit = Limit::parse("iops < -5%").unwrap();
+        for (interval, expected) in [
+            (Some((-0.10, -0.06)), Outcome::Broken),
+            (Some((-0.10, -0.05)), Outcome::Open),
+            (Some((-0.05, 0.20)), Outcome::Kept),
+            (None, Outcome::Open),
+        ] {
+            assert_eq!(limit.outcome(interval), expected, "{interval:?}");
+        }
+        let limit = Limit::parse("p99 > +10%").unwrap();
+        for (interval, expected) in
+            [((0.11, 0.30), Outcome::Broken), ((0.10, 0.30), Outcome::Open), ((-0.5, 0.10), Outcome::Kept)]
+        {
+            assert_eq!(limit.outcome(Some(interval)), expected, "{interval:?}");
+        }
+    }
+}

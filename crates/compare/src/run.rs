@@ -1,0 +1,263 @@
+//! One run: what its stored result says that can be compared.
+//!
+//! Jobs of one name in one run (`numjobs`) are one thing with the sum of their rates. They are no repeats: they ran at the same
+//! time, on the same machine in the same state.
+
+use crate::figure::Figure;
+use crate::limit::WHOLE_JOB;
+use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// How finely latencies are told: the widest class of a histogram, in parts of the latency.
+const CLASS: f64 = 1.0 / 64.0;
+
+/// A run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The name of its result.
+    pub name: String,
+    /// The program and its version.
+    pub program: String,
+    /// When its result was made, in milliseconds since 1970.
+    pub time_ms: Option<u64>,
+    /// The devices of its files, as Iolite tells them.
+    pub targets: Option<String>,
+    /// The disks that it used, as fio tells them.
+    pub disks: Option<String>,
+    /// Its jobs.
+    pub jobs: Vec<Job>,
+    /// What no other run has: when its jobs began, or else what they did and when.
+    identity: String,
+}
+
+/// All jobs of one name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// The name; of several machines with that of the machine.
+    pub name: String,
+    /// How many they are.
+    pub count: usize,
+    /// The errno of an error, or 0.
+    pub error: i64,
+    /// Their options, with those of all jobs.
+    pub options: BTreeMap<String, String>,
+    /// What they did.
+    pub parts: Vec<Part>,
+}
+
+/// What jobs of one name did in one direction, or altogether ([`WHOLE_JOB`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// The direction.
+    pub direction: &'static str,
+    /// Which latencies are told.
+    pub latency: Option<Latency>,
+    /// The smallest change of a rate that can be told, in parts: run times are in milliseconds.
+    pub rate_step: f64,
+    figures: [Option<f64>; Figure::ALL.len()],
+}
+
+/// Which latencies percentiles and means are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Latency {
+    /// The key in reports.
+    pub key: &'static str,
+    /// Percentiles of several jobs are the mean of each one's, because there are no histograms.
+    pub is_averaged: bool,
+}
+
+impl Run {
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn of(name: &str, report: &Value) -> Result<Run, NoReport> {
+        let values = iolite_stored::jobs(report)?;
+        let mut names: Vec<(String, Vec<&Value>)> = Vec::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        for value in values {
+            let name = job_name(value);
+            let place = *places.entry(name.clone()).or_insert(names.len());
+            if place == names.len() {
+                names.push((name, Vec::new()));
+            }
+            names[place].1.push(value);
+        }
+        let targets = report["iolite"]["targets"].as_array().into_iter().flatten();
+        let device = |target: &Value| {
+            let told = ["device", "model"].into_iter().filter_map(|key| target[key].as_str());
+            told.collect::<Vec<_>>().join(" ")
+        };
+        let disks = report["disk_util"].as_array().into_iter().flatten();
+        let disk = |disk: &Value| disk["name"].as_str().unwrap_or_default().to_owned();
+        let time_ms = report["timestamp_ms"].as_u64();
+        Ok(Run {
+            name: name.to_owned(),
+            program: iolite_stored::program(report),
+            time_ms,
+            targets: listed(targets.map(device).collect()),
+            disks: listed(disks.map(disk).collect()),
+            identity: identity(time_ms, &names),
+            jobs: names.into_iter().map(|(name, of)| Job::of(name, &of, report)).collect(),
+        })
+    }
+
+    /// Whether both are results of one run.
+    pub fn is_same_run(&self, other: &Run) -> bool {
+        !self.identity.is_empty() && self.identity == other.identity
+    }
+}
+
+fn job_name(value: &Value) -> String {
+    let name = value["jobname"].as_str().unwrap_or("(without a name)");
+    match value["hostname"].as_str() {
+        Some(host) => format!("{name} on {host}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Names, each once.
+fn listed(mut names: Vec<String>) -> Option<String> {
+    names.retain(|name| !name.is_empty());
+    names.sort();
+    names.dedup();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// The start of every job tells a run, also of results that were made on its way. Where that is not told, when the result was
+/// made does, with what was done until then.
+fn identity(time_ms: Option<u64>, names: &[(String, Vec<&Value>)]) -> String {
+    let jobs = || names.iter().flat_map(|(name, of)| of.iter().map(move |job| (name, job)));
+    // What never began has no start.
+    let start = |job: &Value| job["job_start"].as_u64().filter(|&start| start > 0);
+    let starts: Option<Vec<String>> =
+        jobs().map(|(name, job)| Some(format!("{name}={}", start(job)?))).collect();
+    if let Some(starts) = starts.filter(|starts| !starts.is_empty()) {
+        return starts.join("\n");
+    }
+    let Some(time) = time_ms else { return String::new() };
+    let done = jobs().map(|(name, job)| {
+        let ios = DIRECTIONS.map(|direction| job[direction]["total_ios"].to_string()).join(" ");
+        format!("{name}={ios}")
+    });
+    std::iter::once(time.to_string()).chain(done).collect::<Vec<_>>().join("\n")
+}
+
+impl Job {
+    fn of(name: String, of: &[&Value], report: &Value) -> Job {
+        let mut options: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in pairs(&report["global options"]).into_iter().chain(pairs(&of[0]["job options"]))
+        {
+            options.insert(name.to_owned(), value);
+        }
+        let mut parts: Vec<Part> = DIRECTIONS.into_iter().filter_map(|name| Part::of(name, of)).collect();
+        parts.extend((!parts.is_empty()).then(|| Part::of_whole_job(of)));
+        let error = of.iter().filter_map(|job| job["error"].as_i64()).find(|&error| error != 0);
+        Job { name, count: of.len(), error: error.unwrap_or(0), options, parts }
+    }
+}
+
+impl Part {
+    /// A figure; `None` = it is not known, or 0.
+    pub fn figure(&self, figure: Figure) -> Option<f64> {
+        self.figures[figure as usize]
+    }
+
+    /// The smallest change of a figure that can be told, in parts of it.
+    pub fn step(&self, figure: Figure) -> f64 {
+        match figure {
+            Figure::Iops | Figure::Bandwidth => self.rate_step,
+            Figure::Mean | Figure::Cpu => 0.0,
+            _ => CLASS,
+        }
+    }
+
+    fn empty(direction: &'static str) -> Part {
+        Part { direction, latency: None, rate_step: 0.0, figures: [None; Figure::ALL.len()] }
+    }
+
+    /// Only what is more than nothing has a logarithm, and a change in percent.
+    pub(crate) fn set(&mut self, figure: Figure, value: Option<f64>) {
+        self.figures[figure as usize] = value.filter(|value| value.is_finite() && *value > 0.0);
+    }
+
+    /// `None` = nothing was done in this direction.
+    fn of(direction: &'static str, jobs: &[&Value]) -> Option<Part> {
+        let of: Vec<&Value> = jobs.iter().map(|job| &job[direction]).collect();
+        let of: Vec<&Value> = of.into_iter().filter(|measured| iolite_stored::has_moved(measured)).collect();
+        let mut part = Part::empty(direction);
+        let milliseconds = of.iter().map(|measured| number(measured, "runtime")).fold(0.0, f64::max);
+        part.rate_step = if milliseconds > 0.0 { (1.0 + 1.0 / milliseconds).ln() } else { 0.0 };
+        let rate = |told: f64, key: &str| match &of[..] {
+            [_] => Some(told),
+            several if milliseconds > 0.0 => Some(
+                several.iter().map(|measured| number(measured, key)).sum::<f64>() * 1000.0 / milliseconds,
+            ),
+            _ => None,
+        };
+        let first = of.first()?;
+        part.set(Figure::Iops, rate(number(first, "iops"), "total_ios"));
+        part.set(Figure::Bandwidth, rate(iolite_stored::bandwidth(first), "io_bytes"));
+        part.set_latencies(&of);
+        Some(part)
+    }
+
+    fn set_latencies(&mut self, of: &[&Value]) {
+        let with_mean = |measured: &Value| {
+            ["clat_ns", "lat_ns"].into_iter().find(|key| number(&measured[key], "mean") > 0.0)
+        };
+        let found = iolite_stored::latency_with_percentiles(of[0]).map(|(key, _)| key);
+        let Some(key) = found.or_else(|| with_mean(of[0])) else { return };
+        let latencies: Vec<&Value> = of.iter().map(|measured| &measured[key]).collect();
+        let weights: Vec<f64> = latencies.iter().map(|latency| number(latency, "N")).collect();
+        let weighted = |values: Option<Vec<f64>>| {
+            let sum = values?.iter().zip(&weights).map(|(value, weight)| value * weight).sum::<f64>();
+            Some(sum / weights.iter().sum::<f64>())
+        };
+        let mean = weighted(Some(latencies.iter().map(|latency| number(latency, "mean")).collect()));
+        self.set(Figure::Mean, mean);
+        let together = (latencies.len() > 1).then(|| added(&latencies)).flatten();
+        for figure in Figure::ALL {
+            let Some(percentile) = figure.percentile() else { continue };
+            let each = || {
+                let told = |latency: &&Value| iolite_stored::percentile(latency, percentile);
+                latencies.iter().map(told).collect()
+            };
+            let value = match (&latencies[..], &together) {
+                ([one], _) => iolite_stored::percentile(one, percentile),
+                (_, Some(bins)) => iolite_stored::percentile_of_bins(bins, percentile),
+                _ => weighted(each()),
+            };
+            self.set(figure, value);
+        }
+        self.latency = Some(Latency { key, is_averaged: latencies.len() > 1 && together.is_none() });
+    }
+
+    fn of_whole_job(jobs: &[&Value]) -> Part {
+        let mut part = Part::empty(WHOLE_JOB);
+        let busy = |job: &&Value| {
+            (number(job, "usr_cpu") + number(job, "sys_cpu")) / 100.0 * number(job, "job_runtime") * 1e6
+        };
+        let ios = |job: &&Value| {
+            let of = |direction: &str| number(&job[direction], "total_ios");
+            let apart = of("read") + of("write") + of("trim");
+            if apart > 0.0 { apart } else { of("mixed") }
+        };
+        let cpu = jobs.iter().map(busy).sum::<f64>() / jobs.iter().map(ios).sum::<f64>();
+        part.set(Figure::Cpu, Some(cpu));
+        part
+    }
+}
+
+/// The histograms together; `None` = one has none.
+fn added(latencies: &[&Value]) -> Option<BTreeMap<u64, u64>> {
+    let mut all: BTreeMap<u64, u64> = BTreeMap::new();
+    for latency in latencies {
+        for (latency, count) in iolite_stored::bins(latency)? {
+            let sum = all.entry(latency).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    Some(all)
+}

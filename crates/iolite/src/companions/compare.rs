@@ -1,0 +1,59 @@
+//! `iolite compare`: stored results against each other.
+
+mod data;
+mod sides;
+mod table;
+
+use iolite_compare::{Comparison, Limit, Outcome, Side};
+use iolite_options::commands::Asked;
+
+/// What was asked, and what was found.
+struct Answer {
+    sides: Vec<Side>,
+    limits: Vec<Limit>,
+    comparison: Comparison,
+}
+
+/// The comparison in words, and the exit status.
+pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
+    let print = match asked.value('f') {
+        None | Some("table") => table::text,
+        Some("json") => data::json,
+        Some("csv") => data::csv,
+        Some(other) => return Err(format!("--output-format={other}: not one of table, json, csv")),
+    };
+    let limits = limits(asked)?;
+    let allowed = allowed(asked)?;
+    let sides = sides::read(program, &asked.operands)?;
+    let comparison =
+        iolite_compare::compare(&sides, &limits, &allowed).map_err(|why| format!("--fail-if: {why}"))?;
+    let status = match comparison.limits.iter().max() {
+        Some(Outcome::Broken) => 1,
+        Some(Outcome::Open) if asked.value('i').is_some() => 1,
+        Some(Outcome::Open) => 3,
+        Some(Outcome::Kept) | None => 0,
+    };
+    Ok((print(&Answer { sides, limits, comparison }), status))
+}
+
+fn limits(asked: &Asked) -> Result<Vec<Limit>, String> {
+    let given = asked.options.iter().filter(|(letter, _)| *letter == 'l');
+    let read = |text: &String| {
+        Limit::parse(text)
+            .map_err(|bad| format!("--fail-if={text}: at character {}: {}", bad.column, bad.why))
+    };
+    given.map(|(_, text)| read(text)).collect()
+}
+
+fn allowed(asked: &Asked) -> Result<Vec<String>, String> {
+    let given = asked.options.iter().filter(|(letter, _)| *letter == 'a');
+    let names = given.flat_map(|(_, list)| list.split(',')).map(|name| name.trim().to_owned());
+    let check = |name: String| {
+        if iolite_compare::may_differ().any(|known| known == name) {
+            return Ok(name);
+        }
+        let known: Vec<&str> = iolite_compare::may_differ().collect();
+        Err(format!("--allow: {name:?} is not one of {}", known.join(", ")))
+    };
+    names.map(check).collect()
+}
