@@ -3,6 +3,7 @@
 use crate::packed::fingerprint;
 use crate::result::{Job, Outcome, PERCENTILES, Row};
 use crate::text::{bandwidth, bytes, count, escaped, latency, short};
+use iolite_options::registry;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("../assets/style.css");
@@ -241,7 +242,7 @@ fn surroundings(page: &mut String, result: &Outcome<'_>) {
     put!(page, "</div>\n");
 }
 
-/// The jobs as a job file. Secrets have had placeholders since the report was made.
+/// The jobs as a job file. Of secrets it has placeholders: fio writes options as they were given.
 fn options(page: &mut String, result: &Outcome<'_>) {
     /// A job file of a thousand jobs is in the data, and each job's options are beside its pictures.
     const MOST_JOBS: usize = 100;
@@ -250,7 +251,7 @@ fn options(page: &mut String, result: &Outcome<'_>) {
         put!(text, "[{}]\n", short(name));
         for (option, value) in options.iter().filter(|(option, _)| *option != "name") {
             let between = if value.is_empty() { "" } else { "=" };
-            put!(text, "{}{between}{}\n", escaped(option), escaped(value));
+            put!(text, "{}{between}{}\n", escaped(option), escaped(&registry::shown(option, value)));
         }
     };
     if !result.options.is_empty() {

@@ -65,6 +65,15 @@ fn two_levels_are_said() {
 }
 
 #[test]
+fn secrets_of_stored_results_have_placeholders() {
+    let mut report = report("a", &[5000; 30]);
+    report["global options"]["http_s3_key"] = json!("s3cret");
+    report["jobs"][0]["job options"]["http_pass"] = json!("s3cret");
+    let page = page(&report);
+    assert!(page.contains("http_s3_key=") && page.contains("http_pass=") && !page.contains("s3cret"));
+}
+
+#[test]
 fn names_are_never_markup() {
     for name in [
         "<img src=x onerror=alert(1)>",
