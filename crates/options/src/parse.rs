@@ -330,7 +330,9 @@ fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
         None if has_others => {
             "beside other formats, the page goes into a file of its own, FILE.html, and needs --output=FILE.json or the like"
         }
-        Some(output) if has_others && output.with_extension("html") == *output => {
+        Some(output)
+            if has_others && output.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html")) =>
+        {
             "the page goes into the file with this ending; give --output one with another"
         }
         _ => return None,

@@ -79,11 +79,23 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// The file that a page goes to that is made beside other formats: that of the report, with another ending. A page alone
-    /// goes where a report goes.
+    /// The file that a page goes to that is made beside other formats: that of the report, with `.html` in place of an
+    /// ending that says what is in it, else behind its name (`disk.4k` and `disk.8k` have two pages). A page alone goes where
+    /// a report goes.
     pub fn page_file(&self) -> Option<PathBuf> {
         let is_beside = self.output_format.contains(&OutputFormat::Html) && self.output_format.len() > 1;
-        self.output.as_ref().filter(|_| is_beside).map(|output| output.with_extension("html"))
+        let output = self.output.as_ref().filter(|_| is_beside)?;
+        let is_known = output.extension().is_some_and(|ending| {
+            ["json", "txt", "out", "log", "csv", "terse"]
+                .iter()
+                .any(|known| ending.eq_ignore_ascii_case(known))
+        });
+        if is_known {
+            return Some(output.with_extension("html"));
+        }
+        let mut name = output.clone().into_os_string();
+        name.push(".html");
+        Some(name.into())
     }
 }
 
@@ -133,4 +145,28 @@ pub enum SelfTest {
     IdleUnit,
     /// `--memcpytest`: these ways to copy; all if none is named.
     Copies(Vec<String>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_of_different_names_have_different_pages() {
+        let page = |output: &str| {
+            let output_format = vec![OutputFormat::Json, OutputFormat::Html];
+            let run = RunOptions { output: Some(output.into()), output_format, ..RunOptions::default() };
+            run.page_file().unwrap()
+        };
+        for (output, expected) in [
+            ("run.json", "run.html"),
+            ("a.d/run.TXT", "a.d/run.html"),
+            ("run", "run.html"),
+            ("disk.4k", "disk.4k.html"),
+            ("disk.8k", "disk.8k.html"),
+            ("run.2026-11-21", "run.2026-11-21.html"),
+        ] {
+            assert_eq!(page(output).to_str(), Some(expected));
+        }
+    }
 }
