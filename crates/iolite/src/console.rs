@@ -7,7 +7,8 @@
 use crate::destination::Destination;
 use iolite_options::RunOptions;
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -130,7 +131,13 @@ impl Console {
             Destination::open(path).map_err(|error| OpenError(format!("{what}{}: {error}", path.display())))
         };
         let file = run.output.as_deref().map(|path| open("--output=", path)).transpose()?;
-        let page = run.page_file().map(|path| open("--output-format=html: ", &path)).transpose()?;
+        let page = match (&run.output, run.page_file()) {
+            (Some(output), Some(path)) => {
+                check_page(output, &path)?;
+                Some(open("--output-format=html: ", &path)?)
+            }
+            _ => None,
+        };
         let stream = if output_is_data { Stream::Error } else { Stream::Output };
         Ok(Console { file, page, stream, error: None })
     }
@@ -197,6 +204,34 @@ impl Console {
     }
 }
 
+/// Looks whether a page may go beside the report, which has been opened. Nobody has named the page's file.
+fn check_page(output: &Path, page: &Path) -> Result<(), OpenError> {
+    let refused = |why: String| OpenError(format!("--output-format=html: {why}; give --output another name"));
+    // A page beside what is named like /dev/stdout would be a file in /dev.
+    if output.starts_with("/dev") || output.starts_with("/proc") || !output.is_file() {
+        return Err(refused(format!("--output={} is no file that a page can be beside", output.display())));
+    }
+    let Ok(found) = page.metadata() else { return Ok(()) };
+    let report = output.metadata().map_err(|error| refused(format!("{}: {error}", output.display())))?;
+    if (found.dev(), found.ino()) == (report.dev(), report.ino()) {
+        return Err(refused(format!("the page would go into {}, which is the report", page.display())));
+    }
+    if !found.is_file() || (found.len() > 0 && !is_page(page)) {
+        return Err(refused(format!(
+            "the page would go into {}, and what is there is no page of a report",
+            page.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether there is a page of a report in the file.
+fn is_page(path: &Path) -> bool {
+    let mut start = vec![0; iolite_page::BEGINNING.len()];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start == iolite_page::BEGINNING.as_bytes()
+}
+
 /// The report cannot be written.
 #[derive(Debug)]
 pub struct LastError {
@@ -223,6 +258,31 @@ mod tests {
         // An escape of one character, as UTF-8 has it.
         assert_eq!(shown("\u{9b}31m".as_bytes()), r"\x9b31m");
         assert_eq!(&harmless(b"\xff\x1b")[..], b"\xff\\x1b");
+    }
+
+    #[test]
+    fn a_page_replaces_nothing_but_pages() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        let open = |output: &Path| {
+            let output_format = vec![iolite_options::OutputFormat::Json, iolite_options::OutputFormat::Html];
+            let run = RunOptions { output: Some(output.to_owned()), output_format, ..RunOptions::default() };
+            Console::open(&run, false).map(drop).map_err(|error| error.to_string())
+        };
+        std::fs::write(path("index.html"), "<html>somebody's</html>").unwrap();
+        assert!(open(&path("index.json")).unwrap_err().contains("no page of a report"));
+        std::fs::write(path("r.json"), "{}").unwrap();
+        std::os::unix::fs::symlink("r.json", path("r.html")).unwrap();
+        assert!(open(&path("r.json")).unwrap_err().contains("which is the report"));
+        assert_eq!(std::fs::read_to_string(path("r.json")).unwrap(), "{}");
+        for output in ["/dev/null", "/dev/stdout"] {
+            assert!(open(Path::new(output)).unwrap_err().contains("no file that a page can be beside"));
+        }
+        std::fs::write(path("old.html"), format!("{}…", iolite_page::BEGINNING)).unwrap();
+        std::fs::write(path("empty.html"), "").unwrap();
+        for name in ["old.json", "empty.json", "new.json"] {
+            assert_eq!(open(&path(name)), Ok(()));
+        }
     }
 
     #[test]

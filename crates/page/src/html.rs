@@ -18,16 +18,20 @@ macro_rules! put {
     ($text:expr, $($format:tt)*) => { write!($text, $($format)*).expect("strings take everything") };
 }
 
+/// What every page begins with.
+pub const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+    <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src ";
+
 /// The page; `data`: the report, packed.
 pub fn page(result: &Outcome<'_>, data: &str) -> String {
     let mut page = String::with_capacity(data.len() + (128 << 10));
     let title = title(result);
     let (style, script) = (fingerprint(STYLE), fingerprint(SCRIPT));
+    page.push_str(BEGINNING);
     put!(
         page,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {style}; script-src {script}; \
+        "{style}; script-src {script}; \
          img-src data:; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"

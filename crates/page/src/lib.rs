@@ -14,6 +14,8 @@ mod result;
 mod steadiness;
 pub mod text;
 
+pub use html::BEGINNING;
+
 use iolite_report::{Exporter, Json, Program};
 use iolite_stats::{Cluster, Report};
 use iolite_stored::NoReport;

@@ -5,6 +5,7 @@ use crate::destination::Destination;
 use iolite_options::commands::Asked;
 use iolite_types::is_standard_stream;
 use std::io::BufReader;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The page, or nothing if it went to a file.
@@ -20,8 +21,11 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
     let page = iolite_page::of_text(&text).map_err(|error| error.of(&name))?;
     let Some(output) = asked.value('o').map(Path::new) else { return Ok(page) };
-    if let (Ok(from), Ok(to)) = (path.canonicalize(), output.canonicalize())
-        && from == to
+    // By whatever name (a link, standard input) the result was given, writing the page would destroy it.
+    let source = if is_standard_stream(path) { Path::new("/dev/stdin") } else { path };
+    if let (Ok(from), Ok(to)) = (source.metadata(), output.metadata())
+        && from.is_file()
+        && (from.dev(), from.ino()) == (to.dev(), to.ino())
     {
         return Err(format!("--output={}: that is the result itself; give another name", output.display()));
     }

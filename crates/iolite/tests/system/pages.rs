@@ -156,6 +156,8 @@ fn stored_results_that_are_none() {
         .ok();
     let before = fs::read(dir.path().join("r")).unwrap();
     ours().line(dir.path(), "report r --output=./r").refused().says("that is the result itself");
+    fs::hard_link(dir.path().join("r"), dir.path().join("link")).unwrap();
+    ours().line(dir.path(), "report r --output=link").refused().says("that is the result itself");
     assert_eq!(fs::read(dir.path().join("r")).unwrap(), before);
     ours()
         .line(dir.path(), "report r --output=nowhere/p")
