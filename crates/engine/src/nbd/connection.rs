@@ -196,17 +196,17 @@ impl Connection {
         if begun < 0 {
             let (errno, why) = lib.last_error();
             // It may have called back all the same.
-            if !self.slots[number as usize].is_open.replace(false) {
-                self.in_flight += 1;
-                return Ok(());
-            }
+            let is_called_back = !self.slots[number as usize].is_open.replace(false);
             // It may be the first one to notice that nobody is there.
             if self.is_over() {
                 self.lose(errno, &why);
-                let words = self.failure().unwrap_or_default().to_owned();
-                return Err((Errno(errno), words));
             }
-            return Err((Errno(errno), format!("{}: {why}", self.uri)));
+            if is_called_back {
+                self.in_flight += 1;
+                return Ok(());
+            }
+            let words = self.failure().map_or_else(|| format!("{}: {why}", self.uri), str::to_owned);
+            return Err((Errno(errno), words));
         }
         self.in_flight += 1;
         Ok(())
