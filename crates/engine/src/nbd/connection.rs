@@ -209,6 +209,10 @@ impl Connection {
             return Err((Errno(errno), words));
         }
         self.in_flight += 1;
+        // The command may be over already, because sending it showed that nobody is there.
+        if !self.slots[number as usize].is_open.get() && self.is_over() {
+            self.lose(libc::ENOTCONN, "the server takes no more commands");
+        }
         Ok(())
     }
 
