@@ -3,7 +3,7 @@
 //!
 //! The rules, and why:
 //! - The *coefficient of variation* is the deviation of the windows' rates in percent of their mean. It depends on the length
-//!   of the windows, so that is told with it. Neighbouring windows are joined until they have [`ENOUGH_IOS`] I/Os on average: with
+//!   of the windows, so that is told with it. Neighbouring windows are joined until they have [`MANY_IOS`] I/Os on average: with
 //!   few, chance alone makes rates vary (by 1/√n).
 //! - A *trend* is a line of least squares that explains more than half of the variation, and changes by more than [`TREND`] from end
 //!   to end.
@@ -15,8 +15,12 @@
 
 use crate::text;
 
-/// How many I/Os a window has on average.
+/// How many I/Os a window has on average: chance makes 5% of them.
+const MANY_IOS: f64 = 400.0;
+/// How many I/Os a sample has to have, usually, before one with hardly any means something.
 const ENOUGH_IOS: f64 = 50.0;
+/// Below so many windows nothing is said of trends and levels: chance makes them in a few.
+const FEWEST_FOR_SHAPES: usize = 20;
 /// Below so many windows nothing is said.
 const FEWEST: usize = 5;
 /// Beyond so many, neighbours are joined.
@@ -45,10 +49,10 @@ pub struct Point {
 /// Times in which nearly nothing moved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stalls {
-    /// How many there were.
+    /// How many there were; of windows longer than samples, how many had one.
     pub count: usize,
-    /// The windows that had one, one after the other, at most, in seconds.
-    pub longest: f64,
+    /// How long the longest took, in seconds; `None` = windows are longer than samples, and do not tell.
+    pub longest: Option<f64>,
 }
 
 /// Two levels that a rate jumps between.
@@ -99,8 +103,9 @@ impl Steadiness {
         }
         let spread = spread(&rates);
         let (change, explained) = line(&rates);
-        let trend = (explained > 0.5 && (change / mean).abs() > TREND).then_some(change / mean);
-        let levels = levels(&rates).filter(|_| !(trend.is_some() && explained > TWO_CLASSES));
+        let is_long = rates.len() >= FEWEST_FOR_SHAPES;
+        let trend = (is_long && explained > 0.5 && (change / mean).abs() > TREND).then_some(change / mean);
+        let levels = levels(&rates).filter(|_| is_long && !(trend.is_some() && explained > TWO_CLASSES));
         let seconds: f64 = joined.iter().map(|point| point.seconds).sum();
         Some(Steadiness {
             window: Some(seconds / joined.len() as f64),
@@ -150,8 +155,14 @@ impl Steadiness {
         if let Some(trend) = self.trend {
             words.push(format!("{} by {}", rises(trend), text::percent(100.0 * trend.abs())));
         }
-        if let Some(stalls) = self.stalls {
-            words.push(format!("{} stall{}", stalls.count, if stalls.count == 1 { "" } else { "s" }));
+        match self.stalls {
+            Some(Stalls { count, longest: Some(_) }) => {
+                words.push(format!("{count} stall{}", if count == 1 { "" } else { "s" }));
+            }
+            Some(Stalls { count, longest: None }) => {
+                words.push(format!("stalls in {count} window{}", if count == 1 { "" } else { "s" }));
+            }
+            None => {}
         }
         format!("{} (CV {})", words.join(", "), text::percent(100.0 * self.variation))
     }
@@ -179,10 +190,16 @@ impl Steadiness {
         }
         if let Some(Stalls { count, longest }) = self.stalls {
             let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
-            sentences.push(format!(
-                "I/O stood nearly still {times}, for up to {}; the figures of the whole run hide that.",
-                text::seconds(longest),
-            ));
+            sentences.push(match longest {
+                Some(longest) => format!(
+                    "I/O stood nearly still {times}, for up to {}; the figures of the whole run hide that.",
+                    text::seconds(longest),
+                ),
+                None => format!(
+                    "In {count} window{} I/O stood nearly still for a moment; the figures of the whole run hide that.",
+                    if count == 1 { "" } else { "s" },
+                ),
+            });
         }
         if self.levels.is_none() && self.trend.is_none() && self.variation > UNSTEADY {
             let of_what = match self.window {
@@ -216,7 +233,7 @@ fn spread(values: &[f64]) -> f64 {
 fn joined(points: &[Point]) -> Vec<Point> {
     let total: f64 = points.iter().map(|point| point.ios).sum();
     let mean = total / points.len().max(1) as f64;
-    let for_ios = if mean > 0.0 { (ENOUGH_IOS / mean).ceil() as usize } else { 1 };
+    let for_ios = if mean > 0.0 { (MANY_IOS / mean).ceil() as usize } else { 1 };
     let each = for_ios.max(points.len().div_ceil(MOST)).max(1);
     points
         .chunks_exact(each)
@@ -280,9 +297,16 @@ fn stalls(points: &[Point], sample_seconds: f64) -> Option<Stalls> {
     if median * sample_seconds < ENOUGH_IOS {
         return None;
     }
+    // A window of several samples tells that one of them was low, and neither how many nor which.
+    let is_low = |point: &&Point| point.lowest < median / 20.0;
+    let seconds: f64 = points.iter().map(|point| point.seconds).sum();
+    if seconds / points.len() as f64 > 1.5 * sample_seconds {
+        let count = points.iter().filter(is_low).count();
+        return (count > 0).then_some(Stalls { count, longest: None });
+    }
     let (mut count, mut longest, mut now) = (0, 0.0_f64, 0.0);
     for point in points {
-        if point.lowest >= median / 20.0 {
+        if !is_low(&point) {
             now = 0.0;
             continue;
         }
@@ -292,7 +316,7 @@ fn stalls(points: &[Point], sample_seconds: f64) -> Option<Stalls> {
         now += point.seconds;
         longest = longest.max(now);
     }
-    (count > 0).then_some(Stalls { count, longest })
+    (count > 0).then_some(Stalls { count, longest: Some(longest) })
 }
 
 #[cfg(test)]
@@ -361,9 +385,17 @@ mod tests {
         let found = Steadiness::of_series(&points, 0.1).unwrap();
         let stalls = found.stalls.unwrap();
         assert_eq!(stalls.count, 2);
-        assert!((stalls.longest - 0.2).abs() < 1e-9);
+        assert!((stalls.longest.unwrap() - 0.2).abs() < 1e-9);
         assert!(found.sentences()[0].contains("2 times, for up to 0.2 s"), "{:?}", found.sentences());
         assert!(found.in_short().starts_with("2 stalls (CV 0%"), "{}", found.in_short());
+        // Windows of ten samples tell only that there was one.
+        let mut long: Vec<Point> =
+            (0..60).map(|_| Point { seconds: 1.0, ios: 50_000.0, lowest: 50_000.0 }).collect();
+        (20..30).for_each(|at| long[at].lowest = 0.0);
+        let found = Steadiness::of_series(&long, 0.1).unwrap();
+        assert_eq!(found.stalls, Some(Stalls { count: 10, longest: None }));
+        assert!(found.sentences()[0].starts_with("In 10 windows I/O stood nearly still"));
+        assert!(found.in_short().starts_with("stalls in 10 windows (CV"), "{}", found.in_short());
         // A run that varies as well has both said.
         let wild: Vec<f64> = (0..60).map(|n| 50_000.0 + 400.0 * f64::from(n * 37 % 100)).collect();
         let mut points = series(&wild);
@@ -375,10 +407,17 @@ mod tests {
 
     #[test]
     fn few_ios_are_no_stall_and_make_long_windows() {
-        let rates: Vec<f64> = (0..300).map(|n| if n % 3 == 0 { 0.0 } else { 30.0 }).collect();
+        let rates: Vec<f64> = (0..3000).map(|n| if n % 3 == 0 { 0.0 } else { 30.0 }).collect();
         let found = of(&rates);
         assert_eq!(found.stalls, None, "that is chance");
         assert!(found.window.unwrap() > 2.0 && found.variation < 0.05, "{found:?}");
+    }
+
+    #[test]
+    fn of_a_few_windows_no_shape_is_told() {
+        let rates = [0.0, 4400.0, 5700.0, 4500.0, 6000.0, 4200.0, 5500.0, 0.0];
+        let found = of(&rates);
+        assert_eq!((found.trend, found.levels), (None, None));
     }
 
     #[test]
