@@ -196,7 +196,7 @@ ours verify --ioengine=io_uring_cmd --filename=$ng --rw=write --write_mode=zeroe
 ours bsg --ioengine=io_uring_cmd --cmd_type=bsg --filename=$ng --rw=read
 ours readonly --ioengine=io_uring_cmd --filename=$ng --rw=write --write_mode=verify --bs=4k --readonly
 ours idle --ioengine=io_uring_cmd --filename=$ng --rw=read --bs=4k --size=64k --deac=1 --nowait=1 --cmdprio_percentage=10 --cdb_len=16
-mkfs.ext4 -q $disk && mkdir /run/mounted && mount $disk /run/mounted || exit
+mkfs.ext4 -q $disk && mkdir -p /run/mounted && mount $disk /run/mounted || exit
 ours mounted --ioengine=io_uring_cmd --filename=$ng --rw=write --bs=4k --size=64k
 ours reads --ioengine=io_uring_cmd --filename=$ng --rw=read --bs=4k --size=64k
 umount /run/mounted

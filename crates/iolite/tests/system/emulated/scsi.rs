@@ -134,7 +134,7 @@ truncate -s 1m regular
 sg regular --filename=regular --rw=read
 ours readonly --ioengine=sg --filename=$sg --rw=write --sg_write_mode=verify_bytchk_00 --bs=4k --readonly
 ours verify --ioengine=sg --filename=$sg --rw=write --sg_write_mode=write_same --bs=4k --size=64k --verify=crc32c
-mkfs.ext4 -q $disk && mkdir /run/mounted && mount $disk /run/mounted || exit
+mkfs.ext4 -q $disk && mkdir -p /run/mounted && mount $disk /run/mounted || exit
 ours mounted --ioengine=sg --filename=$sg --rw=write --sg_write_mode=verify_bytchk_00 --bs=4k --size=64k
 ours allowed --ioengine=sg --filename=$sg --rw=write --sg_write_mode=verify_bytchk_00 --bs=4k --size=64k --allow_mounted_write=1
 umount /run/mounted
