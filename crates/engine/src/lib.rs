@@ -32,6 +32,7 @@ mod config;
 mod cpuio;
 mod dircreate;
 mod dirdelete;
+mod driven;
 mod e4defrag;
 mod error;
 mod exec;

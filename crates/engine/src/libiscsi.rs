@@ -11,6 +11,7 @@ mod storage;
 use self::address::Address;
 use self::disk::{Data, Disk, Login, NAP, transfer, wait};
 use self::library::Library;
+use crate::driven::Driven;
 use crate::tickets::UNLIMITED;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
@@ -23,7 +24,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The engine.
 pub struct LibiscsiEngine {
@@ -137,7 +138,17 @@ impl LibiscsiEngine {
         }
     }
 
-    fn in_flight(&self) -> usize {
+    fn note(&mut self, unit: u32, words: &str) {
+        let unit = unit as usize;
+        if self.words.len() <= unit {
+            self.words.resize(unit + 1, None);
+        }
+        self.words[unit] = Some(words.into());
+    }
+}
+
+impl Driven for LibiscsiEngine {
+    fn outstanding(&self) -> usize {
         self.disks.iter().map(|(_, disk)| disk.in_flight).sum()
     }
 
@@ -145,25 +156,16 @@ impl LibiscsiEngine {
         self.disks.iter_mut().map(|(_, disk)| disk.count_done()).sum()
     }
 
-    /// Sends and receives, waiting at most so long for something to come.
-    fn drive(&mut self, limit: Duration) -> io::Result<()> {
+    fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         self.watched.clear();
         self.watched.extend(self.disks.iter().map(|(_, disk)| disk.watched()));
-        wait(&mut self.watched, limit)?;
+        wait(&mut self.watched, timeout.map_or(NAP, |timeout| timeout.min(NAP)))?;
         for ((_, disk), watched) in self.disks.iter_mut().zip(&self.watched) {
             if disk.in_flight > 0 || watched.revents != 0 {
                 disk.go_on(watched.revents);
             }
         }
         Ok(())
-    }
-
-    fn note(&mut self, unit: u32, words: &str) {
-        let unit = unit as usize;
-        if self.words.len() <= unit {
-            self.words.resize(unit + 1, None);
-        }
-        self.words[unit] = Some(words.into());
     }
 }
 
@@ -237,24 +239,7 @@ impl Engine for LibiscsiEngine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        let wanted = min.min(max).min(self.in_flight());
-        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut has_driven = self.count_done() >= max;
-        while self.count_done() < wanted || !has_driven {
-            let left = match end {
-                _ if self.count_done() >= wanted => Duration::ZERO,
-                Some(end) => end.saturating_duration_since(Instant::now()),
-                None => NAP,
-            };
-            // (A signal.)
-            if self.drive(left.min(NAP)).is_err() {
-                break;
-            }
-            has_driven = true;
-            if left.is_zero() {
-                break;
-            }
-        }
+        self.drive_until(min, max, timeout);
         let mut taken = 0;
         for place in 0..self.disks.len() {
             while taken < max

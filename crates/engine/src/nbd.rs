@@ -8,6 +8,7 @@ mod library;
 mod storage;
 
 use self::connection::{Command, Connection};
+use crate::driven::Driven;
 use crate::tickets::UNLIMITED;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
@@ -19,7 +20,7 @@ use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The engine.
 pub struct NbdEngine {
@@ -182,29 +183,7 @@ impl Engine for NbdEngine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        let wanted = min.min(max).min(self.connection.in_flight);
-        let end = match timeout {
-            Some(timeout) if wanted > 0 && !timeout.is_zero() => Instant::now().checked_add(timeout),
-            _ => None,
-        };
-        let is_poll = wanted == 0 || timeout.is_some_and(|timeout| timeout.is_zero());
-        // Even if nothing is waited for, commands have to go on.
-        let mut has_driven = self.connection.count_done() >= max;
-        while self.connection.count_done() < wanted || !has_driven {
-            let left = match end {
-                _ if is_poll || self.connection.count_done() >= wanted => Some(Duration::ZERO),
-                Some(end) => Some(end.saturating_duration_since(Instant::now())),
-                None => None,
-            };
-            // (A signal.)
-            if self.connection.drive(left).is_err() {
-                break;
-            }
-            has_driven = true;
-            if left.is_some_and(|left| left.is_zero()) {
-                break;
-            }
-        }
+        self.connection.drive_until(min, max, timeout);
         for (unit, errno) in self.connection.take(max) {
             let length = self.lengths[unit as usize];
             if errno != 0 {

@@ -9,6 +9,7 @@
 
 mod storage;
 
+use crate::driven::Driven;
 use crate::tickets::{LAST, UNLIMITED};
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
@@ -21,7 +22,7 @@ use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The engine.
 pub struct NfsEngine {
@@ -120,6 +121,20 @@ fn server_name(path: &Path) -> io::Result<&str> {
     })
 }
 
+impl Driven for Session {
+    fn outstanding(&self) -> usize {
+        self.in_flight() + Session::count_done(self)
+    }
+
+    fn count_done(&mut self) -> usize {
+        Session::count_done(self)
+    }
+
+    fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        Session::drive(self, timeout)
+    }
+}
+
 impl Engine for NfsEngine {
     const SYNCHRONOUS: bool = false;
 
@@ -192,29 +207,7 @@ impl Engine for NfsEngine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        let wanted = min.min(max).min(self.session.in_flight() + self.session.count_done());
-        let end = match timeout {
-            Some(timeout) if wanted > 0 && !timeout.is_zero() => Instant::now().checked_add(timeout),
-            _ => None,
-        };
-        let is_poll = wanted == 0 || timeout.is_some_and(|timeout| timeout.is_zero());
-        // Even if nothing is waited for, requests have to go on.
-        let mut has_driven = self.session.count_done() >= max;
-        while self.session.count_done() < wanted || !has_driven {
-            let left = match end {
-                _ if is_poll || self.session.count_done() >= wanted => Some(Duration::ZERO),
-                Some(end) => Some(end.saturating_duration_since(Instant::now())),
-                None => None,
-            };
-            // (A signal.)
-            if self.session.drive(left).is_err() {
-                break;
-            }
-            has_driven = true;
-            if left.is_some_and(|left| left.is_zero()) {
-                break;
-            }
-        }
+        self.session.drive_until(min, max, timeout);
         for _ in 0..max {
             let Some(over) = self.session.next_done() else { break };
             let completion = self.outcome(over);

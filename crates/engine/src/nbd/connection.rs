@@ -1,6 +1,7 @@
 //! A connection to a server of block devices, and the commands in flight on it.
 
 use super::library::{Callback, FUA, Library, READABLE, Raw, SMALLEST, WRITABLE};
+use crate::driven::Driven;
 use crate::tickets::{LAST, UNLIMITED};
 use crate::{EngineError, Errno};
 use iolite_options::engines::masked;
@@ -216,11 +217,6 @@ impl Connection {
         Ok(())
     }
 
-    /// How many commands are over and have not been taken.
-    pub(super) fn count_done(&mut self) -> usize {
-        self.outcomes.get_mut().done.len()
-    }
-
     /// Takes up to `most` commands that are over, each with its error number.
     pub(super) fn take(&mut self, most: usize) -> std::vec::Drain<'_, (u32, i32)> {
         let done = &mut self.outcomes.get_mut().done;
@@ -232,38 +228,6 @@ impl Connection {
     /// Why the connection cannot be used any more.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.as_ref().map(|(_, why)| why.as_str())
-    }
-
-    /// Sends and receives, waiting at most so long for something to come (`None` = until it is time to look again).
-    ///
-    /// # Errors
-    /// A signal came while waiting.
-    pub(super) fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        if self.failure.is_some() {
-            return Ok(());
-        }
-        let before = self.count_done();
-        self.notify(READABLE | WRITABLE);
-        if self.count_done() > before {
-            self.heard = Instant::now();
-            return Ok(());
-        }
-        let limit = timeout.map_or(NAP, |timeout| timeout.min(NAP));
-        if self.failure.is_some() {
-            return Ok(());
-        }
-        if limit.is_zero() {
-            // Whoever only looks notices silence, too.
-            self.check_silence();
-            return Ok(());
-        }
-        let ready = self.wait(limit)?;
-        self.notify(ready);
-        match self.count_done() > before {
-            true => self.heard = Instant::now(),
-            false => self.check_silence(),
-        }
-        Ok(())
     }
 
     /// Sleeps until the socket is ready for what the library waits for.
@@ -381,6 +345,44 @@ impl Connection {
 
 fn silent(patience: Duration) -> String {
     format!("no answer within {} s (nbd_timeout)", patience.as_secs())
+}
+
+impl Driven for Connection {
+    fn outstanding(&self) -> usize {
+        self.in_flight
+    }
+
+    fn count_done(&mut self) -> usize {
+        self.outcomes.get_mut().done.len()
+    }
+
+    fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if self.failure.is_some() {
+            return Ok(());
+        }
+        let before = self.count_done();
+        self.notify(READABLE | WRITABLE);
+        if self.count_done() > before {
+            self.heard = Instant::now();
+            return Ok(());
+        }
+        let limit = timeout.map_or(NAP, |timeout| timeout.min(NAP));
+        if self.failure.is_some() {
+            return Ok(());
+        }
+        if limit.is_zero() {
+            // Whoever only looks notices silence, too.
+            self.check_silence();
+            return Ok(());
+        }
+        let ready = self.wait(limit)?;
+        self.notify(ready);
+        match self.count_done() > before {
+            true => self.heard = Instant::now(),
+            false => self.check_silence(),
+        }
+        Ok(())
+    }
 }
 
 impl Drop for Connection {
