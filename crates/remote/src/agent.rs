@@ -10,11 +10,9 @@ use crate::frame::{self, FrameError};
 use crate::greeting;
 use crate::message::{FromAgent, Hello, Message, Request, ToAgent, machine_name};
 use crate::user;
-use iolite_os::poll::is_writable;
 use iolite_os::signals;
 use iolite_os::socket::Socket;
 use iolite_os::time;
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
@@ -27,10 +25,10 @@ use std::time::{Duration, Instant};
 const GREETING: Duration = Duration::from_secs(10);
 /// How many connections there may be at a time.
 const MOST: usize = 64;
-/// The time between two looks whether something has ended, in milliseconds.
-const LOOK_MS: i32 = 100;
+/// The time between two looks whether something has ended.
+const LOOK: Duration = Duration::from_millis(100);
 /// The same where somebody waits for it.
-const SHORT_MS: i32 = 5;
+const SHORT: Duration = Duration::from_millis(5);
 /// How long a run that was told to end has for it, before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long the next run waits for the end of one that is over: that one is told to end, and then killed.
@@ -146,7 +144,7 @@ impl Shared {
             match self.take(who) {
                 Ok(turn) => return Ok(turn),
                 Err(other) if !other.is_ending || Instant::now() >= until => return Err(other.who),
-                Err(_) if !connection.is_readable_within(SHORT_MS) => {}
+                Err(_) if !connection.is_readable_within(SHORT) => {}
                 Err(other) => match frame::read(connection) {
                     Ok(ToAgent::Ping(sequence)) => pong(connection, sequence).map_err(|_| other.who)?,
                     // It wants nothing any more, or is gone.
@@ -178,7 +176,8 @@ impl Drop for Turn<'_> {
 /// Serves one connection to its end.
 fn attend(mut connection: Connection, peer: Peer, shared: &Shared) -> Result<(), String> {
     let words = |error: FrameError| error.to_string();
-    connection.set_patience(GREETING).map_err(|error| error.to_string())?;
+    // One moment for all of it: whoever sends a byte now and then holds a place no longer than anybody else.
+    connection.set_deadline(Some(Instant::now() + GREETING.min(shared.settings.timeout)));
     // Before anything else, so that whoever is there can tell who this is.
     greeting::send(&mut connection).map_err(|why| why.to_string())?;
     greeting::receive(&mut connection).map_err(|why| why.to_string())?;
@@ -192,7 +191,8 @@ fn attend(mut connection: Connection, peer: Peer, shared: &Shared) -> Result<(),
     frame::write(&mut connection, &FromAgent::Hello(hello)).map_err(words)?;
     client.check(shared.settings.program)?;
     let timeout = shared.settings.timeout;
-    connection.set_patience(timeout).map_err(|error| error.to_string())?;
+    connection.set_deadline(None);
+    connection.set_patience(timeout);
     loop {
         match frame::read(&mut connection) {
             Ok(ToAgent::Ping(sequence)) => pong(&mut connection, sequence).map_err(words)?,
@@ -282,8 +282,8 @@ fn relay(
     turn: &Turn<'_>,
 ) -> Result<(), String> {
     let failed = |error: std::io::Error| error.to_string();
-    let writer = Mutex::new(connection.another().map_err(failed)?);
-    let mut reader = connection.another().map_err(failed)?;
+    let writer = Mutex::new(connection.clone());
+    let mut reader = connection.clone();
     let is_over = AtomicBool::new(false);
     let is_cut_off = AtomicBool::new(false);
     let taken = AtomicU64::new(0);
@@ -327,7 +327,7 @@ fn hear(
         if now_taken != seen {
             (heard, seen) = (Instant::now(), now_taken);
         }
-        if !reader.is_readable_within(LOOK_MS) {
+        if !reader.is_readable_within(LOOK) {
             if heard.elapsed() >= timeout {
                 return Err(format!("the client was silent for {timeout:?}"));
             }
@@ -397,7 +397,7 @@ fn write(writer: &Mutex<Connection>, frame: &[u8], taken: &AtomicU64) -> Result<
     use std::io::Write;
     let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
     for piece in frame.chunks(PIECE) {
-        let waits = !is_writable(writer.as_raw_fd());
+        let waits = !writer.is_writable();
         writer.write_all(piece).map_err(|error| error.to_string())?;
         if waits {
             taken.fetch_add(1, SeqCst);
@@ -420,20 +420,21 @@ fn how_it_died(process: &Child, error: &FrameError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::Stream;
     use std::io::Read;
 
     #[test]
     fn who_takes_a_long_frame_is_there() {
         let (mine, mut theirs) = UnixStream::pair().unwrap();
-        let descriptor = mine.as_raw_fd();
-        let writer = Mutex::new(Connection::Socket(mine));
+        let mine = Connection::over(Stream::over_socket(mine)).unwrap();
+        let writer = Mutex::new(mine.clone());
         let taken = AtomicU64::new(0);
         write(&writer, &[7; 100], &taken).unwrap();
         assert_eq!(taken.load(SeqCst), 0, "there was room for it");
         let long = vec![7; 8 << 20];
         thread::scope(|scope| {
             scope.spawn(|| {
-                while is_writable(descriptor) {
+                while mine.is_writable() {
                     thread::yield_now();
                 }
                 let mut bytes = vec![0; 100 + long.len()];

@@ -1,30 +1,22 @@
-//! Connections over sockets of the file system and over TCP.
+//! Connections to agents, and where those arrive: sockets of the file system, and TCP.
 
 use crate::address::Address;
+use crate::stream::Stream;
 use crate::user;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, RawFd};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// A connection.
-#[derive(Debug)]
+/// A connection. Its clones are handles of the same one: one thread may read while another one writes.
+#[derive(Clone, Debug)]
 pub(crate) enum Connection {
-    Socket(UnixStream),
-    Tcp(TcpStream),
-}
-
-macro_rules! either {
-    ($connection:expr, $stream:ident => $what:expr) => {
-        match $connection {
-            Connection::Socket($stream) => $what,
-            Connection::Tcp($stream) => $what,
-        }
-    };
+    /// As it comes.
+    Plain(Arc<Stream>),
 }
 
 impl Connection {
@@ -37,7 +29,7 @@ impl Connection {
             Address::Socket(path) => {
                 let stream = UnixStream::connect(path)?;
                 check_peer(&stream)?;
-                Ok(Connection::Socket(stream))
+                Connection::over(Stream::over_socket(stream))
             }
             Address::Port { .. } => {
                 let mut last = io::Error::from(io::ErrorKind::NotFound);
@@ -45,7 +37,7 @@ impl Connection {
                     match TcpStream::connect_timeout(&place, patience) {
                         Ok(stream) => {
                             stream.set_nodelay(true)?;
-                            return Ok(Connection::Tcp(stream));
+                            return Connection::over(Stream::over_socket(stream));
                         }
                         Err(error) => last = error,
                     }
@@ -55,53 +47,62 @@ impl Connection {
         }
     }
 
-    /// Another handle of the same connection.
-    pub fn another(&self) -> io::Result<Connection> {
-        Ok(match self {
-            Connection::Socket(stream) => Connection::Socket(stream.try_clone()?),
-            Connection::Tcp(stream) => Connection::Tcp(stream.try_clone()?),
-        })
+    /// Over a stream that needs no protection of its own.
+    pub fn over(stream: io::Result<Stream>) -> io::Result<Connection> {
+        Ok(Connection::Plain(Arc::new(stream?)))
+    }
+
+    fn stream(&self) -> &Stream {
+        match self {
+            Connection::Plain(stream) => stream,
+        }
     }
 
     /// How long a read or a write may take.
-    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
-        either!(self, stream => {
-            stream.set_read_timeout(Some(patience))?;
-            stream.set_write_timeout(Some(patience))
-        })
+    pub fn set_patience(&self, patience: Duration) {
+        self.stream().set_patience(patience);
+    }
+
+    /// When reads and writes have to be over; `None` = there is no such moment.
+    pub fn set_deadline(&self, deadline: Option<Instant>) {
+        self.stream().set_deadline(deadline);
     }
 
     /// Ends it, for all handles.
     pub fn end(&self) {
-        // If it has ended already, nothing is left to do.
-        let _ = either!(self, stream => stream.shutdown(Shutdown::Both));
+        self.stream().end();
     }
 
     /// Waits until there is something to read, or the connection has ended: whether there is.
-    pub fn is_readable_within(&self, milliseconds: i32) -> bool {
-        user::readable(self, milliseconds)
+    pub fn is_readable_within(&self, patience: Duration) -> bool {
+        match self {
+            Connection::Plain(stream) => stream.is_readable_within(patience),
+        }
     }
-}
 
-impl AsRawFd for Connection {
-    fn as_raw_fd(&self) -> RawFd {
-        either!(self, stream => stream.as_raw_fd())
+    /// Whether a write would not wait.
+    pub fn is_writable(&self) -> bool {
+        self.stream().is_writable()
     }
 }
 
 impl Read for Connection {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        either!(self, stream => stream.read(bytes))
+        match self {
+            Connection::Plain(stream) => stream.read(bytes),
+        }
     }
 }
 
 impl Write for Connection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        either!(self, stream => stream.write(bytes))
+        match self {
+            Connection::Plain(stream) => stream.write(bytes),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        either!(self, stream => stream.flush())
+        Ok(())
     }
 }
 
@@ -175,12 +176,12 @@ impl Listener {
             Listener::Socket(listener) => {
                 let (stream, _) = listener.accept()?;
                 check_peer(&stream)?;
-                Ok((Connection::Socket(stream), Peer::Here))
+                Ok((Connection::over(Stream::over_socket(stream))?, Peer::Here))
             }
             Listener::Tcp(listener) => {
                 let (stream, place) = listener.accept()?;
                 stream.set_nodelay(true)?;
-                Ok((Connection::Tcp(stream), Peer::At(place)))
+                Ok((Connection::over(Stream::over_socket(stream))?, Peer::At(place)))
             }
         }
     }

@@ -320,7 +320,7 @@ fn lock(writer: &Writer) -> std::sync::MutexGuard<'_, Connection> {
 fn reach(address: &Address, settings: Settings) -> Result<Link, String> {
     let words = |error: std::io::Error| error.to_string();
     let mut connection = Connection::to(address, settings.timeout).map_err(words)?;
-    connection.set_patience(settings.timeout).map_err(words)?;
+    connection.set_patience(settings.timeout);
     greeting::send(&mut connection).map_err(|why| why.to_string())?;
     greeting::receive(&mut connection).map_err(|why| why.to_string())?;
     let machine = machine_name();
@@ -345,7 +345,7 @@ fn listen(
     timeout: Duration,
     sender: Sender<(usize, Heard)>,
 ) -> std::io::Result<Writer> {
-    let writer = Arc::new(Mutex::new(connection.another()?));
+    let writer = Arc::new(Mutex::new(connection.clone()));
     let mut ear = Ear { index, connection, writer: writer.clone(), sender, pings: 0, heard: Instant::now() };
     thread::Builder::new().name("iolite-host".into()).stack_size(STACK).spawn(move || {
         let told = match ear.listen(request, timeout) {
@@ -427,7 +427,7 @@ impl Ear {
 
     /// The next message; `None` = there is none yet.
     fn next(&mut self, timeout: Duration) -> Result<Option<FromAgent>, String> {
-        if !self.connection.is_readable_within(LOOK.as_millis() as i32) {
+        if !self.connection.is_readable_within(LOOK) {
             return match self.heard.elapsed() >= timeout {
                 true => Err(format!("it was silent for {timeout:?}")),
                 false => Ok(None),

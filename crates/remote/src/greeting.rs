@@ -47,7 +47,7 @@ pub(crate) fn receive(from: &mut dyn Read) -> Result<(), Stranger> {
             Ok(0) => break,
             Ok(count) => bytes.extend_from_slice(&more[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) if !bytes.is_empty() => break,
+            Err(error) if !bytes.is_empty() && error.kind() != io::ErrorKind::TimedOut => break,
             Err(error) => return Err(Stranger::Silent(error)),
         }
         // Whoever is no Iolite may wait for an answer before it says as much.

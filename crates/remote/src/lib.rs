@@ -16,6 +16,7 @@ pub mod coordinator;
 pub mod frame;
 mod greeting;
 pub mod message;
+pub mod stream;
 mod user;
 
 pub use address::Address;

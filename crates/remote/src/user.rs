@@ -42,13 +42,6 @@ pub(crate) fn private_listener(path: &Path) -> io::Result<UnixListener> {
     listener
 }
 
-/// Waits until a descriptor is readable or hung up, at most so many milliseconds: whether it is.
-pub(crate) fn readable(descriptor: &impl AsRawFd, milliseconds: i32) -> bool {
-    let mut polled = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: there is one structure, which is valid during the call.
-    unsafe { libc::poll(&raw mut polled, 1, milliseconds) == 1 }
-}
-
 /// How a child has ended, without taking that from whoever waits for it; `None` = it has not ended in this time.
 pub(crate) fn peek_end(child: libc::pid_t, patience: Duration) -> Option<ExitStatus> {
     let until = Instant::now() + patience;

@@ -421,6 +421,27 @@ pub fn rubbish_on_the_port_starts_nothing() {
     assert!(said.stderr.contains("no Iolite"), "{said}");
 }
 
+/// A byte now and then holds no place for longer than saying nothing does.
+#[test]
+pub fn who_dawdles_is_sent_away() {
+    let dir = scratch();
+    let mut agent = Agent::start(
+        dir.path(),
+        &[&format!("--server=sock:{}", dir.path().join("s").display()), "--client-timeout=1s"],
+    );
+    let mut stream = std::os::unix::net::UnixStream::connect(dir.path().join("s")).unwrap();
+    let greeting = b"iolite remote 1\n".iter().copied().chain(std::iter::repeat(0));
+    for byte in greeting.take(60) {
+        // It has had enough.
+        if stream.write_all(&[byte]).is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    agent.running.wait_until("its reason", |running| running.output().contains("has taken too long"));
+    agent.end();
+}
+
 #[test]
 pub fn a_fio_at_the_other_end_is_told() {
     let Some(peer) = Program::peers().pop() else { skip!("fio is not installed") };

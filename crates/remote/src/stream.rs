@@ -1,0 +1,278 @@
+//! Bytes in both directions: over a socket, or over two pipes (of a child process, or of one that was started by sshd).
+//!
+//! Nothing here waits in a system call that moves bytes: descriptors do not block, and waiting is done by poll(2), with
+//! two limits. One is how long the other end may let a single read or write wait (its *patience*); the other is a moment
+//! by which something has to be over, however the other end spreads its bytes (the *deadline*).
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The longest wait in one go: the end of pipes, which nobody can shut down, is noticed after it.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Bytes in both directions.
+#[derive(Debug)]
+pub struct Stream {
+    input: OwnedFd,
+    /// `None` = the same as the input, which is a socket.
+    output: Option<OwnedFd>,
+    patience_ms: AtomicU64,
+    deadline: Mutex<Option<Instant>>,
+    has_ended: AtomicBool,
+}
+
+impl Stream {
+    /// Over a socket.
+    ///
+    /// # Errors
+    /// It cannot be made one that does not block.
+    pub fn over_socket(socket: impl Into<OwnedFd>) -> io::Result<Stream> {
+        Stream::new(socket.into(), None)
+    }
+
+    /// Over what is read from here and written there: pipes, or standard input and output.
+    ///
+    /// # Errors
+    /// They cannot be made ones that do not block.
+    pub fn over_pipes(input: impl Into<OwnedFd>, output: impl Into<OwnedFd>) -> io::Result<Stream> {
+        Stream::new(input.into(), Some(output.into()))
+    }
+
+    fn new(input: OwnedFd, output: Option<OwnedFd>) -> io::Result<Stream> {
+        for descriptor in [Some(&input), output.as_ref()].into_iter().flatten() {
+            rustix::io::ioctl_fionbio(descriptor, true)?;
+        }
+        Ok(Stream {
+            input,
+            output,
+            patience_ms: AtomicU64::new(u64::MAX),
+            deadline: Mutex::new(None),
+            has_ended: AtomicBool::new(false),
+        })
+    }
+
+    /// How long one read or write may wait.
+    pub fn set_patience(&self, patience: Duration) {
+        self.patience_ms.store(patience.as_millis() as u64, SeqCst);
+    }
+
+    /// When every read and write has to be over; `None` = there is no such moment.
+    pub fn set_deadline(&self, deadline: Option<Instant>) {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+    }
+
+    /// Ends it, in both directions, for whoever waits for it too.
+    pub fn end(&self) {
+        self.has_ended.store(true, SeqCst);
+        if self.output.is_none() {
+            // If it has ended already, nothing is left to do.
+            let _ = rustix::net::shutdown(&self.input, Shutdown::Both);
+        }
+    }
+
+    /// Reads what there is, waiting until there is something; 0 = the other end has ended it.
+    ///
+    /// # Errors
+    /// It is lost, or nothing has come in time.
+    pub fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        let limit = self.limit();
+        loop {
+            if let Some(count) = self.read_now(bytes)? {
+                return Ok(count);
+            }
+            self.wait(PollFlags::IN, limit)?;
+        }
+    }
+
+    /// Reads what there is now; `None` = nothing yet.
+    ///
+    /// # Errors
+    /// It is lost.
+    pub fn read_now(&self, bytes: &mut [u8]) -> io::Result<Option<usize>> {
+        if self.has_ended.load(SeqCst) {
+            return Ok(Some(0));
+        }
+        match rustix::io::read(&self.input, bytes) {
+            Ok(count) => Ok(Some(count)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes as much as there is room for, waiting until there is some.
+    ///
+    /// # Errors
+    /// It is lost or ended, or nobody took anything in time.
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let limit = self.limit();
+        loop {
+            if self.has_ended.load(SeqCst) {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            let written = match &self.output {
+                None => rustix::net::send(&self.input, bytes, SendFlags::NOSIGNAL),
+                Some(output) => rustix::io::write(output, bytes),
+            };
+            match written {
+                Ok(count) => return Ok(count),
+                Err(Errno::AGAIN | Errno::INTR) => self.wait(PollFlags::OUT, limit)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Writes all of it.
+    ///
+    /// # Errors
+    /// As [`Stream::write`].
+    pub fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = self.write(bytes)?;
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
+
+    /// Waits until there is something to read, or it has ended: whether there is.
+    pub fn is_readable_within(&self, patience: Duration) -> bool {
+        let until = Instant::now() + patience;
+        loop {
+            if self.has_ended.load(SeqCst) || self.poll(PollFlags::IN, until) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+        }
+    }
+
+    /// Whether a write would not wait.
+    pub fn is_writable(&self) -> bool {
+        self.poll(PollFlags::OUT, Instant::now())
+    }
+
+    /// When the wait that begins now is too long, and why it is then.
+    fn limit(&self) -> (Instant, Why) {
+        let now = Instant::now();
+        let patience = Duration::from_millis(self.patience_ms.load(SeqCst));
+        // Centuries from now is never.
+        let patient = now.checked_add(patience).unwrap_or(now + Duration::from_secs(1 << 32));
+        let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+        match deadline {
+            Some(deadline) if deadline <= patient => (deadline, Why::Deadline),
+            _ => (patient, Why::Patience(patience)),
+        }
+    }
+
+    fn wait(&self, what: PollFlags, (until, why): (Instant, Why)) -> io::Result<()> {
+        while !self.has_ended.load(SeqCst) {
+            if self.poll(what, until) {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                let words = match why {
+                    Why::Deadline => "the other end has taken too long".to_owned(),
+                    Why::Patience(patience) => format!("the other end was silent for {patience:?}"),
+                };
+                return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for it, not until this moment and no longer than a slice: whether it is there.
+    fn poll(&self, what: PollFlags, until: Instant) -> bool {
+        let patience = until.saturating_duration_since(Instant::now()).min(SLICE);
+        let timeout =
+            Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
+        let descriptor = if what == PollFlags::OUT { self.output() } else { self.input.as_fd() };
+        let mut polled = [PollFd::from_borrowed_fd(descriptor, what)];
+        matches!(poll(&mut polled, Some(&timeout)), Ok(1))
+    }
+
+    fn output(&self) -> BorrowedFd<'_> {
+        self.output.as_ref().unwrap_or(&self.input).as_fd()
+    }
+}
+
+/// Which limit a wait has.
+#[derive(Clone, Copy, Debug)]
+enum Why {
+    Deadline,
+    Patience(Duration),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    fn kinds() -> Vec<(Stream, Stream)> {
+        let (one, other) = UnixStream::pair().unwrap();
+        let (in_one, out_other) = io::pipe().unwrap();
+        let (in_other, out_one) = io::pipe().unwrap();
+        vec![
+            (Stream::over_socket(one).unwrap(), Stream::over_socket(other).unwrap()),
+            (Stream::over_pipes(in_one, out_one).unwrap(), Stream::over_pipes(in_other, out_other).unwrap()),
+        ]
+    }
+
+    #[test]
+    fn bytes_arrive_whatever_carries_them() {
+        for (one, other) in kinds() {
+            let long: Vec<u8> = (0..1 << 20).map(|index| (index % 251) as u8).collect();
+            let mut read = vec![0; long.len()];
+            thread::scope(|scope| {
+                scope.spawn(|| one.write_all(&long).unwrap());
+                let mut taken = 0;
+                while taken < read.len() {
+                    taken += other.read(&mut read[taken..]).unwrap();
+                }
+            });
+            assert_eq!(read, long);
+            assert!(!other.is_readable_within(Duration::ZERO));
+            one.write_all(b"x").unwrap();
+            assert!(other.is_readable_within(Duration::from_secs(60)));
+        }
+    }
+
+    #[test]
+    fn waits_have_an_end() {
+        for (one, _other) in kinds() {
+            let silent = |why: &str| {
+                let error = one.read(&mut [0]).unwrap_err();
+                assert!(
+                    error.kind() == io::ErrorKind::TimedOut && error.to_string().contains(why),
+                    "{error}"
+                );
+            };
+            one.set_patience(Duration::from_millis(20));
+            silent("silent for 20ms");
+            one.set_patience(Duration::from_secs(60));
+            one.set_deadline(Some(Instant::now()));
+            silent("too long");
+            // Nobody takes it.
+            let full = (0..1000).find_map(|_| one.write(&[0; 64 << 10]).err()).unwrap();
+            assert_eq!(full.kind(), io::ErrorKind::TimedOut);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_notices_the_end() {
+        for (one, _other) in kinds() {
+            thread::scope(|scope| {
+                let waiting = scope.spawn(|| one.read(&mut [0]).unwrap());
+                one.end();
+                assert_eq!(waiting.join().unwrap(), 0);
+            });
+            assert_eq!(one.write(b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        }
+    }
+}
