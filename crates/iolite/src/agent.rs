@@ -1,4 +1,4 @@
-//! `--server`: an agent that runs the jobs of clients.
+//! `--server`: an agent that runs the jobs of clients, or of the one client that has started it.
 
 use crate::{complain, console, told};
 use iolite_options::{Name, Serving};
@@ -13,20 +13,42 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Serves until it is killed.
+/// The address of whoever has started the server.
+const STARTER: &str = "stdio";
+
+/// Serves until it is killed, or the client that has started it is done.
 pub fn serve(name: Name, serving: &Serving) -> ExitCode {
     console::print_error(&told(name, &serving.warnings));
+    let settings = Settings {
+        timeout: Duration::from_millis(serving.timeout_ms),
+        permissions: Permissions { exec: serving.exec, changes: !serving.readonly },
+        program: name.own_version(),
+        log: |text| console::print_error(&format!("iolite: server: {text}\n")),
+    };
+    if serving.address == STARTER {
+        return serve_starter(name, serving, settings);
+    }
     match begin(name, serving) {
-        Ok(Some(agent)) => agent.serve(Settings {
-            timeout: Duration::from_millis(serving.timeout_ms),
-            permissions: Permissions { exec: serving.exec, changes: !serving.readonly },
-            program: name.own_version(),
-            log: |text| console::print_error(&format!("iolite: server: {text}\n")),
-        }),
+        Ok(Some(agent)) => agent.serve(settings),
         // The one that serves is another process.
         Ok(None) => ExitCode::SUCCESS,
         Err(why) => {
             complain(name, &format_args!("--server: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves the client that has started this process. What goes well, that one knows: only trouble is told.
+fn serve_starter(name: Name, serving: &Serving, settings: Settings) -> ExitCode {
+    let served = match &serving.pid_file {
+        Some(_) => Err("--daemonize: a server that talks to whoever has started it stays there".to_owned()),
+        None => Agent::serve_starter(Settings { log: |_| {}, ..settings }),
+    };
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            complain(name, &format_args!("--server={STARTER}: {why}"));
             ExitCode::FAILURE
         }
     }
@@ -63,7 +85,7 @@ fn begin(name: Name, serving: &Serving) -> Result<Option<Agent>, String> {
 /// What to do instead.
 pub fn check_protection(address: &Address, is_asked_for: bool) -> Result<(), String> {
     let by_environment = std::env::var_os(INSECURE).is_some_and(|value| value == "1");
-    if address.is_local() || is_asked_for || by_environment {
+    if address.is_protected() || is_asked_for || by_environment {
         return Ok(());
     }
     Err(format!(

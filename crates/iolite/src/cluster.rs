@@ -35,7 +35,7 @@ pub fn run(name: Name, asked: RunElsewhere) -> u8 {
 
 /// Runs the jobs; the exit status, or why they do not run.
 fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
-    let RunElsewhere { clients, run, insecure, when_lost, timeout_ms, .. } = asked;
+    let RunElsewhere { clients, run, insecure, push, exec, when_lost, timeout_ms, .. } = asked;
     let mut addresses = Vec::new();
     let mut requests = Vec::new();
     let mut problems = Vec::new();
@@ -54,6 +54,12 @@ fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
             }
         }
     }
+    let has_ssh = addresses.iter().any(|address| matches!(address, Address::Ssh(_)));
+    for (option, _) in
+        [("--push", push), ("--serve-exec", exec)].into_iter().filter(|(_, asked)| *asked && !has_ssh)
+    {
+        problems.push(format!("{option}: no --client=ssh:HOST is there for it"));
+    }
     if !problems.is_empty() {
         problems.dedup();
         return Err(problems);
@@ -65,6 +71,8 @@ fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
     let settings = Settings {
         timeout: Duration::from_millis(timeout_ms),
         abort_when_lost: when_lost == WhenLost::Abort,
+        push,
+        exec,
         program: name.own_version(),
     };
     let coordinator = Coordinator::reach(&addresses, settings).map_err(|failed| {

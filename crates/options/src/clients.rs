@@ -65,6 +65,10 @@ pub struct RunElsewhere {
     pub run: RunOptions,
     /// Talk without protection (`--insecure`).
     pub insecure: bool,
+    /// `--push`: send the program along to machines on which ssh starts it.
+    pub push: bool,
+    /// `--serve-exec`: where ssh starts the program, jobs may run programs, and change settings of the machine.
+    pub exec: bool,
     /// `--client-lost`
     pub when_lost: WhenLost,
     /// `--client-timeout` in milliseconds.
@@ -107,6 +111,8 @@ pub(crate) struct Others {
     pub insecure: bool,
     /// `--serve-exec`
     pub exec: bool,
+    /// `--push`
+    pub push: bool,
     /// `--client-lost`
     pub when_lost: Option<WhenLost>,
     /// `--client-timeout` in milliseconds.
@@ -143,7 +149,8 @@ impl Others {
             ("--remote-config", !self.remote_files.is_empty() && !asks, "--client"),
             ("--client-lost", self.when_lost.is_some() && !asks, "--client"),
             ("--client-timeout", self.timeout_ms.is_some() && !asks && !serves, "--client or --server"),
-            ("--serve-exec", self.exec && !serves, "--server"),
+            ("--serve-exec", self.exec && !serves && !asks, "--server or --client=ssh:HOST"),
+            ("--push", self.push && !asks, "--client=ssh:HOST"),
             ("--insecure", self.insecure && !asks && !serves, "--client or --server"),
         ];
         let told = idle.into_iter().filter(|(_, is_idle, _)| *is_idle);
@@ -219,6 +226,8 @@ pub(crate) fn elsewhere(
         clients,
         run,
         insecure: asked.others.insecure,
+        push: asked.others.push,
+        exec: asked.others.exec,
         when_lost: asked.others.when_lost.unwrap_or_default(),
         timeout_ms: asked.others.timeout(),
         warnings: std::mem::take(warnings),

@@ -374,7 +374,7 @@ pub(crate) static ALL: &[RunOption] = &[
         Optional("address"),
         &[
             "Run the jobs of clients that come here: sock:PATH, or [ip:|ip6:]HOST,PORT with",
-            "--insecure (port 8765)",
+            "--insecure (port 8765); or of the one who starts it: stdio",
         ],
         Some(|asked, value| {
             asked.others.server = Some(value.to_owned());
@@ -397,12 +397,26 @@ pub(crate) static ALL: &[RunOption] = &[
         Required("host"),
         &[
             "Run the job files behind it where this server listens: sock:PATH, or",
-            "[ip:|ip6:]HOST[,PORT] with --insecure; or where the hosts listed in this",
-            "file are; may be given several times",
+            "[ip:|ip6:]HOST[,PORT] with --insecure; on a machine where ssh starts it:",
+            "ssh:[USER@]HOST[,PORT]; or where the hosts listed in this file are; may be",
+            "given several times",
         ],
         Some(|asked, value| {
             let (address, files_before) = (value.to_owned(), asked.files);
             asked.others.clients.push(Named { address, files_before, remote_files: Vec::new() });
+            Ok(())
+        }),
+    ),
+    option(
+        "push",
+        'U',
+        NoArgument,
+        &[
+            "Copy this program to the machines of --client=ssh:HOST for this run, into a",
+            "temporary directory that is removed at its end",
+        ],
+        Some(|asked, _| {
+            asked.others.push = true;
             Ok(())
         }),
     ),
@@ -450,7 +464,7 @@ pub(crate) static ALL: &[RunOption] = &[
         &[
             "Let jobs of clients run programs, and change settings of this machine:",
             "exec_prerun, exec_postrun, ioengine=exec, engines in files, ioscheduler,",
-            "cgroup",
+            "cgroup; with --client, also on the machines where ssh starts the server",
         ],
         Some(|asked, _| {
             asked.others.exec = true;

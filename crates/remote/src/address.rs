@@ -1,10 +1,13 @@
-//! Where agents listen: `sock:PATH`, `ip:HOST,PORT`, `ip6:HOST,PORT`, `HOST,PORT`, `,PORT`.
+//! Where agents are: `sock:PATH`, `ip:HOST,PORT`, `ip6:HOST,PORT`, `HOST,PORT`, `,PORT`, `ssh:USER@HOST,PORT`.
 
+use crate::ssh::Target;
 use std::fmt;
 use std::path::PathBuf;
 
 /// The port of agents.
 pub const PORT: u16 = 8765;
+/// The port of ssh.
+const SSH_PORT: u16 = 22;
 
 /// The place of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +23,8 @@ pub enum Address {
         /// `Some(true)` = version 6 of IP only, `Some(false)` = version 4 only.
         six: Option<bool>,
     },
+    /// ssh starts it there.
+    Ssh(Target),
 }
 
 impl Address {
@@ -33,6 +38,9 @@ impl Address {
                 "" => Err("sock: needs the path of a socket".to_owned()),
                 path => Ok(Address::Socket(path.into())),
             };
+        }
+        if let Some(target) = text.strip_prefix("ssh:") {
+            return Target::parse(target).map(Address::Ssh);
         }
         let kinds = [("ip:", Some(false)), ("ip4:", Some(false)), ("ip6:", Some(true)), ("", None)];
         let (rest, six) = kinds
@@ -58,6 +66,7 @@ impl Address {
         match self {
             Address::Socket(path) => path.display().to_string(),
             Address::Port { host, .. } => host.clone(),
+            Address::Ssh(target) => target.host.clone(),
         }
     }
 
@@ -65,13 +74,14 @@ impl Address {
     pub fn port(&self) -> u16 {
         match self {
             Address::Socket(_) => PORT,
+            Address::Ssh(target) => target.port.unwrap_or(SSH_PORT),
             Address::Port { port, .. } => *port,
         }
     }
 
-    /// Whether nobody but this machine can get there.
-    pub fn is_local(&self) -> bool {
-        matches!(self, Address::Socket(_))
+    /// Whether others are kept out by what carries it: the file system, or ssh.
+    pub fn is_protected(&self) -> bool {
+        matches!(self, Address::Socket(_) | Address::Ssh(_))
     }
 }
 
@@ -80,6 +90,7 @@ impl fmt::Display for Address {
         match self {
             Address::Socket(path) => write!(f, "sock:{}", path.display()),
             Address::Port { host, port, .. } => write!(f, "{host},{port}"),
+            Address::Ssh(target) => target.fmt(f),
         }
     }
 }
@@ -103,7 +114,7 @@ mod tests {
         assert_eq!(Address::parse("ip6:::1,4444"), port("::1", 4444, Some(true)));
         assert_eq!(Address::parse("1.2.3.4"), port("1.2.3.4", 8765, None));
         assert_eq!(Address::parse("sock:/tmp/a,b"), Ok(Address::Socket("/tmp/a,b".into())));
-        for wrong in ["sock:", "host,x", "host,65536", "bogus,1,2", "a b"] {
+        for wrong in ["sock:", "host,x", "host,65536", "bogus,1,2", "a b", "ssh:", "ssh:-x"] {
             assert!(Address::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -9,10 +9,15 @@ use crate::connection::{Connection, Listener, Peer};
 use crate::frame::{self, FrameError};
 use crate::greeting;
 use crate::message::{FromAgent, Hello, Message, Request, ToAgent, machine_name};
+use crate::stream::Stream;
 use crate::user;
+use iolite_os::process;
 use iolite_os::signals;
 use iolite_os::socket::Socket;
 use iolite_os::time;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
@@ -85,6 +90,17 @@ impl Agent {
         Ok(Agent { place: listener.place(address), listener })
     }
 
+    /// Serves whoever has started this process, over standard input and output, to its end. Nothing else may be written
+    /// there meanwhile.
+    ///
+    /// # Errors
+    /// Why that is not possible, or the other end is no client.
+    pub fn serve_starter(settings: Settings) -> Result<(), String> {
+        let connection = standard_connection().map_err(|error| error.to_string())?;
+        let shared = Shared { settings, turn: Mutex::new(None), connections: AtomicUsize::new(1) };
+        attend(connection, Peer::Starter, &shared)
+    }
+
     /// Where it listens.
     pub fn place(&self) -> &str {
         &self.place
@@ -119,6 +135,21 @@ impl Agent {
             }
         }
     }
+}
+
+/// What this process was started with, as a connection. Jobs find nothing there.
+fn standard_connection() -> io::Result<Connection> {
+    let input = io::stdin().as_fd().try_clone_to_owned()?;
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    if input.is_terminal() || output.is_terminal() {
+        return Err(io::Error::other(
+            "standard input and output are a terminal; a client starts this over ssh",
+        ));
+    }
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    process::replace(&io::stdin(), &nothing)?;
+    process::replace(&io::stdout(), &nothing)?;
+    Connection::over(Stream::over_pipes(input, output))
 }
 
 impl Shared {

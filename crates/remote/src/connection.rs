@@ -31,6 +31,7 @@ impl Connection {
                 check_peer(&stream)?;
                 Connection::over(Stream::over_socket(stream))
             }
+            Address::Ssh(_) => Err(io::Error::other("ssh starts the agent there (see ssh.rs)")),
             Address::Port { .. } => {
                 let mut last = io::Error::from(io::ErrorKind::NotFound);
                 for place in resolve(address)? {
@@ -155,6 +156,10 @@ impl Listener {
                 };
                 TcpListener::bind((any, *port)).map(Listener::Tcp)
             }
+            Address::Ssh(_) => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a client that says this starts the server itself, over ssh; nothing is to be started here",
+            )),
             Address::Port { .. } => TcpListener::bind(&resolve(address)?[..]).map(Listener::Tcp),
         }
     }
@@ -192,6 +197,8 @@ impl Listener {
 pub(crate) enum Peer {
     /// This user, on this machine.
     Here,
+    /// Who has started this process.
+    Starter,
     /// Somebody at this address.
     At(SocketAddr),
 }
@@ -200,6 +207,7 @@ impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Peer::Here => f.write_str("this machine"),
+            Peer::Starter => f.write_str("standard input"),
             Peer::At(place) => write!(f, "{}", place.ip()),
         }
     }

@@ -8,6 +8,8 @@ use crate::connection::Connection;
 use crate::frame::{self, FrameError};
 use crate::greeting;
 use crate::message::{Done, FromAgent, Hello, Refusal, Request, ToAgent, machine_name};
+use crate::ssh::{self, Carrier};
+use crate::stream::Stream;
 use iolite_os::time;
 use iolite_stats::{Event, EventKind, StartSpread};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -33,6 +35,10 @@ pub struct Settings {
     pub timeout: Duration,
     /// When a machine is lost, the others are ended.
     pub abort_when_lost: bool,
+    /// Agents that ssh starts get this program first.
+    pub push: bool,
+    /// Agents that ssh starts let jobs run programs, and change settings of the machine.
+    pub exec: bool,
     /// Program and version, in one word.
     pub program: &'static str,
 }
@@ -74,6 +80,8 @@ pub enum Wish {
 struct Link {
     connection: Connection,
     hello: Hello,
+    // Behind the connection, because it waits for the end of that.
+    carrier: Option<Arc<Carrier>>,
 }
 
 /// Agents that have been reached.
@@ -156,8 +164,10 @@ impl Coordinator {
             is_stopped: false,
             writers: Vec::new(),
         };
+        // They are waited for together, when all connections are closed.
+        let carriers: Vec<_> = links.iter().filter_map(|link| link.carrier.clone()).collect();
         for (index, (link, request)) in links.into_iter().zip(requests).enumerate() {
-            match listen(index, link.connection, request, settings.timeout, sender.clone()) {
+            match listen(index, link, request, settings.timeout, sender.clone()) {
                 Ok(writer) => run.writers.push(Some(writer)),
                 Err(error) => {
                     run.writers.push(None);
@@ -168,7 +178,8 @@ impl Coordinator {
         }
         drop(sender);
         run.hear_all(&heard, tell, wish);
-        run.writers.iter().flatten().for_each(|writer| lock(writer).end());
+        run.writers.drain(..).flatten().for_each(|writer| lock(&writer).end());
+        ssh::wait_for_all(&carriers);
         run.spread()
     }
 }
@@ -319,18 +330,36 @@ fn lock(writer: &Writer) -> std::sync::MutexGuard<'_, Connection> {
 /// Reaches one agent.
 fn reach(address: &Address, settings: Settings) -> Result<Link, String> {
     let words = |error: std::io::Error| error.to_string();
-    let mut connection = Connection::to(address, settings.timeout).map_err(words)?;
+    let Address::Ssh(target) = address else {
+        let mut connection = Connection::to(address, settings.timeout).map_err(words)?;
+        let hello = meet(&mut connection, settings)?;
+        return Ok(Link { connection, hello, carrier: None });
+    };
+    let wish = ssh::Wish { push: settings.push, exec: settings.exec, timeout: settings.timeout };
+    let (socket, carrier) = ssh::start(target, wish)?;
+    let mut connection = Connection::over(Stream::over_socket(socket)).map_err(words)?;
+    match meet(&mut connection, settings) {
+        Ok(hello) => Ok(Link { connection, hello, carrier: Some(Arc::new(carrier)) }),
+        Err(why) => {
+            connection.end();
+            Err(carrier.explain(&why))
+        }
+    }
+}
+
+/// Makes sure that this program is at the other end: who it is.
+fn meet(connection: &mut Connection, settings: Settings) -> Result<Hello, String> {
     connection.set_patience(settings.timeout);
-    greeting::send(&mut connection).map_err(|why| why.to_string())?;
-    greeting::receive(&mut connection).map_err(|why| why.to_string())?;
+    greeting::send(connection).map_err(|why| why.to_string())?;
+    greeting::receive(connection).map_err(|why| why.to_string())?;
     let machine = machine_name();
     let hello = Hello { program: settings.program.to_owned(), machine, pid: std::process::id() };
-    frame::write(&mut connection, &ToAgent::Hello(hello)).map_err(|error| error.to_string())?;
-    match frame::read(&mut connection) {
+    frame::write(connection, &ToAgent::Hello(hello)).map_err(|error| error.to_string())?;
+    match frame::read(connection) {
         Ok(FromAgent::Hello(hello)) => {
             let hello = hello.shortened();
             hello.check(settings.program)?;
-            Ok(Link { connection, hello })
+            Ok(hello)
         }
         Ok(_) => Err("it does not say who it is".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -340,18 +369,22 @@ fn reach(address: &Address, settings: Settings) -> Result<Link, String> {
 /// Starts the thread that listens to an agent, and sends it its jobs.
 fn listen(
     index: usize,
-    connection: Connection,
+    link: Link,
     request: Request,
     timeout: Duration,
     sender: Sender<(usize, Heard)>,
 ) -> std::io::Result<Writer> {
+    let Link { connection, carrier, .. } = link;
     let writer = Arc::new(Mutex::new(connection.clone()));
     let mut ear = Ear { index, connection, writer: writer.clone(), sender, pings: 0, heard: Instant::now() };
     thread::Builder::new().name("iolite-host".into()).stack_size(STACK).spawn(move || {
         let told = match ear.listen(request, timeout) {
             Ok(last) => last,
-            Err(why) => Told::Lost(why),
+            Err(why) => {
+                Told::Lost(carrier.as_ref().map_or_else(|| why.clone(), |carrier| carrier.explain(&why)))
+            }
         };
+        drop(carrier);
         ear.connection.end();
         ear.tell(Heard::Told(told));
     })?;

@@ -20,6 +20,7 @@ pub mod releases;
 pub mod seed;
 pub mod servers;
 pub mod skip;
+pub mod sshd;
 pub mod vm;
 
 pub use blocks::{NbdServer, Tgt};
@@ -33,3 +34,4 @@ pub use releases::Release;
 pub use seed::{Luck, properties, seed, seed_or};
 pub use servers::{Minio, Nginx};
 pub use skip::partly_skipped;
+pub use sshd::Sshd;

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A program that serves on a port.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
     address: SocketAddr,
 }
 
 impl Serving {
     /// Starts a server and waits until it takes connections.
-    fn start(command: &mut Command, address: SocketAddr) -> Result<Serving, String> {
+    pub(crate) fn start(command: &mut Command, address: SocketAddr) -> Result<Serving, String> {
         let program = command.get_program().display().to_string();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
@@ -37,6 +37,10 @@ impl Serving {
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(serving)
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a pid fits")
     }
 }
 

@@ -46,6 +46,7 @@ mod object_stores;
 mod offload;
 mod offsets;
 mod order;
+mod over_ssh;
 mod own_files;
 mod own_storage;
 mod pages;

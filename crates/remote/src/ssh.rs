@@ -1,0 +1,421 @@
+//! Agents that the system's ssh starts: `--client=ssh:USER@HOST`.
+//!
+//! ssh gets one end of a pair of sockets as its standard input and output, and whatever is said there is the connection.
+//! Nothing has to be installed on the other machine but ssh's own server and this program, and that can be sent along.
+//!
+//! What a shell prints when it starts comes first. So the script that starts the agent prints a line of its own, and what is
+//! in front of it is passed over.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the script says in front of anything else.
+const MARK: &str = "iolite-is-next";
+/// How much a login shell may say before that.
+const NOISE: u64 = 64 << 10;
+/// How many lines of ssh's words are kept, and how long each may be.
+const LINES: usize = 8;
+const LINE: usize = 512;
+/// How long ssh has to end when nothing is left to say.
+const GRACE: Duration = Duration::from_secs(4);
+/// How long the reason of a lost connection is waited for.
+const REASON: Duration = Duration::from_secs(1);
+/// How long a machine may take to store the program that is sent along, while nothing is heard of it.
+const STORING: Duration = Duration::from_secs(60);
+/// ssh's exit status when it has failed itself.
+const FAILED: i32 = 255;
+/// The exit status of the script when the program is not there.
+const MISSING: i32 = 127;
+
+/// Finds the program, and becomes it. Its place on this machine is where it may be as well: clusters share directories.
+///
+/// The script has no quotes of the kind that is around it, no exclamation mark and no line feed: some shells change these.
+const RUN: &str = r#"p=$(command -v iolite) || p=$1; [ -x "$p" ] || exit 127; echo; echo MARK; exec "$p" "#;
+
+/// Takes the program from its input into a place of its own, and runs it. The place is removed with the shell's end.
+const TAKE: &str = concat!(
+    r#"umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/iolite-XXXXXXXX") || exit 126; "#,
+    r#"trap "rm -f \"$d/iolite\"; rmdir \"$d\"" EXIT; trap "exit 129" HUP INT TERM; "#,
+    r#"echo; echo MARK "$(uname -s) $(uname -m)"; "#,
+    r#"head -c "$1" >"$d/iolite"; [ "$(wc -c <"$d/iolite")" -eq "$1" ] || exit 126; "#,
+    r#"chmod 700 "$d/iolite" && "$d/iolite" --version >/dev/null || exit 126; echo MARK; "$d/iolite" "#
+);
+
+/// Where ssh goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// The user there; `None` = as ssh decides.
+    pub user: Option<String>,
+    /// The host, as ssh knows it.
+    pub host: String,
+    /// The port; `None` = as ssh decides.
+    pub port: Option<u16>,
+}
+
+impl Target {
+    /// Reads `[USER@]HOST[,PORT]`.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub(crate) fn parse(text: &str) -> Result<Target, String> {
+        let (place, port) = match text.rsplit_once(',') {
+            None => (text, None),
+            Some((place, port)) => {
+                let number = port.trim().parse().ok().filter(|port| *port != 0);
+                (place, Some(number.ok_or_else(|| format!("\"{}\" is no port (1 to 65535)", port.trim()))?))
+            }
+        };
+        let (user, host) = match place.trim().rsplit_once('@') {
+            None => (None, place.trim()),
+            Some((user, host)) => (Some(user), host),
+        };
+        // ssh would take what begins with a dash for an option of its own.
+        let is_bad = |text: &str| {
+            text.is_empty()
+                || text.starts_with('-')
+                || text.contains(|c: char| c.is_control() || " ,/'\"".contains(c))
+        };
+        if is_bad(host) {
+            return Err(format!("\"{host}\" is no host (ssh:[USER@]HOST[,PORT])"));
+        }
+        if let Some(user) = user.filter(|user| is_bad(user)) {
+            return Err(format!("\"{user}\" is no user (ssh:[USER@]HOST[,PORT])"));
+        }
+        Ok(Target { user: user.map(str::to_owned), host: host.to_owned(), port })
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ssh:")?;
+        if let Some(user) = &self.user {
+            write!(f, "{user}@")?;
+        }
+        f.write_str(&self.host)?;
+        self.port.map_or(Ok(()), |port| write!(f, ",{port}"))
+    }
+}
+
+/// How an agent is started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// The program is sent along.
+    pub push: bool,
+    /// Jobs may run programs, and change settings of the machine.
+    pub exec: bool,
+    /// An end that is silent for so long is gone.
+    pub timeout: Duration,
+}
+
+impl Wish {
+    /// The words behind the program's name.
+    fn words(self) -> String {
+        let exec = if self.exec { " --serve-exec" } else { "" };
+        format!("--server=stdio --client-timeout={}ms{exec}", self.timeout.as_millis())
+    }
+}
+
+/// Starts ssh, and with it the agent: the connection, and who carries it.
+///
+/// # Errors
+/// Why there is no agent, in ssh's own words where it has said something.
+pub(crate) fn start(target: &Target, wish: Wish) -> Result<(UnixStream, Carrier), String> {
+    let program =
+        std::fs::read_link("/proc/self/exe").map_err(|error| format!("where this program is: {error}"))?;
+    let far = if wish.push {
+        let size = std::fs::metadata("/proc/self/exe").map_err(|error| format!("--push: {error}"))?.len();
+        remote_words(TAKE, wish, &size.to_string())
+    } else {
+        remote_words(RUN, wish, &program.to_string_lossy())
+    };
+    let (mine, theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
+    let carrier = Carrier::start(target, &far, theirs, wish.timeout)?;
+    let prepared = mine
+        .set_read_timeout(Some(wish.timeout.max(STORING)))
+        .and_then(|()| mine.set_write_timeout(Some(wish.timeout.max(STORING))))
+        .map_err(|error| error.to_string())
+        .and_then(|()| if wish.push { push(&mine) } else { wait_for_mark(&mine).map(drop) });
+    match prepared {
+        Ok(()) => Ok((mine, carrier)),
+        Err(why) => {
+            drop(mine);
+            let why = match carrier.end_within(REASON).and_then(|status| status.code()) {
+                Some(MISSING) if !wish.push => format!(
+                    "there is no iolite on that machine, neither in PATH nor at {}: install it, or copy it with --push",
+                    program.display()
+                ),
+                Some(FAILED) => carrier.words.said_or(&why),
+                None => carrier.explain(&why),
+                Some(_) => carrier.explain("the agent cannot be started there"),
+            };
+            Err(why)
+        }
+    }
+}
+
+/// The command line for the other machine. Whatever its user's shell is, a plain one runs the script.
+fn remote_words(script: &str, wish: Wish, argument: &str) -> String {
+    let script = script.replace("MARK", MARK) + &wish.words();
+    format!("exec sh -c '{script}' iolite {}", quoted(argument))
+}
+
+/// A word as shells have it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Passes over what shells say, up to the script's own line: what follows the mark.
+fn wait_for_mark(mut stream: &UnixStream) -> Result<String, String> {
+    let mut line = Vec::new();
+    for _ in 0..NOISE {
+        // One byte at a time: what follows is not for here.
+        let mut byte = [0];
+        match stream.read(&mut byte) {
+            Ok(0) => return Err("the connection was closed".to_owned()),
+            Ok(_) if byte[0] != b'\n' => line.push(byte[0]),
+            Ok(_) => {
+                let text = String::from_utf8_lossy(&std::mem::take(&mut line)).into_owned();
+                if let Some(rest) = text.strip_prefix(MARK) {
+                    return Ok(rest.trim().to_owned());
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err("no answer".to_owned()),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Err("the login shell there says too much before it runs anything".to_owned())
+}
+
+/// Sends this program.
+fn push(mut stream: &UnixStream) -> Result<(), String> {
+    let theirs = wait_for_mark(stream)?;
+    let own = format!("Linux {}", std::env::consts::ARCH);
+    if theirs != own {
+        return Err(format!(
+            "--push: that machine is \"{}\", and this program is for \"{own}\"; install the one for it there",
+            printable(&theirs)
+        ));
+    }
+    let sent = File::open("/proc/self/exe").and_then(|mut program| io::copy(&mut program, &mut stream));
+    sent.map_err(|error| format!("--push: {error}"))?;
+    // It has to be there as a whole before anything else is said.
+    wait_for_mark(stream).map(drop).map_err(|why| format!("--push: {why}"))
+}
+
+/// The ssh that carries a connection.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    process: Mutex<Child>,
+    words: Arc<Words>,
+}
+
+/// What ssh says, and the machine's shell: the last lines.
+#[derive(Debug, Default)]
+struct Words {
+    lines: Mutex<(VecDeque<String>, bool)>,
+    is_complete: Condvar,
+}
+
+impl Carrier {
+    fn start(target: &Target, far: &str, theirs: UnixStream, timeout: Duration) -> Result<Carrier, String> {
+        let failed = |error: io::Error| format!("ssh cannot be started: {error} (package openssh-client)");
+        let output = theirs.try_clone().map_err(|error| error.to_string())?;
+        let mut command = Command::new("ssh");
+        // Nobody is asked for anything, nothing else goes through the connection, and of ssh's words those about errors are told.
+        command.args(["-T", "-x", "-a", "-oBatchMode=yes", "-oLogLevel=ERROR", "-oClearAllForwardings=yes"]);
+        command.arg(format!("-oConnectTimeout={}", timeout.as_secs().max(1)));
+        if let Some(port) = target.port {
+            command.arg("-p").arg(port.to_string());
+        }
+        if let Some(user) = &target.user {
+            command.arg("-l").arg(user);
+        }
+        command.args(["--", &target.host, far]);
+        command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(output)).stderr(Stdio::piped());
+        // A ^C is for this program, which ends the run in order, and not for what carries it.
+        command.process_group(0);
+        let mut process = command.spawn().map_err(failed)?;
+        let words = Arc::new(Words::default());
+        if let Some(said) = process.stderr.take() {
+            let kept = words.clone();
+            let body = move || kept.keep(said);
+            thread::Builder::new().name("iolite-ssh".into()).spawn(body).map_err(failed)?;
+        }
+        Ok(Carrier { process: Mutex::new(process), words })
+    }
+
+    fn process(&self) -> MutexGuard<'_, Child> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for its end; `None` = it has not ended.
+    fn end_within(&self, patience: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + patience;
+        loop {
+            if let Ok(Some(status)) = self.process().try_wait() {
+                return Some(status);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Why something has failed, with what ssh has said.
+    pub fn explain(&self, why: &str) -> String {
+        match self.words.said() {
+            said if said.is_empty() => why.to_owned(),
+            said => format!("{why} (ssh: {said})"),
+        }
+    }
+}
+
+/// Waits until all have ended whose connections are closed: then their agents have ended, and what was sent along is removed;
+/// unless nobody answers any more.
+pub(crate) fn wait_for_all(carriers: &[Arc<Carrier>]) {
+    let until = Instant::now() + GRACE;
+    for carrier in carriers {
+        carrier.end_within(until.saturating_duration_since(Instant::now()));
+        let mut process = carrier.process();
+        // Nothing, if it has ended.
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        // After a run, all of them have ended already.
+        self.end_within(GRACE);
+        let _ = self.process().kill();
+        let _ = self.process().wait();
+    }
+}
+
+impl Words {
+    /// Keeps the last lines, to the end.
+    fn keep(&self, said: impl Read) {
+        let mut said = BufReader::new(said);
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut said).take(LINE as u64).read_until(b'\n', &mut line);
+            if !matches!(read, Ok(length) if length > 0) {
+                break;
+            }
+            let text = printable(&String::from_utf8_lossy(&line));
+            let mut kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            if !text.is_empty() {
+                kept.0.push_back(text);
+            }
+            if kept.0.len() > LINES {
+                kept.0.pop_front();
+            }
+        }
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.is_complete.notify_all();
+    }
+
+    /// The last lines, or this if there are none.
+    fn said_or(&self, why: &str) -> String {
+        match self.said() {
+            said if said.is_empty() => why.to_owned(),
+            said if said.starts_with("ssh: ") => said,
+            said => format!("ssh: {said}"),
+        }
+    }
+
+    /// The last lines in one. If the connection has just been lost, the reason may be about to come.
+    fn said(&self) -> String {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.is_complete.wait_timeout_while(lines, REASON, |(_, is_complete)| !*is_complete);
+        let (lines, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        lines.0.iter().map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The same without what terminals act on.
+fn printable(text: &str) -> String {
+    text.trim().chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn where_ssh_goes() {
+        let target = |user: Option<&str>, host: &str, port| {
+            Ok(Target { user: user.map(str::to_owned), host: host.to_owned(), port })
+        };
+        assert_eq!(Target::parse("one"), target(None, "one", None));
+        assert_eq!(Target::parse("u@one,2222"), target(Some("u"), "one", Some(2222)));
+        assert_eq!(Target::parse("a@b@::1"), target(Some("a@b"), "::1", None));
+        assert_eq!(Target::parse("u@one,22").unwrap().to_string(), "ssh:u@one,22");
+        for wrong in [
+            "",
+            "@",
+            "u@",
+            "@one",
+            "-oProxyCommand=x",
+            "-u@one",
+            "one,",
+            "one,0",
+            "one,x",
+            "one,65536",
+            "a b",
+            "o'e",
+        ] {
+            assert!(Target::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// Whatever is between the quotes comes out as it was, in a shell.
+    #[test]
+    fn words_survive_shells() {
+        for word in ["/usr/bin/iolite", "it's", "a b\"$HOME`x`\\'", "''", "*?~#;&|<>"] {
+            let out =
+                Command::new("sh").args(["-c", &format!("printf %s {}", quoted(word))]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&out.stdout), word);
+        }
+        for script in [RUN, TAKE] {
+            assert!(!script.contains(['\'', '!', '\n']), "{script}");
+        }
+    }
+
+    #[test]
+    fn what_shells_say_is_passed_over() {
+        let (mine, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(format!("Welcome!\n\nbye\n{MARK} Linux x86_64\nrest").as_bytes()).unwrap();
+        assert_eq!(wait_for_mark(&mine).unwrap(), "Linux x86_64");
+        let mut rest = [0; 4];
+        (&mine).read_exact(&mut rest).unwrap();
+        assert_eq!(&rest, b"rest");
+        let writer = thread::spawn(move || drop(theirs.write_all(&vec![b'x'; NOISE as usize])));
+        assert!(wait_for_mark(&mine).unwrap_err().contains("too much"));
+        writer.join().unwrap();
+        assert!(wait_for_mark(&mine).unwrap_err().contains("closed"));
+    }
+
+    #[test]
+    fn the_last_words_are_kept() {
+        let words = Words::default();
+        let said: String = (0..100).map(|line| format!("\x1b[31mline {line}\r\n")).collect();
+        words.keep(said.as_bytes());
+        let kept = words.said();
+        assert!(kept.starts_with("[31mline 92; ") && kept.ends_with("line 99"), "{kept}");
+        let words = Words::default();
+        words.keep([b'x'; 3 * LINE].as_slice());
+        assert!(words.said().len() < 4 * LINE);
+    }
+}
