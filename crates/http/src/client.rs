@@ -8,7 +8,15 @@
 //! server ended before it answered anything is sent again on a new one at once: servers end idle connections as they like.
 //! That is no retry. Retries happen when they are asked for ([`Limits::retries`]), after a pause that doubles each time.
 
-use crate::answer::{Answer, Expected, Incoming, MOST_HEAD, Place};
+mod link;
+mod request;
+mod verbose;
+
+pub use self::request::{Counts, Done, Failure, Limits, Request, Sink};
+
+use self::link::{Flight, Link, again};
+use self::verbose::{tell, tell_answer, tell_request};
+use crate::answer::{Answer, Incoming, MOST_HEAD};
 use crate::connection::Connection;
 use crate::digest::Asked;
 use crate::endpoint::{Endpoint, EndpointError};
@@ -19,8 +27,7 @@ use rustix::time::Timespec;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 use std::collections::VecDeque;
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -44,93 +51,6 @@ const LAST: Duration = Duration::from_secs(10);
 const QUESTIONS: u32 = 3;
 /// The longest pause, even if the server asks for more (`Retry-After`).
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-
-/// Where the body of a successful answer goes.
-#[derive(Clone, Copy, Debug)]
-pub enum Sink {
-    /// To this memory of so many bytes. What does not fit is counted only.
-    Memory(*mut u8, usize),
-    /// Into [`Answer::text`], up to 4 MiB of it.
-    Text,
-}
-
-/// A request as it is sent.
-pub struct Request {
-    /// The request line and all fields, with the empty line behind them.
-    pub head: String,
-    /// The body: where it is, and how long.
-    pub body: (*const u8, usize),
-    /// Where the body of the answer goes.
-    pub sink: Sink,
-    /// The answer has a head only (HEAD).
-    pub head_only: bool,
-    /// The fields of the answer's head are wanted, whatever the status.
-    pub fields: bool,
-    /// The server may take as long as it likes, as long as it is not silent.
-    pub patient: bool,
-}
-
-impl Request {
-    /// Bytes of its body, and of the answer's.
-    fn bytes(&self) -> u64 {
-        let answer = match self.sink {
-            Sink::Memory(_, length) => length,
-            Sink::Text => 0,
-        };
-        (self.body.1 + answer) as u64
-    }
-}
-
-/// Secrets are in no debug output.
-impl fmt::Debug for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = self.head.lines().next().unwrap_or_default();
-        f.debug_struct("Request").field("line", &line).field("bytes", &self.bytes()).finish_non_exhaustive()
-    }
-}
-
-/// What bounds a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// For how long nothing may come or go. An attempt as a whole may take this long, and a second more for each 64 KiB of
-    /// the bodies; `None` = as long as it likes.
-    pub timeout: Option<Duration>,
-    /// How often a request is repeated that failed for a reason that may pass.
-    pub retries: u32,
-    /// What is told on standard error: 0 nothing, 1 requests and their statuses, 2 heads as well, without secrets.
-    pub verbose: u32,
-}
-
-/// Why there is no answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// In words.
-    pub words: String,
-}
-
-/// A request that is over.
-#[derive(Debug)]
-pub struct Done {
-    /// What it was begun with.
-    pub token: u32,
-    /// The answer, which may be a refusal, or why there is none.
-    pub result: Result<Answer, Failure>,
-    /// When the first byte of its answer came, or that of the last attempt; `None` = nothing came.
-    pub first_byte: Option<Instant>,
-    /// It was sent more than once: the server may have done already what it was asked for.
-    pub is_repeated: bool,
-}
-
-/// What has happened besides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Connections made.
-    pub connections: u64,
-    /// Requests that were repeated.
-    pub retries: u64,
-    /// Answers 429 and 503: the server asked for less.
-    pub throttled: u64,
-}
 
 /// A client of one server.
 pub struct Client {
@@ -167,42 +87,6 @@ struct Paused {
     flight: Flight,
     /// What became of it the last time.
     last: Result<Answer, Failure>,
-}
-
-/// A connection and the request on it.
-struct Link {
-    connection: Connection,
-    generation: u32,
-    flight: Option<Flight>,
-    inbox: Box<[u8]>,
-    /// Bytes in the inbox.
-    filled: usize,
-}
-
-/// A request in flight.
-struct Flight {
-    token: u32,
-    request: Request,
-    incoming: Incoming,
-    /// Bytes of head and body that the connection has taken.
-    sent: usize,
-    /// The connection had been used before.
-    is_reused: bool,
-    is_connected: bool,
-    /// How many addresses were tried in vain.
-    unreachable: usize,
-    /// It was sent before.
-    is_repeated: bool,
-    /// When the attempt ends, however much still moves.
-    latest: Option<Instant>,
-    /// Retries so far.
-    retries: u32,
-    /// How often the server has asked who it is from.
-    questions: u32,
-    /// When its head was signed.
-    signed: Instant,
-    deadline: Option<Instant>,
-    first_byte: Option<Instant>,
 }
 
 /// Why there can be no client.
@@ -704,11 +588,6 @@ impl Client {
     }
 }
 
-/// The request of a flight, to be sent anew.
-fn again(flight: Flight) -> Flight {
-    Flight { sent: 0, incoming: Incoming::new(), first_byte: None, is_repeated: true, ..flight }
-}
-
 fn too_long(timeout: Duration) -> io::Error {
     let words = format!(
         "no whole answer: the server was silent for {} s (http_timeout), or too slow",
@@ -724,153 +603,4 @@ fn is_about_trust(error: &io::Error) -> bool {
 
 fn plain(error: &io::Error) -> String {
     iolite_types::describe_error(error)
-}
-
-impl Link {
-    /// Sends and receives as much as is possible now; whether the answer is complete. `is_over`: nothing comes after what
-    /// has come.
-    fn advance(&mut self, receives: bool, is_over: bool) -> io::Result<bool> {
-        let sent = self.send();
-        if !receives && sent.is_ok() {
-            return Ok(false);
-        }
-        // Who refuses a request may do so, and end the connection, before all of it was sent.
-        let received = self.receive(is_over || sent.is_err());
-        match (sent, received) {
-            (_, Ok(true)) => Ok(true),
-            (Err(error), _) | (_, Err(error)) => Err(error),
-            (Ok(()), Ok(false)) => {
-                // What came may have been what sending had to wait for.
-                self.send()?;
-                Ok(false)
-            }
-        }
-    }
-
-    fn send(&mut self) -> io::Result<()> {
-        let Some(flight) = &mut self.flight else { return Ok(()) };
-        let head = flight.request.head.as_bytes();
-        let (start, length) = flight.request.body;
-        let body: &[u8] = match length {
-            0 => &[],
-            // SAFETY: the owner of the request promises that it is valid until the request is over.
-            _ => unsafe { std::slice::from_raw_parts(start, length) },
-        };
-        let all = head.len() + body.len();
-        while flight.sent < all {
-            let head_left = &head[flight.sent.min(head.len())..];
-            let body_left = &body[flight.sent.saturating_sub(head.len())..];
-            match self.connection.send(head_left, body_left) {
-                Ok(count) => flight.sent += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        if self.connection.holds_back()
-            && let Err(error) = self.connection.flush()
-            && error.kind() != io::ErrorKind::WouldBlock
-        {
-            return Err(error);
-        }
-        Ok(())
-    }
-
-    fn receive(&mut self, is_over: bool) -> io::Result<bool> {
-        let Some(flight) = &mut self.flight else { return Ok(false) };
-        let memory: &mut [u8] = match flight.request.sink {
-            Sink::Memory(_, 0) | Sink::Text => &mut [],
-            // SAFETY: the owner of the request promises that it is valid, and nobody else's, until the request is over.
-            Sink::Memory(start, length) => unsafe { std::slice::from_raw_parts_mut(start, length) },
-        };
-        let expected = Expected { head_only: flight.request.head_only, fields: flight.request.fields };
-        while !flight.incoming.is_complete() {
-            let straight =
-                flight.incoming.straight().filter(|(at, _)| self.filled == 0 && *at < memory.len());
-            let (room, behind): (&mut [u8], &mut [u8]) = match straight {
-                Some((at, left)) => {
-                    let memory = &mut memory[at..];
-                    let count = left.min(memory.len() as u64) as usize;
-                    // What comes behind the answer is not asked for. It must not be taken for the next one.
-                    let behind = if count as u64 == left { &mut self.inbox[..] } else { &mut [] };
-                    (&mut memory[..count], behind)
-                }
-                None if self.filled < self.inbox.len() => (&mut self.inbox[self.filled..], &mut []),
-                None => {
-                    return Err(io::Error::new(
-                        io::ErrorKind::InvalidData,
-                        "the head of the answer is too long",
-                    ));
-                }
-            };
-            let asked = room.len();
-            let count = match self.connection.receive(room, behind) {
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            if count == 0 {
-                flight.incoming.end()?;
-                continue;
-            }
-            if straight.is_some() {
-                self.filled = count.saturating_sub(asked);
-                flight.incoming.received((count - self.filled) as u64);
-            } else {
-                flight.first_byte.get_or_insert_with(Instant::now);
-                self.filled += count;
-                let mut place = match flight.request.sink {
-                    Sink::Memory(..) => Place::Memory(memory),
-                    Sink::Text => Place::Text,
-                };
-                let used = flight.incoming.take(&self.inbox[..self.filled], &mut place, expected)?;
-                self.inbox.copy_within(used..self.filled, 0);
-                self.filled -= used;
-            }
-            // Less than there was room for: the socket is empty, and tells when it is not.
-            if count < asked && !is_over && !self.connection.is_encrypted() && !flight.incoming.is_complete()
-            {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-/// Fields whose values nobody may read.
-const SECRET: [&str; 6] = [
-    "authorization",
-    "x-auth-token",
-    "x-amz-security-token",
-    "x-amz-server-side-encryption-customer-key",
-    "x-amz-server-side-encryption-customer-key-md5",
-    "www-authenticate",
-];
-
-/// A line on standard error. If nobody reads that, the job goes on.
-fn tell(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
-}
-
-fn tell_request(head: &str, level: u32) {
-    for line in head.lines().take(if level > 1 { usize::MAX } else { 1 }).filter(|line| !line.is_empty()) {
-        tell(&format!("> {}", without_secret(line)));
-    }
-}
-
-fn tell_answer(answer: &Answer, level: u32) {
-    tell(&format!("< {} ({} bytes)", answer.status, answer.length));
-    if level > 1 {
-        for (name, value) in &answer.fields {
-            tell(&format!("< {}", without_secret(&format!("{name}: {value}"))));
-        }
-    }
-}
-
-/// A line of a head with a placeholder where a secret is.
-fn without_secret(line: &str) -> String {
-    match line.split_once(':') {
-        Some((name, _)) if SECRET.contains(&name.to_ascii_lowercase().as_str()) => format!("{name}: ***"),
-        _ => line.to_owned(),
-    }
 }

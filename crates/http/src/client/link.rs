@@ -1,0 +1,159 @@
+//! A connection and the request on it: sending and receiving.
+
+use super::request::{Request, Sink};
+use crate::answer::{Expected, Incoming, Place};
+use crate::connection::Connection;
+use std::io;
+use std::time::Instant;
+
+/// A connection and the request on it.
+pub(super) struct Link {
+    pub(super) connection: Connection,
+    pub(super) generation: u32,
+    pub(super) flight: Option<Flight>,
+    pub(super) inbox: Box<[u8]>,
+    /// Bytes in the inbox.
+    pub(super) filled: usize,
+}
+
+/// A request in flight.
+pub(super) struct Flight {
+    pub(super) token: u32,
+    pub(super) request: Request,
+    pub(super) incoming: Incoming,
+    /// Bytes of head and body that the connection has taken.
+    pub(super) sent: usize,
+    /// The connection had been used before.
+    pub(super) is_reused: bool,
+    pub(super) is_connected: bool,
+    /// How many addresses were tried in vain.
+    pub(super) unreachable: usize,
+    /// It was sent before.
+    pub(super) is_repeated: bool,
+    /// When the attempt ends, however much still moves.
+    pub(super) latest: Option<Instant>,
+    /// Retries so far.
+    pub(super) retries: u32,
+    /// How often the server has asked who it is from.
+    pub(super) questions: u32,
+    /// When its head was signed.
+    pub(super) signed: Instant,
+    pub(super) deadline: Option<Instant>,
+    pub(super) first_byte: Option<Instant>,
+}
+
+/// The request of a flight, to be sent anew.
+pub(super) fn again(flight: Flight) -> Flight {
+    Flight { sent: 0, incoming: Incoming::new(), first_byte: None, is_repeated: true, ..flight }
+}
+
+impl Link {
+    /// Sends and receives as much as is possible now; whether the answer is complete. `is_over`: nothing comes after what
+    /// has come.
+    pub(super) fn advance(&mut self, receives: bool, is_over: bool) -> io::Result<bool> {
+        let sent = self.send();
+        if !receives && sent.is_ok() {
+            return Ok(false);
+        }
+        // Who refuses a request may do so, and end the connection, before all of it was sent.
+        let received = self.receive(is_over || sent.is_err());
+        match (sent, received) {
+            (_, Ok(true)) => Ok(true),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+            (Ok(()), Ok(false)) => {
+                // What came may have been what sending had to wait for.
+                self.send()?;
+                Ok(false)
+            }
+        }
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        let Some(flight) = &mut self.flight else { return Ok(()) };
+        let head = flight.request.head.as_bytes();
+        let (start, length) = flight.request.body;
+        let body: &[u8] = match length {
+            0 => &[],
+            // SAFETY: the owner of the request promises that it is valid until the request is over.
+            _ => unsafe { std::slice::from_raw_parts(start, length) },
+        };
+        let all = head.len() + body.len();
+        while flight.sent < all {
+            let head_left = &head[flight.sent.min(head.len())..];
+            let body_left = &body[flight.sent.saturating_sub(head.len())..];
+            match self.connection.send(head_left, body_left) {
+                Ok(count) => flight.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        if self.connection.holds_back()
+            && let Err(error) = self.connection.flush()
+            && error.kind() != io::ErrorKind::WouldBlock
+        {
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, is_over: bool) -> io::Result<bool> {
+        let Some(flight) = &mut self.flight else { return Ok(false) };
+        let memory: &mut [u8] = match flight.request.sink {
+            Sink::Memory(_, 0) | Sink::Text => &mut [],
+            // SAFETY: the owner of the request promises that it is valid, and nobody else's, until the request is over.
+            Sink::Memory(start, length) => unsafe { std::slice::from_raw_parts_mut(start, length) },
+        };
+        let expected = Expected { head_only: flight.request.head_only, fields: flight.request.fields };
+        while !flight.incoming.is_complete() {
+            let straight =
+                flight.incoming.straight().filter(|(at, _)| self.filled == 0 && *at < memory.len());
+            let (room, behind): (&mut [u8], &mut [u8]) = match straight {
+                Some((at, left)) => {
+                    let memory = &mut memory[at..];
+                    let count = left.min(memory.len() as u64) as usize;
+                    // What comes behind the answer is not asked for. It must not be taken for the next one.
+                    let behind = if count as u64 == left { &mut self.inbox[..] } else { &mut [] };
+                    (&mut memory[..count], behind)
+                }
+                None if self.filled < self.inbox.len() => (&mut self.inbox[self.filled..], &mut []),
+                None => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "the head of the answer is too long",
+                    ));
+                }
+            };
+            let asked = room.len();
+            let count = match self.connection.receive(room, behind) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            if count == 0 {
+                flight.incoming.end()?;
+                continue;
+            }
+            if straight.is_some() {
+                self.filled = count.saturating_sub(asked);
+                flight.incoming.received((count - self.filled) as u64);
+            } else {
+                flight.first_byte.get_or_insert_with(Instant::now);
+                self.filled += count;
+                let mut place = match flight.request.sink {
+                    Sink::Memory(..) => Place::Memory(memory),
+                    Sink::Text => Place::Text,
+                };
+                let used = flight.incoming.take(&self.inbox[..self.filled], &mut place, expected)?;
+                self.inbox.copy_within(used..self.filled, 0);
+                self.filled -= used;
+            }
+            // Less than there was room for: the socket is empty, and tells when it is not.
+            if count < asked && !is_over && !self.connection.is_encrypted() && !flight.incoming.is_complete()
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
