@@ -9,23 +9,22 @@
 //! What is not whole at the end of the job is aborted, and what the job leaves behind when it is killed the next one aborts
 //! (`ledger.rs`).
 
-use super::ledger::{self, Entry, Ledger};
+mod left;
+mod whole;
+
+pub(super) use self::whole::Whole;
+
+use super::ledger::Ledger;
 use super::{HttpEngine, remedy};
 use crate::{Completion, Errno, Outcome};
 use iolite_http::multipart::{self, Part};
 use iolite_http::{Answer, Done, Method, Object, Refusal, Request, Sink};
-use iolite_options::engines::{Addressing, ObjectMode};
+use iolite_options::engines::ObjectMode;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Tokens of requests from here on are those of steps, not of units.
 pub(super) const STEPS: u32 = 1 << 31;
-/// For how long uploads are aborted at the end of a job.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How much earlier than this machine's clock says the server's may have said that an upload was begun: requests with
-/// clocks that differ by more are refused.
-const CLOCKS_DIFFER: u64 = 15 * 60;
 
 /// A write that becomes parts.
 #[derive(Clone, Copy, Debug)]
@@ -562,246 +561,6 @@ impl HttpEngine {
         let endpoint = self.client.endpoint();
         format!("{}://{endpoint}", if endpoint.is_encrypted() { "https" } else { "http" })
     }
-
-    /// Aborts what earlier jobs left in the directory that were killed.
-    pub(super) fn abort_left(&mut self) {
-        if std::mem::replace(&mut self.uploads().has_looked, true) {
-            return;
-        }
-        let server = self.server();
-        let end = Instant::now() + PATIENCE;
-        for left in ledger::left(&self.uploads().ledger) {
-            let path = left.path.display().to_string();
-            let Some(entries) = left.entries.clone() else {
-                self.uploads().news.push(format!(
-                    "http: {path} says which uploads in parts a killed job had left, and cannot be read: abort them by other \
-                     means and remove it"
-                ));
-                continue;
-            };
-            let (mine, others): (Vec<Entry>, Vec<Entry>) =
-                entries.into_iter().partition(|entry| entry.server == server);
-            let mut outcome = Ok(0);
-            for entry in &mine {
-                let aborted = self.abort(entry, &mine, Some(end));
-                outcome = outcome.and_then(|count| aborted.map(|more| count + more));
-            }
-            match outcome {
-                Ok(count) => {
-                    if !mine.is_empty() || others.is_empty() {
-                        // If that cannot be written, the next one looks for what is not there any more.
-                        let _ = left.keep(&others);
-                    }
-                    if count > 0 {
-                        self.uploads().news.push(format!(
-                            "http: aborted {count} uploads in parts that a killed job had left ({path})"
-                        ));
-                    }
-                }
-                Err(words) => self.uploads().news.push(format!(
-                    "http: uploads in parts that a killed job had left may still be there ({path}): {words}"
-                )),
-            }
-        }
-    }
-
-    /// Aborts an upload, and those that it may be besides if its id is not known; how many there were. `all` are the
-    /// entries of the same ledger.
-    fn abort(&mut self, entry: &Entry, all: &[Entry], end: Option<Instant>) -> Result<usize, String> {
-        let mut count = 0;
-        let mut found = Ok(());
-        let mut ids: Vec<String> = entry.id.iter().cloned().collect();
-        if entry.unknown() > 0 {
-            let of_it = all.iter().filter(|other| other.name == entry.name);
-            let most = of_it.map(Entry::unknown).sum::<usize>();
-            match self.pending(entry, end) {
-                Ok(pending) if pending.len() > most => {
-                    found = Err(format!(
-                        "there are {} uploads of {} that were begun at that time, and nobody knows which of them are \
-                         somebody else's; none of these is aborted",
-                        pending.len(),
-                        entry.name
-                    ));
-                }
-                Ok(pending) => ids.extend(pending),
-                Err(words) => found = Err(words),
-            }
-        }
-        for id in &ids {
-            let query = multipart::upload_query(id);
-            let answer = self.ask_until(end, Method::Delete, &entry.name, &query)?;
-            if !answer.is_success() && answer.status != 404 {
-                return Err(format!("DELETE {}?uploadId=…: {}", entry.name, Refusal::of(&answer)));
-            }
-            count += usize::from(answer.is_success());
-        }
-        found.map(|()| count)
-    }
-
-    /// The uploads of an object that were begun when this entry was made, and of which no ledger here knows whose they are.
-    fn pending(&mut self, entry: &Entry, end: Option<Instant>) -> Result<Vec<String>, String> {
-        let name = entry.name.trim_start_matches('/');
-        let (bucket, key) = match self.options.http_s3_addressing {
-            Addressing::Virtual => ("/".to_owned(), name),
-            Addressing::Path => match name.split_once('/') {
-                Some((bucket, key)) => (format!("/{bucket}"), key),
-                None => return Ok(Vec::new()),
-            },
-        };
-        let answer = self.ask_until(end, Method::Get, &bucket, &multipart::pending_query(key))?;
-        if !answer.is_success() {
-            // Without the bucket there is no upload in it.
-            return match answer.status {
-                404 => Ok(Vec::new()),
-                _ => Err(format!("GET {bucket}?uploads: {}", Refusal::of(&answer))),
-            };
-        }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(u64::MAX, |since| since.as_secs());
-        let then =
-            entry.since.saturating_sub(CLOCKS_DIFFER)..=entry.until.min(now).saturating_add(CLOCKS_DIFFER);
-        let known = ledger::known_ids(&self.uploads().ledger);
-        let all =
-            multipart::pending(&answer).map_err(|why| format!("GET {bucket}?uploads: {why}"))?.into_iter();
-        // Where the server does not say when one was begun, it may be anybody's.
-        let own = all.filter(|one| {
-            let is_then = one.begun.is_some_and(|begun| then.contains(&begun));
-            one.key == key && is_then && !known.contains(&one.id)
-        });
-        Ok(own.map(|one| one.id).collect())
-    }
-
-    fn ask_until(
-        &mut self,
-        end: Option<Instant>,
-        method: Method,
-        name: &str,
-        query: &str,
-    ) -> Result<Answer, String> {
-        let head = self.client.head(method, &Object { name, part: None, query }, &[]);
-        let answer = self.client.call_until(end, head, &[], false);
-        answer.map_err(|failure| format!("{} {name}: {}", method.word(), failure.words))
-    }
-
-    /// Aborts what has not become an object.
-    pub(super) fn end_uploads(&mut self) {
-        let Some(uploads) = self.uploads.as_deref_mut() else { return };
-        let parts: BTreeMap<u64, String> = uploads
-            .all
-            .values()
-            .map(|upload| (upload.number, format!("{} of {} parts", upload.there, upload.parts.len())))
-            .collect();
-        uploads.all.clear();
-        uploads.of_file.clear();
-        uploads.queue.clear();
-        let entries = uploads.ledger.entries();
-        let end = Instant::now() + PATIENCE;
-        let all: Vec<Entry> = entries.iter().map(|(_, entry)| entry.clone()).collect();
-        for (number, entry) in entries {
-            let outcome = self.abort(&entry, &all, Some(end));
-            let has = parts.get(&number).map(|parts| format!(", of which there were {parts}"));
-            let uploads = self.uploads();
-            match outcome {
-                Ok(count) => {
-                    uploads.ledger.over(number);
-                    if count > 0 {
-                        uploads.news.push(format!(
-                            "http: aborted the upload of {}{}: the job ended before it was whole",
-                            entry.name,
-                            has.unwrap_or_default()
-                        ));
-                    }
-                }
-                Err(words) => {
-                    let path = uploads.ledger.path().unwrap_or_else(|| "nowhere".as_ref()).display();
-                    let text = format!(
-                        "http: the upload of {} could not be aborted; the next job that writes in parts and finds {path} \
-                         will: {words}",
-                        entry.name
-                    );
-                    uploads.news.push(text);
-                }
-            }
-        }
-        self.uploads().ledger.close();
-    }
-
-    /// Writes an object in parts that are given one after the other.
-    pub(super) fn put_part(
-        &mut self,
-        whole: &mut Option<Whole>,
-        name: &str,
-        bytes: &[u8],
-    ) -> Result<(), String> {
-        if whole.is_none() {
-            let server = self.server();
-            let uploads = self.uploads();
-            let number = uploads.ledger.begin(&server, name).map_err(|error| error.to_string())?;
-            let (result, is_repeated) = self.perform(Method::Post, name, multipart::beginning(), &[]);
-            let is_answered = result.is_ok();
-            let id = self.granted(result).and_then(|answer| {
-                multipart::begun_id(&answer).ok_or_else(|| "the answer has no UploadId".to_owned())
-            });
-            let ledger = &mut self.uploads().ledger;
-            let noted = ledger.begun(number, id.as_deref().ok(), is_repeated);
-            if id.is_err() && is_answered && !is_repeated {
-                ledger.over(number);
-            }
-            let id = id.map_err(|words| format!("POST {name} in parts: {words}"))?;
-            noted.map_err(|error| error.to_string())?;
-            *whole = Some(Whole { number, id, is_repeated, length: 0, parts: Vec::new() });
-        }
-        let whole = whole.as_mut().expect("it has been begun");
-        let query = multipart::part_query(whole.parts.len() + 1, &whole.id);
-        let answer = self.send(Method::Put, name, &query, bytes)?;
-        whole.parts.push(Part::of(&answer).ok_or("the answer says no ETag of the part")?);
-        whole.length += bytes.len() as u64;
-        Ok(())
-    }
-
-    /// Makes the object of the parts that were given.
-    pub(super) fn end_parts(&mut self, whole: &Whole, name: &str) -> Result<(), String> {
-        let body = multipart::ending(&whole.parts);
-        let query = multipart::upload_query(&whole.id);
-        let (result, is_repeated) = self.perform(Method::Post, name, &query, body.as_bytes());
-        let result = if is_repeated && result.as_ref().is_ok_and(is_unknown) {
-            let (answer, _) = self.perform(Method::Head, name, "", &[]);
-            answer.and_then(|answer| became(answer, (whole.length, whole.parts.len())))
-        } else {
-            self.granted(result).map(drop)
-        };
-        result.map_err(|words| format!("POST {name} in parts, its end: {words}"))?;
-        if !whole.is_repeated {
-            self.uploads().ledger.over(whole.number);
-        }
-        Ok(())
-    }
-
-    fn send(&mut self, method: Method, name: &str, query: &str, body: &[u8]) -> Result<Answer, String> {
-        let (answer, _) = self.perform(method, name, query, body);
-        self.granted(answer).map_err(|words| format!("{} {name} in parts: {words}", method.word()))
-    }
-
-    /// A request whose answer is waited for; and whether it was sent more than once.
-    fn perform(
-        &mut self,
-        method: Method,
-        name: &str,
-        query: &str,
-        body: &[u8],
-    ) -> (Result<Answer, String>, bool) {
-        let head = self.client.head(method, &Object { name, part: None, query }, body);
-        let request = Request {
-            head,
-            body: (body.as_ptr(), body.len()),
-            sink: Sink::Text,
-            head_only: method == Method::Head,
-            fields: true,
-            patient: method == Method::Post,
-        };
-        // SAFETY: the body is borrowed until this returns.
-        let done = unsafe { self.client.perform(None, request) };
-        (done.result.map_err(|failure| failure.words), done.is_repeated)
-    }
 }
 
 /// Whether the server knows nothing of an upload (any more).
@@ -822,24 +581,6 @@ fn became(answer: Answer, (length, parts): (u64, usize)) -> Result<(), String> {
         return Err(format!("{unknown} the object is another one than that which was written"));
     }
     Ok(())
-}
-
-/// An object that is being written in parts before a job.
-pub(super) struct Whole {
-    number: u64,
-    id: String,
-    /// The server may have been asked to begin it more than once.
-    is_repeated: bool,
-    /// Bytes so far.
-    length: u64,
-    parts: Vec<Part>,
-}
-
-impl Whole {
-    /// How many parts there are so far.
-    pub(super) fn count(&self) -> u64 {
-        self.parts.len() as u64
-    }
 }
 
 #[cfg(test)]
