@@ -8,8 +8,14 @@
 //! The write pointers are not here: whoever owns them (and shares them with other workers) is a [`Zones`]. The generator
 //! asks it for each write, so where that goes depends on what the others do.
 
+mod writes;
+mod zones;
+
 #[cfg(test)]
 mod tests;
+
+use self::writes::InZone;
+pub use self::zones::{Claim, ZoneState, ZoneUse, Zones};
 
 use crate::general::{byte_limit, draw_mix, has_laps, io_limit};
 use crate::rotation::Rotation;
@@ -17,118 +23,6 @@ use crate::sizes::Sizes;
 use crate::{Fate, Generator, Io, Mix, Next, Region, Spec, Step, rng::Rng};
 use iolite_types::Direction;
 use std::ops::Range;
-
-/// A zone as it is now. Offsets are in bytes of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ZoneState {
-    /// Where it begins.
-    pub start: u64,
-    /// From there to the next zone.
-    pub size: u64,
-    /// How much of that can be used.
-    pub capacity: u64,
-    /// It is written at its write pointer only.
-    pub is_sequential: bool,
-    /// It is not offline.
-    pub is_readable: bool,
-    /// Where the next write goes; the end of its capacity if it is full.
-    pub next: u64,
-    /// What is below is written.
-    pub written: u64,
-    /// How many writes of this worker to it are in flight.
-    pub in_flight: u32,
-}
-
-impl ZoneState {
-    fn room(&self) -> u64 {
-        (self.start + self.capacity).saturating_sub(self.next)
-    }
-}
-
-/// What became of a request for a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// It is this worker's until [`Zones::release`], or until its last write is complete.
-    Granted(ZoneState),
-    /// Another worker writes to it.
-    Busy,
-    /// As many zones are open as there may be.
-    Limit,
-    /// It cannot be written to.
-    Unusable,
-}
-
-/// The zones of a worker's files and their write pointers. Zones are numbered from the beginning of the device.
-pub trait Zones {
-    /// The number of the zone that holds this offset.
-    fn at(&self, file: u32, offset: u64) -> u32;
-
-    /// A zone as it is now.
-    fn zone(&self, file: u32, zone: u32) -> ZoneState;
-
-    /// Asks for a zone, to write to it (`opens`) or to reset it. With `waits`, waits a moment for another worker.
-    fn claim(&mut self, file: u32, zone: u32, opens: bool, waits: bool) -> Claim;
-
-    /// Gives a claimed zone back, unless writes to it are in flight.
-    fn release(&mut self, file: u32, zone: u32);
-
-    /// One of the open zones in this range that have room, by the random number; `None` = there is none.
-    fn open_zone(&mut self, file: u32, zones: Range<u32>, choice: u64) -> Option<u32>;
-
-    /// Makes room for a write or a trim of a claimed zone. `is_last`: no other write fits behind it.
-    fn reserve(&mut self, file: u32, zone: u32, length: u64, is_last: bool) -> u64;
-
-    /// Makes a claimed zone full, though not all of it is written. Nothing is in flight on it.
-    ///
-    /// # Errors
-    /// Why it cannot be done, in words for the user.
-    fn finish(&mut self, file: u32, zone: u32) -> Result<(), String>;
-
-    /// Makes a claimed zone empty. Nothing is in flight on it.
-    ///
-    /// # Errors
-    /// Why it cannot be done, in words for the user.
-    fn reset(&mut self, file: u32, zone: u32) -> Result<(), String>;
-
-    /// Notes what became of an I/O.
-    ///
-    /// # Errors
-    /// A command for the zone that follows from it failed, in words for the user.
-    fn completed(&mut self, io: &Io, fate: Fate) -> Result<(), String>;
-
-    /// How many bytes are written in those of these zones that have write pointers.
-    fn written(&self, file: u32, zones: Range<u32>) -> u64;
-
-    /// Why what was written there may be lost: what the device says of the zone.
-    fn loss(&self, io: &Io) -> Option<String>;
-
-    /// Whether no other worker is left that could make room for another open zone. The worker counts as waiting until
-    /// it gets one.
-    fn waits_in_vain(&mut self) -> bool;
-}
-
-/// How the zones are to be used.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ZoneUse {
-    /// Bytes left out behind a zone that was written or read to its end, by sequential workloads.
-    pub skip: u64,
-    /// Read also what was not written.
-    pub read_beyond: bool,
-    /// Full zones are written again.
-    pub rewrites: bool,
-    /// All zones are made empty before each pass.
-    pub begins_empty: bool,
-    /// What is left of a zone is written with a smaller block.
-    pub writes_remainder: bool,
-    /// A zone has one write in flight at a time, because several would not arrive in their order.
-    pub one_by_one: bool,
-    /// What skips past the end goes on at the beginning.
-    pub skip_wraps: bool,
-    /// Zones are reset when more than this share is written.
-    pub reset_threshold: f64,
-    /// The next zone is reset after so many writes; 0 = never.
-    pub reset_every: u64,
-}
 
 /// Where a direction is in a file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -175,25 +69,6 @@ enum Chosen {
     Nothing,
     Failed(String),
 }
-
-/// What was found in one zone.
-enum InZone {
-    Io {
-        offset: u64,
-        length: u64,
-        /// No other write fits behind it.
-        is_last: bool,
-    },
-    Wait,
-    Busy,
-    Limit,
-    /// It is full or cannot be used.
-    Passed,
-    Failed(String),
-}
-
-/// How many zones are tried that other workers write to before waiting.
-const BUSY_TRIES: u32 = 4;
 
 /// A workload over zones.
 pub struct ZonedGenerator<Z> {
@@ -370,190 +245,6 @@ impl<Z: Zones> ZonedGenerator<Z> {
     fn within(&self, file: usize, from: u64, to: u64) -> (u64, u64) {
         let region = self.files[file].region;
         (from.max(region.offset), to.min(region.offset + region.length))
-    }
-
-    /// A write behind the last one, or in the next zone.
-    fn write_on(&mut self, file: usize) -> Chosen {
-        let write = Direction::Write.index();
-        while self.files[file].cursors[write].zone < self.files[file].zones.end {
-            let Cursor { zone, offset, .. } = self.files[file].cursors[write];
-            let state = self.zones.zone(file as u32, zone);
-            if !state.is_sequential {
-                let (from, to) = self.within(file, state.start, state.start + state.size);
-                let from = from.max(offset);
-                if to.saturating_sub(from) < self.rules[write].sizes.min() {
-                    self.advance(file, write, &state);
-                    continue;
-                }
-                let length = self.rules[write].sizes.draw(&mut self.rngs.lengths, to - from);
-                self.files[file].cursors[write] = Cursor { zone, offset: from + length, entered: true };
-                return Chosen::Io(from, length);
-            }
-            match self.write_in(file, zone, self.how.rewrites) {
-                InZone::Io { offset, length, is_last } => {
-                    self.files[file].cursors[write].entered = true;
-                    // A zone that somebody else has filled is begun anew: only who has filled it goes on.
-                    if is_last {
-                        self.advance(file, write, &state);
-                    }
-                    return Chosen::Io(offset, length);
-                }
-                InZone::Passed => self.advance(file, write, &state),
-                InZone::Limit => return self.write_in_open(file),
-                InZone::Wait | InZone::Busy => return Chosen::Wait,
-                InZone::Failed(why) => return Chosen::Failed(why),
-            }
-        }
-        Chosen::Nothing
-    }
-
-    /// The cursor goes to the next zone, or over those that are skipped.
-    fn advance(&mut self, file: usize, direction: usize, state: &ZoneState) {
-        let File { zones, cursors, .. } = &mut self.files[file];
-        let cursor = &mut cursors[direction];
-        let skipped = if cursor.entered { self.how.skip / state.size.max(1) } else { 0 };
-        let mut zone = u64::from(cursor.zone) + 1 + skipped;
-        if skipped > 0 && zone >= zones.end.into() && self.how.skip_wraps {
-            zone = zones.start.into();
-        }
-        *cursor = Cursor { zone: zone.min(zones.end.into()) as u32, offset: 0, entered: false };
-    }
-
-    /// A write at the write pointer of this zone. `rewrites`: if it is full, it is reset.
-    fn write_in(&mut self, file: usize, zone: u32, rewrites: bool) -> InZone {
-        let number = file as u32;
-        let state = match self.zones.claim(number, zone, true, self.in_flight == 0) {
-            Claim::Granted(state) => state,
-            Claim::Busy => return InZone::Busy,
-            Claim::Limit => return InZone::Limit,
-            Claim::Unusable => return InZone::Passed,
-        };
-        if self.how.one_by_one && state.in_flight > 0 {
-            return InZone::Busy;
-        }
-        let smallest = self.rules[Direction::Write.index()].sizes.min();
-        let mut room = state.room();
-        let has_room = room >= smallest || (self.how.writes_remainder && room > 0);
-        let is_due = has_room && self.is_reset_due(file) && state.next > state.start;
-        if !has_room && (!rewrites || state.capacity < smallest) {
-            self.zones.release(number, zone);
-            return InZone::Passed;
-        }
-        if !has_room || is_due {
-            if state.in_flight > 0 {
-                return InZone::Wait;
-            }
-            if let Err(why) = self.zones.reset(number, zone) {
-                self.zones.release(number, zone);
-                return InZone::Failed(why);
-            }
-            room = state.capacity;
-        }
-        let length = match room < smallest {
-            true => room,
-            false => self.rules[Direction::Write.index()].sizes.draw(&mut self.rngs.lengths, room),
-        };
-        let left = room - length;
-        let is_last = left == 0 || (left < smallest && !self.how.writes_remainder);
-        let offset = self.zones.reserve(number, zone, length, is_last);
-        self.writes += 1;
-        InZone::Io { offset, length, is_last }
-    }
-
-    fn is_reset_due(&self, file: usize) -> bool {
-        let every = self.how.reset_every;
-        every > 0
-            && self.writes > 0
-            && self.writes.is_multiple_of(every)
-            && self.zones.written(file as u32, self.files[file].zones.clone()) as f64
-                > self.how.reset_threshold * self.files[file].region.length as f64
-    }
-
-    /// A write to a zone that is open, because no other may be opened. One that has too little room is finished: then
-    /// another may be.
-    fn write_in_open(&mut self, file: usize) -> Chosen {
-        let choice = self.rngs.zones.next_u64();
-        let zones = self.files[file].zones.clone();
-        if let Some(zone) = self.zones.open_zone(file as u32, zones, choice) {
-            return match self.write_in(file, zone, false) {
-                InZone::Io { offset, length, .. } => Chosen::Io(offset, length),
-                InZone::Failed(why) => Chosen::Failed(why),
-                InZone::Wait | InZone::Busy | InZone::Limit => Chosen::Wait,
-                InZone::Passed => self.finish(file, zone),
-            };
-        }
-        let in_vain = self.in_flight == 0 && self.zones.waits_in_vain();
-        // The last other worker may just have made room.
-        match std::mem::replace(&mut self.waited_in_vain, in_vain) && in_vain {
-            true => Chosen::Nothing,
-            false => Chosen::Wait,
-        }
-    }
-
-    /// Makes a zone full whose rest no block fits into.
-    fn finish(&mut self, file: usize, zone: u32) -> Chosen {
-        let number = file as u32;
-        if let Claim::Granted(state) = self.zones.claim(number, zone, false, false) {
-            let is_idle = state.in_flight == 0 && state.room() > 0;
-            let done = if is_idle { self.zones.finish(number, zone) } else { Ok(()) };
-            self.zones.release(number, zone);
-            if let Err(why) = done {
-                return Chosen::Failed(why);
-            }
-        }
-        Chosen::Wait
-    }
-
-    /// A zone of the file by chance, or that of the run that goes on.
-    fn draw_zone(&mut self, file: usize) -> u32 {
-        let zones = self.files[file].zones.clone();
-        match self.files[file].last {
-            Some(zone) if self.run_left > 0 => {
-                self.run_left -= 1;
-                zone
-            }
-            _ => {
-                self.run_left = self.ios_per_random - 1;
-                zones.start + self.rngs.zones.below(u64::from(zones.end - zones.start)) as u32
-            }
-        }
-    }
-
-    /// The zone behind this one, and behind the last one the first.
-    fn following(&self, file: usize, zone: u32) -> u32 {
-        let zones = &self.files[file].zones;
-        if zone + 1 < zones.end { zone + 1 } else { zones.start }
-    }
-
-    fn write_somewhere(&mut self, file: usize) -> Chosen {
-        let mut zone = self.draw_zone(file);
-        let mut busy = 0;
-        for _ in 0..self.files[file].zones.len() {
-            self.files[file].last = Some(zone);
-            let state = self.zones.zone(file as u32, zone);
-            if !state.is_sequential {
-                let (from, to) = self.within(file, state.start, state.start + state.size);
-                if let Some((offset, length)) = self.place(Direction::Write, from, to) {
-                    return Chosen::Io(offset, length);
-                }
-            } else {
-                match self.write_in(file, zone, self.how.rewrites) {
-                    InZone::Io { offset, length, .. } => return Chosen::Io(offset, length),
-                    InZone::Limit => return self.write_in_open(file),
-                    InZone::Wait => return Chosen::Wait,
-                    InZone::Failed(why) => return Chosen::Failed(why),
-                    InZone::Busy if busy < BUSY_TRIES => {
-                        busy += 1;
-                        zone = self.draw_zone(file);
-                        continue;
-                    }
-                    InZone::Busy => return Chosen::Wait,
-                    InZone::Passed => {}
-                }
-            }
-            zone = self.following(file, zone);
-        }
-        if busy > 0 { Chosen::Wait } else { Chosen::Nothing }
     }
 
     /// A random place between these offsets.
