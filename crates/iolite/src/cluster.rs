@@ -91,9 +91,12 @@ fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
     });
     let mut wishes =
         Wishes { signals, requests: Requests::none(), asked: false, wants_report: &wants_report };
-    let start =
-        coordinator
-            .run(requests.collect(), &mut |index, told| session.take(index, told), &mut || wishes.next());
+    let start = coordinator.run(
+        requests.collect(),
+        &tags(&addresses),
+        &mut |index, told| session.take(index, told),
+        &mut || wishes.next(),
+    );
     session.cluster.start = start;
     let is_written = session.end();
     if let Err(error) = is_written {
@@ -120,6 +123,38 @@ fn labels(name: Name, machines: &[String], addresses: &[Address]) -> Vec<String>
         false => format!("{machine} {address}"),
     };
     machines.iter().zip(addresses).map(label).collect()
+}
+
+/// How machines are called in the names of files that come from them. As with fio, that is what `--client` says of them,
+/// without the port; `sock` is the only one on a socket.
+fn tags(addresses: &[Address]) -> Vec<String> {
+    let is_socket = |address: &&Address| matches!(address, Address::Socket(_));
+    let sockets = addresses.iter().filter(is_socket).count();
+    let short = |address: &Address| match address {
+        Address::Socket(_) if sockets == 1 => "sock".to_owned(),
+        address => in_file_name(&address.host()),
+    };
+    let shorts: Vec<String> = addresses.iter().map(short).collect();
+    let is_only = |tag: &String| shorts.iter().filter(|other| *other == tag).count() == 1;
+    let with_port = |(short, address): (&String, &Address)| format!("{short},{}", address.port());
+    let long: Vec<String> = shorts.iter().zip(addresses).map(with_port).collect();
+    let tags = long.iter().enumerate().map(|(index, long_tag)| {
+        match long.iter().filter(|other| *other == long_tag).count() {
+            _ if is_only(&shorts[index]) => shorts[index].clone(),
+            1 => long_tag.clone(),
+            _ => format!("{long_tag},{index}"),
+        }
+    });
+    tags.collect()
+}
+
+/// The same without what changes the directory, or starts an option.
+fn in_file_name(host: &str) -> String {
+    let kept = |c: char| if c.is_alphanumeric() || ".:_-@%".contains(c) { c } else { '_' };
+    let name: String = host.chars().map(kept).collect();
+    let name = name.trim_start_matches(['_', '-', '.']);
+    let length = name.char_indices().nth_back(63).map_or(0, |(at, _)| at);
+    if name.is_empty() { "host".to_owned() } else { name[length..].to_owned() }
 }
 
 /// What signals ask for.
@@ -232,6 +267,11 @@ impl<'a> Session<'a> {
                 self.end_of(index, true);
                 self.failures += 1;
                 self.refused = true;
+            }
+            Told::NotKept(why) => {
+                self.complain(index, &why);
+                self.failed = true;
+                self.failures += 1;
             }
             Told::Done(done) => {
                 self.cluster.hosts[index].report = done.report;
@@ -389,5 +429,24 @@ impl<'a> Session<'a> {
         if !erased.is_empty() {
             self.console.show(&erased);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_in_file_names() {
+        let tags = |texts: &[&str]| {
+            let addresses: Vec<_> = texts.iter().map(|text| Address::parse(text).unwrap()).collect();
+            tags(&addresses)
+        };
+        assert_eq!(tags(&["one", "two,1", "ssh:me@three", "sock:/tmp/s"]), ["one", "two", "three", "sock"]);
+        assert_eq!(tags(&["sock:/tmp/a", "sock:../b c"]), ["tmp_a", "b_c"]);
+        assert_eq!(tags(&["one,1", "one,2", "ip6:::1"]), ["one,1", "one,2", "::1"]);
+        assert_eq!(tags(&["ssh:one", "ssh:you@one"]), ["one,22,0", "one,22,1"]);
+        let long = tags(&[&format!("sock:/{}", "é".repeat(200)), "sock:/"]);
+        assert_eq!(long, ["é".repeat(64), "host".to_owned()]);
     }
 }

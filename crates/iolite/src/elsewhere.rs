@@ -1,16 +1,18 @@
 //! A run for an agent, in the process that the agent has started: jobs come through a socket, and what happens goes back.
 
+use crate::returned::Logs;
 use crate::{Drafted, draft, session, writes_to_output};
 use iolite_host::ThisMachine;
 use iolite_options::engines::{ExternalOptions, NetOptions, Protocol};
 use iolite_options::{Diagnostic, Invocation, JobOptions, Name, RunOptions};
 use iolite_plan::{Plan, Problem};
-use iolite_remote::child::{Channel, Permissions};
+use iolite_remote::child::{self, Channel, Permissions};
 use iolite_remote::message::{Done, FromAgent, Refusal, Request};
 use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate};
 use iolite_stats::Report;
 use std::ffi::OsString;
 use std::fmt::Display;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -30,7 +32,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     let Ok(mut request) = channel.request() else { return ExitCode::FAILURE };
     let permissions = Permissions::of(words);
     request.jobs.run.readonly |= !permissions.changes;
-    let last = perform(name, &request, permissions, &mut channel);
+    let last = perform(name, &request, permissions, &child::spool(words), &mut channel);
     channel.tell(&last.unwrap_or_else(FromAgent::Refused));
     ExitCode::SUCCESS
 }
@@ -40,6 +42,7 @@ fn perform(
     name: Name,
     request: &Request,
     permissions: Permissions,
+    spool: &Path,
     channel: &mut Channel,
 ) -> Result<FromAgent, Box<Refusal>> {
     let run = &request.jobs.run;
@@ -47,7 +50,7 @@ fn perform(
     if !strange.is_empty() {
         return Err(refusal(strange));
     }
-    let (batches, warnings) = read(request, name)?;
+    let (mut batches, warnings) = read(request, name)?;
     for warning in &warnings {
         channel.tell(&FromAgent::Warning(warning.as_warning().to_string()));
     }
@@ -63,15 +66,8 @@ fn perform(
     if !making.is_empty() {
         return Err(refusal(making));
     }
-    let logged = batches.iter().flatten().filter(|job| job.logs.any());
-    let mut problems: Vec<String> = logged
-        .map(|job| {
-            format!(
-                "job {}: logs do not come back from other machines yet; run it without write_*_log",
-                job.name
-            )
-        })
-        .collect();
+    let logs = Logs::redirect(&mut batches, spool).map_err(refusal)?;
+    let mut problems: Vec<String> = Vec::new();
     let machine = ThisMachine::new();
     let mut more = String::new();
     let drafted = draft(name, batches, run, &machine, &mut more).map_err(|problem| refusal([problem]))?;
@@ -94,6 +90,7 @@ fn perform(
     let outcome = prepared
         .perform(settings, &mut |event| channel.tell(&FromAgent::Event(Box::new(event))))
         .map_err(refused)?;
+    logs.send(&plan, channel);
     Ok(FromAgent::Done(Box::new(Done {
         report: outcome.report,
         failed: outcome.failed,

@@ -20,6 +20,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -252,7 +253,8 @@ fn run(mut connection: Connection, request: Request, who: &str, shared: &Shared)
         }
     };
     (shared.settings.log)(&format!("runs jobs for {who}"));
-    let started = match child::start(request.as_fio, shared.settings.permissions) {
+    let spool = spool();
+    let started = match child::start(request.as_fio, shared.settings.permissions, &spool) {
         Ok(started) => started,
         Err(error) => {
             let died = FromAgent::Died(format!("cannot be started: {error}"));
@@ -278,6 +280,8 @@ fn run(mut connection: Connection, request: Request, who: &str, shared: &Shared)
         // Killed, it ends; unless the kernel waits for a device, and then it ends with that.
         wait(&mut process, GRACE);
     }
+    // Killed, it has left that behind.
+    let _ = std::fs::remove_dir_all(&spool);
     let end = if is_lost { "the jobs of" } else { "is done with the jobs of" };
     (shared.settings.log)(&match &relayed {
         Ok(()) => format!("{end} {who}"),
@@ -285,6 +289,12 @@ fn run(mut connection: Connection, request: Request, who: &str, shared: &Shared)
     });
     connection.end();
     Ok(())
+}
+
+/// A directory for what a run sends back, which nobody has made yet.
+fn spool() -> PathBuf {
+    let (process, now) = (std::process::id(), time::monotonic_ns());
+    std::env::temp_dir().join(format!("iolite-run-{process}-{now:x}"))
 }
 
 /// Waits for the end of a process; `None` = it has not ended.

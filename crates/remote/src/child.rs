@@ -5,12 +5,14 @@ use crate::frame::{self, FrameError};
 use crate::message::{FromAgent, Request, ToAgent};
 use iolite_os::process::{replace, start_with_blocked, tie_to_this_thread};
 use iolite_os::socket::Socket;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 /// The first word behind the program's name.
@@ -19,6 +21,9 @@ pub const WORD: &str = "--run-for-an-agent";
 const EXEC: &str = "exec";
 /// Another one: see [`Permissions::changes`].
 const CHANGES: &str = "changes";
+
+/// What a word begins with that names the directory for what goes back.
+const SPOOL: &str = "spool=";
 
 /// The signals that a run acts on.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
@@ -44,6 +49,13 @@ impl Permissions {
     }
 }
 
+/// The directory for what goes back, among the words of a command line. It does not exist. The agent removes it in the end.
+pub fn spool(words: &[OsString]) -> PathBuf {
+    let named = words.iter().find_map(|word| word.as_bytes().strip_prefix(SPOOL.as_bytes()));
+    // Without one it cannot be made.
+    named.map(|path| Path::new(OsStr::from_bytes(path)).to_owned()).unwrap_or_default()
+}
+
 /// The agent's end.
 #[derive(Debug)]
 pub(crate) struct Started {
@@ -53,12 +65,15 @@ pub(crate) struct Started {
 }
 
 /// Starts the process of a run. It is killed when this thread ends.
-pub(crate) fn start(as_fio: bool, permissions: Permissions) -> io::Result<Started> {
+pub(crate) fn start(as_fio: bool, permissions: Permissions, spool: &Path) -> io::Result<Started> {
     let (channel, its_channel) = UnixStream::pair()?;
     let (gate, its_gate) = Socket::pair()?;
     // Not by its name: the file may have been replaced, and both ends are to be the same program.
     let mut command = Command::new("/proc/self/exe");
     command.arg0(if as_fio { "fio" } else { "iolite" }).arg(WORD).args(permissions.words());
+    let mut word = OsString::from(SPOOL);
+    word.push(spool);
+    command.arg(word);
     command.stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(its_gate));
     tie_to_this_thread(&mut command);
     // A run that is asked to end while it is being planned is not killed by that: it takes the signal later, and reports.

@@ -8,10 +8,12 @@ use crate::connection::Connection;
 use crate::frame::{self, FrameError};
 use crate::greeting;
 use crate::message::{Done, FromAgent, Hello, Refusal, Request, ToAgent, machine_name};
+use crate::returned::Keeper;
 use crate::ssh::{self, Carrier};
 use crate::stream::Stream;
 use iolite_os::time;
 use iolite_stats::{Event, EventKind, StartSpread};
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -54,6 +56,8 @@ pub enum Told {
     Event(Box<Event>),
     /// Its jobs do not run.
     Refused(Box<Refusal>),
+    /// A file that its run has left cannot be kept here.
+    NotKept(String),
     /// Its run is over.
     Done(Box<Done>),
     /// Its run was ended by this signal, for which nobody has asked here.
@@ -144,12 +148,14 @@ impl Coordinator {
         self.links.iter().map(|link| &link.hello)
     }
 
-    /// Has each machine run its jobs, all from the same moment on. Ends when each is done, has refused, or is lost.
+    /// Has each machine run its jobs, all from the same moment on. Ends when each is done, has refused, or is lost. What their
+    /// runs leave is kept in the present directory, with these names of the machines.
     ///
     /// Returns how far apart they began, if they did.
     pub fn run(
         self,
         requests: Vec<Request>,
+        tags: &[String],
         tell: &mut dyn FnMut(usize, Told),
         wish: &mut dyn FnMut() -> Wish,
     ) -> Option<StartSpread> {
@@ -166,8 +172,9 @@ impl Coordinator {
         };
         // They are waited for together, when all connections are closed.
         let carriers: Vec<_> = links.iter().filter_map(|link| link.carrier.clone()).collect();
-        for (index, (link, request)) in links.into_iter().zip(requests).enumerate() {
-            match listen(index, link, request, settings.timeout, sender.clone()) {
+        for (index, ((link, request), tag)) in links.into_iter().zip(requests).zip(tags).enumerate() {
+            let keeper = Keeper::new(Path::new(""), tag);
+            match listen(index, link, request, keeper, settings.timeout, sender.clone()) {
                 Ok(writer) => run.writers.push(Some(writer)),
                 Err(error) => {
                     run.writers.push(None);
@@ -371,12 +378,14 @@ fn listen(
     index: usize,
     link: Link,
     request: Request,
+    keeper: Keeper,
     timeout: Duration,
     sender: Sender<(usize, Heard)>,
 ) -> std::io::Result<Writer> {
     let Link { connection, carrier, .. } = link;
     let writer = Arc::new(Mutex::new(connection.clone()));
-    let mut ear = Ear { index, connection, writer: writer.clone(), sender, pings: 0, heard: Instant::now() };
+    let mut ear =
+        Ear { index, connection, writer: writer.clone(), sender, keeper, pings: 0, heard: Instant::now() };
     thread::Builder::new().name("iolite-host".into()).stack_size(STACK).spawn(move || {
         let told = match ear.listen(request, timeout) {
             Ok(last) => last,
@@ -397,6 +406,7 @@ struct Ear {
     connection: Connection,
     writer: Writer,
     sender: Sender<(usize, Heard)>,
+    keeper: Keeper,
     pings: u64,
     heard: Instant,
 }
@@ -453,6 +463,11 @@ impl Ear {
                 FromAgent::Refused(refusal) => return Ok(Told::Refused(refusal)),
                 FromAgent::Done(done) => return Ok(Told::Done(done)),
                 FromAgent::Died(why) => return Ok(Told::Lost(why)),
+                // Here, and not by whoever reads the channel: it has no limit.
+                FromAgent::File(part) => match self.keeper.take(&part) {
+                    Ok(()) => continue,
+                    Err(why) => Told::NotKept(why),
+                },
             };
             self.tell(Heard::Told(told));
         }

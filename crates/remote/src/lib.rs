@@ -16,6 +16,7 @@ pub mod coordinator;
 pub mod frame;
 mod greeting;
 pub mod message;
+pub mod returned;
 mod ssh;
 pub mod stream;
 mod user;

@@ -1,5 +1,6 @@
 //! What coordinator and agent say to each other.
 
+use crate::returned::{FilePart, PART};
 use iolite_options::SentJobs;
 use iolite_stats::{Event, Report};
 use serde::de::DeserializeOwned;
@@ -16,6 +17,9 @@ const SMALL: u32 = 64 << 10;
 const JOBS: u32 = 64 << 20;
 /// A report of thousands of jobs.
 const REPORT: u32 = 256 << 20;
+
+/// A part of a file, with its name.
+const FILE_PART: u32 = PART as u32 + SMALL;
 
 /// A message of one direction.
 pub trait Message: Serialize + DeserializeOwned {
@@ -141,6 +145,8 @@ pub enum FromAgent {
     Done(Box<Done>),
     /// The process of the run has ended without a report; this says how.
     Died(String),
+    /// A part of a file that the run has left. They come before it is over.
+    File(Box<FilePart>),
 }
 
 impl Message for ToAgent {
@@ -176,12 +182,14 @@ impl Message for FromAgent {
             FromAgent::Event(_) => 6,
             FromAgent::Done(_) => 7,
             FromAgent::Died(_) => 8,
+            FromAgent::File(_) => 9,
         }
     }
 
     fn limit(kind: u8) -> Option<u32> {
         match kind {
             3 | 5..=7 => Some(REPORT),
+            9 => Some(FILE_PART),
             0..=8 => Some(SMALL),
             _ => None,
         }

@@ -1,0 +1,151 @@
+//! What runs on other machines leave for their client: logs and verify states.
+
+use crate::common::program::Running;
+use crate::common::{Json, Program, files_in, scratch};
+use crate::remote::Agent;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// An agent with a home and a place for temporary files of its own.
+fn agent(dir: &Path, name: &str) -> Agent {
+    let home = dir.join(name);
+    fs::create_dir_all(home.join("tmp")).unwrap();
+    let mut command = Command::new(&Program::own().path);
+    command.arg(format!("--server=sock:{}", home.join("s").display()));
+    command.current_dir(&home).env("TMPDIR", home.join("tmp"));
+    Agent::of(Running::start(&mut command))
+}
+
+fn client_of(dir: &Path) -> std::path::PathBuf {
+    let client = dir.join("client");
+    fs::create_dir_all(&client).unwrap();
+    client
+}
+
+/// The names of the files of a client, but for his job files.
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> = files_in(dir).into_iter().map(|(name, _)| name).collect();
+    names.retain(|name| !name.ends_with(".fio"));
+    names.sort();
+    names
+}
+
+fn left_in(agent: &Path) -> Vec<String> {
+    let mut names = names(agent);
+    names.retain(|name| name != "s" && name != "f");
+    names
+}
+
+#[test]
+pub fn logs_come_back() {
+    let dir = scratch();
+    let agents = ["a", "b"].map(|name| agent(dir.path(), name));
+    let client = client_of(dir.path());
+    let job = "[global]\nioengine=null\nrw=write\nbs=4k\nsize=64k\n[one]\nwrite_bw_log=bw\nwrite_lat_log\n[two]\nsize=80m\n\
+               write_iops_log=sub/x\nwrite_hist_log=/no/such/h\nlog_hist_msec=1\n[three]\nper_job_logs=0\nwrite_bw_log=../all\n\
+               [four]\nwrite_bw_log=z\nlog_compression=64k\nlog_store_compressed=1\n";
+    fs::write(client.join("job.fio"), job).unwrap();
+    let run = |words: &[&str]| Program::own().run(&client, words);
+    let json = run(&["--output-format=json", &agents[0].client(), "job.fio"]).ok();
+    assert_eq!(json.stderr, "");
+    let expected = [
+        "all_bw.log",
+        "bw_bw.1.log",
+        "h_clat_hist.2.log",
+        "one_clat.1.log",
+        "one_lat.1.log",
+        "one_slat.1.log",
+        "x_iops.2.log",
+        "z_bw.4.log.fz",
+    ];
+    assert_eq!(names(&client), expected.map(|name| format!("{name}.sock")));
+    // The job is told as it was given.
+    let json = Json::parse(&json.stdout);
+    assert_eq!(json.0["client_stats"][1]["job options"]["write_iops_log"], "sub/x", "{}", json.0);
+    let lines = |name: &str| fs::read_to_string(client.join(name)).unwrap().lines().count();
+    assert_eq!(lines("bw_bw.1.log.sock"), 16);
+    assert_eq!(lines("all_bw.log.sock"), 16);
+    // It came in several parts.
+    assert_eq!(lines("x_iops.2.log.sock"), 20_480);
+    let inflated = run(&["--inflate-log=z_bw.4.log.fz.sock"]).ok();
+    assert_eq!(inflated.stdout.lines().count(), 16, "{inflated}");
+    // Two machines, each with its own; where nothing is measured twice, both have the same.
+    let [a, b] = agents.each_ref().map(Agent::client);
+    for name in names(&client) {
+        fs::remove_file(client.join(name)).unwrap();
+    }
+    run(&[&a, &b, "job.fio"]).ok();
+    assert_eq!(names(&client).len(), 2 * expected.len());
+    let tag = |name: &str| dir.path().join(name).join("s").display().to_string()[1..].replace('/', "_");
+    for name in ["a", "b"] {
+        assert_eq!(lines(&format!("bw_bw.1.log.{}", tag(name))), 16);
+        assert!(left_in(&dir.path().join(name)).is_empty(), "nothing is left there");
+        assert_eq!(fs::read_dir(dir.path().join(name).join("tmp")).unwrap().count(), 0);
+    }
+    agents.into_iter().for_each(|agent| drop(agent.end()));
+}
+
+#[test]
+pub fn logs_that_cannot_come_back() {
+    let dir = scratch();
+    let server = agent(dir.path(), "a");
+    let client = client_of(dir.path());
+    let run = |job: &str| {
+        fs::write(client.join("job.fio"), job).unwrap();
+        Program::own().run(&client, [server.client().as_str(), "job.fio"])
+    };
+    let common = "[global]\nioengine=null\nrw=write\nbs=4k\nsize=64k\n";
+    // Both would have one name here.
+    let refused =
+        run(&format!("{common}per_job_logs=0\n[one]\nwrite_bw_log=a/x\n[two]\nwrite_bw_log=b/x\n")).refused();
+    assert!(refused.stderr.contains("job.fio:10:"), "{refused}");
+    assert!(refused.stderr.contains("write_bw_log=b/x: logs come back by the last part"), "{refused}");
+    assert!(refused.stderr.contains("a/x of job one has the same"), "{refused}");
+    assert!(names(&client).is_empty() && left_in(&dir.path().join("a")).is_empty());
+    // Something is in the way here: that is no success, and the others come.
+    fs::create_dir_all(client.join("x_bw.1.log.sock/full")).unwrap();
+    let failed = run(&format!("{common}write_lat_log=x\nwrite_bw_log=x\n[one]\n"));
+    assert_eq!(failed.code(), 1, "{failed}");
+    assert!(failed.stderr.contains("x_bw.1.log.sock: "), "{failed}");
+    assert!(failed.stdout.contains("All clients: (groupid=0, jobs=1): err= 0"), "{failed}");
+    assert!(client.join("x_lat.1.log.sock").exists());
+    // There is no place there.
+    fs::remove_dir(dir.path().join("a/tmp")).unwrap();
+    let refused = run(&format!("{common}[one]\nwrite_bw_log=x\n")).refused();
+    assert!(refused.stderr.contains("logs: ") && refused.stderr.contains("No such file"), "{refused}");
+    server.end();
+}
+
+/// A state that is left behind is on both machines, and the next run loads it where it runs.
+#[test]
+pub fn states_come_back() {
+    let dir = scratch();
+    let server = agent(dir.path(), "a");
+    let client = client_of(dir.path());
+    let job = "[v]\nfilename=f\nrw=write\nbs=4k\nsize=1m\nverify=crc32c\nnumber_ios=20\ndo_verify=0\n";
+    fs::write(client.join("job.fio"), job).unwrap();
+    let endless = job.replace("number_ios=20", "thinktime=1ms\ntime_based\nruntime=5m");
+    fs::write(client.join("long.fio"), endless).unwrap();
+    let mut running = Program::own().start(&client, [server.client().as_str(), "long.fio"]);
+    let file = dir.path().join("a/f");
+    running.wait_until("some writes", |_| {
+        fs::read(&file)
+            .is_ok_and(|data| data.chunks(4096).filter(|block| block.iter().any(|&b| b > 0)).count() > 3)
+    });
+    running.signal(libc::SIGINT);
+    let finished = running.wait();
+    assert_eq!(finished.code(), 128, "{finished}");
+    assert_eq!(names(&client), ["sock-v-0-verify.state"], "{finished}");
+    assert_eq!(left_in(&dir.path().join("a")), ["local-v-0-verify.state"]);
+    let [here, there] = ["client/sock-v-0-verify.state", "a/local-v-0-verify.state"]
+        .map(|name| fs::read(dir.path().join(name)).unwrap());
+    assert!(here == there && !here.is_empty());
+    let check =
+        "[v]\nfilename=f\nrw=write\nbs=4k\nsize=1m\nverify=crc32c\nverify_only=1\nverify_state_load=1\n";
+    fs::write(client.join("check.fio"), check).unwrap();
+    let json = Program::own().run(&client, ["--output-format=json", &server.client(), "check.fio"]).ok();
+    let json = Json::parse(&json.stdout);
+    assert!(json.0["client_stats"][0]["read"]["total_ios"].as_u64() > Some(3), "{}", json.0);
+    server.end();
+}

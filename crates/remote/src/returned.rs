@@ -1,0 +1,275 @@
+//! Files that a run leaves for whoever has asked for it, logs and verify states: how they go back, and where they are kept.
+//!
+//! They come in parts, which are written as they come. A file has its name when all of it is there. What it is called is the
+//! sender's business only within limits: its directory is this one, and the machine is in its name.
+
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// How much of a file goes in one message.
+pub(crate) const PART: usize = 256 << 10;
+/// How many files a machine may send.
+const MOST: usize = 100_000;
+/// How long a name may be, so that there is room for the machine's.
+const LONGEST: usize = 180;
+/// How the name of a file ends that is not complete.
+const INCOMPLETE: &str = ".part";
+
+/// A part of a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FilePart {
+    /// The last part of its name. All parts of a file come one after the other.
+    pub name: String,
+    /// What it holds.
+    pub bytes: Bytes,
+    /// Nothing of it comes after this.
+    pub is_last: bool,
+}
+
+/// Bytes that travel as such, and not as a list of numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bytes(pub Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Bytes;
+
+            fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                to.write_str("bytes")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(bytes.to_vec()))
+            }
+
+            fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Bytes, E> {
+                Ok(Bytes(bytes))
+            }
+        }
+        from.deserialize_byte_buf(Visitor)
+    }
+}
+
+/// The parts of a file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn parts(path: &Path, mut take: impl FnMut(FilePart)) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut file = File::open(path)?;
+    loop {
+        let mut bytes = Vec::with_capacity(PART);
+        (&mut file).take(PART as u64).read_to_end(&mut bytes)?;
+        let is_last = bytes.len() < PART;
+        take(FilePart { name: name.clone(), bytes: Bytes(bytes), is_last });
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+/// Keeps what comes from a machine.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    directory: PathBuf,
+    /// The machine, as file names have it.
+    tag: String,
+    current: Option<Incoming>,
+    count: usize,
+}
+
+/// A file of which something has come.
+#[derive(Debug)]
+struct Incoming {
+    /// As it is called there.
+    theirs: String,
+    path: PathBuf,
+    /// `None` = it cannot be kept, and that was told.
+    file: Option<File>,
+}
+
+impl Keeper {
+    /// Keeps files in this directory; the machine is called so in their names.
+    pub fn new(directory: &Path, tag: &str) -> Keeper {
+        Keeper { directory: directory.to_owned(), tag: tag.to_owned(), current: None, count: 0 }
+    }
+
+    /// Writes a part. An error is told once for each file.
+    pub fn take(&mut self, part: &FilePart) -> Result<(), String> {
+        let mut incoming = match self.current.take() {
+            Some(incoming) if incoming.theirs == part.name => incoming,
+            _ => self.begin(&part.name)?,
+        };
+        let Some(file) = &mut incoming.file else {
+            self.current = Some(incoming).filter(|_| !part.is_last);
+            return Ok(());
+        };
+        let path = incoming.path.clone();
+        let mut written = file.write_all(&part.bytes.0);
+        if part.is_last {
+            written = written.and_then(|()| fs::rename(incomplete(&path), &path));
+        } else {
+            if written.is_err() {
+                incoming.file = None;
+            }
+            self.current = Some(incoming);
+        }
+        written.map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// The file of this name, as it is there.
+    fn begin(&mut self, theirs: &str) -> Result<Incoming, String> {
+        let refused = |why: &str| {
+            let shown: String = theirs.chars().take(LONGEST).collect();
+            format!("it sends a file that is not kept: {shown:?} {why}")
+        };
+        self.count += 1;
+        let result = match own_name(theirs, &self.tag) {
+            _ if self.count > MOST => Err(refused("is one too many")),
+            None => Err(refused("is no name of a log or a verify state")),
+            Some(name) => {
+                let path = self.directory.join(name);
+                // Not through a link, and not into anything that is there: it becomes that when it is complete.
+                let _ = fs::remove_file(incomplete(&path));
+                let opened = File::create_new(incomplete(&path));
+                opened
+                    .map(|file| Incoming { theirs: theirs.to_owned(), path: path.clone(), file: Some(file) })
+                    .map_err(|error| format!("{}: {error}", path.display()))
+            }
+        };
+        if result.is_err() {
+            self.current = Some(Incoming { theirs: theirs.to_owned(), path: PathBuf::new(), file: None });
+        }
+        result
+    }
+}
+
+fn incomplete(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(INCOMPLETE);
+    name.into()
+}
+
+/// What a file of another machine is called here: logs have the machine behind their names, states have it in place of
+/// `local`, as users of fio know both. `None` = it is neither.
+fn own_name(theirs: &str, tag: &str) -> Option<String> {
+    if theirs.len() > LONGEST || theirs.contains(|c: char| c == '/' || c.is_control()) {
+        return None;
+    }
+    if [".log", ".log.fz"].iter().any(|end| theirs.ends_with(end)) {
+        return Some(format!("{theirs}.{tag}"));
+    }
+    let state = theirs.strip_prefix("local-").filter(|name| name.ends_with("-verify.state"))?;
+    Some(format!("{tag}-{state}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn part(name: &str, bytes: &[u8], is_last: bool) -> FilePart {
+        FilePart { name: name.to_owned(), bytes: Bytes(bytes.to_vec()), is_last }
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn files_arrive_as_they_were() {
+        let [there, here] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let mut keeper = Keeper::new(here.path(), "one");
+        for (name, own, size) in [
+            ("a_bw.1.log", "a_bw.1.log.one", 0),
+            ("b_lat.1.log.fz", "b_lat.1.log.fz.one", PART),
+            ("local-j-0-verify.state", "one-j-0-verify.state", 2 * PART + 1),
+        ] {
+            let bytes: Vec<u8> = (0..size).map(|at| at as u8).collect();
+            fs::write(there.path().join(name), &bytes).unwrap();
+            let mut count = 0;
+            parts(&there.path().join(name), |part| {
+                assert!(part.bytes.0.len() <= PART);
+                count += 1;
+                keeper.take(&part).unwrap();
+            })
+            .unwrap();
+            assert_eq!(count, size / PART + 1);
+            assert_eq!(fs::read(here.path().join(own)).unwrap(), bytes);
+        }
+        assert_eq!(names(here.path()).len(), 3);
+    }
+
+    #[test]
+    fn nothing_is_written_elsewhere() {
+        let here = tempfile::tempdir().unwrap();
+        let directory = here.path().join("d");
+        fs::create_dir(&directory).unwrap();
+        let mut keeper = Keeper::new(&directory, "one");
+        for name in [
+            "../x.log",
+            "/etc/x.log",
+            "x",
+            ".log/../../y",
+            "local-..-verify.state/x",
+            "a\nb.log",
+            "x.log.one",
+            "",
+        ] {
+            assert!(keeper.take(&part(name, b"x", false)).unwrap_err().contains("not kept"), "{name}");
+            // Told once.
+            keeper.take(&part(name, b"x", true)).unwrap();
+        }
+        assert!(keeper.take(&part(&("x".repeat(LONGEST) + ".log"), b"", true)).is_err());
+        assert!(names(&directory).is_empty());
+        assert_eq!(names(here.path()), ["d"]);
+        // A link that somebody has put there is replaced, and not followed.
+        let victim = here.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        for name in ["x.log.one", "x.log.one.part"] {
+            std::os::unix::fs::symlink(&victim, directory.join(name)).unwrap();
+        }
+        keeper.take(&part("x.log", b"new", true)).unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+        assert_eq!(fs::read_to_string(directory.join("x.log.one")).unwrap(), "new");
+    }
+
+    #[test]
+    fn what_has_not_come_as_a_whole_has_not_its_name() {
+        let here = tempfile::tempdir().unwrap();
+        let mut keeper = Keeper::new(here.path(), "one");
+        keeper.take(&part("x.log", b"begun", false)).unwrap();
+        assert_eq!(names(here.path()), ["x.log.one.part"]);
+        // Another one begins, which has a directory in its way.
+        fs::create_dir_all(here.path().join("y.log.one/full")).unwrap();
+        assert!(keeper.take(&part("y.log", b"", true)).unwrap_err().contains("y.log.one: "));
+        keeper.take(&part("z.log", b"", true)).unwrap();
+        assert!(here.path().join("z.log.one").exists());
+    }
+
+    proptest! {
+        #![proptest_config(iolite_testing::properties(256))]
+
+        #[test]
+        fn names_stay_names(name in "[a-z./\\PC]{0,12}(.log|-verify.state|)") {
+            if let Some(own) = own_name(&name, "one") {
+                prop_assert_eq!(Path::new(&own).file_name().unwrap().to_str(), Some(own.as_str()));
+                prop_assert!(own.ends_with(".one") || own.starts_with("one-"));
+            }
+        }
+    }
+}
