@@ -1,8 +1,9 @@
 //! What a machine and its disks are, for people who read a result later: names and models rather than limits.
 
+use crate::in_use::unescape;
 use crate::{Disk, Memory};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A fact: what it is called, and its value.
 type Fact = (String, String);
@@ -46,24 +47,33 @@ pub fn disk(disk: &Disk) -> Vec<Fact> {
     ])
 }
 
-/// The name of the file system that is mounted where a path lies, as proc_pid_mountinfo(5) has it: `ext4`.
-pub fn file_system(path: &Path) -> Option<String> {
-    let text = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    // A file that is still to be made is where its directory is.
-    let path = std::path::absolute(path).ok()?;
-    let place = path.ancestors().find_map(|path| fs::canonicalize(path).ok())?;
-    mounted_at(&text, &place)
+/// The mounts of this machine, as proc_pid_mountinfo(5) has them, read once.
+#[derive(Clone, Debug, Default)]
+pub struct Mounts {
+    /// Where each is, and which file system.
+    all: Vec<(PathBuf, String)>,
 }
 
-/// The innermost mount; of several at one place, the last.
-fn mounted_at(mounts: &str, place: &Path) -> Option<String> {
-    let mounts = mounts.lines().filter_map(|line| {
-        let (left, right) = line.split_once(" - ")?;
-        let point = left.split(' ').nth(4)?.replace("\\040", " ");
-        let kind = right.split(' ').next()?;
-        place.starts_with(&point).then_some((point.len(), kind))
-    });
-    mounts.max_by_key(|&(length, _)| length).map(|(_, kind)| kind.to_owned())
+impl Mounts {
+    /// Those that there are now.
+    pub fn now() -> Mounts {
+        Mounts::of(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+    }
+
+    fn of(text: &str) -> Mounts {
+        let mounts = text.lines().filter_map(|line| {
+            let (left, right) = line.split_once(" - ")?;
+            Some((unescape(left.split(' ').nth(4)?).into(), right.split(' ').next()?.to_owned()))
+        });
+        Mounts { all: mounts.collect() }
+    }
+
+    /// The name of the file system at a place without symbolic links: `ext4`. The innermost mount counts; of several at one
+    /// place, the last.
+    pub fn file_system(&self, place: &Path) -> Option<&str> {
+        let around = self.all.iter().filter(|(point, _)| place.starts_with(point));
+        around.max_by_key(|(point, _)| point.as_os_str().len()).map(|(_, kind)| kind.as_str())
+    }
 }
 
 fn read(path: &Path) -> Option<String> {
@@ -98,12 +108,12 @@ mod tests {
     #[test]
     fn the_innermost_mount_counts() {
         let mounts = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / /mnt/a\\040b rw shared:1 - xfs /dev/b rw\n\
-                      3 1 0:3 / /mnt rw - tmpfs t rw\n4 1 0:4 / /mnt rw - btrfs t rw\n";
-        let at = |path: &str| mounted_at(mounts, Path::new(path)).unwrap();
-        assert_eq!(
-            (at("/mnt/a b/c"), at("/mnt/x"), at("/home")),
-            ("xfs".into(), "btrfs".into(), "ext4".into())
-        );
+                      3 1 0:3 / /mnt rw - tmpfs t rw\n4 1 0:4 / /mnt rw - btrfs t rw\n\
+                      5 1 0:5 / /mnt/t\\011b\\134c rw - zfs t rw\n";
+        let mounts = Mounts::of(mounts);
+        let at = |path: &str| mounts.file_system(Path::new(path)).unwrap();
+        assert_eq!((at("/mnt/a b/c"), at("/mnt/x"), at("/home")), ("xfs", "btrfs", "ext4"));
+        assert_eq!((at("/mnt/t\tb\\c/d"), Mounts::default().file_system(Path::new("/"))), ("zfs", None));
     }
 
     #[test]
@@ -116,6 +126,6 @@ mod tests {
         };
         assert_eq!(super::disk(&disk), [("device".to_owned(), "none0".to_owned())]);
         assert!(this_host().iter().any(|(name, value)| name == "kernel" && value.starts_with("Linux ")));
-        assert!(file_system(Path::new("no/such/file")).is_some());
+        assert!(Mounts::now().file_system(Path::new("/proc/self")).is_some());
     }
 }

@@ -1,33 +1,51 @@
 //! What a run is on, for whoever reads its result later.
 
-use iolite_host::{Machine, about};
-use iolite_plan::Plan;
+use iolite_host::Machine;
+use iolite_host::about::{self, Mounts};
+use iolite_plan::{Names, Plan};
 use iolite_stats::{Fact, Facts};
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
-/// More places than these are not looked at: a report is no inventory.
+/// More places than these are not told: a report is no inventory.
 const MOST_TARGETS: usize = 16;
+/// So many files of a worker, and of all workers, are looked at: each costs system calls before the run.
+const MOST_OF_A_WORKER: usize = 16;
+const MOST_FILES: usize = 1000;
 
 /// The machine, and where the jobs' data is.
 pub fn of(plan: &Plan, machine: &dyn Machine) -> Facts {
-    let mut targets: Vec<Target> = Vec::new();
+    let mut survey = Survey::new(machine);
     for worker in &plan.workers {
-        if targets.len() > MOST_TARGETS {
-            break;
-        }
         let engine = plan.job_of(worker).engine;
-        if !engine.facets.has_local_files() {
-            add(&mut targets, "engine", engine.name.to_owned(), Vec::new());
-            continue;
-        }
-        for path in worker.files.places().take(MOST_TARGETS) {
-            let mut facts = Vec::new();
-            facts.extend(about::file_system(&path).map(|kind| ("file_system".to_owned(), kind)));
-            facts.extend(machine.disk(&path).iter().flat_map(about::disk));
-            add(&mut targets, "files", path.display().to_string(), facts);
+        if engine.facets.has_local_files() {
+            survey.add_files(&worker.files);
+        } else {
+            survey.add_engine(engine.name);
         }
     }
-    targets.truncate(MOST_TARGETS);
-    Facts { host: about::this_host(), targets: targets.into_iter().map(Target::facts).collect() }
+    Facts { host: about::this_host(), targets: survey.targets.into_iter().map(Target::facts).collect() }
+}
+
+/// What is found out about the places of a run. Nothing is asked twice: a thousand workers may have one directory.
+struct Survey<'a> {
+    machine: &'a dyn Machine,
+    mounts: Mounts,
+    targets: Vec<Target>,
+    /// Names that have been looked at, and which target each is of; `None` = one that is not told.
+    seen: HashMap<PathBuf, Option<usize>>,
+    known: HashMap<Place, Vec<Fact>>,
+}
+
+/// What facts are of.
+#[derive(PartialEq, Eq, Hash)]
+enum Place {
+    /// A device, by its number.
+    Device(u64),
+    /// A directory, and the device that files in it are on: a file may be mounted there.
+    Directory(PathBuf, u64),
 }
 
 /// Things that lie in the same place.
@@ -38,27 +56,152 @@ struct Target {
     first: String,
     /// How many more there are.
     more: usize,
+    /// Not all of them have been counted.
+    is_cut: bool,
     facts: Vec<Fact>,
 }
 
 impl Target {
     fn facts(self) -> Vec<Fact> {
-        let more = if self.more > 0 { format!(" and {} more", self.more) } else { String::new() };
+        let more = match self.more {
+            _ if self.is_cut => " and more".to_owned(),
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
         let name = (self.what.to_owned(), self.first + &more);
         std::iter::once(name).chain(self.facts).collect()
     }
 }
 
-/// Adds a thing to those that have the same facts, if there are some.
-fn add(targets: &mut Vec<Target>, what: &'static str, name: String, facts: Vec<Fact>) {
-    let is_engine = what == "engine";
-    let same = targets
-        .iter_mut()
-        .find(|target| target.what == what && target.facts == facts && (!is_engine || target.first == name));
-    match same {
-        // Of several workers on one file, or of one engine, there is no more to say.
-        Some(target) if target.first == name => {}
-        Some(target) => target.more += 1,
-        None => targets.push(Target { what, first: name, more: 0, facts }),
+impl<'a> Survey<'a> {
+    fn new(machine: &'a dyn Machine) -> Self {
+        let mounts = Mounts::now();
+        Survey { machine, mounts, targets: Vec::new(), seen: HashMap::new(), known: HashMap::new() }
+    }
+
+    fn add_engine(&mut self, name: &str) {
+        let is_told = self.targets.iter().any(|target| target.what == "engine" && target.first == name);
+        if !is_told {
+            self.add("engine", name.to_owned(), Vec::new());
+        }
+    }
+
+    fn add_files(&mut self, names: &Names) {
+        let mut target = None;
+        for path in names.places().take(MOST_OF_A_WORKER) {
+            target = match self.seen.get(path.as_ref()) {
+                Some(target) => *target,
+                None if self.seen.len() >= MOST_FILES => break,
+                None => {
+                    let facts = self.facts_of(&path);
+                    let target = self.add("files", path.display().to_string(), facts);
+                    self.seen.insert(path.into_owned(), target);
+                    target
+                }
+            };
+        }
+        if names.len() > MOST_OF_A_WORKER || self.seen.len() >= MOST_FILES {
+            let target = target.or(self.targets.len().checked_sub(1));
+            if let Some(target) = target.and_then(|target| self.targets.get_mut(target)) {
+                target.is_cut = true;
+            }
+        }
+    }
+
+    /// Adds a thing to those that have the same facts, if there are some; `None` = there are too many targets.
+    fn add(&mut self, what: &'static str, name: String, facts: Vec<Fact>) -> Option<usize> {
+        let is_same = |target: &Target| what == "files" && target.what == what && target.facts == facts;
+        if let Some(found) = self.targets.iter().position(is_same) {
+            self.targets[found].more += 1;
+            return Some(found);
+        }
+        (self.targets.len() < MOST_TARGETS).then(|| {
+            self.targets.push(Target { what, first: name, more: 0, is_cut: false, facts });
+            self.targets.len() - 1
+        })
+    }
+
+    /// What is known of the place of a file, which may be made only later, or of a device.
+    fn facts_of(&mut self, path: &Path) -> Vec<Fact> {
+        let file = fs::metadata(path).ok();
+        let device = file.as_ref().filter(|file| {
+            let kind = file.file_type();
+            kind.is_block_device() || kind.is_char_device()
+        });
+        let directory = device.is_none().then(|| directory_of(path, file.is_some())).flatten();
+        let place = match (device, &directory) {
+            (Some(device), _) => Place::Device(device.rdev()),
+            (None, Some(directory)) => {
+                let on = file.or_else(|| fs::metadata(directory).ok()).map_or(0, |there| there.dev());
+                Place::Directory(directory.clone(), on)
+            }
+            (None, None) => return Vec::new(),
+        };
+        let (machine, mounts) = (self.machine, &self.mounts);
+        let found = self.known.entry(place).or_insert_with(|| {
+            // A device is on no file system, whatever its name is on.
+            let file_system = directory.as_ref().and_then(|directory| {
+                let place = fs::canonicalize(path).unwrap_or_else(|_| directory.clone());
+                mounts.file_system(&place).map(str::to_owned)
+            });
+            let mut facts: Vec<Fact> =
+                file_system.into_iter().map(|kind| ("file_system".to_owned(), kind)).collect();
+            facts.extend(machine.disk(path).iter().flat_map(about::disk));
+            facts
+        });
+        found.clone()
+    }
+}
+
+/// The directory, without symbolic links, that a file is in, or will be made in.
+fn directory_of(path: &Path, is_there: bool) -> Option<PathBuf> {
+    let path = std::path::absolute(path).ok()?;
+    let mut ancestors = path.ancestors();
+    if is_there {
+        let place = fs::canonicalize(&path).ok()?;
+        return Some(place.parent().unwrap_or(&place).to_owned());
+    }
+    ancestors.next();
+    ancestors.find_map(|path| fs::canonicalize(path).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_host::MadeUp;
+
+    /// What is told of files of several workers, and how many places were asked for.
+    fn told(workers: &[Vec<PathBuf>]) -> (Vec<String>, usize) {
+        let machine = MadeUp::new();
+        let mut survey = Survey::new(&machine);
+        workers.iter().for_each(|names| survey.add_files(&Names::from(names.clone())));
+        let known = survey.known.len();
+        (survey.targets.into_iter().map(|target| target.facts()[0].1.clone()).collect(), known)
+    }
+
+    fn files(directory: &Path, count: usize) -> Vec<PathBuf> {
+        (0..count).map(|number| directory.join(format!("f{number}"))).collect()
+    }
+
+    #[test]
+    fn each_file_counts_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = |words: &str| vec![format!("{}/{words}", dir.path().display())];
+        let two = files(dir.path(), 2);
+        assert_eq!(told(&[two.clone(), two.clone(), vec![two[1].clone()]]), (name("f0 and 1 more"), 1));
+        assert_eq!(told(&[files(dir.path(), 1), files(dir.path(), 1)]), (name("f0"), 1));
+        assert_eq!(told(&[files(dir.path(), 300), files(dir.path(), 300)]), (name("f0 and more"), 1));
+        let many: Vec<_> = files(dir.path(), 3000).chunks(3).map(<[PathBuf]>::to_vec).collect();
+        assert_eq!(told(&many), (name("f0 and more"), 1), "and nobody is asked a thousand times");
+    }
+
+    #[test]
+    fn a_device_is_on_no_file_system() {
+        let machine = MadeUp::new();
+        let mut survey = Survey::new(&machine);
+        assert_eq!(survey.facts_of(Path::new("/dev/null")), []);
+        let names: Vec<String> =
+            survey.facts_of(Path::new("/proc/none")).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["file_system"]);
     }
 }

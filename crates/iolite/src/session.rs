@@ -135,17 +135,21 @@ impl<'a> Session<'a> {
 
     /// Writes a report in all formats that were asked for, each to where it goes.
     fn write_last(&mut self, report: &Report) -> Result<(), LastError> {
-        let mut text = self.text_of(report);
+        let text = self.text_of(report);
         let mut page = Vec::new();
-        if self.run.output_format.contains(&OutputFormat::Html) {
-            // Writing to memory does not fail.
-            let _ = Html.write(report, &self.program, &mut page);
+        if !self.run.output_format.contains(&OutputFormat::Html) {
+            return self.console.write_last(&text);
         }
+        let made = Html.write(report, &self.program, &mut page);
+        let made = made.map_err(|error| LastError { error, what_then: "; there is no page of it" });
         if self.run.output_format == [OutputFormat::Html] {
-            text.append(&mut page);
+            // What was there before is kept when there is nothing to replace it.
+            made?;
+            return self.console.write_last(&page);
         }
-        let written = self.console.write_last(&text);
-        written.and(self.console.write_page(&page))
+        self.console.write_last(&text)?;
+        made?;
+        self.console.write_page(&page)
     }
 
     /// Writes the report of a run that did not begin, in the formats that programs parse. People have read why.

@@ -106,10 +106,10 @@ impl Row {
     fn of(direction: &'static str, measured: &Value, over_time: &Value, series: &Value) -> Row {
         let sampled = || {
             let count = measured["iops_samples"].as_u64()?;
-            Steadiness::of_samples(count, number(measured, "iops_mean"), number(measured, "iops_stddev"))
+            Steadiness::of_samples(count, measured["iops_mean"].as_f64()?, measured["iops_stddev"].as_f64()?)
         };
         let steadiness = match points(over_time, series) {
-            Some(points) => Steadiness::of_series(&points, number(series, "sample_us") / 1e6),
+            Some(pieces) => Steadiness::of_series(&pieces, number(series, "sample_us") / 1e6),
             None => sampled(),
         };
         Row {
@@ -122,14 +122,14 @@ impl Row {
     }
 }
 
-/// The windows of a direction; `None` = it has no series.
-fn points(over_time: &Value, series: &Value) -> Option<Vec<Point>> {
+/// The windows of a direction, in pieces: between them, nothing was expected of it. `None` = it has no series.
+fn points(over_time: &Value, series: &Value) -> Option<Vec<Vec<Point>>> {
     let first = usize::try_from(over_time["first_window"].as_u64()?).ok()?;
     let ramp = over_time["ramp_windows"].as_u64().and_then(|ramp| usize::try_from(ramp).ok()).unwrap_or(0);
     let ends = series["end_us"].as_array()?;
     let (ios, lowest) = (over_time["ios"].as_array()?, over_time["iops_min"].as_array()?);
     let end = |window: usize| ends.get(window)?.as_f64();
-    let mut points = Vec::with_capacity(ios.len());
+    let mut pieces = vec![Vec::new()];
     for (position, (ios, lowest)) in ios.iter().zip(lowest).enumerate().skip(ramp) {
         let window = first.checked_add(position)?;
         let begin = match window.checked_sub(1) {
@@ -137,9 +137,13 @@ fn points(over_time: &Value, series: &Value) -> Option<Vec<Point>> {
             None => series["begin_us"].as_f64()?,
         };
         let seconds = ((end(window)? - begin) / 1e6).max(1e-6);
-        points.push(Point { seconds, ios: ios.as_f64()?, lowest: lowest.as_f64()? });
+        if ios.is_null() {
+            pieces.push(Vec::new());
+        } else if let Some(piece) = pieces.last_mut() {
+            piece.push(Point { seconds, ios: ios.as_f64()?, lowest: lowest.as_f64()? });
+        }
     }
-    Some(points)
+    Some(pieces)
 }
 
 /// Percentiles of completion latency, or of total latency where only that has percentiles.

@@ -11,7 +11,8 @@
 //!   distribution 64%; beyond [`TWO_CLASSES`] there are two), a fifth of the mean apart, with a tenth of the windows in each.
 //! - A *stall* is a sample with less than a twentieth of the median rate, where that would be at least [`ENOUGH_IOS`] I/Os.
 //!
-//! The first and the last window of a job are not looked at: it did not run in all of them.
+//! The first and the last window of a job are not looked at, nor those beside a gap (while it reads back what it has
+//! written, it writes nothing): it did not run in all of them.
 
 use crate::text;
 
@@ -88,11 +89,12 @@ pub struct Steadiness {
 }
 
 impl Steadiness {
-    /// Looks at a series; `None` = it is too short.
-    pub fn of_series(points: &[Point], sample_seconds: f64) -> Option<Steadiness> {
-        let inner = points.get(1..points.len().saturating_sub(1))?;
-        let stalls = stalls(inner, sample_seconds);
-        let joined = joined(inner);
+    /// Looks at a series, which may have gaps between pieces; `None` = it is too short.
+    pub fn of_series(pieces: &[Vec<Point>], sample_seconds: f64) -> Option<Steadiness> {
+        let inner = pieces.iter().filter_map(|piece| piece.get(1..piece.len().saturating_sub(1)));
+        let inner: Vec<Point> = inner.flatten().copied().collect();
+        let stalls = stalls(&inner, sample_seconds);
+        let joined = joined(&inner);
         if joined.len() < FEWEST {
             return None;
         }
@@ -235,14 +237,18 @@ fn joined(points: &[Point]) -> Vec<Point> {
     let mean = total / points.len().max(1) as f64;
     let for_ios = if mean > 0.0 { (MANY_IOS / mean).ceil() as usize } else { 1 };
     let each = for_ios.max(points.len().div_ceil(MOST)).max(1);
-    points
-        .chunks_exact(each)
-        .map(|chunk| Point {
+    // What is left over at the end belongs to the last.
+    let count = points.len() / each;
+    let chunk = |number: usize| {
+        let end = if number + 1 == count { points.len() } else { (number + 1) * each };
+        let chunk = &points[number * each..end];
+        Point {
             seconds: chunk.iter().map(|point| point.seconds).sum(),
             ios: chunk.iter().map(|point| point.ios).sum(),
             lowest: chunk.iter().map(|point| point.lowest).fold(f64::INFINITY, f64::min),
-        })
-        .collect()
+        }
+    };
+    (0..count).map(chunk).collect()
 }
 
 /// The change of the fitted line from end to end, and the share of the variation that it explains.
@@ -329,7 +335,7 @@ mod tests {
     }
 
     fn of(rates: &[f64]) -> Steadiness {
-        Steadiness::of_series(&series(rates), 0.1).unwrap()
+        Steadiness::of_series(&[series(rates)], 0.1).unwrap()
     }
 
     /// A small disturbance that repeats itself, and is neither a trend nor two levels.
@@ -382,7 +388,7 @@ mod tests {
         // The job began and ended in these.
         points[0].lowest = 0.0;
         points[59].lowest = 0.0;
-        let found = Steadiness::of_series(&points, 0.1).unwrap();
+        let found = Steadiness::of_series(&[points], 0.1).unwrap();
         let stalls = found.stalls.unwrap();
         assert_eq!(stalls.count, 2);
         assert!((stalls.longest.unwrap() - 0.2).abs() < 1e-9);
@@ -392,7 +398,7 @@ mod tests {
         let mut long: Vec<Point> =
             (0..60).map(|_| Point { seconds: 1.0, ios: 50_000.0, lowest: 50_000.0 }).collect();
         (20..30).for_each(|at| long[at].lowest = 0.0);
-        let found = Steadiness::of_series(&long, 0.1).unwrap();
+        let found = Steadiness::of_series(&[long], 0.1).unwrap();
         assert_eq!(found.stalls, Some(Stalls { count: 10, longest: None }));
         assert!(found.sentences()[0].starts_with("In 10 windows I/O stood nearly still"));
         assert!(found.in_short().starts_with("stalls in 10 windows (CV"), "{}", found.in_short());
@@ -400,7 +406,7 @@ mod tests {
         let wild: Vec<f64> = (0..60).map(|n| 50_000.0 + 400.0 * f64::from(n * 37 % 100)).collect();
         let mut points = series(&wild);
         points[20].lowest = 0.0;
-        let found = Steadiness::of_series(&points, 0.1).unwrap();
+        let found = Steadiness::of_series(&[points], 0.1).unwrap();
         assert!(found.in_short().starts_with("varies, 1 stall (CV "), "{}", found.in_short());
         assert_eq!(found.sentences().len(), 2);
     }
@@ -413,6 +419,21 @@ mod tests {
         assert!(found.window.unwrap() > 2.0 && found.variation < 0.05, "{found:?}");
     }
 
+    /// While it reads back what it has written, nothing is expected of writes; windows beside that are partly so.
+    #[test]
+    fn gaps_are_no_stalls() {
+        let piece = [&[900.0][..], &[50_000.0; 20], &[700.0]].concat();
+        let found = Steadiness::of_series(&vec![series(&piece); 4], 0.1).unwrap();
+        assert!(found.is_one_number() && found.windows == 80, "{found:?}");
+    }
+
+    #[test]
+    fn what_is_left_over_counts_too() {
+        let found = joined(&series(&[100.0; 99]));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!((found.iter().map(|point| point.ios).sum::<f64>() - 990.0).abs() < 1e-6);
+    }
+
     #[test]
     fn of_a_few_windows_no_shape_is_told() {
         let rates = [0.0, 4400.0, 5700.0, 4500.0, 6000.0, 4200.0, 5500.0, 0.0];
@@ -422,8 +443,9 @@ mod tests {
 
     #[test]
     fn of_a_short_run_nothing_is_said() {
-        assert_eq!(Steadiness::of_series(&series(&[100.0; 6]), 0.1), None);
+        assert_eq!(Steadiness::of_series(&[series(&[100.0; 6])], 0.1), None);
         assert_eq!(Steadiness::of_series(&[], 0.1), None);
+        assert_eq!(Steadiness::of_series(&[Vec::new(), series(&[1.0])], 0.1), None);
         assert_eq!(Steadiness::of_samples(4, 100.0, 1.0), None);
         let found = Steadiness::of_samples(20, 1000.0, 300.0).unwrap();
         assert!(found.sentences()[0].contains("vary by 30% (coefficient of variation over 20 samples)"));

@@ -64,6 +64,48 @@ fn two_levels_are_said() {
     assert!(page.contains("two levels: 50k and 100k"));
 }
 
+/// A verified job writes and reads back by turns: while it reads back, it writes nothing, and that is no stall.
+#[test]
+fn gaps_are_left_out() {
+    let mut report = report("gaps", &[5000; 90]);
+    let read = &mut report["iolite"]["series"]["jobs"][0]["read"];
+    for window in (20..30).chain(50..60) {
+        read["ios"][window] = json!(null);
+        read["iops_min"][window] = json!(null);
+    }
+    let gaps = page(&report);
+    assert!(gaps.contains(">steady (CV 0%)<") && gaps.contains("rates changed little"));
+    let read = &mut report["iolite"]["series"]["jobs"][0]["read"];
+    for window in (20..30).chain(50..60) {
+        (read["ios"][window], read["iops_min"][window]) = (json!(0), json!(0));
+    }
+    assert!(page(&report).contains("2 stalls"), "zeros are stalls");
+}
+
+#[test]
+fn without_a_deviation_nothing_is_steady() {
+    let mut report = report("a", &[5000; 30]);
+    report.as_object_mut().unwrap().remove("iolite");
+    let read = &mut report["jobs"][0]["read"];
+    (read["iops_samples"], read["iops_mean"]) = (json!(20), json!(54_740.0));
+    assert!(!page(&report).contains("steady (CV"));
+    report["jobs"][0]["read"]["iops_stddev"] = json!(100.0);
+    assert!(page(&report).contains("steady (CV"));
+}
+
+#[test]
+fn a_job_may_be_called_like_a_sum() {
+    let mut report = report("All clients", &[5000; 30]);
+    let other = json!({"jobname": "b", "read": {"total_ios": 1, "iops": 5.0}});
+    report["jobs"].as_array_mut().unwrap().push(other);
+    let page = page(&report);
+    let row = |job: usize| {
+        page.split_once(&format!("<tr data-job=\"{job}\"")).unwrap().1.split("</tr>").next().unwrap()
+    };
+    assert!(row(0).contains("All clients") && row(0).contains("steady"));
+    assert!(row(1).contains(">b<") && !row(1).contains("steady"));
+}
+
 #[test]
 fn secrets_of_stored_results_have_placeholders() {
     let mut report = report("a", &[5000; 30]);
@@ -165,6 +207,9 @@ fn odd_reports_have_a_page_as_well() {
         }
         drop(of_value(value));
     }
+    let mut overflowing = report("odd", &[5000; 30]);
+    overflowing["jobs"][0]["read"]["clat_ns"]["bins"] = json!({"1": u64::MAX, "2": u64::MAX});
+    drop(of_value(&overflowing));
     let fleet = json!({"client_stats": [{"jobname": "a", "read": {"total_ios": 1, "iops": 5.0}}, {"jobname": "All clients"}]});
     let page = of_value(&fleet).unwrap();
     assert!(page.contains("<title>a</title>") && page.matches("<tr data-job").count() == 1);

@@ -382,15 +382,39 @@ impl LiveStats {
         self.consistent(|stats| stats.directions[direction].moved())
     }
 
-    /// What a direction has counted, as of one moment, and the number of resets. Latencies are copied only if they are
-    /// asked for: they are thousands of words, in cache lines that the worker writes to.
-    pub fn counters(&self, direction: usize, with_latencies: bool) -> (Counters, u64) {
-        self.consistent(|stats| {
-            let direction = &stats.directions[direction];
-            let Moved { ios, bytes } = direction.moved();
-            let latency = if with_latencies { direction.clat.read() } else { Latency::default() };
-            (Counters { ios, bytes, latency }, stats.resets.get())
-        })
+    /// What the directions have counted, and the number of resets. Latencies are copied only if they are asked for: they
+    /// are thousands of words, in cache lines that the worker writes to. So they are copied once, while it goes on: they
+    /// may have some I/Os more than the counts beside them. None of them is of before a reset that is counted here.
+    pub fn counters(&self, with_latencies: bool) -> ([Counters; 3], u64) {
+        const ATTEMPTS: usize = 4;
+        let mut attempt = 1;
+        loop {
+            self.wait_for_the_end_of_a_change();
+            let resets = self.resets.get();
+            fence(std::sync::atomic::Ordering::Acquire);
+            let counters = std::array::from_fn(|direction| {
+                let Moved { ios, bytes } = self.moved(direction);
+                let clat = &self.directions[direction].clat;
+                let latency = if with_latencies { clat.read() } else { Latency::default() };
+                Counters { ios, bytes, latency }
+            });
+            fence(std::sync::atomic::Ordering::Acquire);
+            if self.resets.get() == resets || attempt == ATTEMPTS {
+                return (counters, resets);
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Waits until no change is going on, for a limited time: a reset takes some microseconds, and a worker may have died
+    /// in the middle of a change.
+    fn wait_for_the_end_of_a_change(&self) {
+        const LOOKS: usize = 10_000;
+        let _ = (0..LOOKS).find(|_| {
+            std::hint::spin_loop();
+            self.generation.get() & 1 == 0
+        });
+        fence(std::sync::atomic::Ordering::Acquire);
     }
 
     /// Clears all measurements (at the end of a ramp); current spans start again. Only the worker may call this.
@@ -447,13 +471,50 @@ mod tests {
         assert_eq!(slat, Latency::default());
         assert_eq!(clat.moments, expected);
         assert_eq!(clat.histogram.total(), 5);
-        let (counters, resets) = stats.counters(1, true);
+        let ([_, counters, _], resets) = stats.counters(true);
         assert_eq!((counters.latency, resets), (clat, 0));
         stats.reset(0);
-        assert_eq!(stats.counters(1, true), (Counters::default(), 1));
+        assert_eq!(stats.counters(true), (Default::default(), 1));
         assert_eq!(stats.latencies(1)[1].moments.count, 0);
         assert_eq!(stats.latencies(1)[1].histogram, Histogram::default());
         assert_eq!(stats.resets.get(), 1);
+    }
+
+    /// A worker that records one value between two resets, and another one between the next two: what a reader finds
+    /// beside a number of resets is of that time.
+    #[test]
+    fn nothing_of_before_a_reset_is_told_behind_it() {
+        let stats = zeroed();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let value_of = |resets: u64| 1000 << (resets % 2 * 8);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    let value = value_of(stats.resets.get());
+                    for direction in (0..300).flat_map(|_| &stats.directions) {
+                        stats.begin();
+                        direction.clat.record(value);
+                        direction.clat.record_bucket(value);
+                        stats.end();
+                    }
+                    stats.reset(0);
+                }
+            });
+            let mut wrong = 0;
+            for _ in 0..3000 {
+                let (counters, resets) = stats.counters(true);
+                // A reader that was too slow each time tells what it has.
+                if stats.resets.get() == resets {
+                    let other = bucket_of(value_of(resets + 1));
+                    wrong += counters
+                        .iter()
+                        .filter(|one| one.latency.histogram.occupied().any(|(bucket, _)| bucket == other))
+                        .count();
+                }
+            }
+            is_over.store(true, Relaxed);
+            assert_eq!(wrong, 0);
+        });
     }
 
     #[test]

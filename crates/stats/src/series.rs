@@ -20,12 +20,14 @@ const PER_WORKER: Duration = Duration::from_millis(2);
 /// A run with more workers than this is sampled without latencies: remembering them would take too much memory.
 pub const MOST_WITH_LATENCIES: usize = 512;
 
-/// How many parts (a window of one direction of one job) are kept at most: of 200 latency classes of 8 bytes, they are 32 MB.
+/// How many parts (a window of one direction of one job) are kept at most.
 const MOST_PARTS: usize = 20_000;
+/// How many buckets of latencies are kept at most in all parts: 32 MB.
+const MOST_BUCKETS: usize = 4 << 20;
 /// How many windows are kept at most: more than a screen has columns.
 const MOST_WINDOWS: usize = 1024;
-/// How many windows are kept in any case.
-const LEAST_WINDOWS: usize = 32;
+/// How many windows are kept in any case, with a few thousand jobs as well: fewer are no picture.
+const LEAST_WINDOWS: usize = 16;
 
 /// Parts of a latency histogram for each power of two, in reports: 8 of them are 9% to 12% wide.
 const COARSE_SHIFT: usize = 3;
@@ -134,6 +136,11 @@ impl Part {
 }
 
 impl Window {
+    /// Its parts, and the buckets in them.
+    fn size(&self) -> (usize, usize) {
+        (self.parts.len(), self.parts.iter().map(|part| part.latencies.len()).sum())
+    }
+
     /// Adds the next window.
     fn append(&mut self, next: Window) {
         self.end_ns = next.end_ns;
@@ -173,8 +180,10 @@ pub struct Recorder {
     before: Option<Snapshot>,
     /// The samples of a full window.
     per_window: u32,
-    /// How many parts all windows have.
+    /// How many parts all windows have, and how many buckets are in them.
     parts: usize,
+    buckets: usize,
+    most_buckets: usize,
     series: Series,
 }
 
@@ -188,20 +197,30 @@ impl Recorder {
     pub fn new(blocks: Vec<Option<u32>>) -> Recorder {
         let interval_ns = Recorder::interval(blocks.len()).as_nanos() as u64;
         let series = Series { interval_ns, ..Series::default() };
-        Recorder { blocks, before: None, per_window: 1, parts: 0, series }
+        Recorder {
+            blocks,
+            before: None,
+            per_window: 1,
+            parts: 0,
+            buckets: 0,
+            most_buckets: MOST_BUCKETS,
+            series,
+        }
     }
 
     /// Takes the next snapshot.
     pub fn take(&mut self, now: Snapshot) {
         if let Some(before) = self.before.take() {
             let span = now.elapsed_ns.saturating_sub(before.elapsed_ns);
-            let parts = self.differences(&before, &now, span);
+            let is_short = span < self.series.interval_ns / 2;
+            // One I/O in ten microseconds is no rate: what came in a short sample came in the time of a whole one.
+            let rated = if is_short { self.series.interval_ns } else { span };
+            let parts = self.differences(&before, &now, rated);
             let is_empty = parts.iter().all(|part| part.ios == 0);
             if span > 0 && !(is_empty && self.series.windows.is_empty()) {
                 if self.series.windows.is_empty() {
                     self.series.begin_ns = before.elapsed_ns;
                 }
-                let is_short = span < self.series.interval_ns / 2;
                 self.push(Window { end_ns: now.elapsed_ns, samples: 1, parts }, is_short);
             }
         }
@@ -214,6 +233,7 @@ impl Recorder {
     }
 
     /// What the jobs have done between two snapshots.
+    /// `span`: how long they are apart, for rates.
     fn differences(&self, before: &Snapshot, now: &Snapshot, span: u64) -> Vec<Part> {
         let mut parts: BTreeMap<(u32, Direction), Part> = BTreeMap::new();
         for ((before, now), block) in before.workers.iter().zip(&now.workers).zip(&self.blocks) {
@@ -242,17 +262,22 @@ impl Recorder {
                     window.samples = 0;
                     window.parts.iter_mut().for_each(|part| part.take_extremes_of(last));
                 }
-                let before = last.parts.len();
+                let before = last.size();
                 last.append(window);
-                self.parts += last.parts.len() - before;
+                let now = last.size();
+                self.parts += now.0 - before.0;
+                self.buckets += now.1 - before.1;
             }
             _ => {
-                self.parts += window.parts.len();
+                let (parts, buckets) = window.size();
+                self.parts += parts;
+                self.buckets += buckets;
                 self.series.windows.push(window);
             }
         }
         let count = self.series.windows.len();
-        if count > MOST_WINDOWS || (self.parts > MOST_PARTS && count > LEAST_WINDOWS) {
+        let is_too_much = self.parts > MOST_PARTS || self.buckets > self.most_buckets;
+        if count > MOST_WINDOWS || (is_too_much && count > LEAST_WINDOWS) {
             self.coarsen();
         }
     }
@@ -267,7 +292,8 @@ impl Recorder {
             }
             self.series.windows.push(window);
         }
-        self.parts = self.series.windows.iter().map(|window| window.parts.len()).sum();
+        let sizes = self.series.windows.iter().map(Window::size);
+        (self.parts, self.buckets) = sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
     }
 }
 
@@ -417,6 +443,47 @@ mod tests {
         assert!(parts <= MOST_PARTS + jobs as usize && series.windows.len() >= LEAST_WINDOWS / 2, "{parts}");
         let total: u64 = series.windows.iter().flat_map(|window| &window.parts).map(|part| part.ios).sum();
         assert_eq!(total, u64::from(jobs) * 299 * 10);
+    }
+
+    /// Of thousands of jobs there are few windows; of wide distributions as well.
+    #[test]
+    fn budgets_hold_for_thousands_of_jobs_and_wide_distributions() {
+        let jobs = 2000;
+        let mut recorder = Recorder::new((0..jobs).map(Some).collect());
+        for sample in 0..100 {
+            let workers = (0..jobs).map(|_| worker('R', sample * 10, &[])).collect();
+            recorder.take(snapshot(sample * 10 * SECOND, workers));
+        }
+        let windows = recorder.series().unwrap().windows.len();
+        assert!((LEAST_WINDOWS / 2..=LEAST_WINDOWS).contains(&windows), "{windows}");
+
+        let (jobs, most) = (10, 50_000);
+        let latencies: Vec<u64> = (0..200).map(|n| (n + 2) << (n % 30)).collect();
+        let mut recorder = Recorder { most_buckets: most, ..Recorder::new((0..jobs).map(Some).collect()) };
+        let mut workers: Vec<WorkerSnapshot> = (0..jobs).map(|_| worker('R', 0, &[])).collect();
+        for sample in 0..120 {
+            recorder.take(snapshot(sample * SECOND, workers.clone()));
+            for worker in &mut workers {
+                let read = &mut worker.counters[Direction::Read];
+                read.ios += 200;
+                latencies.iter().for_each(|&latency| read.latency.histogram.record(latency));
+            }
+        }
+        let series = recorder.series().unwrap();
+        let buckets: usize = series.windows.iter().map(|window| window.size().1).sum();
+        assert!((most / 4..=most).contains(&buckets), "{buckets}");
+    }
+
+    #[test]
+    fn a_short_first_sample_has_no_rate_of_a_moment() {
+        let mut recorder = Recorder::new(vec![Some(0)]);
+        let tenth = SECOND / 10;
+        recorder.take(snapshot(0, vec![worker('R', 0, &[])]));
+        recorder.take(snapshot(10_000, vec![worker('R', 1, &[])]));
+        recorder.take(snapshot(tenth, vec![worker('R', 51, &[])]));
+        let windows = recorder.series().unwrap().windows;
+        let highest: Vec<u64> = windows.iter().map(|window| window.parts[0].iops.1).collect();
+        assert!(highest.iter().all(|&rate| rate <= 501), "{highest:?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! They come from many versions of several programs. So whatever is missing, or is not what it should be, is left out;
 //! only a text without any jobs is an error ([`NoReport`]).
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -37,46 +38,76 @@ impl NoReport {
     }
 }
 
+/// More values than these would take gigabytes, and no report has them.
+const MOST_VALUES: usize = if cfg!(test) { 1000 } else { 16 << 20 };
+
 /// The report in a text, with or without notes above it and other formats below it; of several reports, the last
-/// (those before were made on the way).
+/// (those before were made on the way). What is behind it and has no jobs is something else.
 ///
 /// # Errors
-/// There is none.
+/// There is none; or the last one is cut off, so that those before are not the result.
 pub fn last_report(text: &str) -> Result<Value, NoReport> {
-    let above = text.lines().take_while(|line| !line.starts_with('{')).count();
+    // Only the keys: of a file with a report for each minute of a day, one is needed.
+    type Keys = BTreeMap<String, IgnoredAny>;
+    let text = text.trim_start_matches('\u{feff}');
+    let above = text.lines().take_while(|line| !line.trim_start().starts_with('{')).count();
     let start: usize = text.split_inclusive('\n').take(above).map(str::len).sum();
-    if start >= text.len() {
-        return Err(NoReport::Content("there is no report in JSON in it (--output-format=json makes one)"));
-    }
-    let mut last = None;
-    for value in serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>() {
-        match value {
-            Ok(value) if value.is_object() => last = Some(value),
+    let rest = &text[start.min(text.len())..];
+    let mut last: Option<(&str, bool)> = None;
+    let mut objects = serde_json::Deserializer::from_str(rest).into_iter::<Keys>();
+    loop {
+        let begin = objects.byte_offset();
+        let is_object = rest[begin..].trim_start().starts_with('{');
+        let Some(found) = objects.next() else { break };
+        match found {
+            Ok(keys) => {
+                let has_jobs = keys.contains_key("jobs") || keys.contains_key("client_stats");
+                if has_jobs || last.is_none_or(|(_, had_jobs)| !had_jobs) {
+                    last = Some((&rest[begin..objects.byte_offset()], has_jobs));
+                }
+            }
             // Something else follows, such as the normal report.
-            _ if last.is_some() => break,
-            Ok(_) => return Err(NoReport::Content("it is JSON, but no report")),
+            Err(error) if last.is_some() && !(is_object && error.is_eof()) => break,
             Err(error) => {
-                let why = error.to_string();
-                let why = why.split(" at line").next().unwrap_or_default().to_owned();
+                let told = error.to_string();
+                let told = told.split(" at line").next().unwrap_or_default();
+                let why = match last {
+                    Some(_) => format!(
+                        "{told}: the last report is cut off, and those before it were made on the way; without it, they \
+                         can be read"
+                    ),
+                    None => told.to_owned(),
+                };
                 return Err(NoReport::Syntax { line: error.line() + above, column: error.column(), why });
             }
         }
     }
-    Ok(last.unwrap_or_default())
+    let Some((found, _)) = last else {
+        return Err(NoReport::Content("there is no report in JSON in it (--output-format=json makes one)"));
+    };
+    if found.bytes().filter(|byte| *byte == b',').count() > MOST_VALUES {
+        return Err(NoReport::Content("it has more values than any report"));
+    }
+    // It has been read before.
+    serde_json::from_str(found).map_err(|error| NoReport::Syntax {
+        line: error.line(),
+        column: error.column(),
+        why: error.to_string(),
+    })
 }
 
-/// The jobs of a report.
+/// The jobs of a report, in its order: their positions are those of its series.
 ///
 /// # Errors
 /// It has none.
 pub fn jobs(report: &Value) -> Result<Vec<&Value>, NoReport> {
-    // Where fio ran on other machines, their jobs have a key of their own.
-    let values = report["jobs"].as_array().or_else(|| report["client_stats"].as_array());
-    let values = values.ok_or(NoReport::Content(
-        "it has no \"jobs\", so it is no report (--output-format=json makes one)",
-    ))?;
-    let is_job = |value: &&Value| value.is_object() && value["jobname"] != "All clients";
-    Ok(values.iter().filter(is_job).collect())
+    // Where fio ran on other machines, their jobs have a key of their own, with a sum among them.
+    let of_machines = || {
+        let values = report["client_stats"].as_array()?.iter();
+        Some(values.filter(|value| value["jobname"] != "All clients").collect())
+    };
+    let values = report["jobs"].as_array().map(|jobs| jobs.iter().collect()).or_else(of_machines);
+    values.ok_or(NoReport::Content("it has no \"jobs\", so it is no report (--output-format=json makes one)"))
 }
 
 /// The program that made a report, and its version.
@@ -154,6 +185,27 @@ mod tests {
         assert_eq!(last_report("a\n{\n \"x\": }").unwrap_err().of("f"), "f:3:7: expected value");
         assert!(last_report("words").unwrap_err().of("f").starts_with("f: there is no report in JSON"));
         assert!(jobs(&json!({"jobs": 3})).is_err());
+    }
+
+    #[test]
+    fn a_report_is_found_wherever_it_begins() {
+        for text in ["\u{feff}{\"jobs\": [1]}", "  {\"jobs\": [1]}", "x\n\t{\n\"jobs\": [1]}\nnormal"] {
+            assert_eq!(last_report(text), Ok(json!({"jobs": [1]})), "{text}");
+        }
+        let other = "{\"a\": 1}\n{\"jobs\": [2]}\n{\"b\": 3}\n{this is none}";
+        assert_eq!(last_report(other), Ok(json!({"jobs": [2]})), "what has no jobs is no report");
+        let cut = last_report("{\"jobs\": [1]}\n{\"jobs\": [1,\n").unwrap_err().of("f");
+        assert!(cut.starts_with("f:") && cut.contains("the last report is cut off"), "{cut}");
+        let huge = format!("{{\"jobs\": [0{}]}}", ",0".repeat(MOST_VALUES + 1));
+        assert_eq!(last_report(&huge).unwrap_err().to_string(), "it has more values than any report");
+    }
+
+    /// A job may be called like the sum of several machines.
+    #[test]
+    fn all_jobs_are_there() {
+        let named = json!([{"jobname": "a"}, {"jobname": "All clients"}, {"jobname": "b"}]);
+        assert_eq!(jobs(&json!({"jobs": named})).map(|jobs| jobs.len()), Ok(3));
+        assert_eq!(jobs(&json!({"client_stats": named})).map(|jobs| jobs.len()), Ok(2));
     }
 
     #[test]

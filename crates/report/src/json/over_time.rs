@@ -104,13 +104,11 @@ impl<'a> OfJob<'a> {
     fn latencies(&self, json: &mut Writer) -> io::Result<()> {
         self.line(json, "clat_sum_ns", |part| part.latency_sum)?;
         let percentiles = PERCENTILES.map(|(_, percentile)| percentile);
-        let found: Vec<[u64; PERCENTILES.len()]> = self
-            .parts
-            .iter()
-            .map(|part| part.map_or([0; PERCENTILES.len()], |part| part.percentiles(percentiles)))
-            .collect();
+        let found: Vec<Option<[u64; PERCENTILES.len()]>> =
+            self.parts.iter().map(|part| part.map(|part| part.percentiles(percentiles))).collect();
         for (position, (key, _)) in PERCENTILES.into_iter().enumerate() {
-            json.line(key, &list(found.iter().map(|percentiles| percentiles[position])))?;
+            let of_window = |found: &Option<[u64; PERCENTILES.len()]>| found.map(|found| found[position]);
+            json.line(key, &with_gaps(found.iter().map(of_window)))?;
         }
         let pairs = |part: &Option<&Part>| {
             let classes = part.map_or_else(Vec::new, Part::coarse);
@@ -123,15 +121,24 @@ impl<'a> OfJob<'a> {
     }
 
     fn line(&self, json: &mut Writer, key: &str, of: impl Fn(&Part) -> u64) -> io::Result<()> {
-        json.line(key, &list(self.parts.iter().map(|part| part.map_or(0, &of))))
+        json.line(key, &with_gaps(self.parts.iter().map(|part| part.map(&of))))
     }
 }
 
+/// Where nothing was expected, there is no number: a zero would be a stall.
+fn with_gaps(numbers: impl Iterator<Item = Option<u64>>) -> String {
+    listed(numbers.map(|number| number.map_or_else(|| "null".to_owned(), |number| number.to_string())))
+}
+
 fn list(numbers: impl Iterator<Item = u64>) -> String {
+    listed(numbers)
+}
+
+fn listed(items: impl Iterator<Item = impl std::fmt::Display>) -> String {
     let mut text = "[".to_owned();
-    for (position, number) in numbers.enumerate() {
+    for (position, item) in items.enumerate() {
         // Writing to a String does not fail.
-        let _ = write!(text, "{}{number}", if position > 0 { "," } else { "" });
+        let _ = write!(text, "{}{item}", if position > 0 { "," } else { "" });
     }
     text + "]"
 }
@@ -196,10 +203,11 @@ mod tests {
         assert_eq!(
             job["read"],
             serde_json::json!({
-                "first_window": 0, "ramp_windows": 1, "ios": [1, 0, 2, 0], "bytes": [4096, 0, 8192, 0], "iops_min": [1, 0, 2, 0],
-                "iops_max": [2, 0, 3, 1], "bw_min": [0, 0, 0, 0], "bw_max": [4096, 0, 8192, 0], "clat_sum_ns": [500, 0, 500, 500],
-                "p50_ns": [100, 0, 100, 0], "p99_ns": [100, 0, 290, 0], "p99.9_ns": [100, 0, 290, 0],
-                "max_ns": [100, 0, 290, 0],
+                "first_window": 0, "ramp_windows": 1, "ios": [1, null, 2, 0], "bytes": [4096, null, 8192, 0],
+                "iops_min": [1, null, 2, 0], "iops_max": [2, null, 3, 1], "bw_min": [0, null, 0, 0],
+                "bw_max": [4096, null, 8192, 0], "clat_sum_ns": [500, null, 500, 500],
+                "p50_ns": [100, null, 100, 0], "p99_ns": [100, null, 290, 0], "p99.9_ns": [100, null, 290, 0],
+                "max_ns": [100, null, 290, 0],
                 "clat_classes": [[12, 1], [], [12, 1, 25, 1], []],
             })
         );

@@ -112,10 +112,10 @@ impl Controller<'_> {
             limits: job.limits,
             ..WorkerSnapshot::default()
         };
-        for direction in Direction::ALL {
-            let (counters, resets) = slot.stats.counters(direction.index(), with_latencies);
+        let (counters, resets) = slot.stats.counters(with_latencies);
+        snapshot.resets = resets;
+        for (direction, counters) in Direction::ALL.into_iter().zip(counters) {
             snapshot.counters[direction] = counters;
-            snapshot.resets = resets;
         }
         snapshot
     }
