@@ -235,9 +235,10 @@ fn is_page(path: &Path) -> bool {
 /// The report cannot be written.
 #[derive(Debug)]
 pub struct LastError {
-    error: io::Error,
-    /// Where it is instead.
-    what_then: &'static str,
+    /// Why.
+    pub error: io::Error,
+    /// Where it is instead, or what follows.
+    pub what_then: &'static str,
 }
 
 impl std::fmt::Display for LastError {

@@ -26,7 +26,8 @@ pub fn of(plan: &Plan, machine: &dyn Machine) -> Facts {
             survey.add_engine(engine.name);
         }
     }
-    Facts { host: about::this_host(), targets: survey.targets.into_iter().map(Target::facts).collect() }
+    let targets = survey.targets.into_iter().map(Target::facts).collect();
+    Facts { host: about::this_host(), targets, warnings: Vec::new() }
 }
 
 /// What is found out about the places of a run. Nothing is asked twice: a thousand workers may have one directory.

@@ -125,10 +125,11 @@ fn program(name: Name) -> Program {
 /// fio's own notices are, and reports for programs are without them. Only of a run that is refused, standard error has
 /// them too, because they may explain why.
 fn run_all(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, mut warnings: String) -> u8 {
+    let told = warnings.clone();
     if !name.is_strict() {
         console::print_error(&std::mem::take(&mut warnings));
     }
-    let status = run_jobs(name, batches, run, &mut warnings);
+    let status = run_jobs(name, batches, run, &told, &mut warnings);
     // There was no report to have them.
     if status != 0 {
         console::print_error(&warnings);
@@ -196,8 +197,14 @@ fn draft(
     Ok(Some(Drafted { plan, problems }))
 }
 
-/// Runs all jobs; the exit status. The report takes the warnings.
-fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warnings: &mut String) -> u8 {
+/// Runs all jobs; the exit status. The report takes the warnings that are still to be told; `told`: those about the input.
+fn run_jobs(
+    name: Name,
+    batches: Vec<Vec<JobOptions>>,
+    run: &RunOptions,
+    told: &str,
+    warnings: &mut String,
+) -> u8 {
     // Everything is decided from the same facts.
     let machine = ThisMachine::new();
     let Drafted { plan, problems } = match draft(name, batches, run, &machine, warnings) {
@@ -227,6 +234,7 @@ fn run_jobs(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, warning
     };
     let mut session = Session::new(name, program(name), run, &mut console);
     session.record(&plan, &machine);
+    session.remember(told);
     session.begin(&plan, &std::mem::take(warnings));
     // Until the report is written.
     let performed = HeldSignals::new().and_then(|held| {

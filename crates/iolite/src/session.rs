@@ -29,6 +29,8 @@ pub struct Session<'a> {
     /// The run over time, for formats that have it.
     recorder: Option<Recorder>,
     facts: Option<Facts>,
+    /// What was warned of, about the input and on the way.
+    warnings: Vec<String>,
     workers: usize,
 }
 
@@ -45,6 +47,7 @@ impl<'a> Session<'a> {
             last_newline: Instant::now(),
             recorder: None,
             facts: None,
+            warnings: Vec::new(),
             workers: 0,
             slices: (run.profile.as_deref() == Some("act")).then(act::Slices::default),
         }
@@ -101,6 +104,21 @@ impl<'a> Session<'a> {
         self.facts = Some(facts::of(plan, machine));
     }
 
+    /// Remembers warnings about the input, a line each, for reports that have them.
+    pub fn remember(&mut self, warnings: &str) {
+        warnings.lines().for_each(|line| self.remember_one(line));
+    }
+
+    fn remember_one(&mut self, warning: &str) {
+        /// More than these are nothing to read.
+        const MOST: usize = 100;
+        if self.warnings.len() < MOST {
+            let prefix = format!("{}: ", self.name);
+            let words = warning.strip_prefix(&prefix).unwrap_or(warning);
+            self.warnings.push(words.strip_prefix("warning: ").unwrap_or(words).to_owned());
+        }
+    }
+
     /// Announces the jobs, behind warnings about the input that are lines of the report.
     pub fn begin(&mut self, plan: &Plan, warnings: &str) {
         if !self.is_readable() {
@@ -129,7 +147,8 @@ impl<'a> Session<'a> {
             }
         }
         report.series = self.recorder.take().and_then(|recorder| recorder.series());
-        report.facts = self.facts.take();
+        let warnings = std::mem::take(&mut self.warnings);
+        report.facts = self.facts.take().map(|facts| Facts { warnings, ..facts });
         self.write_last(report)
     }
 
@@ -246,6 +265,7 @@ impl Session<'_> {
     /// Nothing has failed, so a program that calls `fio` finds nothing on standard error.
     fn warning(&mut self, text: &str) {
         self.clear_line();
+        self.remember_one(text);
         let line = diagnostic(self.name, &text);
         if !self.name.is_strict() {
             console::print_error(&line);

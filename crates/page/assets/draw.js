@@ -28,7 +28,10 @@ function shortened(text, most = 80) {
   return characters.length > most ? characters.slice(0, most).join("") + "…" : characters.join("");
 }
 
-function digits(value) {
+function digits(given) {
+  // What a report says may be no number at all.
+  const value = Number(given);
+  if (!Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 100) return value.toFixed(0);
@@ -37,7 +40,8 @@ function digits(value) {
 
 function scaled(value, base, units, separator) {
   let unit = 0;
-  let rest = value;
+  let rest = Number(value);
+  if (!Number.isFinite(rest)) return "–";
   while (Math.abs(rest) >= base * 0.9995 && unit < units.length - 1) {
     rest /= base;
     unit += 1;
@@ -51,11 +55,42 @@ const amount = (value) => scaled(value, 1024, ["B", "KiB", "MiB", "GiB", "TiB", 
 const latency = (value) => (value < 60e9 ? scaled(value, 1000, ["ns", "µs", "ms", "s"], " ") : digits(value / 1e9) + " s");
 const percent = (value) => (value > 0 && value < 0.001 ? "<0.001" : digits(value)) + "%";
 
+/** How long something took: 0.5 s, 1 min 40 s, 2 h 46 min. */
 function seconds(value) {
-  if (value < 120) return digits(value) + " s";
+  if (!(value >= 120)) return digits(value) + " s";
   const whole = Math.round(value);
-  const parts = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
-  return (parts[0] ? parts[0] + ":" + String(parts[1]).padStart(2, "0") : parts[1]) + ":" + String(parts[2]).padStart(2, "0");
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const [first, second] = hours ? [hours + " h", minutes && minutes + " min"] : [minutes + " min", rest && rest + " s"];
+  return second ? first + " " + second : first;
+}
+
+/** A time on an axis whose length is in minutes or hours: 1:40, 2:46:40. */
+function clock(value, isLong) {
+  const whole = Math.round(value);
+  const two = (part) => String(part).padStart(2, "0");
+  const minutes = Math.floor(whole / 60);
+  return isLong ? `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
+}
+
+/** The axis of a time from the beginning: in seconds, in minutes from two minutes on, in hours from two hours on. */
+function timeAxis(range) {
+  const length = range[1] - range[0];
+  if (length < 120) return { label: "time (s)", name: "seconds", range, format: (value) => digits(value), tell: seconds };
+  const isLong = length >= 7200;
+  const format = (value) => clock(value, isLong);
+  const unit = isLong ? "h:min:s" : "min:s";
+  return { label: `time (${unit})`, name: unit, range, format, tell: format, steps: [10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400] };
+}
+
+/** The marks of an axis that is so wide. */
+function marksOf(x, width) {
+  const count = Math.max(2, Math.floor(width / 85));
+  const [first, last] = x.range;
+  const step = x.steps?.find((one) => (last - first) / one <= count);
+  if (!step) return x.marks ?? ticks(first, last, count, x.log);
+  const marks = [];
+  for (let mark = Math.ceil(first / step) * step; mark <= last; mark += step) marks.push(mark);
+  return marks;
 }
 
 /** Where an axis has its marks. */
@@ -113,23 +148,90 @@ function table(caption, head, rows) {
       element("thead", {}, element("tr", {}, ...cells(head, "th"))), element("tbody", {}, ...body)));
 }
 
+/** How the figures that nobody has seen yet are drawn: a printer shows what a screen has not. */
+const undrawn = new Set();
+
+function drawAll() {
+  undrawn.forEach((draw) => draw());
+}
+
+/** Makes something of a report, which may be anything. What cannot be made is said, and takes nothing else away. */
+function attempt(what, make) {
+  try {
+    return make();
+  } catch (error) {
+    const words = `${what} cannot be shown, because the report has something else in its place than is expected (${harmless(error.message)}).`;
+    return [element("p", { class: "notice" }, words)];
+  }
+}
+
 /** A figure that is drawn anew when its width changes. */
 function figure(title, note, keys, draw, tableOf) {
   const caption = element("figcaption", {}, title, element("small", {}, note));
   const legend = element("div", { class: "legend" }, ...keys.map((key) => element("span", {},
     shape("svg", { viewBox: "0 0 26 10", "aria-hidden": "true" }, shape("path", { class: key.style + " line", d: "M0 5H26" })), key.name)));
   const place = element("div");
-  const readout = element("output", { class: "readout", "aria-live": "polite" });
+  const readout = element("output", { class: "readout" });
   const made = element("figure", {}, caption, ...(keys.length > 1 ? [legend] : []), place, readout, tableOf);
   let drawn = 0;
+  const drawNow = () => {
+    undrawn.delete(drawFirst);
+    place.replaceChildren(...attempt(title, () => [draw(drawn, readout)]));
+  };
+  const drawFirst = () => {
+    drawn = Math.floor(place.clientWidth) || 600;
+    drawNow();
+  };
+  undrawn.add(drawFirst);
   new ResizeObserver(() => {
     const width = Math.floor(place.clientWidth);
     if (width > 0 && Math.abs(width - drawn) > 1) {
       drawn = width;
-      requestAnimationFrame(() => place.replaceChildren(draw(width, readout)));
+      requestAnimationFrame(drawNow);
     }
   }).observe(place);
   return made;
+}
+
+/**
+ * Lets a picture tell its values one by one, in words below it: those at the mouse, and with the arrow keys. To a screen reader it
+ * is a slider, so that the keys come here. `count` values; `tell(index)`: the words; `nearest(x)`: the value at a place.
+ */
+function tellValues(svg, { title, width, count, readout, tell, nearest }) {
+  const attributes = { role: "slider", tabindex: "0", "aria-label": title, "aria-valuemin": 1, "aria-valuemax": Math.max(1, count), "aria-valuenow": 1,
+    "aria-valuetext": "arrow keys move through the values; the table below has them all" };
+  for (const [key, value] of Object.entries(attributes)) svg.setAttribute(key, value);
+  let at = -1;
+  const point = (index) => {
+    if (!count) return;
+    at = Math.min(count - 1, Math.max(0, index));
+    const words = tell(at);
+    readout.textContent = words;
+    svg.setAttribute("aria-valuenow", at + 1);
+    svg.setAttribute("aria-valuetext", words);
+  };
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    point(nearest(((event.clientX - box.left) / box.width) * width));
+  });
+  svg.addEventListener("keydown", (event) => {
+    const steps = { ArrowLeft: at - 1, ArrowDown: at - 1, ArrowRight: at + 1, ArrowUp: at + 1, Home: 0, End: count - 1, PageUp: at - 10, PageDown: at + 10 };
+    if (event.key in steps) {
+      event.preventDefault();
+      point(steps[event.key]);
+    }
+  });
+  return svg;
+}
+
+/** Marks of times: grey behind everything for a ramp, strips for stalls (below) and for a steady state (above). */
+function drawShades(svg, shades, across, [first, last], bottom) {
+  for (const [from, to, style] of shades) {
+    const left = across(Math.max(first, from));
+    const wide = Math.max(style === "stall" ? 2 : 0, across(Math.min(last, to)) - left);
+    const [y, height] = style === "stall" ? [bottom - 5, 5] : style === "ramp" ? [MARGIN.top, bottom - MARGIN.top] : [MARGIN.top - 5, 5];
+    svg.append(shape("rect", { class: style, x: left, width: wide, y, height }));
+  }
 }
 
 const MARGIN = { left: 62, right: 14, top: 10, bottom: 38 };
@@ -192,7 +294,7 @@ function area(xs, lows, highs, x, y) {
 }
 
 /**
- * A line chart. `lines`: { name, style, ys, lows, highs }, all over the same `xs`; null = a gap. `x`, `y`: { label, format, log }.
+ * A line chart. `lines`: { name, style, ys, lows, highs }, all over the same `xs`; null = a gap. `x`, `y`: { label, format, tell, log }.
  * `shades`: parts of the x axis with a class. The values below the cursor are told in words.
  */
 function chart({ title, note, xs, lines, x, y, shades = [], keys = lines, rows }) {
@@ -207,23 +309,18 @@ function chart({ title, note, xs, lines, x, y, shades = [], keys = lines, rows }
   if (!y.log) high = high > 0 ? high * 1.06 : 1;
   if (y.log) [low, high] = [low / 1.2, Math.max(high, low * 2) * 1.2];
   const [first, last] = x.range ?? [xs[0], xs[xs.length - 1]];
+  const inWords = y.tell ?? y.format;
   const heading = [x.name ?? x.label, ...lines.map((line) => line.name)];
   const allRows = rows ?? (() => xs.map((value, index) =>
-    [x.tell(value), ...lines.map((line) => (line.ys[index] === null ? "–" : y.format(line.ys[index])))]));
+    [x.tell(value), ...lines.map((line) => (line.ys[index] === null ? "–" : inWords(line.ys[index])))]));
   const draw = (width, readout) => {
     const height = Math.round(Math.min(300, Math.max(210, width * 0.5)));
     const bottom = height - MARGIN.bottom;
-    const svg = shape("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: "0",
-      "aria-label": `${title}. ${note} Arrow keys move through the values; the table below has them all.` });
+    const svg = shape("svg", { class: "chart", viewBox: `0 0 ${width} ${height}` });
     const across = scale(first, last, x.log, MARGIN.left, width - MARGIN.right);
     const up = scale(low, high, y.log, bottom, MARGIN.top);
-    for (const [from, to, style] of shades) {
-      const left = across(Math.max(first, from));
-      svg.append(shape("rect", { class: style, x: left, width: Math.max(style === "stall" ? 2 : 0, across(Math.min(last, to)) - left),
-        y: style === "stall" ? bottom - 5 : MARGIN.top, height: style === "stall" ? 5 : bottom - MARGIN.top }));
-    }
-    axes(svg, width, height,
-      { ticks: x.marks ?? ticks(first, last, Math.max(2, Math.floor(width / 85)), x.log), at: across, format: x.format, label: x.label },
+    drawShades(svg, shades, across, [first, last], bottom);
+    axes(svg, width, height, { ticks: marksOf({ ...x, range: [first, last] }, width), at: across, format: x.format, label: x.label },
       { ticks: ticks(low, high, 5, y.log, y.binary), at: up, format: y.format });
     for (const line of lines) {
       if (line.lows) svg.append(shape("path", { class: line.style + " band", d: area(xs, line.lows, line.highs, across, up) }));
@@ -231,30 +328,19 @@ function chart({ title, note, xs, lines, x, y, shades = [], keys = lines, rows }
     }
     const cursor = shape("path", { class: "cursor", d: "" });
     svg.append(cursor);
-    let at = -1;
-    const point = (index) => {
-      at = Math.min(xs.length - 1, Math.max(0, index));
-      cursor.setAttribute("d", `M${across(xs[at]).toFixed(1)} ${MARGIN.top}V${bottom}`);
-      const values = lines.map((line) => `${line.name} ${line.ys[at] === null || line.ys[at] === undefined ? "–" : y.format(line.ys[at])}`);
-      readout.textContent = `${x.tell(xs[at])}: ${values.join(", ")}`;
-    };
-    svg.addEventListener("pointermove", (event) => {
-      const box = svg.getBoundingClientRect();
-      const wanted = ((event.clientX - box.left) / box.width) * width;
-      let nearest = 0;
-      xs.forEach((value, index) => {
-        if (Math.abs(across(value) - wanted) < Math.abs(across(xs[nearest]) - wanted)) nearest = index;
-      });
-      point(nearest);
-    });
-    svg.addEventListener("keydown", (event) => {
-      const steps = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: xs.length - 1, PageUp: at - 10, PageDown: at + 10 };
-      if (event.key in steps) {
-        event.preventDefault();
-        point(steps[event.key]);
-      }
-    });
-    return svg;
+    return tellValues(svg, { title: `${title}. ${note}`, width, count: xs.length, readout,
+      tell: (at) => {
+        cursor.setAttribute("d", `M${across(xs[at]).toFixed(1)} ${MARGIN.top}V${bottom}`);
+        const values = lines.map((line) => `${line.name} ${line.ys[at] === null || line.ys[at] === undefined ? "–" : inWords(line.ys[at])}`);
+        return `${x.tell(xs[at])}: ${values.join(", ")}`;
+      },
+      nearest: (wanted) => {
+        let nearest = 0;
+        xs.forEach((value, index) => {
+          if (Math.abs(across(value) - wanted) < Math.abs(across(xs[nearest]) - wanted)) nearest = index;
+        });
+        return nearest;
+      } });
   };
   return figure(title, note, keys, draw, tableBelow(title, heading, allRows));
 }
@@ -271,31 +357,41 @@ function heatColour(share) {
 /** The smallest share that has a colour; those above have theirs by their logarithm. */
 const FAINTEST = 1e-4;
 
+/** What nothing looks like, behind a heat map: darker than the faintest colour, on a light page as well. */
+const NOTHING = [22, 16, 34];
+
 /**
- * A heat map: `columns` of pairs (class, share of the column), over `edges` in x; `begin(class)` is where a class begins in y.
+ * A heat map: `columns` of pairs (class, share of the column), over `edges` in x, which may be uneven; `begin(class)` is where a class
+ * begins in y. `null` = there is nothing in it.
  */
-function heatMap({ title, note, edges, columns, begin, x, y, rows, head }) {
+function heatMap({ title, note, edges, columns, begin, x, y, rows, head, shades = [] }) {
   let [lowest, highest] = [Infinity, -Infinity];
   for (const column of columns) {
     for (const [kind] of column) [lowest, highest] = [Math.min(lowest, kind), Math.max(highest, kind)];
   }
+  if (lowest > highest) return null;
   const count = highest - lowest + 1;
-  const canvas = element("canvas", { width: columns.length, height: count });
+  // Columns are as wide as their times: each dot across is of the column at its time.
+  const dots = Math.max(columns.length, 1200);
+  const [origin, length] = [edges[0], edges[edges.length - 1] - edges[0]];
+  const canvas = element("canvas", { width: dots, height: count });
   const context = canvas.getContext("2d");
-  const image = context.createImageData(columns.length, count);
-  columns.forEach((column, place) => {
-    for (const [kind, share] of column) {
-      const pixel = 4 * ((highest - kind) * columns.length + place);
-      image.data.set([...heatColour(1 - Math.log(Math.max(share, FAINTEST)) / Math.log(FAINTEST)), 255], pixel);
+  const image = context.createImageData(dots, count);
+  for (let pixel = 0; pixel < dots * count; pixel += 1) image.data.set([...NOTHING, 255], 4 * pixel);
+  let place = 0;
+  for (let dot = 0; dot < dots; dot += 1) {
+    while (place < columns.length - 1 && edges[place + 1] <= origin + ((dot + 0.5) / dots) * length) place += 1;
+    for (const [kind, share] of columns[place]) {
+      const colour = heatColour(1 - Math.log(Math.max(share, FAINTEST)) / Math.log(FAINTEST));
+      image.data.set([...colour, 255], 4 * ((highest - kind) * dots + dot));
     }
-  });
+  }
   context.putImageData(image, 0, 0);
   const picture = canvas.toDataURL();
-  const draw = (width) => {
+  const draw = (width, readout) => {
     const height = Math.round(Math.min(300, Math.max(210, width * 0.5)));
     const bottom = height - MARGIN.bottom;
-    const svg = shape("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img",
-      "aria-label": `${title}. ${note} The table below has the values.` });
+    const svg = shape("svg", { class: "chart", viewBox: `0 0 ${width} ${height}` });
     const across = scale(edges[0], edges[edges.length - 1], false, MARGIN.left, width - MARGIN.right);
     // Classes are equally high; between the first and the last one they are nearly logarithmic.
     const up = (value) => {
@@ -305,28 +401,46 @@ function heatMap({ title, note, edges, columns, begin, x, y, rows, head }) {
       return bottom - ((kind - lowest + Math.min(1, Math.max(0, within))) / count) * (bottom - MARGIN.top);
     };
     const inside = ticks(Math.max(begin(lowest), 1), begin(highest + 1), 5, true);
-    axes(svg, width, height, { ticks: ticks(edges[0], edges[edges.length - 1], Math.max(2, Math.floor(width / 85)), false), at: across, format: x.format, label: x.label },
+    axes(svg, width, height, { ticks: marksOf({ ...x, range: [edges[0], edges[edges.length - 1]] }, width), at: across, format: x.format, label: x.label },
       { ticks: inside, at: up, format: y.format });
     svg.append(shape("image", { href: picture, class: "heat", x: MARGIN.left, y: MARGIN.top, width: width - MARGIN.right - MARGIN.left,
       height: bottom - MARGIN.top, preserveAspectRatio: "none" }));
-    return svg;
+    const strips = shades.map(([from, to, style]) => [from, to, style === "ramp" ? "ramp strip" : style]);
+    drawShades(svg, strips, across, [edges[0], edges[edges.length - 1]], bottom);
+    const cursor = shape("path", { class: "cursor", d: "" });
+    svg.append(cursor);
+    return tellValues(svg, { title: `${title}. ${note}`, width, count: columns.length, readout,
+      tell: (at) => {
+        const middle = (edges[at] + edges[at + 1]) / 2;
+        cursor.setAttribute("d", `M${across(middle).toFixed(1)} ${MARGIN.top}V${bottom}`);
+        const column = columns[at];
+        if (!column.length) return `${x.tell(middle)}: nothing was measured`;
+        const [most, share] = column.reduce((best, one) => (one[1] > best[1] ? one : best));
+        return `${x.tell(middle)}: from ${y.format(begin(column[0][0]))} to ${y.format(begin(column[column.length - 1][0] + 1))}, ` +
+          `most (${percent(100 * share)}) from ${y.format(begin(most))} to ${y.format(begin(most + 1))}`;
+      },
+      nearest: (wanted) => Math.max(0, columns.findIndex((_, index) => across(edges[index + 1]) >= wanted)) });
   };
   const made = figure(title, note, [], draw, tableBelow(title, head, rows));
-  const stops = HEAT.map((colour, index) => shape("stop", { offset: index / (HEAT.length - 1), "stop-color": `rgb(${colour})` }));
   const name = "heat" + Math.random().toString(36).slice(2);
-  made.querySelector("output").replaceWith(element("div", { class: "legend" }, element("span", {}, "share of the window's I/Os: 0.01% ",
-    shape("svg", { viewBox: "0 0 80 10", width: 80, height: 10, "aria-hidden": "true", class: "wide" },
-      shape("defs", {}, shape("linearGradient", { id: name }, ...stops)), shape("rect", { width: 80, height: 10, fill: `url(#${name})` })), " 100%")));
+  const stops = HEAT.map((colour, index) => shape("stop", { offset: index / (HEAT.length - 1), "stop-color": `rgb(${colour})` }));
+  // Shares of 0.01%, 1% and 100% are at the ends and in the middle, because colours follow the logarithm.
+  const half = (from) => shape("svg", { viewBox: `${from} 0 40 10`, "aria-hidden": "true", class: "half" },
+    shape("rect", { width: 80, height: 10, fill: `url(#${name})` }));
+  const first = half(0);
+  first.prepend(shape("defs", {}, shape("linearGradient", { id: name }, ...stops)));
+  made.querySelector("output").before(element("div", { class: "legend" },
+    element("span", {}, "share of the window's I/Os: 0.01% ", first, " 1% ", half(40), " 100%")));
   return made;
 }
 
 /** Bars side by side, one for each name; `bars`: { name, style, values } in percent. */
-function barChart({ title, note, names, bars, label, tell = percent }) {
-  const draw = (width) => {
+function barChart({ title, note, names, bars: given, label, tell = percent }) {
+  const bars = given.map((bar) => ({ ...bar, values: names.map((_, index) => (bar.values[index] > 0 && Number.isFinite(bar.values[index]) ? bar.values[index] : 0)) }));
+  const draw = (width, readout) => {
     const height = 220;
     const bottom = height - MARGIN.bottom;
-    const svg = shape("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img",
-      "aria-label": `${title}. ${note} The table below has the values.` });
+    const svg = shape("svg", { class: "chart", viewBox: `0 0 ${width} ${height}` });
     const most = Math.max(1e-9, ...bars.flatMap((bar) => bar.values));
     const up = scale(0, most * 1.12, false, bottom, MARGIN.top);
     const slot = (width - MARGIN.left - MARGIN.right) / names.length;
@@ -338,7 +452,9 @@ function barChart({ title, note, names, bars, label, tell = percent }) {
       svg.append(shape("rect", { class: bar.style + " bar", x: left + 1, width: Math.max(1, thick - 2), y: up(value), height: bottom - up(value) }));
       if (bars.length === 1 && value > 0 && slot > 44) svg.append(shape("text", { x: left + thick / 2, y: up(value) - 4, "text-anchor": "middle" }, tell(value)));
     }));
-    return svg;
+    return tellValues(svg, { title: `${title}. ${note}`, width, count: names.length, readout,
+      tell: (at) => `${names[at]}: ${bars.map((bar) => (bars.length > 1 ? bar.name + " " : "") + tell(bar.values[at])).join(", ")}`,
+      nearest: (wanted) => Math.floor((wanted - MARGIN.left) / slot) });
   };
   return figure(title, note, bars, draw, tableBelow(title, [label, ...bars.map((bar) => bar.name)],
     () => names.map((name, index) => [name, ...bars.map((bar) => tell(bar.values[index]))])));

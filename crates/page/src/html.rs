@@ -2,7 +2,7 @@
 
 use crate::packed::fingerprint;
 use crate::result::{Job, Outcome, PERCENTILES, Row};
-use crate::text::{bandwidth, bytes, count, escaped, latency, short};
+use crate::text::{bandwidth, bytes, count, escaped, latency, limited, short};
 use iolite_options::registry;
 use std::fmt::Write;
 
@@ -12,6 +12,8 @@ const SCRIPT: &str =
 
 /// More sentences than this are too many to read: of a thousand jobs, the table tells.
 const MOST_SENTENCES: usize = 20;
+/// More of one kind (facts, options of a job) than any run has are not shown: a stored file may be anything.
+const MOST_ENTRIES: usize = 500;
 
 /// `write!` into a string, which cannot fail.
 macro_rules! put {
@@ -41,6 +43,7 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     errors(&mut page, result);
     answer(&mut page, result);
     doubts(&mut page, result);
+    warnings(&mut page, result);
     surroundings(&mut page, result);
     options(&mut page, result);
     put!(
@@ -77,7 +80,7 @@ fn errors(page: &mut String, result: &Outcome<'_>) {
     }
     put!(
         page,
-        "<div class=\"notice error\" role=\"alert\"><strong>{} of {} jobs had errors</strong><ul>",
+        "<div class=\"notice error\"><strong>{} of {} jobs had errors</strong><ul>",
         failed.len(),
         result.jobs.len()
     );
@@ -131,7 +134,7 @@ fn answer(page: &mut String, result: &Outcome<'_>) {
     }
     put!(
         page,
-        "</tbody></table></div>\n<p class=\"hint\">Latencies are those of completion. CV is the coefficient of variation: the deviation \
+        "</tbody></table></div>\n<p class=\"hint\">Latencies are those of completion; with *, total ones. CV is the coefficient of variation: the deviation \
          of the rates of the windows in percent of their mean.</p>\n"
     );
 }
@@ -148,10 +151,11 @@ fn line(page: &mut String, name: &str, row: &Row, errors: &str, attributes: &str
         row.bandwidth,
         bandwidth(row.bandwidth),
     );
+    let mark = if row.is_total { "*" } else { "" };
     for (value, percentile) in row.percentiles.into_iter().zip(PERCENTILES) {
         match value {
             Some(value) => {
-                put!(page, "<td data-p=\"{percentile}\" data-ns=\"{value}\">{}</td>", latency(value))
+                put!(page, "<td data-p=\"{percentile}\" data-ns=\"{value}\">{}{mark}</td>", latency(value))
             }
             None => put!(page, "<td>–</td>"),
         }
@@ -163,9 +167,10 @@ fn line(page: &mut String, name: &str, row: &Row, errors: &str, attributes: &str
 /// Where one number does not describe the run.
 fn doubts(page: &mut String, result: &Outcome<'_>) {
     let mut sentences = Vec::new();
-    let (mut looked_at, mut steady) = (0, 0);
+    let (mut looked_at, mut steady, mut all) = (0, 0, 0);
     for job in &result.jobs {
         for row in &job.rows {
+            all += 1;
             let Some(steadiness) = row.steadiness else { continue };
             looked_at += 1;
             steady += usize::from(steadiness.is_one_number());
@@ -187,7 +192,13 @@ fn doubts(page: &mut String, result: &Outcome<'_>) {
                 "The samples changed little. (This report has no series, so trends and stalls cannot be seen.)"
             }
         };
-        put!(page, "<p>{words}</p>\n");
+        let short = match looked_at {
+            some if some > 0 && some < all => {
+                format!(" (That is said of {some} of {all} rates; the others ran too short to tell.)")
+            }
+            _ => String::new(),
+        };
+        put!(page, "<p>{words}{short}</p>\n");
         return;
     }
     put!(
@@ -201,6 +212,17 @@ fn doubts(page: &mut String, result: &Outcome<'_>) {
     }
     if more > 0 {
         put!(page, "<li>and {more} more: see the last column of the table</li>");
+    }
+    put!(page, "</ul></div>\n");
+}
+
+fn warnings(page: &mut String, result: &Outcome<'_>) {
+    if result.warnings.is_empty() {
+        return;
+    }
+    put!(page, "<div class=\"notice\"><strong>Warnings of the run</strong><ul>");
+    for warning in result.warnings.iter().take(MOST_ENTRIES) {
+        put!(page, "<li>{}</li>", limited(warning));
     }
     put!(page, "</ul></div>\n");
 }
@@ -231,18 +253,18 @@ fn surroundings(page: &mut String, result: &Outcome<'_>) {
     put!(page, "<h2>What it ran on</h2>\n<div class=\"facts\">\n");
     let mut section = |heading: &str, facts: &[(&str, String)]| {
         put!(page, "<section><h3>{heading}</h3><dl>");
-        for (key, value) in facts {
+        for (key, value) in facts.iter().take(MOST_ENTRIES) {
             let name = NAMES.iter().find(|(known, _)| known == key).map_or(*key, |(_, name)| *name);
             let amount = value.parse::<f64>().ok().filter(|_| key.ends_with("_bytes"));
             let value = amount.map_or_else(|| value.clone(), bytes);
-            put!(page, "<dt>{}</dt><dd>{}</dd>", short(name), escaped(&value));
+            put!(page, "<dt>{}</dt><dd>{}</dd>", short(name), limited(&value));
         }
         put!(page, "</dl></section>\n");
     };
     if !result.host.is_empty() {
         section("Machine", &result.host);
     }
-    result.targets.iter().for_each(|target| section("Storage", target));
+    result.targets.iter().take(MOST_ENTRIES).for_each(|target| section("Storage", target));
     put!(page, "</div>\n");
 }
 
@@ -253,9 +275,9 @@ fn options(page: &mut String, result: &Outcome<'_>) {
     let mut text = String::new();
     let mut section = |name: &str, options: &[(&str, String)]| {
         put!(text, "[{}]\n", short(name));
-        for (option, value) in options.iter().filter(|(option, _)| *option != "name") {
+        for (option, value) in options.iter().filter(|(option, _)| *option != "name").take(MOST_ENTRIES) {
             let between = if value.is_empty() { "" } else { "=" };
-            put!(text, "{}{between}{}\n", escaped(option), escaped(&registry::shown(option, value)));
+            put!(text, "{}{between}{}\n", limited(option), limited(&registry::shown(option, value)));
         }
     };
     if !result.options.is_empty() {

@@ -20,6 +20,8 @@ pub struct Outcome<'a> {
     pub host: Vec<(&'a str, String)>,
     /// Where the data is.
     pub targets: Vec<Vec<(&'a str, String)>>,
+    /// What was warned of.
+    pub warnings: Vec<&'a str>,
     /// The jobs.
     pub jobs: Vec<Job<'a>>,
     /// All jobs of a group together, of each group that has several.
@@ -53,6 +55,8 @@ pub struct Row {
     pub bandwidth: f64,
     /// Latencies of [`PERCENTILES`], in nanoseconds; `None` = not known.
     pub percentiles: [Option<f64>; PERCENTILES.len()],
+    /// They are total latencies, because those of completion have no percentiles.
+    pub is_total: bool,
     /// How steady it was; `None` = too short to tell.
     pub steadiness: Option<Steadiness>,
 }
@@ -68,6 +72,7 @@ impl<'a> Outcome<'a> {
             options: pairs(&report["global options"]),
             host: pairs(&report["iolite"]["host"]),
             targets: report["iolite"]["targets"].as_array().into_iter().flatten().map(pairs).collect(),
+            warnings: strings(&report["iolite"]["warnings"]),
             jobs: values
                 .iter()
                 .enumerate()
@@ -77,6 +82,10 @@ impl<'a> Outcome<'a> {
             has_series: series.is_object(),
         })
     }
+}
+
+fn strings(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 /// The entry of a job in the series.
@@ -112,11 +121,14 @@ impl Row {
             Some(pieces) => Steadiness::of_series(&pieces, number(series, "sample_us") / 1e6),
             None => sampled(),
         };
+        let latency = iolite_stored::latency_with_percentiles(measured);
+        let percentiles = PERCENTILES.map(|asked| iolite_stored::percentile(latency?.1, asked));
         Row {
             direction,
             iops: number(measured, "iops"),
             bandwidth: iolite_stored::bandwidth(measured),
-            percentiles: percentiles(measured),
+            percentiles,
+            is_total: latency.is_some_and(|(key, _)| key != "clat_ns"),
             steadiness,
         }
     }
@@ -146,14 +158,6 @@ fn points(over_time: &Value, series: &Value) -> Option<Vec<Vec<Point>>> {
     Some(pieces)
 }
 
-/// Percentiles of completion latency, or of total latency where only that has percentiles.
-fn percentiles(measured: &Value) -> [Option<f64>; PERCENTILES.len()] {
-    let Some((_, latency)) = iolite_stored::latency_with_percentiles(measured) else {
-        return [None; PERCENTILES.len()];
-    };
-    PERCENTILES.map(|percentile| iolite_stored::percentile(latency, percentile))
-}
-
 /// What the jobs of a group did together: amounts over the longest run time, as groups are reported.
 fn sums(jobs: &[&Value]) -> Vec<(u64, Vec<Row>)> {
     let mut groups: BTreeMap<u64, Vec<&Value>> = BTreeMap::new();
@@ -176,6 +180,7 @@ fn sum(direction: &'static str, members: &[&Value]) -> Option<Row> {
         iops: of_all("total_ios") / longest,
         bandwidth: of_all("io_bytes") / longest,
         percentiles: [None; PERCENTILES.len()],
+        is_total: false,
         steadiness: None,
     })
 }

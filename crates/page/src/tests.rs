@@ -107,6 +107,32 @@ fn a_job_may_be_called_like_a_sum() {
 }
 
 #[test]
+fn words_say_of_what_they_are() {
+    let mut report = report("a", &[5000; 30]);
+    let short = json!({"jobname": "b", "read": {"total_ios": 1, "iops": 5.0, "lat_ns": {"percentile": {"50.000000": 1500}}}});
+    report["jobs"].as_array_mut().unwrap().push(short);
+    report["iolite"]["warnings"] = json!(["<b>=3", 7]);
+    let page = page(&report);
+    assert!(page.contains("That is said of 1 of 2 rates"));
+    assert!(page.contains("data-ns=\"1500\">1.5 µs*<") && page.contains("with *, total ones"));
+    assert!(page.contains(">82.4 µs<"), "that is of completion");
+    assert!(page.contains("Warnings of the run</strong><ul><li>&lt;b&gt;=3</li></ul>"));
+}
+
+/// A file of a few megabytes makes no page of hundreds.
+#[test]
+fn values_have_a_limit() {
+    let mut report = report("a", &[5000; 30]);
+    report["jobs"][0]["job options"]["description"] = json!("x".repeat(1 << 20));
+    let job = report["jobs"][0].clone();
+    report["jobs"] = json!(vec![job; 50]);
+    report["iolite"]["host"]["name"] = json!("y".repeat(1 << 20));
+    report["iolite"]["targets"] = json!(vec![json!({"files": "z"}); 5000]);
+    let size = page(&report).len();
+    assert!(size < 1_500_000, "{size}");
+}
+
+#[test]
 fn secrets_of_stored_results_have_placeholders() {
     let mut report = report("a", &[5000; 30]);
     report["global options"]["http_s3_key"] = json!("s3cret");
@@ -215,48 +241,64 @@ fn odd_reports_have_a_page_as_well() {
     assert!(page.contains("<title>a</title>") && page.matches("<tr data-job").count() == 1);
 }
 
-/// A hundred jobs, each sampled 200 times, with latencies in thirty classes.
+/// Of a hundred jobs that read and write for a day there are 20,000 windows of one of them in one direction, each with some
+/// sixty classes of latency, and hundreds of bins for each: 5 MB. This is a tenth of that.
 #[test]
 fn a_day_of_a_hundred_jobs_is_small() {
+    const WINDOWS: usize = 100;
     let mut luck = iolite_testing::Luck::new();
-    let mut numbers = |count: u64, most: u64| (0..count).map(|_| luck.below(most)).collect::<Vec<u64>>();
-    let jobs: Vec<Value> = (0..100)
-        .map(|job| {
-            let classes: Vec<Value> = (0..200)
-                .map(|_| {
-                    numbers(30, 500)
-                        .into_iter()
-                        .enumerate()
-                        .flat_map(|(class, count)| [100 + class as u64, count])
-                        .collect()
-                })
-                .collect();
-            let keys = [
-                "ios",
-                "bytes",
-                "iops_min",
-                "iops_max",
-                "bw_min",
-                "bw_max",
-                "clat_sum_ns",
-                "p50_ns",
-                "p99_ns",
-                "p99.9_ns",
-                "max_ns",
-            ];
-            let mut read: serde_json::Map<String, Value> =
-                keys.iter().map(|key| ((*key).to_owned(), json!(numbers(200, 1 << 20)))).collect();
-            read.extend([
-                ("first_window".into(), json!(0)),
-                ("ramp_windows".into(), json!(0)),
-                ("clat_classes".into(), json!(classes)),
-            ]);
-            json!({"job": job, "read": read})
-        })
-        .collect();
-    let mut report = report("a", &[1; 200]);
-    report["iolite"]["series"]["jobs"] = json!(jobs);
-    report["jobs"] = json!(vec![report["jobs"][0].clone(); 100]);
-    let size = page(&report).len();
-    assert!(size < 5_000_000, "{size}");
+    let mut numbers = |count: usize, most: u64| (0..count).map(|_| luck.below(most)).collect::<Vec<u64>>();
+    let mut direction = || {
+        let classes: Vec<Value> = (0..WINDOWS)
+            .map(|_| {
+                let noise = numbers(70, 1000);
+                let count = |class: usize| {
+                    let usual = 50_000.0 * (-(class as f64 - 25.0).powi(2) / 128.0).exp();
+                    (usual * (0.95 + noise[class] as f64 / 10_000.0)) as u64 + u64::from(noise[class] < 300)
+                };
+                (0..70)
+                    .filter(|&class| count(class) > 0)
+                    .flat_map(|class| [100 + class as u64, count(class)])
+                    .collect()
+            })
+            .collect();
+        let mut lists = json!({"first_window": 0, "ramp_windows": 0, "clat_classes": classes});
+        for key in [
+            "ios",
+            "bytes",
+            "iops_min",
+            "iops_max",
+            "bw_min",
+            "bw_max",
+            "clat_sum_ns",
+            "p50_ns",
+            "p99_ns",
+            "p99.9_ns",
+            "max_ns",
+        ] {
+            lists[key] = json!(numbers(WINDOWS, 1 << 20));
+        }
+        let bins: serde_json::Map<String, Value> =
+            (0..400).map(|bin| ((80_000 + 512 * bin).to_string(), json!(numbers(1, 1 << 20)[0]))).collect();
+        (lists, bins)
+    };
+    let mut report = report("a", &[1; WINDOWS]);
+    let job = report["jobs"][0].clone();
+    let (mut jobs, mut series) = (Vec::new(), Vec::new());
+    for number in 0..10 {
+        let (mut job, mut lists) = (job.clone(), json!({"job": number}));
+        for name in ["read", "write"] {
+            let (over_time, bins) = direction();
+            lists[name] = over_time;
+            job[name] = job["read"].clone();
+            job[name]["clat_ns"]["bins"] = bins.into();
+        }
+        jobs.push(job);
+        series.push(lists);
+    }
+    let fixed = page(&report).len();
+    report["jobs"] = json!(jobs);
+    report["iolite"]["series"]["jobs"] = json!(series);
+    let size = page(&report).len() - fixed;
+    assert!(size < 450_000, "{size}");
 }

@@ -29,6 +29,15 @@ fn turns(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// The same of a value, without what is beyond the first few thousand characters: all of it is in the packed report.
+pub fn limited(value: &str) -> String {
+    const MOST: usize = 4000;
+    match value.char_indices().nth(MOST) {
+        Some((end, _)) => escaped(&value[..end]) + "…",
+        None => escaped(value),
+    }
+}
+
 /// The same of a name, on one line, without what is beyond the first characters.
 pub fn short(name: &str) -> String {
     let mut characters =
@@ -119,6 +128,8 @@ mod tests {
         assert_eq!(short("a\nb"), "a b");
         let long = "<".repeat(1 << 20);
         assert_eq!(short(&long), "&lt;".repeat(80) + "…");
+        assert_eq!(limited(&"ä".repeat(5000)), "ä".repeat(4000) + "…");
+        assert_eq!(limited("<a>"), "&lt;a&gt;");
     }
 
     #[test]

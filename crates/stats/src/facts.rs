@@ -13,4 +13,6 @@ pub struct Facts {
     /// Where the jobs' data is, each once: `files`, `file_system`, `device`, `model`, `firmware`, `size_bytes`, `scheduler`,
     /// `rotational`, …; of an engine with storage of its own, `engine`.
     pub targets: Vec<Vec<Fact>>,
+    /// The warnings that were told, about the input and on the way.
+    pub warnings: Vec<String>,
 }

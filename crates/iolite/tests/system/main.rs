@@ -51,6 +51,7 @@ mod over_ssh;
 mod own_files;
 mod own_storage;
 mod pages;
+mod pictures;
 mod power_cut;
 mod priorities;
 mod profiles;

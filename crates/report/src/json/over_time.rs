@@ -37,7 +37,8 @@ fn write_facts(json: &mut Writer, facts: &Facts) -> io::Result<()> {
         target.iter().try_for_each(|(name, value)| json.text(name, value))?;
         json.close()?;
     }
-    json.close_array()
+    json.close_array()?;
+    if facts.warnings.is_empty() { Ok(()) } else { json.texts("warnings", &facts.warnings) }
 }
 
 fn write_series(json: &mut Writer, report: &Report, series: &Series) -> io::Result<()> {
@@ -187,6 +188,7 @@ mod tests {
         report.facts = Some(Facts {
             host: vec![("kernel".into(), "Linux 6".into())],
             targets: vec![vec![("device".into(), "\"x\"".into())]],
+            warnings: vec!["a \"b\"".into()],
         });
         assert!(!text(&Json::default(), &report).contains("\"iolite\" :"));
         let own = Program { version: "iolite-1".into(), own_version: "iolite-1".into() };
@@ -198,6 +200,7 @@ mod tests {
             (&told["host"]["kernel"], &told["targets"][0]["device"]),
             (&"Linux 6".into(), &"\"x\"".into())
         );
+        assert_eq!(told["warnings"], serde_json::json!(["a \"b\""]));
         assert_eq!(told["series"]["end_us"], serde_json::json!([100_050, 200_050, 300_050, 400_050]));
         let job = &told["series"]["jobs"][0];
         assert_eq!(

@@ -87,6 +87,16 @@ impl<'a> Writer<'a> {
         self.string(value)
     }
 
+    /// Texts, each on a line.
+    pub fn texts(&mut self, key: &str, values: &[String]) -> io::Result<()> {
+        self.open_array(key)?;
+        for value in values {
+            self.separate()?;
+            self.string(value)?;
+        }
+        self.close_array()
+    }
+
     fn key(&mut self, key: &str) -> io::Result<()> {
         self.separate()?;
         self.string(key)?;
