@@ -1,15 +1,16 @@
 //! `--server`: an agent that runs the jobs of clients, or of the one client that has started it.
 
-use crate::{complain, console, told};
+use crate::{complain, console, protection, told};
 use iolite_options::{Name, Serving};
 use iolite_os::process;
+use iolite_remote::Address;
 use iolite_remote::agent::{Agent, Settings};
 use iolite_remote::child::Permissions;
-use iolite_remote::{Address, INSECURE};
+use iolite_remote::keys::{Keys, Role};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ const STARTER: &str = "stdio";
 pub fn serve(name: Name, serving: &Serving) -> ExitCode {
     console::print_error(&told(name, &serving.warnings));
     let settings = Settings {
+        keys: None,
         timeout: Duration::from_millis(serving.timeout_ms),
         permissions: Permissions { exec: serving.exec, changes: !serving.readonly },
         program: name.own_version(),
@@ -29,7 +31,7 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
         return serve_starter(name, serving, settings);
     }
     match begin(name, serving) {
-        Ok(Some(agent)) => agent.serve(settings),
+        Ok(Some((agent, keys))) => agent.serve(Settings { keys, ..settings }),
         // The one that serves is another process.
         Ok(None) => ExitCode::SUCCESS,
         Err(why) => {
@@ -55,16 +57,25 @@ fn serve_starter(name: Name, serving: &Serving, settings: Settings) -> ExitCode 
 }
 
 /// Listens; with `--daemonize` in another process, and then there is no agent in this one.
-fn begin(name: Name, serving: &Serving) -> Result<Option<Agent>, String> {
+fn begin(name: Name, serving: &Serving) -> Result<Option<(Agent, Option<PathBuf>)>, String> {
     let address = Address::parse(&serving.address)?;
-    check_protection(&address, serving.insecure)?;
+    let keys = if address.is_protected() {
+        None
+    } else {
+        protection::keys(Role::Agent, serving.keys.as_deref(), serving.insecure)
+            .map_err(|why| format!("{address}: {why}"))?
+    };
+    if let Some(file) = &keys {
+        // What is wrong with them is better known now than when somebody comes.
+        Keys::read(file, Role::Agent)?;
+    }
     if let Some(file) = &serving.pid_file {
         check_pid_file(file)?;
     }
     let agent = Agent::listen(&address)?;
     // Nobody may be there to read it.
     let _ = console::print(&format!("{name}: server listening on {}\n", agent.place()));
-    let Some(file) = &serving.pid_file else { return Ok(Some(agent)) };
+    let Some(file) = &serving.pid_file else { return Ok(Some((agent, keys))) };
     if process::detach().map_err(|error| format!("--daemonize: {error}"))? {
         return Ok(None);
     }
@@ -76,23 +87,7 @@ fn begin(name: Name, serving: &Serving) -> Result<Option<Agent>, String> {
         process::replace(&io::stderr().as_fd(), &nothing)
     });
     silent.map_err(|error| format!("--daemonize: {error}"))?;
-    Ok(Some(agent))
-}
-
-/// Machines do not talk to each other unprotected unless they are told to.
-///
-/// # Errors
-/// What to do instead.
-pub fn check_protection(address: &Address, is_asked_for: bool) -> Result<(), String> {
-    let by_environment = std::env::var_os(INSECURE).is_some_and(|value| value == "1");
-    if address.is_protected() || is_asked_for || by_environment {
-        return Ok(());
-    }
-    Err(format!(
-        "{address}: TCP has no protection here: whoever reaches the port can run jobs, and read and destroy data, as the user \
-         of the server. Use a socket, sock:PATH (ssh can forward it: ssh -L PATH:PATH HOST); or, on a network where \
-         everybody is trusted, say --insecure (or {INSECURE}=1) at both ends"
-    ))
+    Ok(Some((agent, keys)))
 }
 
 /// As with fio, a server that runs keeps its file.

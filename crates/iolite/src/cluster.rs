@@ -1,12 +1,12 @@
 //! `--client`: a run on other machines, with one report.
 
-use crate::agent::check_protection;
 use crate::console::{self, Console};
 use crate::session::{exporters, has_program_format};
-use crate::{complain, program, status_of, told};
+use crate::{complain, program, protection, status_of, told};
 use iolite_options::{EtaWhen, Name, OutputFormat, RunElsewhere, RunOptions, WhenLost};
 use iolite_os::signals::SignalQueue;
 use iolite_remote::coordinator::{Coordinator, Settings, Told, Wish};
+use iolite_remote::keys::{Keys, Role};
 use iolite_remote::message::Request;
 use iolite_remote::{Address, address};
 use iolite_report::live::LiveLine;
@@ -35,17 +35,13 @@ pub fn run(name: Name, asked: RunElsewhere) -> u8 {
 
 /// Runs the jobs; the exit status, or why they do not run.
 fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
-    let RunElsewhere { clients, run, insecure, push, exec, when_lost, timeout_ms, .. } = asked;
+    let RunElsewhere { clients, run, keys, insecure, push, exec, when_lost, timeout_ms, .. } = asked;
     let mut addresses = Vec::new();
     let mut requests = Vec::new();
     let mut problems = Vec::new();
     for client in clients {
         for text in hosts(&client.address).map_err(|why| vec![why])? {
-            let checked = Address::parse(&text).and_then(|address| {
-                check_protection(&address, insecure)?;
-                Ok(address)
-            });
-            match checked {
+            match Address::parse(&text) {
                 Ok(address) => {
                     addresses.push(address);
                     requests.push(client.jobs.clone());
@@ -64,6 +60,15 @@ fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
         problems.dedup();
         return Err(problems);
     }
+    // Sockets of this machine, and ssh, need none.
+    let keys = match addresses.iter().find(|address| !address.is_protected()) {
+        None => None,
+        Some(first) => {
+            let file = protection::keys(Role::Coordinator, keys.as_deref(), insecure);
+            let file = file.map_err(|why| vec![format!("--client={first}: {why}")])?;
+            file.map(|file| Keys::read(&file, Role::Coordinator)).transpose().map_err(|why| vec![why])?
+        }
+    };
     // Before there are threads, so that none of them is interrupted.
     let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
         .map_err(|error| vec![format!("signals cannot be received: {error}")])?;
@@ -75,7 +80,7 @@ fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
         exec,
         program: name.own_version(),
     };
-    let coordinator = Coordinator::reach(&addresses, settings).map_err(|failed| {
+    let coordinator = Coordinator::reach(&addresses, keys.as_ref(), settings).map_err(|failed| {
         let said = |(index, why): (usize, String)| format!("--client={}: {why}", addresses[index]);
         failed.into_iter().map(said).collect::<Vec<_>>()
     })?;

@@ -13,6 +13,7 @@ mod elsewhere;
 mod external;
 mod facts;
 mod merge;
+mod protection;
 mod returned;
 mod run_files;
 mod self_tests;

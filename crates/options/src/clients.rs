@@ -63,6 +63,8 @@ pub struct RunElsewhere {
     pub clients: Vec<Client>,
     /// Options of the run as a whole.
     pub run: RunOptions,
+    /// The file of this end's keys (`--keys`).
+    pub keys: Option<PathBuf>,
     /// Talk without protection (`--insecure`).
     pub insecure: bool,
     /// `--push`: send the program along to machines on which ssh starts it.
@@ -84,6 +86,8 @@ pub struct Serving {
     pub address: String,
     /// `--daemonize`: the file for the process id.
     pub pid_file: Option<PathBuf>,
+    /// The file of this end's keys (`--keys`).
+    pub keys: Option<PathBuf>,
     /// Talk without protection (`--insecure`).
     pub insecure: bool,
     /// `--readonly`
@@ -107,6 +111,8 @@ pub(crate) struct Others {
     pub clients: Vec<Named>,
     /// `--remote-config` in front of the first `--client`.
     pub remote_files: Vec<String>,
+    /// `--keys`
+    pub keys: Option<PathBuf>,
     /// `--insecure`
     pub insecure: bool,
     /// `--serve-exec`
@@ -151,6 +157,7 @@ impl Others {
             ("--client-timeout", self.timeout_ms.is_some() && !asks && !serves, "--client or --server"),
             ("--serve-exec", self.exec && !serves && !asks, "--server or --client=ssh:HOST"),
             ("--push", self.push && !asks, "--client=ssh:HOST"),
+            ("--keys", self.keys.is_some() && !asks && !serves, "--client or --server"),
             ("--insecure", self.insecure && !asks && !serves, "--client or --server"),
         ];
         let told = idle.into_iter().filter(|(_, is_idle, _)| *is_idle);
@@ -179,6 +186,7 @@ pub(crate) fn serving(
     Some(Serving {
         address,
         pid_file: asked.others.pid_file.clone(),
+        keys: asked.others.keys.clone(),
         insecure: asked.others.insecure,
         readonly: asked.run.readonly,
         exec: asked.others.exec,
@@ -225,6 +233,7 @@ pub(crate) fn elsewhere(
     RunElsewhere {
         clients,
         run,
+        keys: asked.others.keys.clone(),
         insecure: asked.others.insecure,
         push: asked.others.push,
         exec: asked.others.exec,

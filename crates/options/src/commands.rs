@@ -132,6 +132,22 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
+        name: "keys",
+        operand: "new|show|renew|revoke...",
+        choices: &[],
+        help: "Keys by which machines of --client and --server know each other",
+        details: "new [DIR] makes a set of keys in a directory (default: $XDG_CONFIG_HOME/iolite, else ~/.config/iolite): \
+                  coordinator.keys for where --client is called; agents.keys, to be copied to every machine with a --server; \
+                  and authority.keys, which stays there and makes the others. An end finds its file in that directory of its \
+                  user, or by --keys or IOLITE_KEYS; one that others may read is refused (chmod 600). show [DIR|FILE]... tells \
+                  whose keys there are, until when they are valid, which are revoked, and their ids. renew [DIR] makes new \
+                  keys for both ends, which work together with those before until these expire. revoke [DIR] KEY... is for \
+                  keys that are not to be trusted any more: coordinator and agents mean the present ones, others are named by \
+                  their ids; who loses his gets another one. After renew and revoke, copy the files again: an end refuses \
+                  what is revoked once it has its new file, and a server reads its own for every connection.",
+        options: &[word('d', "days", "number", "How long new keys are valid, 1 to 3650 days (default: 365)")],
+    },
+    Command {
         name: "log2csv",
         operand: "file",
         choices: &[],

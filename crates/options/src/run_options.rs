@@ -373,8 +373,9 @@ pub(crate) static ALL: &[RunOption] = &[
         'S',
         Optional("address"),
         &[
-            "Run the jobs of clients that come here: sock:PATH, or [ip:|ip6:]HOST,PORT with",
-            "--insecure (port 8765); or of the one who starts it: stdio",
+            "Run the jobs of clients that come here: sock:PATH, or [ip:|ip6:]HOST,PORT",
+            "(port 8765) with the keys of agents (--keys); or of the one who starts it:",
+            "stdio",
         ],
         Some(|asked, value| {
             asked.others.server = Some(value.to_owned());
@@ -397,9 +398,9 @@ pub(crate) static ALL: &[RunOption] = &[
         Required("host"),
         &[
             "Run the job files behind it where this server listens: sock:PATH, or",
-            "[ip:|ip6:]HOST[,PORT] with --insecure; on a machine where ssh starts it:",
-            "ssh:[USER@]HOST[,PORT]; or where the hosts listed in this file are; may be",
-            "given several times",
+            "[ip:|ip6:]HOST[,PORT] with the keys of a coordinator (--keys); on a machine",
+            "where ssh starts it: ssh:[USER@]HOST[,PORT]; or where the hosts listed in",
+            "this file are; may be given several times",
         ],
         Some(|asked, value| {
             let (address, files_before) = (value.to_owned(), asked.files);
@@ -468,6 +469,20 @@ pub(crate) static ALL: &[RunOption] = &[
         ],
         Some(|asked, _| {
             asked.others.exec = true;
+            Ok(())
+        }),
+    ),
+    option(
+        "keys",
+        'k',
+        Required("file"),
+        &[
+            "The keys of this end of connections over TCP (iolite keys new makes them;",
+            "the same as IOLITE_KEYS=FILE); default: coordinator.keys or agents.keys in",
+            "$XDG_CONFIG_HOME/iolite",
+        ],
+        Some(|asked, value| {
+            asked.others.keys = Some(PathBuf::from(value));
             Ok(())
         }),
     ),

@@ -7,7 +7,8 @@ use crate::address::Address;
 use crate::child::{self, Permissions};
 use crate::connection::{Connection, Listener, Peer};
 use crate::frame::{self, FrameError};
-use crate::greeting;
+use crate::greeting::{self, Refusal};
+use crate::keys::{Keys, Role};
 use crate::message::{FromAgent, Hello, Message, Request, ToAgent, machine_name};
 use crate::stream::Stream;
 use crate::user;
@@ -15,6 +16,7 @@ use iolite_os::process;
 use iolite_os::signals;
 use iolite_os::socket::Socket;
 use iolite_os::time;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -29,8 +31,12 @@ use std::time::{Duration, Instant};
 
 /// Who has connected says who he is within this time.
 const GREETING: Duration = Duration::from_secs(10);
-/// How many connections there may be at a time.
-const MOST: usize = 64;
+/// How many connections there may be at a time of those who have not said yet who they are.
+const MOST_STRANGERS: usize = 64;
+/// How many there may be of others.
+const MOST_CLIENTS: usize = 256;
+/// How many that were refused are kept open for a while, so that they hear why.
+const MOST_PARTING: usize = 16;
 /// The time between two looks whether something has ended.
 const LOOK: Duration = Duration::from_millis(100);
 /// The same where somebody waits for it.
@@ -52,8 +58,10 @@ pub struct Agent {
 }
 
 /// How an agent works.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
+    /// The file of its keys, which is read for each connection; `None` = whoever gets here is served.
+    pub keys: Option<PathBuf>,
     /// A coordinator that is silent for so long is gone.
     pub timeout: Duration,
     /// What it may be asked to do.
@@ -70,7 +78,27 @@ struct Shared {
     settings: Settings,
     /// Whose run it is.
     turn: Mutex<Option<Holder>>,
-    connections: AtomicUsize,
+    /// How many connections there are of those who have not said yet who they are.
+    strangers: AtomicUsize,
+    /// How many there are of others.
+    clients: AtomicUsize,
+}
+
+/// As long as this lives, somebody counts.
+struct Counted<'a>(&'a AtomicUsize);
+
+impl<'a> Counted<'a> {
+    /// Counts one more; `None` = there are so many already.
+    fn one_of(counter: &'a AtomicUsize, most: usize) -> Option<Counted<'a>> {
+        let counted = Counted(counter);
+        (counter.fetch_add(1, SeqCst) < most).then_some(counted)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
 }
 
 /// Whose run it is.
@@ -98,8 +126,9 @@ impl Agent {
     /// Why that is not possible, or the other end is no client.
     pub fn serve_starter(settings: Settings) -> Result<(), String> {
         let connection = standard_connection().map_err(|error| error.to_string())?;
-        let shared = Shared { settings, turn: Mutex::new(None), connections: AtomicUsize::new(1) };
-        attend(connection, Peer::Starter, &shared)
+        let shared = Shared::new(settings);
+        shared.strangers.fetch_add(1, SeqCst);
+        attend(&connection, Peer::Starter, &shared)
     }
 
     /// Where it listens.
@@ -109,30 +138,35 @@ impl Agent {
 
     /// Serves for ever.
     pub fn serve(self, settings: Settings) -> ! {
-        let shared = Arc::new(Shared { settings, turn: Mutex::new(None), connections: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared::new(settings));
+        let mut parting = VecDeque::new();
         loop {
             let (connection, peer) = match self.listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    (settings.log)(&format!("a connection is refused: {error}"));
+                    (shared.settings.log)(&format!("a connection is refused: {error}"));
                     thread::sleep(AGAIN);
                     continue;
                 }
             };
-            if shared.connections.load(SeqCst) >= MOST {
-                // Dropped, and so closed.
+            if shared.strangers.load(SeqCst) >= MOST_STRANGERS {
+                connection.refuse(Refusal::IsFull);
+                parting.push_back(connection);
+                // The oldest ones are closed.
+                parting.drain(..parting.len().saturating_sub(MOST_PARTING));
                 continue;
             }
-            shared.connections.fetch_add(1, SeqCst);
+            parting.clear();
             let theirs = shared.clone();
             let body = move || {
-                if let Err(why) = attend(connection, peer, &theirs) {
+                if let Err(why) = attend(&connection, peer, &theirs) {
                     (theirs.settings.log)(&format!("{peer}: {why}"));
+                    connection.part();
                 }
-                theirs.connections.fetch_sub(1, SeqCst);
             };
+            shared.strangers.fetch_add(1, SeqCst);
             if thread::Builder::new().name("iolite-agent".into()).spawn(body).is_err() {
-                shared.connections.fetch_sub(1, SeqCst);
+                shared.strangers.fetch_sub(1, SeqCst);
             }
         }
     }
@@ -154,6 +188,15 @@ fn standard_connection() -> io::Result<Connection> {
 }
 
 impl Shared {
+    fn new(settings: Settings) -> Shared {
+        Shared {
+            settings,
+            turn: Mutex::new(None),
+            strangers: AtomicUsize::new(0),
+            clients: AtomicUsize::new(0),
+        }
+    }
+
     fn turn(&self) -> MutexGuard<'_, Option<Holder>> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -206,10 +249,20 @@ impl Drop for Turn<'_> {
 }
 
 /// Serves one connection to its end.
-fn attend(mut connection: Connection, peer: Peer, shared: &Shared) -> Result<(), String> {
+fn attend(connection: &Connection, peer: Peer, shared: &Shared) -> Result<(), String> {
     let words = |error: FrameError| error.to_string();
+    // Counted by whoever has accepted it.
+    let stranger = Counted(&shared.strangers);
     // One moment for all of it: whoever sends a byte now and then holds a place no longer than anybody else.
     connection.set_deadline(Some(Instant::now() + GREETING.min(shared.settings.timeout)));
+    let mut connection = match (&shared.settings.keys, peer) {
+        (Some(file), Peer::At(_)) => {
+            let keys =
+                Keys::read(file, Role::Agent).inspect_err(|_| connection.refuse(Refusal::LacksKeys))?;
+            connection.protect(&keys).map_err(|why| why.to_string())?
+        }
+        _ => connection.clone(),
+    };
     // Before anything else, so that whoever is there can tell who this is.
     greeting::send(&mut connection).map_err(|why| why.to_string())?;
     greeting::receive(&mut connection).map_err(|why| why.to_string())?;
@@ -223,6 +276,10 @@ fn attend(mut connection: Connection, peer: Peer, shared: &Shared) -> Result<(),
     frame::write(&mut connection, &FromAgent::Hello(hello)).map_err(words)?;
     client.check(shared.settings.program)?;
     let timeout = shared.settings.timeout;
+    drop(stranger);
+    let Some(_client) = Counted::one_of(&shared.clients, MOST_CLIENTS) else {
+        return Err("there are too many clients".to_owned());
+    };
     connection.set_deadline(None);
     connection.set_patience(timeout);
     loop {

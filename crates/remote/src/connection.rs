@@ -1,7 +1,10 @@
 //! Connections to agents, and where those arrive: sockets of the file system, and TCP.
 
 use crate::address::Address;
+use crate::greeting::{self, Stranger};
+use crate::keys::{Keys, Role};
 use crate::stream::Stream;
+use crate::tls::Encrypted;
 use crate::user;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -15,8 +18,10 @@ use std::time::{Duration, Instant};
 /// A connection. Its clones are handles of the same one: one thread may read while another one writes.
 #[derive(Clone, Debug)]
 pub(crate) enum Connection {
-    /// As it comes.
+    /// As it comes: to this user on this machine, through ssh, or because somebody asked for it.
     Plain(Arc<Stream>),
+    /// With keys at both ends.
+    Tls(Arc<Encrypted>),
 }
 
 impl Connection {
@@ -24,7 +29,7 @@ impl Connection {
     ///
     /// # Errors
     /// There is nobody, or it is somebody else's socket.
-    pub fn to(address: &Address, patience: Duration) -> io::Result<Connection> {
+    fn to(address: &Address, patience: Duration) -> io::Result<Connection> {
         match address {
             Address::Socket(path) => {
                 let stream = UnixStream::connect(path)?;
@@ -48,6 +53,47 @@ impl Connection {
         }
     }
 
+    /// Connects to an agent, and makes sure who it is: by its keys, where it is reached over TCP and there are any.
+    /// This, and the greeting after it, has to be over within the patience.
+    ///
+    /// # Errors
+    /// There is nobody, or somebody else, or one end's keys are refused: in words.
+    pub fn reach(address: &Address, keys: Option<&Keys>, patience: Duration) -> Result<Connection, String> {
+        let connection = Connection::to(address, patience).map_err(|error| error.to_string())?;
+        connection.set_deadline(Some(Instant::now() + patience));
+        let protected = match (keys, address.is_protected()) {
+            (Some(keys), false) => connection.protect(keys),
+            _ => Ok(connection.clone()),
+        };
+        protected.map_err(|why| connection.part_with(&why))?.greeted()
+    }
+
+    /// Greets the other end, and hears its greeting.
+    ///
+    /// # Errors
+    /// It is no Iolite of this protocol: in words.
+    pub fn greeted(mut self) -> Result<Connection, String> {
+        let greeted = greeting::send(&mut self).and_then(|()| greeting::receive(&mut self));
+        greeted.map_err(|why| self.part_with(&why))?;
+        Ok(self)
+    }
+
+    /// The same with TLS over it: the coordinator's or the agent's end, as the keys are.
+    pub fn protect(&self, keys: &Keys) -> Result<Connection, Stranger> {
+        let Connection::Plain(stream) = self else { return Ok(self.clone()) };
+        let encrypted = match keys.role {
+            Role::Agent => Encrypted::accept(stream.clone(), keys)?,
+            _ => Encrypted::connect(stream.clone(), keys)?,
+        };
+        Ok(Connection::Tls(Arc::new(encrypted)))
+    }
+
+    /// Ends it so that the other end hears why, and says why.
+    fn part_with(&self, why: &Stranger) -> String {
+        self.stream().part();
+        why.to_string()
+    }
+
     /// Over a stream that needs no protection of its own.
     pub fn over(stream: io::Result<Stream>) -> io::Result<Connection> {
         Ok(Connection::Plain(Arc::new(stream?)))
@@ -56,7 +102,19 @@ impl Connection {
     fn stream(&self) -> &Stream {
         match self {
             Connection::Plain(stream) => stream,
+            Connection::Tls(encrypted) => encrypted.stream(),
         }
+    }
+
+    /// Ends it when the other end has heard the last word, or has had time for it: an end that comes while something is
+    /// unread takes back what is on its way.
+    pub fn part(&self) {
+        self.stream().part();
+    }
+
+    /// Tells an Iolite why it is not served.
+    pub fn refuse(&self, why: greeting::Refusal) {
+        greeting::refuse(self.stream(), why);
     }
 
     /// How long a read or a write may take.
@@ -78,6 +136,7 @@ impl Connection {
     pub fn is_readable_within(&self, patience: Duration) -> bool {
         match self {
             Connection::Plain(stream) => stream.is_readable_within(patience),
+            Connection::Tls(encrypted) => encrypted.is_readable_within(patience),
         }
     }
 
@@ -91,6 +150,7 @@ impl Read for Connection {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
             Connection::Plain(stream) => stream.read(bytes),
+            Connection::Tls(encrypted) => encrypted.read(bytes),
         }
     }
 }
@@ -99,6 +159,7 @@ impl Write for Connection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Connection::Plain(stream) => stream.write(bytes),
+            Connection::Tls(encrypted) => encrypted.write(bytes),
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::address::Address;
 use crate::connection::Connection;
 use crate::frame::{self, FrameError};
-use crate::greeting;
+use crate::keys::Keys;
 use crate::message::{Done, FromAgent, Hello, Refusal, Request, ToAgent, machine_name};
 use crate::returned::Keeper;
 use crate::ssh::{self, Carrier};
@@ -122,14 +122,18 @@ enum State {
 }
 
 impl Coordinator {
-    /// Reaches all agents. This starts threads: the process is not to fork any more.
+    /// Reaches all agents; those that are reached over TCP have to show that they belong to these keys. This starts threads: the process is not to fork any more.
     ///
     /// # Errors
     /// Those that cannot be reached, each with its number and the reason.
-    pub fn reach(addresses: &[Address], settings: Settings) -> Result<Coordinator, Vec<(usize, String)>> {
+    pub fn reach(
+        addresses: &[Address],
+        keys: Option<&Keys>,
+        settings: Settings,
+    ) -> Result<Coordinator, Vec<(usize, String)>> {
         let reached = thread::scope(|scope| {
             let started: Vec<_> =
-                addresses.iter().map(|address| scope.spawn(move || reach(address, settings))).collect();
+                addresses.iter().map(|address| scope.spawn(move || reach(address, keys, settings))).collect();
             let joined = started.into_iter().map(|one| one.join());
             joined.map(|one| one.unwrap_or_else(|_| Err("failed".to_owned()))).collect::<Vec<_>>()
         });
@@ -335,17 +339,18 @@ fn lock(writer: &Writer) -> std::sync::MutexGuard<'_, Connection> {
 }
 
 /// Reaches one agent.
-fn reach(address: &Address, settings: Settings) -> Result<Link, String> {
-    let words = |error: std::io::Error| error.to_string();
+fn reach(address: &Address, keys: Option<&Keys>, settings: Settings) -> Result<Link, String> {
     let Address::Ssh(target) = address else {
-        let mut connection = Connection::to(address, settings.timeout).map_err(words)?;
+        let mut connection = Connection::reach(address, keys, settings.timeout)?;
         let hello = meet(&mut connection, settings)?;
         return Ok(Link { connection, hello, carrier: None });
     };
     let wish = ssh::Wish { push: settings.push, exec: settings.exec, timeout: settings.timeout };
     let (socket, carrier) = ssh::start(target, wish)?;
-    let mut connection = Connection::over(Stream::over_socket(socket)).map_err(words)?;
-    match meet(&mut connection, settings) {
+    let connection = Connection::over(Stream::over_socket(socket)).map_err(|error| error.to_string())?;
+    connection.set_patience(settings.timeout);
+    let met = connection.clone().greeted().and_then(|mut connection| meet(&mut connection, settings));
+    match met {
         Ok(hello) => Ok(Link { connection, hello, carrier: Some(Arc::new(carrier)) }),
         Err(why) => {
             connection.end();
@@ -354,11 +359,8 @@ fn reach(address: &Address, settings: Settings) -> Result<Link, String> {
     }
 }
 
-/// Makes sure that this program is at the other end: who it is.
+/// Makes sure that the same version of this program is at the other end: who it is.
 fn meet(connection: &mut Connection, settings: Settings) -> Result<Hello, String> {
-    connection.set_patience(settings.timeout);
-    greeting::send(connection).map_err(|why| why.to_string())?;
-    greeting::receive(connection).map_err(|why| why.to_string())?;
     let machine = machine_name();
     let hello = Hello { program: settings.program.to_owned(), machine, pid: std::process::id() };
     frame::write(connection, &ToAgent::Hello(hello)).map_err(|error| error.to_string())?;
@@ -366,6 +368,8 @@ fn meet(connection: &mut Connection, settings: Settings) -> Result<Hello, String
         Ok(FromAgent::Hello(hello)) => {
             let hello = hello.shortened();
             hello.check(settings.program)?;
+            connection.set_deadline(None);
+            connection.set_patience(settings.timeout);
             Ok(hello)
         }
         Ok(_) => Err("it does not say who it is".to_owned()),

@@ -2,6 +2,7 @@
 //! can tell what the other one is.
 
 use crate::message::VERSION;
+use crate::stream::Stream;
 use std::io::{self, Read, Write};
 
 /// The length of the greeting.
@@ -10,6 +11,12 @@ const LENGTH: usize = 64;
 const NAME: &str = "iolite remote ";
 /// The least that others say before they wait for an answer.
 const ENOUGH: usize = 4;
+/// Instead of a version: whoever says this hears nobody without keys.
+const NEEDS_KEYS: &str = "needs keys";
+/// Instead of a version: whoever says this has too many connections.
+const IS_FULL: &str = "is full";
+/// Instead of a version: whoever says this cannot read its own keys.
+const LACKS_KEYS: &str = "lacks keys";
 
 /// Who is at the other end, if it is no Iolite of the same protocol.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +29,34 @@ pub(crate) enum Stranger {
     Version(u32),
     #[error("whatever is at the other end is no Iolite")]
     Other,
+    #[error("an Iolite without keys is at the other end")]
+    Plain,
+    #[error(
+        "the client talks without protection, and this server has keys: give the client its keys (--keys=FILE), or start the \
+         server with --insecure on a network where everybody is trusted"
+    )]
+    PlainClient,
+    #[error(
+        "the server talks without protection (--insecure), and this end has keys: start the server with its keys \
+         (--keys=FILE), or say --insecure here as well on a network where everybody is trusted"
+    )]
+    PlainServer,
+    #[error(
+        "the server talks to nobody without keys: give this end the coordinator's (--keys=FILE, or IOLITE_KEYS; iolite keys \
+         new makes them), and leave --insecure out"
+    )]
+    NeedsKeys,
+    #[error(
+        "the client talks TLS, and this server was told --insecure: start the server with its keys (--keys=FILE), or say \
+         --insecure at the client as well on a network where everybody is trusted"
+    )]
+    Tls,
+    #[error("the server cannot read its own keys; it tells there why")]
+    LacksKeys,
+    #[error("the server has too many connections; try again later")]
+    Full,
+    #[error("{0}")]
+    Keys(String),
     #[error("no answer: {0}")]
     Silent(io::Error),
     #[error("the other end has closed the connection without a word; is it an Iolite?")]
@@ -30,14 +65,54 @@ pub(crate) enum Stranger {
 
 /// Tells the other end who this is.
 pub(crate) fn send(to: &mut dyn Write) -> Result<(), Stranger> {
+    to.write_all(&greeting(&VERSION.to_string())).map_err(Stranger::Silent)
+}
+
+/// Why somebody is not served, told to an Iolite that speaks without protection, or understands who does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Refusal {
+    NeedsKeys,
+    LacksKeys,
+    IsFull,
+}
+
+/// Tells the other end why it is not served. It may not hear it.
+pub(crate) fn refuse(stream: &Stream, why: Refusal) {
+    let words = match why {
+        Refusal::NeedsKeys => NEEDS_KEYS,
+        Refusal::LacksKeys => LACKS_KEYS,
+        Refusal::IsFull => IS_FULL,
+    };
+    if stream.is_writable() {
+        // So few bytes fit at once, or not at all.
+        let _ = stream.write(&greeting(words));
+    }
+}
+
+fn greeting(what: &str) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
-    let text = format!("{NAME}{VERSION}\n");
+    let text = format!("{NAME}{what}\n");
     bytes[..text.len()].copy_from_slice(text.as_bytes());
-    to.write_all(&bytes).map_err(Stranger::Silent)
+    bytes
 }
 
 /// Reads who is at the other end.
 pub(crate) fn receive(from: &mut dyn Read) -> Result<(), Stranger> {
+    judge(&gather(from)?)
+}
+
+/// The first bytes of the other end: so many that it is known who it is, if they are not TLS.
+pub(crate) fn first_bytes(stream: &Stream) -> Result<Vec<u8>, Stranger> {
+    struct From<'a>(&'a Stream);
+    impl Read for From<'_> {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            self.0.read(bytes)
+        }
+    }
+    gather(&mut From(stream))
+}
+
+fn gather(from: &mut dyn Read) -> Result<Vec<u8>, Stranger> {
     let mut bytes = Vec::with_capacity(LENGTH);
     while bytes.len() < LENGTH {
         let mut more = [0; LENGTH];
@@ -47,6 +122,10 @@ pub(crate) fn receive(from: &mut dyn Read) -> Result<(), Stranger> {
             Ok(0) => break,
             Ok(count) => bytes.extend_from_slice(&more[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Its key, or this end's, is refused.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(Stranger::Keys(error.to_string()));
+            }
             Err(error) if !bytes.is_empty() && error.kind() != io::ErrorKind::TimedOut => break,
             Err(error) => return Err(Stranger::Silent(error)),
         }
@@ -56,13 +135,34 @@ pub(crate) fn receive(from: &mut dyn Read) -> Result<(), Stranger> {
             break;
         }
     }
-    judge(&bytes)
+    Ok(bytes)
+}
+
+/// Whether these are the first bytes of TLS: a record of one of its four kinds.
+pub(crate) fn is_tls(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x14..=0x17, 0x03, ..])
+}
+
+/// Who it is that says this, where TLS was expected.
+pub(crate) fn stranger(bytes: &[u8]) -> Stranger {
+    judge(bytes).err().unwrap_or(Stranger::Plain)
 }
 
 fn judge(bytes: &[u8]) -> Result<(), Stranger> {
     let Some(rest) = bytes.strip_prefix(NAME.as_bytes()) else {
-        return Err(if is_fio(bytes) { Stranger::Fio } else { Stranger::Other });
+        return Err(match bytes {
+            _ if is_tls(bytes) => Stranger::Tls,
+            _ if is_fio(bytes) => Stranger::Fio,
+            _ => Stranger::Other,
+        });
     };
+    for (words, why) in
+        [(NEEDS_KEYS, Stranger::NeedsKeys), (LACKS_KEYS, Stranger::LacksKeys), (IS_FULL, Stranger::Full)]
+    {
+        if rest.starts_with(words.as_bytes()) {
+            return Err(why);
+        }
+    }
     let digits: String = rest.iter().map(|&byte| char::from(byte)).take_while(char::is_ascii_digit).collect();
     match digits.parse() {
         Ok(VERSION) if bytes.len() == LENGTH => Ok(()),
@@ -96,7 +196,10 @@ mod tests {
         assert!(hears(b"q\0\x05\0\0\0\0\0\0\0\0\0").contains("a fio is at the other end"));
         assert!(hears(b"q\0\x0a\0").contains("a fio"));
         assert!(hears(b"GET / HTTP/1.1\r\n").contains("no Iolite"));
-        assert!(hears(b"\x16\x03\x01\x02\x00").contains("no Iolite"));
+        assert!(hears(b"\x16\x03\x01\x02\x00").contains("the client talks TLS"));
+        assert!(hears(&greeting(NEEDS_KEYS)).contains("nobody without keys"));
+        assert!(hears(&greeting(LACKS_KEYS)).contains("its own keys"));
+        assert!(hears(&greeting(IS_FULL)).contains("too many connections"));
         assert!(hears(&own[..20]).contains("no Iolite"));
         assert!(hears(b"").contains("without a word"));
     }

@@ -15,10 +15,12 @@ mod connection;
 pub mod coordinator;
 pub mod frame;
 mod greeting;
+pub mod keys;
 pub mod message;
 pub mod returned;
 mod ssh;
 pub mod stream;
+mod tls;
 mod user;
 
 pub use address::Address;

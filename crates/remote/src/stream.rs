@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// The longest wait in one go: the end of pipes, which nobody can shut down, is noticed after it.
 const SLICE: Duration = Duration::from_millis(100);
 
+/// How long the other end has for hearing the last word.
+const PARTING: Duration = Duration::from_secs(1);
+
 /// Bytes in both directions.
 #[derive(Debug)]
 pub struct Stream {
@@ -76,17 +79,28 @@ impl Stream {
         }
     }
 
+    /// Ends it when the other end has heard the last word and has ended it too, or has had time for that.
+    pub fn part(&self) {
+        if self.output.is_none() {
+            let _ = rustix::net::shutdown(&self.input, Shutdown::Write);
+            self.set_deadline(Some(Instant::now() + PARTING));
+            let mut unread = [0; 4096];
+            while matches!(self.read(&mut unread), Ok(1..)) {}
+        }
+        self.end();
+    }
+
     /// Reads what there is, waiting until there is something; 0 = the other end has ended it.
     ///
     /// # Errors
     /// It is lost, or nothing has come in time.
     pub fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
-        let limit = self.limit();
+        let limit = self.begin();
         loop {
             if let Some(count) = self.read_now(bytes)? {
                 return Ok(count);
             }
-            self.wait(PollFlags::IN, limit)?;
+            self.wait_for_input(limit)?;
         }
     }
 
@@ -110,7 +124,7 @@ impl Stream {
     /// # Errors
     /// It is lost or ended, or nobody took anything in time.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        let limit = self.limit();
+        let limit = self.begin();
         loop {
             if self.has_ended.load(SeqCst) {
                 return Err(io::ErrorKind::BrokenPipe.into());
@@ -158,19 +172,24 @@ impl Stream {
     }
 
     /// When the wait that begins now is too long, and why it is then.
-    fn limit(&self) -> (Instant, Why) {
+    pub(crate) fn begin(&self) -> Limit {
         let now = Instant::now();
         let patience = Duration::from_millis(self.patience_ms.load(SeqCst));
         // Centuries from now is never.
         let patient = now.checked_add(patience).unwrap_or(now + Duration::from_secs(1 << 32));
         let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
         match deadline {
-            Some(deadline) if deadline <= patient => (deadline, Why::Deadline),
-            _ => (patient, Why::Patience(patience)),
+            Some(deadline) if deadline <= patient => Limit { until: deadline, why: Why::Deadline },
+            _ => Limit { until: patient, why: Why::Patience(patience) },
         }
     }
 
-    fn wait(&self, what: PollFlags, (until, why): (Instant, Why)) -> io::Result<()> {
+    /// Waits until there is something to read, or it has ended.
+    pub(crate) fn wait_for_input(&self, limit: Limit) -> io::Result<()> {
+        self.wait(PollFlags::IN, limit)
+    }
+
+    fn wait(&self, what: PollFlags, Limit { until, why }: Limit) -> io::Result<()> {
         while !self.has_ended.load(SeqCst) {
             if self.poll(what, until) {
                 return Ok(());
@@ -201,7 +220,14 @@ impl Stream {
     }
 }
 
-/// Which limit a wait has.
+/// How long a wait may last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    until: Instant,
+    why: Why,
+}
+
+/// What limits a wait.
 #[derive(Clone, Copy, Debug)]
 enum Why {
     Deadline,

@@ -293,6 +293,7 @@ fn questions() -> Vec<String> {
             .to_vec(),
         "completion" => ["bash", "zsh", "fish"].map(|shell| format!("completion {shell}")).to_vec(),
         "dedupe" => vec!["dedupe -p 0 data".to_owned()],
+        "keys" => vec!["keys --help".to_owned()],
         "log2csv" => vec!["log2csv report.json".to_owned()],
         "report" => vec!["report report.json".to_owned()],
         "trace" => {

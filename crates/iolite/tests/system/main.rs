@@ -34,6 +34,7 @@ mod failures;
 mod gluster;
 mod http;
 mod idleness;
+mod keys;
 mod libiscsi;
 mod log_tools;
 mod logs;

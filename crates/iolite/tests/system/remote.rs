@@ -12,19 +12,20 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Two jobs, one after the other.
-const TWO: &str =
+pub const TWO: &str =
     "[global]\nioengine=psync\nsize=64k\nbs=4k\nfilename=f\n[one]\nrw=write\n[two]\nstonewall\nrw=randread\n";
 /// A job that would take minutes.
-const ENDLESS: &str = "[long]\nrw=write\nbs=4k\nsize=64k\nthinktime=1ms\ntime_based\nruntime=5m\nnumjobs=2\n";
+pub const ENDLESS: &str =
+    "[long]\nrw=write\nbs=4k\nsize=64k\nthinktime=1ms\ntime_based\nruntime=5m\nnumjobs=2\n";
 
 /// An agent.
 pub struct Agent {
-    running: Running,
-    address: String,
+    pub running: Running,
+    pub address: String,
 }
 
 impl Agent {
-    fn start(dir: &Path, words: &[&str]) -> Agent {
+    pub fn start(dir: &Path, words: &[&str]) -> Agent {
         let mut command = Command::new(&Program::own().path);
         command.args(words).current_dir(dir);
         Agent::of(Running::start(&mut command))
@@ -39,13 +40,13 @@ impl Agent {
     }
 
     /// On a socket in its directory, which is made.
-    fn on_socket(dir: &Path, name: &str) -> Agent {
+    pub fn on_socket(dir: &Path, name: &str) -> Agent {
         let home = dir.join(name);
         fs::create_dir(&home).unwrap();
         Agent::start(&home, &[&format!("--server=sock:{}", home.join("s").display())])
     }
 
-    fn on_port(dir: &Path) -> Agent {
+    pub fn on_port(dir: &Path) -> Agent {
         Agent::start(dir, &["--server=ip:127.0.0.1,0", "--insecure"])
     }
 
@@ -60,23 +61,23 @@ impl Agent {
     }
 
     /// The processes that it has started, and those have started.
-    fn family(&self) -> Vec<i32> {
+    pub fn family(&self) -> Vec<i32> {
         iolite_os::process::descendants_of(self.running.pid())
     }
 
     /// Waits until nothing runs for anybody.
-    fn wait_until_idle(&mut self) {
+    pub fn wait_until_idle(&mut self) {
         let agent = self.running.pid();
         self.running
             .wait_until("the end of its run", |_| iolite_os::process::descendants_of(agent).is_empty());
     }
 }
 
-fn job(dir: &Path, text: &str) {
+pub fn job(dir: &Path, text: &str) {
     fs::write(dir.join("job.fio"), text).unwrap();
 }
 
-fn run(dir: &Path, words: &[&str]) -> Finished {
+pub fn run(dir: &Path, words: &[&str]) -> Finished {
     Program::own().run(dir, words)
 }
 
@@ -178,9 +179,13 @@ pub fn without_protection_only_when_asked_for() {
     let fio = Program::called_fio(dir.path());
     for line in ["--server", "--server=,0", "--server=ip:127.0.0.1,0", "--client=127.0.0.1,1 job.fio"] {
         for program in [&Program::own(), &fio] {
-            let refused = program.line(dir.path(), line).refused();
-            assert!(refused.stderr.contains("--insecure (or IOLITE_INSECURE=1)"), "{refused}");
-            assert!(refused.stderr.contains("sock:PATH"), "{refused}");
+            let mut command = Command::new(&program.path);
+            command.args(line.split(' ')).env("XDG_CONFIG_HOME", dir.path()).env_remove("IOLITE_KEYS");
+            let refused = Running::start(command.current_dir(dir.path())).wait().refused();
+            for remedy in ["iolite keys new", "--keys=FILE", "--insecure (or IOLITE_INSECURE=1)", "sock:PATH"]
+            {
+                assert!(refused.stderr.contains(remedy), "{remedy}: {refused}");
+            }
         }
     }
     let agent = Agent::on_port(dir.path());

@@ -75,6 +75,7 @@ pub const TABLE: &[Effect] = &[
     test!("client-lost", remote::who_is_silent_is_lost),
     test!("client-timeout", remote::the_jobs_of_a_silent_client_are_ended),
     test!("serve-exec", remote::a_server_says_what_it_may_be_asked_to_do),
+    test!("keys", keys::machines_with_keys_of_one_set_work_together),
     test!("insecure", remote::without_protection_only_when_asked_for),
     test!("profile", profiles::options_of_tiobench),
     row("latency-log", JOB, ABSENT, "x", Refused("superseded by the job option write_lat_log")),

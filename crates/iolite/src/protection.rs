@@ -1,0 +1,84 @@
+//! How machines protect what they say to each other over TCP: by keys, unless somebody asks for nothing.
+
+use iolite_remote::INSECURE;
+use iolite_remote::keys::{self, Role};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The file of keys for connections over TCP; `None` = no protection, which somebody has asked for. What the command line says
+/// goes before the environment, and that before the usual place.
+///
+/// # Errors
+/// Nobody has said how, or somebody says both: in words.
+pub fn keys(role: Role, file: Option<&Path>, insecure: bool) -> Result<Option<PathBuf>, String> {
+    decide(role, file, insecure, &|name| std::env::var_os(name))
+}
+
+fn decide(
+    role: Role,
+    file: Option<&Path>,
+    insecure: bool,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Option<PathBuf>, String> {
+    let absolute = |path: &Path| {
+        std::path::absolute(path).map(Some).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    match (file, insecure) {
+        (Some(_), true) => return Err("--keys and --insecure exclude each other".to_owned()),
+        (Some(file), false) => return absolute(file),
+        (None, true) => return Ok(None),
+        (None, false) => {}
+    }
+    let file = variable(keys::VARIABLE).filter(|value| !value.is_empty());
+    match (file, variable(INSECURE).is_some_and(|value| value == "1")) {
+        (Some(_), true) => return Err(format!("{} and {INSECURE}=1 exclude each other", keys::VARIABLE)),
+        (Some(file), false) => return absolute(Path::new(&file)),
+        (None, true) => return Ok(None),
+        (None, false) => {}
+    }
+    let usual = keys::directory(variable).map(|directory| directory.join(role.file_name()));
+    if let Some(file) = usual.as_ref().filter(|file| file.symlink_metadata().is_ok()) {
+        return Ok(Some(file.clone()));
+    }
+    let place = usual.unwrap_or_else(|| role.file_name().into());
+    Err(format!(
+        "there are no keys for TCP here, and without them whoever reaches the port could run jobs, and read and destroy data, \
+         as the user of the server. Make some (iolite keys new), and copy {file} to {place} here, or name it (--keys=FILE, or \
+         {variable}); or use a socket, sock:PATH (ssh can forward it: ssh -L PATH:PATH HOST); or, on a network where \
+         everybody is trusted, say --insecure (or {INSECURE}=1) at both ends",
+        file = role.file_name(),
+        place = place.display(),
+        variable = keys::VARIABLE
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_goes_before_the_environment() {
+        let of = |file: Option<&str>, insecure, variables: &[(&str, &str)]| {
+            let found = |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+            };
+            decide(Role::Agent, file.map(Path::new), insecure, &found)
+        };
+        let both = [("IOLITE_KEYS", "/e"), ("IOLITE_INSECURE", "1")];
+        assert_eq!(of(Some("/k"), false, &both), Ok(Some("/k".into())));
+        assert_eq!(of(None, true, &both), Ok(None));
+        assert!(of(Some("/k"), true, &[]).unwrap_err().contains("exclude"));
+        assert!(of(None, false, &both).unwrap_err().contains("exclude"));
+        assert_eq!(of(None, false, &both[..1]), Ok(Some("/e".into())));
+        assert_eq!(of(None, false, &both[1..]), Ok(None));
+        assert!(of(None, false, &[("IOLITE_INSECURE", "yes")]).unwrap_err().contains("sock:PATH"));
+        let home = tempfile::tempdir().unwrap();
+        let variables = [("XDG_CONFIG_HOME", home.path().to_str().unwrap())];
+        let none = of(None, false, &variables).unwrap_err();
+        let usual = home.path().join("iolite/agents.keys");
+        assert!(none.contains("iolite keys new") && none.contains(usual.to_str().unwrap()), "{none}");
+        std::fs::create_dir(home.path().join("iolite")).unwrap();
+        std::fs::write(&usual, "").unwrap();
+        assert_eq!(of(None, false, &variables), Ok(Some(usual)));
+    }
+}

@@ -1,0 +1,353 @@
+//! Files of keys: what an end of a protected connection shows, and whom it trusts.
+//!
+//! A set of keys has an authority of its own ([`home`] makes it), which issues a key to coordinators and one to agents. Each of their
+//! files holds a certificate with its key and the authority's certificate, in PEM, behind a few lines of text: the kind of
+//! the file, until when it is valid (the certificate says so too, and that counts), and which keys are revoked.
+//! A key is known by its [`id`]. A file is used only if nobody but its user can read it.
+
+pub mod home;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The environment variable that stands for `--keys`.
+pub const VARIABLE: &str = "IOLITE_KEYS";
+
+/// What such a file begins with, before its version and its kind.
+const NAME: &str = "iolite keys";
+/// The version of the files.
+const VERSION: u32 = 1;
+/// The longest file that is read: room for thousands of revoked keys.
+const LONGEST: u64 = 256 << 10;
+
+/// Who shows a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Issues keys to the others, and connects to nobody.
+    Authority,
+    /// Sends jobs.
+    Coordinator,
+    /// Runs jobs.
+    Agent,
+}
+
+impl Role {
+    /// Its name in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Authority => "authority",
+            Role::Coordinator => "coordinator",
+            Role::Agent => "agent",
+        }
+    }
+
+    /// What its file is called where nothing else is said.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Role::Authority => "authority.keys",
+            Role::Coordinator => "coordinator.keys",
+            Role::Agent => "agents.keys",
+        }
+    }
+
+    /// One of them, in words.
+    pub(crate) fn article(self) -> &'static str {
+        match self {
+            Role::Authority => "an authority",
+            Role::Coordinator => "a coordinator",
+            Role::Agent => "an agent",
+        }
+    }
+
+    /// Whose keys these are, in words.
+    pub fn whose(self) -> &'static str {
+        match self {
+            Role::Authority => "of an authority",
+            Role::Coordinator => "of a coordinator",
+            Role::Agent => "of agents",
+        }
+    }
+}
+
+/// What is in a file of keys.
+#[derive(Debug)]
+pub struct Keys {
+    /// Where it is from.
+    pub file: PathBuf,
+    /// Who shows it.
+    pub role: Role,
+    /// What is shown. (An authority's own certificate.)
+    pub(crate) certificate: CertificateDer<'static>,
+    /// The key that goes with it.
+    pub(crate) key: PrivateKeyDer<'static>,
+    /// Whose signature is trusted.
+    pub(crate) authority: CertificateDer<'static>,
+    /// When it is over.
+    pub until: SystemTime,
+    /// Keys that are not trusted any more.
+    pub revoked: BTreeSet<String>,
+}
+
+/// By what a key is known: the beginning of the SHA-256 of its certificate.
+pub fn id(certificate: &CertificateDer<'_>) -> String {
+    Sha256::digest(certificate).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Keys {
+    /// Reads a file of keys, if it is for this role.
+    ///
+    /// # Errors
+    /// It cannot be read, others can read it too, it is no such file, or its time is over: in words.
+    pub fn read(file: &Path, role: Role) -> Result<Keys, String> {
+        let keys = Keys::read_any(file)?;
+        if keys.role != role {
+            return Err(format!(
+                "{}: these are the keys {}, and here the keys {} are needed ({})",
+                file.display(),
+                keys.role.whose(),
+                role.whose(),
+                role.file_name()
+            ));
+        }
+        if keys.until <= SystemTime::now() {
+            return Err(format!(
+                "{}: the keys have expired on {}; renew them where they were made (iolite keys renew), and copy the file again",
+                file.display(),
+                date(keys.until)
+            ));
+        }
+        Ok(keys)
+    }
+
+    /// Reads a file of keys, whoever they are for, and whether or not their time is over.
+    ///
+    /// # Errors
+    /// It cannot be read, others can read it too, or it is no such file: in words.
+    pub fn read_any(file: &Path) -> Result<Keys, String> {
+        let text = read_private(file).map_err(|why| format!("{}: {why}", file.display()))?;
+        Keys::parse(file, &text).map_err(|why| format!("{}: {why}", file.display()))
+    }
+
+    fn parse(file: &Path, text: &str) -> Result<Keys, String> {
+        let none = || "this is no file of keys (iolite keys new makes them)".to_owned();
+        let (head, pem) = text.split_at(text.find("-----BEGIN").ok_or_else(none)?);
+        let mut lines = head.lines();
+        let first = lines.next().and_then(|line| line.strip_prefix(NAME)).ok_or_else(none)?;
+        let (version, role) = first.trim().split_once(' ').ok_or_else(none)?;
+        if version.parse() != Ok(VERSION) {
+            return Err(format!("version {version} of files of keys; version {VERSION} is known here"));
+        }
+        let roles = [Role::Authority, Role::Coordinator, Role::Agent];
+        let role = roles.into_iter().find(|known| known.word() == role).ok_or_else(none)?;
+        let (mut until, mut revoked) = (None, BTreeSet::new());
+        for line in lines {
+            match line.split_once(':') {
+                Some(("until", seconds)) => {
+                    let seconds = seconds.split_whitespace().next().and_then(|word| word.parse().ok());
+                    until = seconds.and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+                }
+                Some(("revoked", ids)) => revoked.extend(ids.split_whitespace().map(str::to_owned)),
+                _ => {}
+            }
+        }
+        let damaged = |what: &str| format!("the file is damaged: {what}");
+        let until = until.ok_or_else(|| damaged("it does not say until when it is valid"))?;
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+        let mut certificates =
+            certificates.map_err(|error| damaged(&format!("its certificates: {error}")))?.into_iter();
+        let key = PrivateKeyDer::from_pem_slice(pem.as_bytes())
+            .map_err(|error| damaged(&format!("its key: {error}")))?;
+        let (Some(certificate), Some(authority), None) =
+            (certificates.next(), certificates.next(), certificates.next())
+        else {
+            return Err(damaged("there have to be two certificates in it"));
+        };
+        Ok(Keys { file: file.to_owned(), role, certificate, key, authority, until, revoked })
+    }
+
+    /// By what this key is known.
+    pub fn id(&self) -> String {
+        id(&self.certificate)
+    }
+
+    /// By what its authority is known.
+    pub fn authority_id(&self) -> String {
+        id(&self.authority)
+    }
+
+    /// The text of its file.
+    fn text(&self) -> String {
+        let seconds = self.until.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let revoked: Vec<&str> = self.revoked.iter().map(String::as_str).collect();
+        format!(
+            "{NAME} {VERSION} {}\nkey: {}\nauthority: {}\nuntil: {seconds} ({})\nrevoked: {}\n{}{}{}",
+            self.role.word(),
+            self.id(),
+            self.authority_id(),
+            date(self.until),
+            revoked.join(" "),
+            pem("CERTIFICATE", &self.certificate),
+            pem("PRIVATE KEY", self.key.secret_der()),
+            pem("CERTIFICATE", &self.authority),
+        )
+    }
+}
+
+/// The day of a moment, in UTC: `2027-11-23`.
+pub fn date(moment: SystemTime) -> String {
+    let seconds = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let date = rcgen::date_time_ymd(1970, 1, 1).checked_add(seconds.try_into().unwrap_or_default());
+    let date = date.unwrap_or_else(|| rcgen::date_time_ymd(9999, 12, 31));
+    format!("{}-{:02}-{:02}", date.year(), u8::from(date.month()), date.day())
+}
+
+fn pem(kind: &str, bytes: &[u8]) -> String {
+    let encoded = BASE64_STANDARD.encode(bytes);
+    let lines: Vec<&str> =
+        encoded.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap_or_default()).collect();
+    format!("-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n", lines.join("\n"))
+}
+
+/// Reads a file that only its user can read. What is checked is the file that is read, whatever its name becomes meanwhile.
+fn read_private(file: &Path) -> Result<String, String> {
+    let opened = File::open(file).map_err(|error| error.to_string())?;
+    let found = opened.metadata().map_err(|error| error.to_string())?;
+    if !found.is_file() {
+        return Err("this is no file".to_owned());
+    }
+    let own = crate::user::own();
+    if found.uid() != own && found.uid() != 0 {
+        return Err(format!(
+            "the file belongs to user {}, who could have made the keys; it has to be this user's",
+            found.uid()
+        ));
+    }
+    if found.mode() & 0o077 != 0 {
+        return Err(format!(
+            "others may be able to read these keys (mode {:04o}); chmod 600 it, and if others have been there, revoke the keys",
+            found.mode() & 0o7777
+        ));
+    }
+    let mut text = String::new();
+    opened.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    if text.len() as u64 > LONGEST {
+        return Err("this is no file of keys: it is too long".to_owned());
+    }
+    Ok(text)
+}
+
+/// The directory of this user's keys: `$XDG_CONFIG_HOME/iolite`, else `~/.config/iolite`.
+pub fn directory(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let set = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
+    Some(config.join("iolite"))
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn files_come_back_as_they_were() {
+        let directory = tempfile::tempdir().unwrap();
+        let made = home::make(directory.path(), 30, SystemTime::now()).unwrap();
+        let [authority, coordinator, agent] = made;
+        for keys in [&authority, &coordinator, &agent] {
+            let read = Keys::read(&keys.file, keys.role).unwrap();
+            assert_eq!((read.id(), read.authority_id()), (keys.id(), authority.id()));
+            assert_eq!(fs::metadata(&keys.file).unwrap().mode() & 0o7777, 0o600);
+        }
+        let wrong = Keys::read(&agent.file, Role::Coordinator).unwrap_err();
+        assert!(wrong.contains("the keys of agents, and here the keys of a coordinator"), "{wrong}");
+        // Nothing is written over.
+        let again = home::make(directory.path(), 30, SystemTime::now()).unwrap_err();
+        assert!(again.contains("there is one already"), "{again}");
+    }
+
+    #[test]
+    fn files_that_are_none_or_not_private_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let [_, _, agent] = home::make(directory.path(), 30, SystemTime::now()).unwrap();
+        let refused = |file: &Path| Keys::read(file, Role::Agent).unwrap_err();
+        fs::set_permissions(&agent.file, PermissionsExt::from_mode(0o640)).unwrap();
+        let open = refused(&agent.file);
+        assert!(open.contains("agents.keys: others may be able to read") && open.contains("0640"), "{open}");
+        fs::set_permissions(&agent.file, PermissionsExt::from_mode(0o600)).unwrap();
+        let good = fs::read_to_string(&agent.file).unwrap();
+        for (text, why) in [
+            ("", "no file of keys"),
+            (&good[100..], "no file of keys"),
+            (&good.replace("keys 1 ", "keys 7 "), "version 7"),
+            (&good.replace("until: ", "until: x"), "until when"),
+            (&good[..good.len() - 100], "damaged"),
+            (&good[..good.rfind("-----BEGIN").unwrap()], "two certificates"),
+        ] {
+            fs::write(&agent.file, text).unwrap();
+            let refused = refused(&agent.file);
+            assert!(refused.contains(why), "{why}: {refused}");
+        }
+        assert!(refused(directory.path()).contains("no file"));
+        assert!(refused(&directory.path().join("none")).contains("No such file"));
+    }
+
+    #[test]
+    fn the_time_of_keys_runs_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let past = SystemTime::now() - Duration::from_secs(90 * 86_400);
+        let [_, coordinator, _] = home::make(directory.path(), 30, past).unwrap();
+        let expired = Keys::read(&coordinator.file, Role::Coordinator).unwrap_err();
+        assert!(expired.contains("have expired on ") && expired.contains("keys renew"), "{expired}");
+        home::renew(directory.path(), 30, SystemTime::now()).unwrap();
+        let renewed = Keys::read(&coordinator.file, Role::Coordinator).unwrap();
+        assert_ne!(renewed.id(), coordinator.id());
+        assert_eq!(renewed.authority_id(), coordinator.authority_id());
+    }
+
+    #[test]
+    fn revoked_keys_are_listed_and_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let [_, coordinator, agent] = home::make(directory.path(), 30, SystemTime::now()).unwrap();
+        home::revoke(directory.path(), &["agents".into(), "0123456789abcdef".into()], 30, SystemTime::now())
+            .unwrap();
+        let now = Keys::read(&agent.file, Role::Agent).unwrap();
+        assert_ne!(now.id(), agent.id());
+        let coordinator_now = Keys::read(&coordinator.file, Role::Coordinator).unwrap();
+        assert_eq!(coordinator_now.id(), coordinator.id());
+        for keys in [now, coordinator_now] {
+            assert!(keys.revoked.contains(&agent.id()) && keys.revoked.contains("0123456789abcdef"));
+        }
+        let strange = home::revoke(directory.path(), &["bogus".into()], 30, SystemTime::now()).unwrap_err();
+        assert!(strange.contains("\"bogus\" is no key"), "{strange}");
+    }
+
+    #[test]
+    fn where_keys_are_looked_for() {
+        let of = |variables: &[(&str, &str)]| {
+            let found = |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+            };
+            directory(&found)
+        };
+        assert_eq!(of(&[("HOME", "/h")]), Some("/h/.config/iolite".into()));
+        assert_eq!(of(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c")]), Some("/c/iolite".into()));
+        assert_eq!(of(&[("XDG_CONFIG_HOME", "relative")]), None);
+    }
+}

@@ -1,0 +1,594 @@
+//! TLS over a stream, with keys at both ends: each end shows a key that the same authority has issued for its role.
+//!
+//! Only version 1.3 is spoken, and nothing is resumed: every connection is checked. Names of machines are not looked at.
+//! What is wrong with a key is told at both ends, where each of them learns it: from the check, or from the other end's alert.
+
+use crate::greeting::{self, Stranger};
+use crate::keys::{self, Keys, Role, home};
+use crate::stream::Stream;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, ClientConnection, Connection, DigitallySignedStruct,
+    DistinguishedName, Error, PeerIncompatible, RootCertStore, ServerConfig, ServerConnection,
+    SignatureScheme,
+};
+use std::collections::BTreeSet;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How much is received at once.
+const PIECE: usize = 32 << 10;
+
+/// A stream with TLS over it. One thread may read while another one writes.
+#[derive(Debug)]
+pub(crate) struct Encrypted {
+    stream: Arc<Stream>,
+    /// Locked for no longer than it takes to encrypt or decrypt.
+    tls: Mutex<Connection>,
+    input: Mutex<Input>,
+    /// Whoever encrypts sends it as well before anybody else does.
+    output: Mutex<()>,
+}
+
+/// What has been received.
+#[derive(Debug, Default)]
+struct Input {
+    /// Decrypted.
+    plain: Vec<u8>,
+    /// How much of that has been read.
+    read: usize,
+    /// Nothing comes any more.
+    has_ended: bool,
+    /// Why, if something was wrong.
+    failed: Option<String>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Encrypted {
+    /// The agent's end: nobody but a coordinator with a key of the same authority gets through.
+    pub fn accept(stream: Arc<Stream>, keys: &Keys) -> Result<Encrypted, Stranger> {
+        let first = greeting::first_bytes(&stream)?;
+        if !greeting::is_tls(&first) {
+            let stranger = greeting::stranger(&first);
+            if matches!(stranger, Stranger::Plain) {
+                // Whoever speaks like this understands it.
+                greeting::refuse(&stream, greeting::Refusal::NeedsKeys);
+                return Err(Stranger::PlainClient);
+            }
+            return Err(stranger);
+        }
+        let config = server_config(keys).map_err(|error| Stranger::Keys(words(&error, keys.role)))?;
+        let tls = ServerConnection::new(config).map_err(|error| Stranger::Keys(words(&error, keys.role)))?;
+        Encrypted::new(stream, tls.into()).shake_hands(&first, keys.role)
+    }
+
+    /// The coordinator's end: nobody but an agent with a key of the same authority is taken for one.
+    pub fn connect(stream: Arc<Stream>, keys: &Keys) -> Result<Encrypted, Stranger> {
+        let failed = |error: Error| Stranger::Keys(words(&error, keys.role));
+        let config = client_config(keys).map_err(failed)?;
+        let name = ServerName::try_from(home::AGENT).map_err(|_| Stranger::Other)?;
+        let tls = ClientConnection::new(config, name).map_err(failed)?;
+        let encrypted = Encrypted::new(stream, tls.into());
+        encrypted.send_pending().map_err(Stranger::Silent)?;
+        let first = greeting::first_bytes(&encrypted.stream)?;
+        if !greeting::is_tls(&first) {
+            return Err(match greeting::stranger(&first) {
+                Stranger::Plain => Stranger::PlainServer,
+                other => other,
+            });
+        }
+        encrypted.shake_hands(&first, keys.role)
+    }
+
+    fn new(stream: Arc<Stream>, tls: Connection) -> Encrypted {
+        Encrypted { stream, tls: Mutex::new(tls), input: Mutex::default(), output: Mutex::new(()) }
+    }
+
+    /// Goes on from these bytes, which have been received, to the end of the handshake.
+    fn shake_hands(self, first: &[u8], own: Role) -> Result<Encrypted, Stranger> {
+        let mut bytes = vec![0; PIECE];
+        let mut received = first.to_vec();
+        loop {
+            let taken = self.decrypt(&mut lock(&self.input), &received);
+            let sent = self.send_pending();
+            taken.map_err(|error| Stranger::Keys(words(&error, own)))?;
+            sent.map_err(Stranger::Silent)?;
+            if !lock(&self.tls).is_handshaking() {
+                return Ok(self);
+            }
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Err(Stranger::Closed),
+                Ok(count) => received = bytes[..count].to_vec(),
+                Err(error) => return Err(Stranger::Silent(error)),
+            }
+        }
+    }
+
+    /// What is below.
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    fn decrypt(&self, input: &mut Input, mut bytes: &[u8]) -> Result<(), Error> {
+        let mut tls = lock(&self.tls);
+        while !bytes.is_empty() {
+            // Its room is never used up: everything is taken out at once.
+            if tls.read_tls(&mut bytes).map_err(|error| Error::General(error.to_string()))? == 0 {
+                break;
+            }
+            tls.process_new_packets()?;
+            loop {
+                let mut piece = [0; 4096];
+                match tls.reader().read(&mut piece) {
+                    // The other end has said that it has ended.
+                    Ok(0) => {
+                        input.has_ended = true;
+                        break;
+                    }
+                    Ok(count) => input.plain.extend_from_slice(&piece[..count]),
+                    // Nothing more for now.
+                    Err(_) => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has arrived, if something has: whether there is something to read, or nothing comes any more.
+    fn receive_now(&self, input: &mut Input) -> io::Result<bool> {
+        if input.read < input.plain.len() || input.has_ended {
+            return match &input.failed {
+                Some(words) if input.read == input.plain.len() => {
+                    Err(io::Error::new(io::ErrorKind::InvalidData, words.clone()))
+                }
+                _ => Ok(true),
+            };
+        }
+        input.plain.clear();
+        input.read = 0;
+        let mut bytes = [0; PIECE];
+        match self.stream.read_now(&mut bytes)? {
+            None => return Ok(false),
+            Some(0) => input.has_ended = true,
+            Some(count) => {
+                if let Err(error) = self.decrypt(input, &bytes[..count]) {
+                    input.has_ended = true;
+                    // The alert, which says why, if there is room for it now.
+                    if self.stream.is_writable() {
+                        let _ = self.send_pending();
+                    }
+                    input.failed = Some(words(&error, self.role()));
+                    return self.receive_now(input);
+                }
+            }
+        }
+        Ok(input.read < input.plain.len() || input.has_ended)
+    }
+
+    fn role(&self) -> Role {
+        match &*lock(&self.tls) {
+            Connection::Client(_) => Role::Coordinator,
+            Connection::Server(_) => Role::Agent,
+        }
+    }
+
+    /// Sends what has been encrypted.
+    fn send_pending(&self) -> io::Result<()> {
+        let _turn = lock(&self.output);
+        self.send_encrypted()
+    }
+
+    fn send_encrypted(&self) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        {
+            let mut tls = lock(&self.tls);
+            while tls.wants_write() {
+                tls.write_tls(&mut bytes)?;
+            }
+        }
+        self.stream.write_all(&bytes)
+    }
+
+    /// As [`Stream::read`].
+    pub fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut input = lock(&self.input);
+        let until = self.stream.begin();
+        while !self.receive_now(&mut input)? {
+            self.stream.wait_for_input(until)?;
+        }
+        let count = bytes.len().min(input.plain.len() - input.read);
+        bytes[..count].copy_from_slice(&input.plain[input.read..input.read + count]);
+        input.read += count;
+        Ok(count)
+    }
+
+    /// As [`Stream::write`].
+    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let _turn = lock(&self.output);
+        let taken = lock(&self.tls).writer().write(bytes)?;
+        self.send_encrypted()?;
+        Ok(taken)
+    }
+
+    /// As [`Stream::is_readable_within`].
+    pub fn is_readable_within(&self, patience: Duration) -> bool {
+        let mut input = lock(&self.input);
+        let until = Instant::now() + patience;
+        loop {
+            // What is wrong is told to whoever reads.
+            if self.receive_now(&mut input).unwrap_or(true) {
+                return true;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || !self.stream.is_readable_within(left) {
+                return false;
+            }
+        }
+    }
+}
+
+fn server_config(keys: &Keys) -> Result<Arc<ServerConfig>, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let inner = WebPkiClientVerifier::builder_with_provider(roots(keys)?, provider.clone())
+        .build()
+        .map_err(|error| Error::General(error.to_string()))?;
+    let verifier = Unrevoked { inner, revoked: keys.revoked.clone() };
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_client_cert_verifier(Arc::new(verifier))
+        .with_single_cert(vec![keys.certificate.clone()], keys.key.clone_key())?;
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+    Ok(Arc::new(config))
+}
+
+fn client_config(keys: &Keys) -> Result<Arc<ClientConfig>, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let inner = WebPkiServerVerifier::builder_with_provider(roots(keys)?, provider.clone())
+        .build()
+        .map_err(|error| Error::General(error.to_string()))?;
+    let verifier = Unrevoked { inner, revoked: keys.revoked.clone() };
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_client_auth_cert(vec![keys.certificate.clone()], keys.key.clone_key())?;
+    config.resumption = rustls::client::Resumption::disabled();
+    config.enable_sni = false;
+    Ok(Arc::new(config))
+}
+
+fn roots(keys: &Keys) -> Result<Arc<RootCertStore>, Error> {
+    let mut roots = RootCertStore::empty();
+    roots.add(keys.authority.clone())?;
+    Ok(Arc::new(roots))
+}
+
+/// Whom another verifier trusts, but for those whose key is revoked.
+#[derive(Debug)]
+struct Unrevoked<V: ?Sized> {
+    revoked: BTreeSet<String>,
+    inner: Arc<V>,
+}
+
+impl<V: ?Sized> Unrevoked<V> {
+    fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
+        match self.revoked.contains(&keys::id(certificate)) {
+            true => Err(CertificateError::Revoked.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl ClientCertVerifier for Unrevoked<dyn ClientCertVerifier> {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.inner.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.inner.verify_client_cert(certificate, between, now)?;
+        self.check(certificate)?;
+        Ok(verified)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+impl ServerCertVerifier for Unrevoked<WebPkiServerVerifier> {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified = self.inner.verify_server_cert(certificate, between, name, ocsp, now)?;
+        self.check(certificate)?;
+        Ok(verified)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+/// What is wrong, at an end that shows a key of this role.
+fn words(error: &Error, own: Role) -> String {
+    let (its, needed) = match own {
+        Role::Agent => ("the client", "a coordinator"),
+        _ => ("the server", "an agent"),
+    };
+    match error {
+        Error::InvalidCertificate(why) => {
+            let why = match why {
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                    "it has expired; renew the keys (iolite keys renew), and look whether both clocks are right"
+                }
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    "it is not valid yet; look whether both clocks are right"
+                }
+                CertificateError::Revoked => "it is revoked",
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                    "it is from another set of keys"
+                }
+                CertificateError::InvalidPurpose
+                | CertificateError::InvalidPurposeContext { .. }
+                | CertificateError::NotValidForName
+                | CertificateError::NotValidForNameContext { .. } => {
+                    return format!("the key of {its} is refused: it is not the key of {needed}");
+                }
+                other => return format!("the key of {its} is refused: {other}"),
+            };
+            format!("the key of {its} is refused: {why}")
+        }
+        Error::NoCertificatesPresented => format!("{its} speaks TLS, but shows no key of Iolite"),
+        Error::AlertReceived(alert) => {
+            let why = match alert {
+                AlertDescription::CertificateExpired => "it has expired, or one of the clocks is wrong",
+                AlertDescription::CertificateRevoked => "it is revoked",
+                AlertDescription::UnknownCA | AlertDescription::DecryptError => {
+                    "it is from another set of keys"
+                }
+                AlertDescription::UnsupportedCertificate | AlertDescription::BadCertificate => {
+                    return format!("{its} refuses this end's key: it is not the key of {}", own.article());
+                }
+                other => return format!("{its} refuses the connection: {other:?}"),
+            };
+            format!("{its} refuses this end's key: {why}")
+        }
+        Error::PeerIncompatible(
+            PeerIncompatible::Tls13RequiredForQuic | PeerIncompatible::SupportedVersionsExtensionRequired,
+        )
+        | Error::PeerIncompatible(PeerIncompatible::Tls12NotOfferedOrEnabled) => {
+            format!("{its} speaks an older TLS, and is no Iolite")
+        }
+        other => format!("TLS: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+    use std::path::Path;
+    use std::thread;
+    use std::time::SystemTime;
+
+    fn streams() -> (Arc<Stream>, Arc<Stream>) {
+        let (one, other) = UnixStream::pair().unwrap();
+        let over = |socket: UnixStream| {
+            let stream = Stream::over_socket(socket).unwrap();
+            stream.set_deadline(Some(Instant::now() + Duration::from_secs(600)));
+            Arc::new(stream)
+        };
+        (over(one), over(other))
+    }
+
+    fn made(directory: &Path, age_days: u32) -> [Keys; 2] {
+        let now = SystemTime::now() - Duration::from_secs(86_400) * age_days;
+        let [_, coordinator, agent] = home::make(directory, 30, now).unwrap();
+        [coordinator, agent]
+    }
+
+    /// What the agent's end and the coordinator's say of each other: each sends a word and reads one, as greetings do.
+    fn meet(coordinator: &Keys, agent: &Keys) -> [String; 2] {
+        let (one, other) = streams();
+        let talk = |encrypted: Encrypted| {
+            encrypted.write(b"hello").map_err(Stranger::Silent)?;
+            let mut word = [0; 5];
+            match encrypted.read(&mut word) {
+                Ok(5) => Ok(()),
+                Ok(_) => Err(Stranger::Closed),
+                Err(error) => Err(Stranger::Keys(error.to_string())),
+            }
+        };
+        thread::scope(|scope| {
+            let agents_end = scope.spawn(|| {
+                let met = Encrypted::accept(one.clone(), agent).and_then(talk);
+                one.part();
+                met
+            });
+            let met = Encrypted::connect(other.clone(), coordinator).and_then(talk);
+            other.part();
+            [agents_end.join().unwrap(), met]
+                .map(|met| met.map_or_else(|why| why.to_string(), |()| "met".to_owned()))
+        })
+    }
+
+    #[test]
+    fn only_keys_of_one_set_meet() {
+        let directories: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
+        let [coordinator, agent] = made(directories[0].path(), 0);
+        assert_eq!(meet(&coordinator, &agent), ["met", "met"]);
+        let check = |coordinator: &Keys, agent: &Keys, at_agent: &str, at_coordinator: &str| {
+            let [agents, coordinators] = meet(coordinator, agent);
+            assert!(agents.contains(at_agent), "{agents}");
+            assert!(coordinators.contains(at_coordinator), "{coordinators}");
+        };
+        // Another set.
+        let [foreign_coordinator, foreign_agent] = made(directories[1].path(), 0);
+        check(
+            &coordinator,
+            &foreign_agent,
+            "the client refuses this end's key: it is from another set",
+            "the key of the server is refused: it is from another set",
+        );
+        // A coordinator that trusts this agent, as a thief's would.
+        let thief = Keys { authority: agent.authority.clone(), ..foreign_coordinator };
+        check(
+            &thief,
+            &agent,
+            "the key of the client is refused: it is from another set",
+            "the server refuses this end's key: it is from another set",
+        );
+        // The other one's role.
+        let pretender = |keys: &Keys, role: Role| Keys {
+            role,
+            file: keys.file.clone(),
+            certificate: keys.certificate.clone(),
+            key: keys.key.clone_key(),
+            authority: keys.authority.clone(),
+            until: keys.until,
+            revoked: keys.revoked.clone(),
+        };
+        check(
+            &pretender(&agent, Role::Coordinator),
+            &agent,
+            "it is not the key of a coordinator",
+            "the server refuses this end's key: it is not the key of a coordinator",
+        );
+        check(
+            &coordinator,
+            &pretender(&coordinator, Role::Agent),
+            "the client refuses this end's key: it is not the key of an agent",
+            "it is not the key of an agent",
+        );
+        // Of yesterday.
+        let [old_coordinator, old_agent] = made(directories[2].path(), 40);
+        home::renew(directories[2].path(), 30, SystemTime::now()).unwrap();
+        let new = |old: &Keys| Keys::read(&old.file, old.role).unwrap();
+        check(
+            &old_coordinator,
+            &new(&old_agent),
+            "the key of the client is refused: it has expired",
+            "the server refuses this end's key: it has expired",
+        );
+        check(
+            &new(&old_coordinator),
+            &old_agent,
+            "the client refuses this end's key: it has expired",
+            "the key of the server is refused: it has expired",
+        );
+        // Revoked, at the end that knows it.
+        let careful = |keys: &Keys, other: &Keys| Keys {
+            revoked: BTreeSet::from([other.id()]),
+            ..pretender(keys, keys.role)
+        };
+        check(
+            &coordinator,
+            &careful(&agent, &coordinator),
+            "the key of the client is refused: it is revoked",
+            "the server refuses this end's key: it is revoked",
+        );
+        check(
+            &careful(&coordinator, &agent),
+            &agent,
+            "the client refuses this end's key: it is revoked",
+            "the key of the server is refused: it is revoked",
+        );
+    }
+
+    #[test]
+    fn both_directions_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let [coordinator, agent] = made(directory.path(), 0);
+        let (one, other) = streams();
+        let (one, other) = thread::scope(|scope| {
+            let one = scope.spawn(|| Encrypted::accept(one, &agent).unwrap());
+            let other = Encrypted::connect(other, &coordinator).unwrap();
+            (one.join().unwrap(), other)
+        });
+        assert!(!one.is_readable_within(Duration::ZERO));
+        let long: Vec<u8> = (0..3 << 20).map(|index| (index % 251) as u8).collect();
+        let send = |end: &Encrypted| {
+            let mut rest = &long[..];
+            while !rest.is_empty() {
+                rest = &rest[end.write(rest).unwrap()..];
+            }
+        };
+        let receive = |end: &Encrypted| {
+            let mut bytes = Vec::new();
+            let mut piece = [0; 5000];
+            while bytes.len() < long.len() {
+                assert!(end.is_readable_within(Duration::from_secs(600)));
+                let count = end.read(&mut piece).unwrap();
+                bytes.extend_from_slice(&piece[..count]);
+            }
+            assert!(bytes == long);
+        };
+        thread::scope(|scope| {
+            for end in [&one, &other] {
+                scope.spawn(move || send(end));
+                scope.spawn(move || receive(end));
+            }
+        });
+        // What somebody between them changes is noticed.
+        one.stream().write_all(b"\x17\x03\x03\x00\x20aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa").unwrap();
+        assert!(other.is_readable_within(Duration::from_secs(600)));
+        let why = other.read(&mut [0; 10]).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::InvalidData);
+    }
+}
