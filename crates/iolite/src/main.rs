@@ -12,6 +12,7 @@ mod destination;
 mod elsewhere;
 mod external;
 mod facts;
+mod live;
 mod merge;
 mod protection;
 mod returned;
@@ -50,6 +51,9 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|word| word == iolite_remote::child::WORD) {
         return elsewhere::run(name, &args[1..]);
     }
+    if args.first().is_some_and(|word| word == iolite_web::WORD) {
+        return serve_page(name);
+    }
     if let Some(companion) = commands::called_by(&args) {
         return companions::run(name.word(), companion, &args[1..]);
     }
@@ -70,6 +74,19 @@ fn main() -> ExitCode {
         }
         Err(errors) => {
             errors.iter().for_each(|error| complain(name, error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Serves the page of a run that has started this process.
+fn serve_page(name: Name) -> ExitCode {
+    match iolite_web::serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let what =
+                format_args!("this is how a run starts the process of its page, and nobody else: {error}");
+            complain(name, &what);
             ExitCode::FAILURE
         }
     }
@@ -236,6 +253,10 @@ fn run_jobs(
     let mut session = Session::new(name, program(name), run, &mut console);
     session.record(&plan, &machine);
     session.remember(told);
+    if let Err(why) = session.serve(&plan, || prepared.outline()) {
+        complain(name, &why);
+        return 1;
+    }
     session.begin(&plan, &std::mem::take(warnings));
     // Until the report is written.
     let performed = HeldSignals::new().and_then(|held| {

@@ -2,6 +2,7 @@
 
 use crate::act;
 use crate::console::{self, Console, LastError};
+use crate::live::Live;
 use crate::{diagnostic, facts};
 use iolite_host::Machine;
 use iolite_options::{EtaWhen, IdleProfile, Name, OutputFormat, RunOptions};
@@ -22,7 +23,7 @@ pub struct Session<'a> {
     run: &'a RunOptions,
     console: &'a mut Console,
     exporters: Vec<Box<dyn Exporter>>,
-    live: LiveLine,
+    line: LiveLine,
     last_newline: Instant,
     /// The slices of `--profile=act`.
     slices: Option<act::Slices>,
@@ -32,6 +33,8 @@ pub struct Session<'a> {
     /// What was warned of, about the input and on the way.
     warnings: Vec<String>,
     workers: usize,
+    /// The page of `--web`.
+    live: Live,
 }
 
 impl<'a> Session<'a> {
@@ -43,7 +46,8 @@ impl<'a> Session<'a> {
             program,
             run,
             console,
-            live: LiveLine::default(),
+            line: LiveLine::default(),
+            live: Live::default(),
             last_newline: Instant::now(),
             recorder: None,
             facts: None,
@@ -88,17 +92,12 @@ impl<'a> Session<'a> {
     pub fn record(&mut self, plan: &Plan, machine: &dyn Machine) {
         let asked = |format| self.run.output_format.contains(&format);
         let is_told = asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus);
+        let is_shown = asked(OutputFormat::Html) || self.run.web.is_some();
         // Under another name, JSON is what people know of that.
-        if !asked(OutputFormat::Html) && (!is_told || self.name.is_strict()) {
+        if !is_shown && (!is_told || self.name.is_strict()) {
             return;
         }
-        let mut blocks = vec![None; plan.workers.len()];
-        for (block, members) in (0..).zip(plan.reporting_blocks()) {
-            for worker in members {
-                let is_reported = plan.job_of(&plan.workers[worker]).report.is_reported;
-                blocks[worker] = is_reported.then_some(block);
-            }
-        }
+        let blocks = blocks(plan);
         self.workers = blocks.len();
         self.recorder = Some(Recorder::new(blocks));
         self.facts = Some(facts::of(plan, machine));
@@ -119,6 +118,18 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Serves the page of the run, if that was asked for. `outline`: the report before anything was measured.
+    ///
+    /// # Errors
+    /// Why it cannot be served.
+    pub fn serve(&mut self, plan: &Plan, outline: impl FnOnce() -> Report) -> Result<(), String> {
+        if self.run.web.is_some() {
+            let outline = Report { facts: self.facts.clone(), ..outline() };
+            self.live = Live::start(self.name, self.run, outline, blocks(plan))?;
+        }
+        Ok(())
+    }
+
     /// Announces the jobs, behind warnings about the input that are lines of the report.
     pub fn begin(&mut self, plan: &Plan, warnings: &str) {
         if !self.is_readable() {
@@ -134,7 +145,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// It cannot be written.
     pub fn end(&mut self, report: &mut Report) -> Result<(), LastError> {
-        let erased = self.live.erase();
+        let erased = self.line.erase();
         if !erased.is_empty() {
             self.console.show(&erased);
         }
@@ -149,7 +160,11 @@ impl<'a> Session<'a> {
         report.series = self.recorder.take().and_then(|recorder| recorder.series());
         let warnings = std::mem::take(&mut self.warnings);
         report.facts = self.facts.take().map(|facts| Facts { warnings, ..facts });
-        self.write_last(report)
+        let written = self.write_last(report);
+        if let Err(lost) = self.live.end(self.name, report) {
+            self.warning(&lost.to_string());
+        }
+        written
     }
 
     /// Writes a report in all formats that were asked for, each to where it goes.
@@ -199,7 +214,7 @@ impl<'a> Session<'a> {
 
     /// Makes room for a line in place of the status line.
     fn clear_line(&mut self) {
-        let erased = self.live.erase();
+        let erased = self.line.erase();
         if !erased.is_empty() {
             self.console.show(&erased);
         }
@@ -210,6 +225,9 @@ impl<'a> Session<'a> {
 impl Session<'_> {
     /// Shows what has happened, in the way that the output format has for it.
     pub fn take(&mut self, event: Event) {
+        if let Err(lost) = self.live.take(&event) {
+            self.warning(&lost.to_string());
+        }
         match event.kind {
             // What engines announce in the words of the peer is told in this program's name.
             EventKind::Note(text) => match text.strip_prefix("fio: ") {
@@ -287,14 +305,26 @@ impl Session<'_> {
     }
 
     fn snapshot(&mut self, snapshot: &Snapshot) {
-        let mut text = self.live.redraw(snapshot);
+        let mut text = self.line.redraw(snapshot);
         let period = Duration::from_millis(self.run.eta_newline);
         if !period.is_zero() && self.last_newline.elapsed() >= period {
             self.last_newline = Instant::now();
-            text += self.live.leave();
+            text += self.line.leave();
         }
         self.console.show(&text);
     }
+}
+
+/// The block of the report that tells of each worker; `None` = none does.
+fn blocks(plan: &Plan) -> Vec<Option<u32>> {
+    let mut blocks = vec![None; plan.workers.len()];
+    for (block, members) in (0..).zip(plan.reporting_blocks()) {
+        for worker in members {
+            let is_reported = plan.job_of(&plan.workers[worker]).report.is_reported;
+            blocks[worker] = is_reported.then_some(block);
+        }
+    }
+    blocks
 }
 
 /// The lines that announce the jobs.

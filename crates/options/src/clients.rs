@@ -256,6 +256,7 @@ fn not_sent(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
         ("--profile", run.profile.is_some()),
         ("--output-format=html", run.output_format.contains(&OutputFormat::Html)),
         ("--debug", run.debug != crate::DebugWish::default()),
+        ("--web", run.web.is_some()),
     ];
     let mut told: Vec<Diagnostic> = here
         .into_iter()

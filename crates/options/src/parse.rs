@@ -111,6 +111,7 @@ pub(crate) fn parse_in(
     }
 
     warnings.extend(asked.others.idle());
+    warnings.extend(page_of_no_run(&asked));
     let paths: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     if let Some(elsewhere) =
         on_other_machines(&asked, &sections, &files, &mut surroundings, (&mut errors, &mut warnings))
@@ -315,6 +316,16 @@ fn trigger_never_pulled(asked: &Asked) -> Option<Diagnostic> {
         let message = "--trigger: nothing pulls it without --trigger-file or --trigger-timeout".to_owned();
         Diagnostic { origin: Some(Origin::CommandLine(0)), message }
     })
+}
+
+/// Options about the page of a run say nothing where there is none.
+fn page_of_no_run(asked: &Asked) -> Option<Diagnostic> {
+    let message = match (asked.run.web, asked.run.web_linger) {
+        (None, Some(_)) => "--web-linger: says nothing without --web",
+        (Some(_), _) if asked.others.server.is_some() => "--web: says nothing together with --server",
+        _ => return None,
+    };
+    Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message: message.to_owned() })
 }
 
 /// A page that is made beside other formats goes into a file of its own, which has its name from that of the report.

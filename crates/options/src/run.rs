@@ -1,6 +1,7 @@
 //! The options of the run as a whole, as opposed to one job.
 
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// `--eta`: when the live status line is shown.
@@ -76,6 +77,10 @@ pub struct RunOptions {
     pub trigger_timeout: Option<u64>,
     /// `--trigger`: the command that the trigger runs.
     pub trigger: Option<String>,
+    /// `--web`: where the page of the running jobs is; port 0 = any that is free. It is an address of this machine alone.
+    pub web: Option<SocketAddr>,
+    /// `--web-linger`: for how many milliseconds that page stays when the run is over.
+    pub web_linger: Option<u64>,
 }
 
 impl RunOptions {
@@ -121,6 +126,8 @@ impl Default for RunOptions {
             trigger_file: None,
             trigger_timeout: None,
             trigger: None,
+            web: None,
+            web_linger: None,
         }
     }
 }

@@ -5,6 +5,7 @@
 use crate::clients::{Named, Others, WhenLost};
 use crate::values::{SECOND, time};
 use crate::{EtaWhen, IdleProfile, OutputFormat, RunOptions, SelfTest, profiles};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// What the command line asked for besides jobs.
@@ -535,6 +536,32 @@ pub(crate) static ALL: &[RunOption] = &[
         }),
     ),
     option(
+        "web",
+        'U',
+        Optional("address:port"),
+        &[
+            "Show the run in a browser while it goes on, with a button to end it; the",
+            "address is printed on standard error (default 127.0.0.1 and any port)",
+        ],
+        Some(|asked, value| {
+            asked.run.web = Some(web_address(value)?);
+            Ok(())
+        }),
+    ),
+    option(
+        "web-linger",
+        'Z',
+        Required("time"),
+        &[
+            "Keep the page of --web for so long after the end, with the final report",
+            "(default: until the pages that are open have it, at most 10s)",
+        ],
+        Some(|asked, value| {
+            asked.run.web_linger = Some(milliseconds(asked, value, 0)?);
+            Ok(())
+        }),
+    ),
+    option(
         "trigger-remote",
         'J',
         Required("command"),
@@ -589,6 +616,26 @@ fn profile(asked: &mut Asked, value: &str) -> Result<(), String> {
 /// Names separated by commas.
 fn names(value: &str) -> Vec<String> {
     value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// Where a page is: an address of this machine alone, and a port. What goes elsewhere would have to be encrypted.
+fn web_address(value: &str) -> Result<SocketAddr, String> {
+    let here = Ipv4Addr::LOCALHOST;
+    if value.is_empty() {
+        return Ok((here, 0).into());
+    }
+    let named = value.strip_prefix("localhost:").and_then(|port| Some((here, port.parse().ok()?).into()));
+    let Some(address) = named.or_else(|| value.parse::<SocketAddr>().ok()) else {
+        return Err("not an address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned());
+    };
+    if !address.ip().is_loopback() {
+        return Err(format!(
+            "only addresses of this machine alone (127.0.0.1, [::1]) are served, because pages are not encrypted yet; \
+             from elsewhere, a tunnel leads here: ssh -L {0}:127.0.0.1:{0} HOST",
+            if address.port() == 0 { 8080 } else { address.port() }
+        ));
+    }
+    Ok(address)
 }
 
 fn output_format(asked: &mut Asked, value: &str) -> Result<(), String> {

@@ -67,6 +67,27 @@ pub fn die_with_parent(parent: libc::pid_t) {
     }
 }
 
+/// Takes back [`die_with_parent`]: this process stays when its parent ends.
+pub fn outlive_parent() {
+    // SAFETY: no pointers are involved.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
+}
+
+/// Bytes that nobody can guess, for secrets.
+///
+/// # Errors
+/// The kernel has none yet, or is too old to give them (before 3.17).
+pub fn secret<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    // SAFETY: the buffer is valid for its length.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
+    match usize::try_from(got) {
+        Ok(got) if got == N => Ok(bytes),
+        Ok(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+        Err(_) => Err(io::Error::last_os_error()),
+    }
+}
+
 /// From now on, processes whose parents have ended become children of this one, if they descend from it.
 pub fn adopt_orphans() {
     // SAFETY: no pointers are involved. A kernel without it answers an error, and orphans go where they always went.

@@ -7,8 +7,12 @@ use iolite_options::registry;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("../assets/style.css");
-const SCRIPT: &str =
-    concat!("\"use strict\";\n", include_str!("../assets/draw.js"), include_str!("../assets/page.js"));
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n",
+    include_str!("../assets/draw.js"),
+    include_str!("../assets/page.js"),
+    include_str!("../assets/report.js")
+);
 
 /// More sentences than this are too many to read: of a thousand jobs, the table tells.
 const MOST_SENTENCES: usize = 20;
@@ -24,6 +28,15 @@ macro_rules! put {
 pub const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
     <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src ";
+
+/// What a page may do, as its policy says it: show its own style, run its own script, and nothing else.
+pub fn policy() -> String {
+    format!(
+        "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        fingerprint(STYLE),
+        fingerprint(SCRIPT)
+    )
+}
 
 /// The page; `data`: the report, packed.
 pub fn page(result: &Outcome<'_>, data: &str) -> String {
@@ -55,7 +68,8 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     page
 }
 
-fn title(result: &Outcome<'_>) -> String {
+/// What a page is called, as markup.
+pub fn title(result: &Outcome<'_>) -> String {
     match &result.jobs[..] {
         [] => "A run without jobs".to_owned(),
         [job] => short(job.name),
@@ -246,7 +260,8 @@ const NAMES: [(&str, &str); 15] = [
     ("built_on", "built on"),
 ];
 
-fn surroundings(page: &mut String, result: &Outcome<'_>) {
+/// What the run is on.
+pub fn surroundings(page: &mut String, result: &Outcome<'_>) {
     if result.host.is_empty() && result.targets.is_empty() {
         return;
     }
@@ -269,7 +284,7 @@ fn surroundings(page: &mut String, result: &Outcome<'_>) {
 }
 
 /// The jobs as a job file. Of secrets it has placeholders: fio writes options as they were given.
-fn options(page: &mut String, result: &Outcome<'_>) {
+pub fn options(page: &mut String, result: &Outcome<'_>) {
     /// A job file of a thousand jobs is in the data, and each job's options are beside its pictures.
     const MOST_JOBS: usize = 100;
     let mut text = String::new();

@@ -5,16 +5,19 @@
 //! markup that needs no script (`html.rs`), with words about how steady it was (`steadiness.rs`). The pictures and all other
 //! figures are drawn by the scripts in `assets` from the report itself, which is in the page, compressed (`packed.rs`).
 //!
+//! The page of a run that goes on (`live.rs`) draws the same pictures, of a series that grows.
+//!
 //! Nothing of a report can become markup: texts are escaped here, the scripts make text nodes only, and the page's own
 //! policy allows no script but those in `assets`.
 
 mod html;
+pub mod live;
 mod packed;
 mod result;
 mod steadiness;
 pub mod text;
 
-pub use html::BEGINNING;
+pub use html::{BEGINNING, policy};
 
 use iolite_report::{Exporter, Json, Program};
 use iolite_stats::{Cluster, Report};

@@ -6,6 +6,8 @@
 mod over_time;
 mod writer;
 
+pub use over_time::series_since;
+
 use crate::rates::Block;
 use crate::{Exporter, Program, clock, cluster, comparison, far_end, rates};
 use iolite_stats::{

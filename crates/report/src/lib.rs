@@ -24,7 +24,7 @@ mod terse;
 mod example;
 
 pub use idleness::calibration as idle_calibration;
-pub use json::Json;
+pub use json::{Json, series_since};
 pub use normal::Normal;
 pub use terse::{Terse, TerseVersion};
 

@@ -2,10 +2,12 @@
 
 use crate::controller::Controller;
 use crate::storages::Connected;
-use crate::{Events, Outcome, RunError, Settings};
+use crate::{Events, Outcome, RunError, Settings, collect};
 use iolite_host::Machine;
+use iolite_os::time;
 use iolite_plan::verification::{self, Rivalries};
 use iolite_plan::{Layout, Plan, Problem, own_files};
+use iolite_stats::Report;
 use iolite_verify::{Demands, Owners, check_rival_state};
 use iolite_worker::ZoneMaps;
 use std::sync::Arc;
@@ -56,6 +58,11 @@ impl<'a> Prepared<'a> {
                 Err(RunError::Problems(problems))
             }
         }
+    }
+
+    /// The report before anything was measured: what the jobs are.
+    pub fn outline(&self) -> Report {
+        collect::refused(self.plan, time::wall_ns() / 1_000_000, |_| None)
     }
 
     /// Performs the plan. This process must be single-threaded: it forks.

@@ -227,6 +227,16 @@ impl Recorder {
         self.before = Some(now);
     }
 
+    /// What there is of the series now, to be looked at.
+    pub fn so_far(&self) -> &Series {
+        &self.series
+    }
+
+    /// How many samples a full window has. As long as that does not change, windows are appended and only the last one grows.
+    pub fn samples_per_window(&self) -> u32 {
+        self.per_window
+    }
+
     /// The series until now; `None` = nothing has happened.
     pub fn series(&self) -> Option<Series> {
         (!self.series.windows.is_empty()).then(|| self.series.clone())

@@ -36,6 +36,7 @@ mod http;
 mod idleness;
 mod keys;
 mod libiscsi;
+mod live;
 mod log_tools;
 mod logs;
 mod machine;

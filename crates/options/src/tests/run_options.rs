@@ -28,6 +28,8 @@ fn options_of_the_run() {
         "--debug=mem,io",
         "--trigger-timeout=90",
         "--trigger=ls -l",
+        "--web=[::1]:8080",
+        "--web-linger=1h",
     ]);
     assert_eq!(
         ran.run,
@@ -51,8 +53,13 @@ fn options_of_the_run() {
             trigger_file: Some(PathBuf::from("t")),
             trigger_timeout: Some(90_000),
             trigger: Some("ls -l".to_owned()),
+            web: Some((std::net::Ipv6Addr::LOCALHOST, 8080).into()),
+            web_linger: Some(3_600_000),
         }
     );
+    let web = |word: &str| run(&["--name=a", word]).run.web.map(|address| address.to_string());
+    assert_eq!(web("--web").as_deref(), Some("127.0.0.1:0"));
+    assert_eq!(web("--web=localhost:9").as_deref(), Some("127.0.0.1:9"));
     let formats = |words: &[&str]| run(&[&["--name=a"], words].concat()).run.output_format;
     assert_eq!(formats(&[]), [OutputFormat::Normal]);
     assert_eq!(formats(&["--minimal"]), [OutputFormat::Terse]);

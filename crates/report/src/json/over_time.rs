@@ -41,14 +41,30 @@ fn write_facts(json: &mut Writer, facts: &Facts) -> io::Result<()> {
     if facts.warnings.is_empty() { Ok(()) } else { json.texts("warnings", &facts.warnings) }
 }
 
+/// A series from a window on, as one line of JSON like the key `series` of a report. So a reader that has the windows before
+/// appends them: each list begins with the window that its `first_window` names.
+pub fn series_since(report: &Report, series: &Series, window: usize) -> String {
+    let mut bytes = Vec::new();
+    let mut json = Writer::new(&mut bytes);
+    // Writing to memory does not fail.
+    let written = json.open_root().and_then(|()| series_members(&mut json, report, series, window));
+    debug_assert!(written.and_then(|()| json.close_root()).is_ok());
+    String::from_utf8_lossy(&bytes).replace('\n', "")
+}
+
 fn write_series(json: &mut Writer, report: &Report, series: &Series) -> io::Result<()> {
     json.open("series")?;
+    series_members(json, report, series, 0)?;
+    json.close()
+}
+
+fn series_members(json: &mut Writer, report: &Report, series: &Series, since: usize) -> io::Result<()> {
     json.integer("sample_us", series.interval_ns / 1000)?;
     json.integer("begin_us", series.begin_ns / 1000)?;
-    json.line("end_us", &list(series.windows.iter().map(|window| window.end_ns / 1000)))?;
+    json.line("end_us", &list(series.windows.iter().skip(since).map(|window| window.end_ns / 1000)))?;
     json.open_array("jobs")?;
     for (position, job) in report.jobs.iter().enumerate() {
-        let of_job = |direction| OfJob::new(series, job.identity.block, direction);
+        let of_job = |direction| OfJob::new(series, job.identity.block, direction)?.since(since);
         let directions = Direction::ALL.map(of_job);
         if directions.iter().all(Option::is_none) {
             continue;
@@ -58,14 +74,15 @@ fn write_series(json: &mut Writer, report: &Report, series: &Series) -> io::Resu
         directions.into_iter().flatten().try_for_each(|direction| direction.write(json))?;
         json.close()?;
     }
-    json.close_array()?;
-    json.close()
+    json.close_array()
 }
 
 /// One direction of a job, from its first window to its last.
 struct OfJob<'a> {
     direction: Direction,
     first: usize,
+    /// So many windows, the first, are its ramp.
+    ramp: usize,
     /// A window in which it did not run has none.
     parts: Vec<Option<&'a Part>>,
 }
@@ -82,14 +99,26 @@ impl<'a> OfJob<'a> {
         let all: Vec<Option<&Part>> = series.windows.iter().map(of_window).collect();
         let first = all.iter().position(|part| part.is_some_and(|part| part.ios > 0))?;
         let last = all.iter().rposition(Option::is_some)?;
-        Some(OfJob { direction, first, parts: all[first..=last].to_vec() })
+        let parts = all[first..=last].to_vec();
+        let ramp = parts.iter().take_while(|part| part.is_some_and(|part| part.ramping)).count();
+        Some(OfJob { direction, first, ramp, parts })
+    }
+
+    /// Without the windows before this one; `None` = there are no others.
+    fn since(mut self, window: usize) -> Option<OfJob<'a>> {
+        let before = window.saturating_sub(self.first);
+        if before >= self.parts.len() {
+            return None;
+        }
+        self.parts.drain(..before);
+        self.first += before;
+        Some(self)
     }
 
     fn write(&self, json: &mut Writer) -> io::Result<()> {
         json.open(self.direction.name())?;
         json.integer("first_window", self.first as u64)?;
-        let ramp = self.parts.iter().take_while(|part| part.is_some_and(|part| part.ramping)).count();
-        json.integer("ramp_windows", ramp as u64)?;
+        json.integer("ramp_windows", self.ramp as u64)?;
         self.line(json, "ios", |part| part.ios)?;
         self.line(json, "bytes", |part| part.bytes)?;
         self.line(json, "iops_min", |part| part.iops.0)?;
@@ -163,6 +192,37 @@ mod tests {
             latency_sum: 500,
             latencies,
         }
+    }
+
+    #[test]
+    fn a_series_can_be_continued() {
+        let report = example::mixed();
+        let window = |end_ns, parts| Window { end_ns, samples: 1, parts };
+        let read = |ios| part(Direction::Read, ios, vec![(100, 1)]);
+        let series = Series {
+            interval_ns: 1000,
+            begin_ns: 0,
+            windows: vec![
+                window(1000, vec![read(1)]),
+                window(2000, vec![read(2), part(Direction::Write, 5, vec![])]),
+                window(3000, vec![read(0)]),
+            ],
+        };
+        let told = |since| -> serde_json::Value {
+            let text = super::series_since(&report, &series, since);
+            assert!(!text.contains('\n'), "{text}");
+            serde_json::from_str(&text).unwrap()
+        };
+        let whole = told(0);
+        assert_eq!(whole["end_us"], serde_json::json!([1, 2, 3]));
+        assert_eq!(whole["jobs"][0]["read"]["ios"], serde_json::json!([1, 2, 0]));
+        let rest = told(2);
+        assert_eq!((&rest["end_us"], &rest["begin_us"]), (&serde_json::json!([3]), &0.into()));
+        let read = &rest["jobs"][0]["read"];
+        assert_eq!(read["ios"], serde_json::json!([0]), "a stall goes on");
+        assert_eq!((&read["first_window"], &read["ramp_windows"]), (&2.into(), &1.into()));
+        assert!(rest["jobs"][0].get("write").is_none(), "it has ended");
+        assert_eq!(told(3)["jobs"], serde_json::json!([]));
     }
 
     #[test]

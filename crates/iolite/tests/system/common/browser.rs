@@ -60,7 +60,15 @@ impl Browser {
     /// # Panics
     /// It cannot be opened.
     pub fn open(&self, page: &Path) {
-        self.ask("POST", "/url", &json!({ "url": format!("file://{}", page.display()) }));
+        self.go_to(&format!("file://{}", page.display()));
+    }
+
+    /// Opens an address.
+    ///
+    /// # Panics
+    /// It cannot be opened.
+    pub fn go_to(&self, address: &str) {
+        self.ask("POST", "/url", &json!({ "url": address }));
     }
 
     /// Shows pages as on a screen of this size, in light or dark colours.

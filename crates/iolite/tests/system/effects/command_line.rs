@@ -77,6 +77,8 @@ pub const TABLE: &[Effect] = &[
     test!("serve-exec", remote::a_server_says_what_it_may_be_asked_to_do),
     test!("keys", keys::machines_with_keys_of_one_set_work_together),
     test!("insecure", remote::without_protection_only_when_asked_for),
+    test!("web", live::a_page_is_for_who_has_the_address),
+    test!("web-linger", live::a_page_that_lingers),
     test!("profile", profiles::options_of_tiobench),
     row("latency-log", JOB, ABSENT, "x", Refused("superseded by the job option write_lat_log")),
 ];

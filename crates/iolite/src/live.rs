@@ -1,0 +1,61 @@
+//! `--web`: the page of a run that goes on, from the run's side.
+
+use crate::console;
+use iolite_options::{Name, RunOptions};
+use iolite_page::Html;
+use iolite_report::{Exporter, Program};
+use iolite_stats::{Event, Report};
+use iolite_types::describe_error;
+use iolite_web::{Hello, LivePage, Lost};
+
+/// The page of a run, if one was asked for.
+#[derive(Debug, Default)]
+pub struct Live(Option<LivePage>);
+
+impl Live {
+    /// Starts to serve it, and tells where. `outline`: the report before anything was measured, with the facts; `blocks`: the
+    /// block of the report that tells of each worker.
+    ///
+    /// # Errors
+    /// Why it cannot be served.
+    pub fn start(
+        name: Name,
+        run: &RunOptions,
+        outline: Report,
+        blocks: Vec<Option<u32>>,
+    ) -> Result<Live, String> {
+        let Some(address) = run.web else { return Ok(Live(None)) };
+        let program = name.own_version().to_owned();
+        let hello = Hello { outline, blocks, program, linger_ms: run.web_linger };
+        let page = LivePage::start(address, hello)
+            .map_err(|error| format!("--web: {address}: {}", describe_error(&error)))?;
+        let [owner, guest] = page.addresses();
+        console::print_error(&format!(
+            "{name}: --web: the run is at {owner}\n{name}: --web: for those who may only look: {guest}\n"
+        ));
+        Ok(Live(Some(page)))
+    }
+
+    /// Hands an event on.
+    ///
+    /// # Errors
+    /// The page is gone, which is told once.
+    pub fn take(&mut self, event: &Event) -> Result<(), Lost> {
+        self.0.as_mut().map_or(Ok(()), |page| page.take(event))
+    }
+
+    /// The run is over, and this is its report.
+    ///
+    /// # Errors
+    /// The page is gone.
+    pub fn end(&mut self, name: Name, report: &Report) -> Result<(), Lost> {
+        let Some(page) = self.0.take() else { return Ok(()) };
+        // Whatever the program is called: a page is ours.
+        let program =
+            Program { version: name.own_version().to_owned(), own_version: name.own_version().to_owned() };
+        let mut text = Vec::new();
+        // Writing to memory does not fail.
+        let _ = Html.write(report, &program, &mut text);
+        page.end(String::from_utf8_lossy(&text).into_owned())
+    }
+}

@@ -1,0 +1,487 @@
+//! The page of a run that goes on (`--web`): who may see it, who may end the run, and that nobody who looks is in its way.
+
+use crate::common::browser::Browser;
+use crate::common::program::{Running, send};
+use crate::common::{Json, Program, scratch};
+use iolite_os::process::children_of;
+use iolite_testing::or_skip;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A job that goes on until somebody ends it, with a job beside it that is over soon.
+const ENDLESS: &str = "--ioengine=null --bs=4k --size=1g --name=long --time_based --runtime=10m --rw=randrw --rate_iops=500 \
+                       --numjobs=2 --group_reporting --name=short --rw=read --io_size=64k";
+/// One of a second and a half.
+const SHORT: &str = "--ioengine=null --bs=4k --size=1g --name=one --rw=randread --time_based --runtime=1500ms --rate_iops=1000";
+
+/// No answer takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A run with a page.
+struct Run {
+    running: Running,
+    host: String,
+    /// For who may end the run, and for who may look.
+    tokens: [String; 2],
+}
+
+impl Run {
+    fn start(dir: &Path, line: &str) -> Run {
+        let mut running = Program::own().start(dir, line.split_whitespace());
+        running.wait_until("its addresses", |running| running.output().contains("only look: http://"));
+        let said = running.output();
+        let addresses = said.lines().filter_map(|line| line.split_once("http://"));
+        let (hosts, tokens): (Vec<_>, Vec<_>) =
+            addresses.filter_map(|(_, address)| address.split_once("/?token=")).unzip();
+        let tokens = [tokens[0].to_owned(), tokens[1].to_owned()];
+        Run { host: hosts[0].to_owned(), running, tokens }
+    }
+
+    fn reader(&self, right: usize) -> Reader {
+        let answer =
+            ask(&self.host, &format!("GET /?token={} HTTP/1.1\r\nHost: {}", self.tokens[right], self.host));
+        assert_eq!(answer.status, 200, "{}", answer.head);
+        let cookie = answer.header("Set-Cookie").split(';').next().unwrap().to_owned();
+        let place = answer.body.split("url=").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        Reader { host: self.host.clone(), place, cookie }
+    }
+
+    /// The process of the page.
+    fn server(&self) -> i32 {
+        let is_server = |pid: &i32| {
+            fs::read_to_string(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|words| words.contains(iolite_web::WORD))
+        };
+        children_of(self.running.pid()).into_iter().find(is_server).expect("a page has a process")
+    }
+}
+
+/// Somebody with a cookie.
+struct Reader {
+    host: String,
+    place: String,
+    cookie: String,
+}
+
+impl Reader {
+    fn head(&self, method: &str, path: &str, more: &str) -> String {
+        format!(
+            "{method} {}{path} HTTP/1.1\r\nHost: {}\r\nCookie: {}{more}",
+            self.place, self.host, self.cookie
+        )
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        ask(&self.host, &self.head("GET", path, ""))
+    }
+
+    fn post(&self, path: &str, more: &str) -> Answer {
+        ask(&self.host, &self.head("POST", path, more))
+    }
+
+    /// What a request that ends the run needs: where it is from, and the proof in the page.
+    fn proof(&self) -> String {
+        let page = self.get("").body;
+        let proof = page.split("data-stop=\"").nth(1).expect("the page has it").split('"').next().unwrap();
+        format!("\r\nOrigin: http://{}\r\nX-Iolite-Stop: {proof}", self.host)
+    }
+
+    fn events(&self) -> Events {
+        let mut stream = connect(&self.host);
+        stream.write_all(format!("{}\r\n\r\n", self.head("GET", "events", "")).as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream);
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        assert!(line.contains(" 200 "), "{line}");
+        while line != "\r\n" {
+            line.clear();
+            lines.read_line(&mut line).unwrap();
+        }
+        Events(lines)
+    }
+}
+
+/// A stream of events.
+struct Events(BufReader<TcpStream>);
+
+impl Events {
+    /// The next one; `None` = that was the last.
+    fn next(&mut self) -> Option<(String, Value)> {
+        let [mut name, mut data, mut end] = [String::new(), String::new(), String::new()];
+        for line in [&mut name, &mut data, &mut end] {
+            if self.0.read_line(line).unwrap() == 0 {
+                return None;
+            }
+        }
+        assert_eq!(end, "\n");
+        let name = name.strip_prefix("event: ").unwrap().trim().to_owned();
+        Some((name, serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap()))
+    }
+
+    fn until(&mut self, wanted: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        while let Some((name, value)) = self.next() {
+            if name == wanted && holds(&value) {
+                return value;
+            }
+        }
+        panic!("the stream ended before such a {wanted}");
+    }
+}
+
+/// An answer.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> &str {
+        let found =
+            self.head.lines().filter_map(|line| line.split_once(": ")).find(|(found, _)| *found == name);
+        found.unwrap_or_else(|| panic!("{name} in {}", self.head)).1
+    }
+}
+
+fn connect(host: &str) -> TcpStream {
+    let stream = TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// What is answered to a head.
+fn ask(host: &str, head: &str) -> Answer {
+    send_all(host, format!("{head}\r\n\r\n").as_bytes())
+}
+
+fn send_all(host: &str, bytes: &[u8]) -> Answer {
+    let mut stream = connect(host);
+    stream.write_all(bytes).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let text = String::from_utf8(answer).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    Answer { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+/// The number of I/Os in a series.
+fn ios(told: &Value, job: usize, direction: &str) -> u64 {
+    let jobs = told["series"]["jobs"].as_array().unwrap();
+    let entry = jobs.iter().find(|entry| entry["job"] == job).map(|entry| &entry[direction]["ios"]);
+    let lists = entry.and_then(Value::as_array).into_iter().flatten();
+    lists.map(|number| number.as_u64().unwrap()).sum()
+}
+
+/// Everybody who asks, and what is answered; then one who may not end the run tries to, and one who may does.
+#[test]
+pub fn a_page_is_for_who_has_the_address() {
+    let dir = scratch();
+    let run = Run::start(dir.path(), &format!("--web --output-format=json --output=r.json {ENDLESS}"));
+    let host = run.host.clone();
+    assert!(host.starts_with("127.0.0.1:"), "{host}");
+    assert_eq!(run.tokens.each_ref().map(String::len), [32, 32], "128 bits");
+    let [token, _] = &run.tokens;
+    let (owner, guest) = (run.reader(0), run.reader(1));
+    assert!(!owner.cookie.contains(token.as_str()) && !owner.place.contains(token.as_str()));
+
+    // Without its token, cookie, name or origin, nothing.
+    let at = |line: &str, more: &str| ask(&host, &format!("{line} HTTP/1.1\r\nHost: {host}{more}")).status;
+    let place = &owner.place;
+    let cookie = format!("\r\nCookie: {}", owner.cookie);
+    for (line, more, expected) in [
+        ("GET /", "", 403),
+        ("GET /?token=", "", 403),
+        ("GET /?token=00000000000000000000000000000000", "", 403),
+        (&format!("GET {place}"), "", 403),
+        (&format!("GET {place}events"), "\r\nCookie: iolite=1", 403),
+        ("GET /favicon.ico", "", 404),
+        ("GET /../../etc/passwd", &cookie, 404),
+        (&format!("GET {place}nothing"), &cookie, 404),
+        (&format!("GET {place}../x"), &cookie, 404),
+        (&format!("GET {place}"), &format!("{cookie}\r\nSec-Fetch-Site: same-site"), 403),
+        (&format!("GET {place}"), &format!("{cookie}\r\nOrigin: http://evil.example"), 403),
+        (&format!("GET {place}"), &format!("{cookie}\r\nHost: {host}"), 421),
+        (&format!("DELETE {place}"), &format!("{cookie}\r\nOrigin: http://{host}"), 405),
+        (&format!("GET {place}"), &cookie, 200),
+    ] {
+        assert_eq!(at(line, more), expected, "{line}{more}");
+    }
+    for name in ["evil.example", "evil.example:80", "10.0.0.1", "0.0.0.0", "[::2]:80"] {
+        let answer = ask(&host, &format!("GET /?token={token} HTTP/1.1\r\nHost: {name}"));
+        assert_eq!(answer.status, 421, "{name}");
+    }
+    assert_eq!(ask(&host, &format!("GET /?token={token} HTTP/1.1")).status, 421, "no name");
+    // Through a tunnel it has another port.
+    assert_eq!(ask(&host, &format!("GET /?token={token} HTTP/1.1\r\nHost: localhost:9")).status, 200);
+
+    // What is no request, or too much of one.
+    for (bytes, expected) in [
+        (&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..], 400),
+        (b"\0\0\0\0\r\n\r\n", 400),
+        (b"GET http://elsewhere/ HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 413),
+        (format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "x".repeat(40_000)).as_bytes(), 431),
+        (format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(200)).as_bytes(), 431),
+    ] {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]).into_owned();
+        assert_eq!(send_all(&host, bytes).status, expected, "{text}");
+    }
+
+    // What a page may do.
+    let page = owner.get("");
+    assert_eq!(page.header("Content-Security-Policy"), iolite_page::live::POLICY);
+    for (name, value) in [
+        ("Referrer-Policy", "no-referrer"),
+        ("Cache-Control", "no-store"),
+        ("X-Content-Type-Options", "nosniff"),
+        ("X-Frame-Options", "DENY"),
+    ] {
+        assert_eq!(page.header(name), value);
+    }
+    let exchange = ask(&host, &format!("GET /?token={token} HTTP/1.1\r\nHost: {host}"));
+    let cookie = exchange.header("Set-Cookie");
+    assert!(cookie.ends_with(&format!("; Path={place}; HttpOnly; SameSite=Strict")), "{cookie}");
+    assert_eq!(owner.get("style.css").header("Content-Type"), "text/css; charset=utf-8");
+    assert_eq!(owner.get("script.js").header("Content-Type"), "text/javascript; charset=utf-8");
+
+    // Ending the run needs the right, the origin and the proof.
+    let proof = owner.proof();
+    assert!(!guest.get("").body.contains("data-stop") && page.body.contains("data-stop"));
+    let origin = format!("\r\nOrigin: http://{host}");
+    for (reader, more) in [
+        (&owner, ""),
+        (&owner, origin.as_str()),
+        (&owner, &proof.replace("Origin: http://127", "Origin: http://128")),
+        (&owner, &proof.replace("Stop: ", "Stop: 0")),
+        (&guest, &proof),
+        (&guest, &origin),
+    ] {
+        assert_eq!(reader.post("stop", more).status, 403, "{more}");
+    }
+    assert_eq!(owner.get("stop").status, 404);
+    let mut events = guest.events();
+    let state = events.until("state", |state| state["jobs"][0]["phases"] == serde_json::json!([["runs", 2]]));
+    assert_eq!((&state["jobs"][1]["name"], &state["stopping"]), (&"short".into(), &false.into()));
+    assert_eq!(owner.post("stop", &proof).status, 202);
+    assert_eq!(events.until("state", |state| state["stopping"] == true)["stopping"], true);
+    let again = owner.post("stop", &proof).status;
+    assert!([409, 0].contains(&again), "{again}");
+    drop(events);
+    // As after an interrupt.
+    let ended = run.running.wait();
+    assert_eq!(ended.code(), 128, "{ended}");
+    let report = Json::parse(&fs::read_to_string(dir.path().join("r.json")).unwrap()).0;
+    assert!(report["jobs"][0]["read"]["total_ios"].as_u64() > Some(0), "{ended}");
+    assert!(!ended.stdout.contains(token.as_str()), "the token is told once, on standard error");
+}
+
+/// Readers who come late see all, those who take nothing are in nobody's way, and the final report is on every page.
+#[test]
+pub fn a_page_stays_until_its_readers_have_the_report() {
+    let dir = scratch();
+    let line = SHORT.replace("1500ms", "4s");
+    let run = Run::start(dir.path(), &format!("--web --output-format=json+,html --output=r.json {line}"));
+    // They never read.
+    let reader = run.reader(1);
+    let silent: Vec<TcpStream> = (0..20)
+        .map(|_| {
+            let mut stream = connect(&run.host);
+            stream.write_all(format!("{}\r\n\r\n", reader.head("GET", "events", "")).as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let mut early = reader.events();
+    early.until("series", |told| ios(told, 0, "read") > 0);
+    let growing = early.until("series", |told| told["since"].as_u64() > Some(0));
+    let mut late = reader.events();
+    let whole = late.until("series", |_| true);
+    assert_eq!((&whole["since"], &whole["series"]["begin_us"]), (&0.into(), &growing["series"]["begin_us"]));
+    assert!(ios(&whole, 0, "read") > ios(&growing, 0, "read"), "{whole}");
+    assert!(whole["series"]["jobs"][0]["read"]["clat_classes"][0].is_array());
+    for events in [&mut early, &mut late] {
+        events.until("end", |_| true);
+        assert_eq!(events.next().map(|(name, _)| name), None);
+    }
+    // The run does not wait for anybody.
+    let finished = run.running.wait().ok();
+    assert!(!finished.stderr.contains("gone"), "{finished}");
+    let stays = reader.get("");
+    assert_eq!(stays.status, 200);
+    assert_eq!(stays.header("Content-Security-Policy"), iolite_page::policy() + "; frame-ancestors 'none'");
+    assert_eq!(
+        stays.body,
+        fs::read_to_string(dir.path().join("r.html")).unwrap(),
+        "it is the page of the report"
+    );
+    drop(silent);
+}
+
+/// Whatever becomes of the page, the run goes on; whatever becomes of the run, nothing is left.
+#[test]
+fn a_page_that_dies_and_a_run_that_does() {
+    let dir = scratch();
+    let run = Run::start(dir.path(), &format!("--web {SHORT}"));
+    send(run.server(), libc::SIGKILL);
+    let finished = run.running.wait().ok();
+    assert!(finished.stdout.contains("Run status group 0"), "{finished}");
+    finished.says("the page of this run (--web) is gone").says("the run goes on without it");
+
+    let mut run = Run::start(dir.path(), &format!("--web {ENDLESS}"));
+    let reader = run.reader(0);
+    let server = run.server();
+    run.running.signal(libc::SIGKILL);
+    while !run.running.has_ended() || Path::new(&format!("/proc/{server}/exe")).exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(TcpStream::connect(&reader.host).is_err(), "nobody is there");
+    run.running.wait();
+
+    // An interrupt of the terminal's group ends the run, and the page shows how.
+    let run = Run::start(dir.path(), &format!("--web {ENDLESS}"));
+    let mut events = run.reader(1).events();
+    events.until("state", |state| state["jobs"][0]["phases"] == serde_json::json!([["runs", 2]]));
+    send(-run.running.pid(), libc::SIGINT);
+    let told = events.until("messages", |told| told["messages"] != serde_json::json!([]));
+    assert_eq!(told["messages"][0]["text"], "the run is being ended by signal 2");
+    events.until("end", |_| true);
+    assert_eq!(run.running.wait().code(), 128);
+}
+
+/// What is asked for wrongly is refused before anything runs.
+#[test]
+fn a_page_needs_a_place_of_this_machine() {
+    let dir = scratch();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let job = "--name=a --ioengine=null --size=64k";
+    fs::write(dir.path().join("job.fio"), "[a]\nsize=64k\n").unwrap();
+    for (line, why) in [
+        (format!("{job} --web=127.0.0.1:{port}"), format!("--web: 127.0.0.1:{port}: Address already in use")),
+        (format!("{job} --web=0.0.0.0:8080"), "not encrypted yet".into()),
+        (format!("{job} --web=[::]:9000"), "ssh -L 9000:127.0.0.1:9000 HOST".into()),
+        (format!("{job} --web=10.1.2.3:80"), "only addresses of this machine alone".into()),
+        (format!("{job} --web=example.com:80"), "not an address and a port".into()),
+        (format!("{job} --web=8080"), "not an address and a port, such as 127.0.0.1:8080".into()),
+        (format!("{job} --web=127.0.0.1:65536"), "not an address and a port".into()),
+        (format!("{job} --web --web-linger=soon"), "--web-linger=soon".into()),
+        (
+            "--insecure --client=127.0.0.1 --web job.fio".into(),
+            "--web: not supported yet together with --client".into(),
+        ),
+        (iolite_web::WORD.into(), "this is how a run starts the process of its page".into()),
+    ] {
+        let refused = Program::own().line(dir.path(), &line).refused();
+        assert!(refused.output().contains(&why), "{why}: {refused}");
+    }
+    Program::own()
+        .line(dir.path(), &format!("{job} --web-linger=1s"))
+        .ok()
+        .says("says nothing without --web");
+    // Under the other name it is as much an option as any of ours, and the report is what it always is.
+    let fio = Program::called_fio(dir.path());
+    let run = fio.line(dir.path(), &format!("{job} --web=localhost:0 --output-format=json")).ok();
+    assert!(run.stderr.starts_with("fio: --web: the run is at http://127.0.0.1:"), "{run}");
+    assert_eq!(Json::parse(&run.stdout).0.get("iolite"), None);
+}
+
+/// A page can be kept when the run is over, also for who comes only then.
+#[test]
+pub fn a_page_that_lingers() {
+    let dir = scratch();
+    let run = Run::start(dir.path(), &format!("--web --web-linger=10m {SHORT}"));
+    let (reader, server) = (run.reader(1), run.server());
+    run.running.wait().ok();
+    for _ in 0..2 {
+        let page = reader.get("").body;
+        assert!(page.starts_with("<!doctype html>") && page.contains("<h2>The answer</h2>"), "{page}");
+    }
+    send(server, libc::SIGTERM);
+}
+
+/// In a browser, while a job runs: the pictures grow, what is written in names is text, nobody complains, and the button ends
+/// the run. Then the page is that of the report. With `IOLITE_SCREENSHOTS=DIRECTORY`, pictures are kept there.
+#[test]
+fn a_browser_sees_the_run_grow() {
+    let browser = or_skip!(Browser::start());
+    let dir = scratch();
+    let hostile = "<img src=x onerror=document.title='taken'>";
+    let mut command = Command::new(&Program::own().path);
+    command.current_dir(dir.path()).args([
+        "--web",
+        "--output=r.html",
+        "--output-format=html",
+        "--name=global",
+        "--filename=f",
+        "--size=1m",
+        "--bs=4k",
+        "--time_based",
+        "--runtime=10m",
+        "--rate_iops=400",
+        "--exec_prerun=echo '<b>told</b>' >&2",
+        &format!("--name={hostile}"),
+        "--rw=randrw",
+        "--ioengine=psync",
+        "--name=second",
+        "--rw=randread",
+        "--startdelay=1",
+    ]);
+    let mut running = Running::start(&mut command);
+    running.wait_until("its addresses", |running| running.output().contains("only look: http://"));
+    let said = running.output();
+    let address = said.lines().find_map(|line| line.split_once(" is at ")).unwrap().1.to_owned();
+    browser.show_as(1280, 900, false);
+    browser.go_to(&address);
+    browser.wait_until("return document.documentElement.dataset.ready === 'yes'");
+    let shown = browser.run("return location.href");
+    assert!(!shown.as_str().unwrap().contains("token"), "{shown}");
+    assert_eq!(browser.run("return document.cookie"), "", "no script sees it");
+    assert_eq!(browser.run("return document.title"), format!("{hostile} and 1 more job").as_str());
+    let count = "+(document.querySelector(\"[data-job='0'][data-direction='read']\")?.dataset.ios ?? 0)";
+    browser.wait_until(&format!("return {count} > 0 && document.querySelectorAll('svg.chart').length >= 3"));
+    let before = browser.run(&format!("return {count}")).as_u64().unwrap();
+    browser.wait_until(&format!("return {count} > {before}"));
+    browser.wait_until("return document.querySelector(\"[data-job='1'] td\").textContent === 'runs'");
+    // Pictures are drawn anew without another one coming up, and what is read stays.
+    browser.run("document.querySelectorAll('details.job').forEach((job) => (job.open = true))");
+    browser.wait_until(
+        "return document.querySelectorAll('.stage > .pictures:not(.coming) svg.chart').length > 10",
+    );
+    browser.run("document.querySelector('figure svg.chart').focus(); window.kept = document.activeElement");
+    let windows = browser.run("return run.series.end_us.length").as_u64().unwrap();
+    browser.wait_until(&format!("return run.series.end_us.length > {windows} + 15"));
+    assert_eq!(browser.run("return document.activeElement === window.kept && window.kept.isConnected"), true);
+    let titles = "[...document.querySelector('.pictures').children].map((one) => one.querySelector('figcaption').firstChild.textContent)";
+    assert_eq!(
+        browser.run(&format!("return {titles}.length - new Set({titles}).size")),
+        0,
+        "each picture once"
+    );
+    assert_eq!(browser.run("return document.images.length"), 0);
+    for (width, height, is_dark) in
+        [(1280, 900, true), (390, 844, false), (390, 844, true), (1280, 900, false)]
+    {
+        browser.show_as(width, height, is_dark);
+        browser.wait_until("return document.documentElement.scrollWidth <= innerWidth");
+        if let Some(directory) = std::env::var_os("IOLITE_SCREENSHOTS") {
+            let name = format!("live-{width}-{}.png.base64", if is_dark { "dark" } else { "light" });
+            fs::write(Path::new(&directory).join(name), browser.screenshot()).unwrap();
+        }
+    }
+    let elsewhere = "return performance.getEntriesByType('resource').filter((one) => !one.name.startsWith(location.origin)).length";
+    assert_eq!(browser.run(elsewhere), 0, "nothing is loaded from elsewhere");
+    // The button asks once more.
+    browser.run("document.getElementById('stop').click()");
+    browser.run("document.getElementById('sure').click()");
+    browser.wait_until("return document.querySelector('h2')?.textContent === 'The answer' && document.documentElement.dataset.ready === 'yes'");
+    let finished = running.wait();
+    assert_eq!(finished.code(), 128, "{finished}");
+    let told = browser.run("return unpacked().then((report) => report.jobs[0].read.total_ios)");
+    assert!(told.as_u64() >= Some(before), "{told}");
+    assert_eq!(browser.console(), Vec::<String>::new());
+}

@@ -1,0 +1,99 @@
+//! Answers. Each is the last thing on its connection.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+/// What pages may do that say nothing about themselves: nothing.
+const NO_POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// How long what a stranger still sends is read away, so that the answer arrives (a connection that is closed with data unread
+/// takes the answer with it).
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The kind of content.
+    kind: &'static str,
+    /// What the page may do.
+    policy: String,
+    /// A cookie to set.
+    cookie: Option<String>,
+    /// The content.
+    body: Vec<u8>,
+}
+
+impl Answer {
+    /// A line of text.
+    pub fn text(status: u16, words: &str) -> Answer {
+        Answer::of(status, "text/plain; charset=utf-8", format!("{words}\n").into_bytes())
+    }
+
+    /// A page that may do what this policy allows.
+    pub fn page(text: impl Into<Vec<u8>>, policy: &str) -> Answer {
+        Answer { policy: policy.to_owned(), ..Answer::of(200, "text/html; charset=utf-8", text.into()) }
+    }
+
+    /// A file beside a page.
+    pub fn file(kind: &'static str, text: &str) -> Answer {
+        Answer::of(200, kind, text.as_bytes().to_vec())
+    }
+
+    fn of(status: u16, kind: &'static str, body: Vec<u8>) -> Answer {
+        Answer { status, kind, policy: NO_POLICY.to_owned(), cookie: None, body }
+    }
+
+    /// The same, with a cookie.
+    pub fn with_cookie(self, cookie: String) -> Answer {
+        Answer { cookie: Some(cookie), ..self }
+    }
+
+    /// Sends it, and ends the connection.
+    pub fn send(&self, to: &mut TcpStream) -> io::Result<()> {
+        let length = format!("Content-Length: {}\r\n", self.body.len());
+        let cookie =
+            self.cookie.as_ref().map(|cookie| format!("Set-Cookie: {cookie}\r\n")).unwrap_or_default();
+        to.write_all(head(self.status, self.kind, &self.policy, &(length + &cookie)).as_bytes())?;
+        to.write_all(&self.body)?;
+        to.shutdown(Shutdown::Write)?;
+        to.set_read_timeout(Some(DRAIN))?;
+        let mut rest = [0; 4096];
+        for _ in 0..16 {
+            if matches!(to.read(&mut rest), Ok(0) | Err(_)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The head of an answer that has no end: events, one after the other.
+pub fn stream_head() -> String {
+    head(200, "text/event-stream", NO_POLICY, "")
+}
+
+fn head(status: u16, kind: &str, policy: &str, more: &str) -> String {
+    let reason = match status {
+        200 => "OK",
+        202 => "Accepted",
+        400 => "Bad Request",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        413 => "Content Too Large",
+        421 => "Misdirected Request",
+        431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
+        _ => "Internal Server Error",
+    };
+    format!(
+        "HTTP/1.1 {status} {reason}\r\nContent-Type: {kind}\r\nContent-Security-Policy: {policy}\r\nCache-Control: no-store\r\n\
+         Referrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n\
+         Cross-Origin-Opener-Policy: same-origin\r\nCross-Origin-Resource-Policy: same-origin\r\nConnection: close\r\n{more}\r\n"
+    )
+}

@@ -1,0 +1,190 @@
+//! The run's end: it starts the process of its page, and hands events to it without ever waiting.
+
+use crate::WORD;
+use crate::access::token;
+use crate::message::{HAS_ALL, Hello, ToPage, Tokens};
+use iolite_os::process::tie_to_this_thread;
+use iolite_remote::frame;
+use iolite_stats::{Event, EventKind};
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How many events wait at most for a process that does not take them. Later ones are left out.
+const MOST_WAITING: usize = 1000;
+
+/// How long the process may take for the last message, of a run that is over.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The process of a page, as the run sees it.
+#[derive(Debug)]
+pub struct LivePage {
+    process: Child,
+    channel: UnixStream,
+    address: SocketAddr,
+    tokens: Tokens,
+    waiting: VecDeque<Waiting>,
+    /// So many bytes of the first were sent.
+    sent: usize,
+    is_lost: bool,
+    /// It has everything, and goes on alone.
+    is_released: bool,
+}
+
+/// A message that was not sent completely.
+#[derive(Debug)]
+struct Waiting {
+    bytes: Vec<u8>,
+    is_sample: bool,
+}
+
+/// The page is gone, and the run goes on.
+#[derive(Debug)]
+pub struct Lost(String);
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the page of this run (--web) is gone: {}; the run goes on without it", self.0)
+    }
+}
+
+impl LivePage {
+    /// Starts the process of a page at this address.
+    ///
+    /// # Errors
+    /// The address cannot be taken, or the process cannot be started.
+    pub fn start(address: SocketAddr, hello: Hello) -> io::Result<LivePage> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let tokens = Tokens { owner: token()?, guest: token()? };
+        let (mut channel, its_channel) = UnixStream::pair()?;
+        // Not by its name: the file may have been replaced, and both ends are to be the same program.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("iolite").arg(WORD).stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(listener));
+        // Nobody who waits for the end of this program's output waits for that process.
+        command.stderr(Stdio::null());
+        // An interrupt from the terminal is for the run: the page shows how that ends.
+        command.process_group(0);
+        tie_to_this_thread(&mut command);
+        let process = command.spawn()?;
+        drop(command);
+        let message = ToPage::Hello(Box::new(hello), tokens.clone());
+        let bytes = frame::encode(&message).map_err(io::Error::other)?;
+        channel.set_write_timeout(Some(LAST_PATIENCE))?;
+        channel.write_all(&bytes)?;
+        channel.set_nonblocking(true)?;
+        Ok(LivePage {
+            process,
+            channel,
+            address,
+            tokens,
+            waiting: VecDeque::new(),
+            sent: 0,
+            is_lost: false,
+            is_released: false,
+        })
+    }
+
+    /// The address of the page for who may end the run, and of that for who may only look. They have secrets in them.
+    pub fn addresses(&self) -> [String; 2] {
+        [&self.tokens.owner, &self.tokens.guest]
+            .map(|token| format!("http://{}/?token={token}", self.address))
+    }
+
+    /// Hands an event on, if it is one that a page shows. Does not wait.
+    ///
+    /// # Errors
+    /// The process is gone. That is told once.
+    pub fn take(&mut self, event: &Event) -> Result<(), Lost> {
+        if self.is_lost {
+            return Ok(());
+        }
+        let is_sample = matches!(event.kind, EventKind::Sample(_));
+        let is_shown = match event.kind {
+            EventKind::Note(_)
+            | EventKind::Warning(_)
+            | EventKind::Trouble(_)
+            | EventKind::WrongData(_)
+            | EventKind::Failed { .. }
+            | EventKind::Terminating(_) => self.waiting.len() < MOST_WAITING,
+            // A later one says it all.
+            EventKind::Sample(_) => !self.waiting.iter().any(|one| one.is_sample),
+            _ => false,
+        };
+        if is_shown && let Ok(bytes) = frame::encode(&ToPage::Event(Box::new(event.clone()))) {
+            self.waiting.push_back(Waiting { bytes, is_sample });
+        }
+        self.send().map_err(|error| self.lost(&error))
+    }
+
+    /// Sends what the socket takes.
+    fn send(&mut self) -> io::Result<()> {
+        while let Some(first) = self.waiting.front() {
+            match self.channel.write(&first.bytes[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if self.sent == first.bytes.len() {
+                self.waiting.pop_front();
+                self.sent = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn lost(&mut self, error: &io::Error) -> Lost {
+        self.is_lost = true;
+        self.waiting.clear();
+        let how = self.process.try_wait().ok().flatten();
+        Lost(how.map_or_else(
+            || iolite_types::describe_error(error),
+            |status| format!("its process had {status}"),
+        ))
+    }
+
+    /// The run is over: hands the page of its report on. The process stays for those who look at it, and nobody waits for that.
+    ///
+    /// # Errors
+    /// The process is gone, or takes nothing.
+    pub fn end(mut self, page: String) -> Result<(), Lost> {
+        if self.is_lost {
+            return Ok(());
+        }
+        self.hand_over(page).map_err(|error| self.lost(&error))?;
+        self.is_released = true;
+        Ok(())
+    }
+
+    fn hand_over(&mut self, page: String) -> io::Result<()> {
+        let last = frame::encode(&ToPage::End(page)).map_err(io::Error::other)?;
+        self.waiting.push_back(Waiting { bytes: last, is_sample: false });
+        self.channel.set_nonblocking(false)?;
+        self.channel.set_write_timeout(Some(LAST_PATIENCE))?;
+        self.channel.set_read_timeout(Some(LAST_PATIENCE))?;
+        self.send()?;
+        let mut answer = [0];
+        self.channel.read_exact(&mut answer)?;
+        if self.waiting.is_empty() && answer == [HAS_ALL] {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::TimedOut.into())
+        }
+    }
+}
+
+impl Drop for LivePage {
+    fn drop(&mut self) {
+        if !self.is_released {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The process of a page.
+
+use crate::access::Access;
+use crate::message::{HAS_ALL, ToPage};
+use crate::run::Run;
+use crate::server::{self, Open};
+use iolite_os::process::{Process, outlive_parent, replace};
+use iolite_remote::frame;
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::parent_id;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the pages that are open have to get the final report.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked whether they have.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Serves the pages of the run that has started this process, until that is over, or nobody is left who looks.
+///
+/// # Errors
+/// This process was not started by a run.
+pub fn serve() -> io::Result<()> {
+    let parent = Process::of(parent_id().try_into().unwrap_or(0));
+    let mut channel = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    channel.peer_addr()?;
+    let listener = TcpListener::from(io::stdout().as_fd().try_clone_to_owned()?);
+    listener.local_addr()?;
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    replace(&io::stdin(), &nothing)?;
+    replace(&io::stdout(), &nothing)?;
+    let Ok(ToPage::Hello(hello, tokens)) = frame::read(&mut channel) else { return Ok(()) };
+    let linger = hello.linger_ms.map(Duration::from_millis);
+    let run = Arc::new(Run::new(*hello, Access::new(tokens)?, parent));
+    let open = Open::default();
+    {
+        let (run, open) = (run.clone(), open.clone());
+        thread::Builder::new().spawn(move || server::serve(&listener, &run, &open))?;
+    }
+    loop {
+        match frame::read(&mut channel) {
+            Ok(ToPage::Event(event)) => run.take(*event),
+            Ok(ToPage::End(page)) => {
+                run.end(page);
+                break;
+            }
+            // The run is gone.
+            Ok(ToPage::Hello(..)) | Err(_) => return Ok(()),
+        }
+    }
+    outlive_parent();
+    // The run does not wait for long, and may be gone.
+    let _ = channel.write_all(&[HAS_ALL]);
+    drop(channel);
+    let until = Instant::now() + linger.unwrap_or(PATIENCE);
+    while Instant::now() < until && (linger.is_some() || run.is_awaited() || open.count() > 0) {
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}

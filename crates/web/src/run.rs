@@ -1,0 +1,287 @@
+//! A run that goes on, as its process knows it, and the pages of it.
+
+use crate::access::{Access, Admission, Rights};
+use crate::answer::{Answer, stream_head};
+use crate::message::Hello;
+use crate::request::Request;
+use crate::server::Site;
+use crate::telling::{Seen, news};
+use iolite_os::process::Process;
+use iolite_page::live;
+use iolite_report::{Exporter, Json, Program};
+use iolite_stats::{Event, EventKind, JobError, Recorder, Report};
+use iolite_types::describe_errno;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Messages that are kept, and bytes of each.
+const MOST_MESSAGES: usize = 1000;
+const MOST_TEXT: usize = 4096;
+/// A reader gets what is new after this time at the earliest, unless it is a message or the end.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Streams of events at a time. Other requests still find a connection.
+const MOST_STREAMS: usize = 64;
+
+/// What is known of a run.
+#[derive(Debug)]
+pub struct State {
+    /// The report before anything was measured.
+    pub outline: Report,
+    /// The block of the report that tells of each worker.
+    pub blocks: Vec<Option<u32>>,
+    /// The letters of the workers' states.
+    pub letters: Vec<char>,
+    /// What was measured.
+    pub recorder: Recorder,
+    /// Nanoseconds since the run began.
+    pub elapsed_ns: u64,
+    /// Percent done, if known.
+    pub percent: Option<f64>,
+    /// Seconds left, if known.
+    pub eta_s: Option<u64>,
+    /// The last messages.
+    pub messages: VecDeque<Message>,
+    /// How many there were.
+    pub told: u64,
+    /// Somebody has asked the run to end.
+    pub is_stopping: bool,
+    /// The page of the report, when the run is over.
+    pub page: Option<String>,
+    /// Grows with each change.
+    pub version: u64,
+    /// Grows with each change that readers get at once.
+    urgent: u64,
+    /// Streams that are open, and how many of them have not got the page yet since the run is over.
+    streams: usize,
+    owed: usize,
+}
+
+/// Something that a run has told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Message {
+    at_s: f64,
+    job: Option<String>,
+    text: String,
+    /// Something went wrong.
+    grave: bool,
+}
+
+impl State {
+    fn take(&mut self, event: Event) {
+        let (text, grave) = match event.kind {
+            EventKind::Sample(snapshot) => {
+                self.letters.clear();
+                self.letters.extend(snapshot.workers.iter().map(|worker| worker.state));
+                (self.elapsed_ns, self.percent, self.eta_s) =
+                    (snapshot.elapsed_ns, snapshot.percent, snapshot.eta_s);
+                self.recorder.take(*snapshot);
+                self.version += 1;
+                return;
+            }
+            EventKind::Note(text) | EventKind::Warning(text) => (text, false),
+            EventKind::Trouble(text) | EventKind::WrongData(text) => (text, true),
+            EventKind::Failed { error: JobError { errno, what }, .. } => {
+                (format!("failed: {what}: {}", describe_errno(errno)), true)
+            }
+            EventKind::Terminating(signal) => {
+                self.is_stopping = true;
+                (format!("the run is being ended by signal {signal}"), false)
+            }
+            _ => return,
+        };
+        let text = iolite_types::without_error_numbers(&text);
+        let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= MOST_TEXT);
+        let text = end.map_or_else(|| text.to_string(), |end| format!("{}…", &text[..end]));
+        self.messages.push_back(Message {
+            at_s: event.at_ns as f64 / 1e9,
+            // Most texts of a job begin with its name.
+            job: event.source.map(|source| source.job).filter(|job| !text.starts_with(job.as_str())),
+            text,
+            grave,
+        });
+        if self.messages.len() > MOST_MESSAGES {
+            self.messages.pop_front();
+        }
+        self.told += 1;
+        self.version += 1;
+        self.urgent += 1;
+    }
+}
+
+/// A run and its pages.
+#[derive(Debug)]
+pub struct Run {
+    state: Mutex<State>,
+    changed: Condvar,
+    access: Access,
+    /// The process that controls the run; `None` = it cannot be signalled safely.
+    controller: Option<Process>,
+    outline: Value,
+}
+
+impl Run {
+    /// A run that has not begun.
+    pub fn new(hello: Hello, access: Access, controller: Option<Process>) -> Run {
+        let program = Program { version: hello.program.clone(), own_version: hello.program };
+        let mut json = Vec::new();
+        // Writing to memory does not fail.
+        let _ = Json { bins: false }.write(&hello.outline, &program, &mut json);
+        let state = State {
+            letters: vec!['P'; hello.blocks.len()],
+            recorder: Recorder::new(hello.blocks.clone()),
+            outline: hello.outline,
+            blocks: hello.blocks,
+            elapsed_ns: 0,
+            percent: None,
+            eta_s: None,
+            messages: VecDeque::new(),
+            told: 0,
+            is_stopping: false,
+            page: None,
+            version: 1,
+            urgent: 0,
+            streams: 0,
+            owed: 0,
+        };
+        let outline = serde_json::from_slice(&json).unwrap_or_default();
+        Run { state: Mutex::new(state), changed: Condvar::new(), access, controller, outline }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked was answering somebody, and changed nothing.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something has happened.
+    pub fn take(&self, event: Event) {
+        self.state().take(event);
+        self.changed.notify_all();
+    }
+
+    /// The run is over.
+    pub fn end(&self, page: String) {
+        let mut state = self.state();
+        state.page = Some(page);
+        state.owed = state.streams;
+        state.version += 1;
+        state.urgent += 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Whether a page is open that has not got the final report.
+    pub fn is_awaited(&self) -> bool {
+        self.state().owed > 0
+    }
+
+    fn page(&self, rights: Rights) -> Answer {
+        let mut state = self.state();
+        if let Some(page) = state.page.clone() {
+            state.owed = state.owed.saturating_sub(1);
+            let policy = iolite_page::policy() + "; frame-ancestors 'none'";
+            return Answer::page(page, &policy);
+        }
+        drop(state);
+        let proof = (rights == Rights::End && self.controller.is_some()).then(|| self.access.proof());
+        match live::page(&self.outline, proof) {
+            Ok(page) => Answer::page(page, live::POLICY),
+            Err(why) => {
+                Answer::text(500, &format!("The page cannot be made: {}", why.of("the outline of the run")))
+            }
+        }
+    }
+
+    /// Ends the run, as an interrupt does: once, because the second one would give up what hangs.
+    fn stop(&self, request: &Request, rights: Rights) -> Answer {
+        if rights != Rights::End || !self.access.is_proven(request) {
+            return Answer::text(403, "You may look at the run, but not end it.");
+        }
+        let Some(controller) = &self.controller else {
+            return Answer::text(
+                500,
+                "This kernel cannot hold on to a process; end the run where it was started.",
+            );
+        };
+        let mut state = self.state();
+        if state.page.is_some() || state.is_stopping {
+            return Answer::text(409, "The run is over, or being ended, already.");
+        }
+        state.is_stopping = true;
+        state.version += 1;
+        state.urgent += 1;
+        controller.signal(libc::SIGINT);
+        drop(state);
+        self.changed.notify_all();
+        Answer::text(202, "The run is being ended.")
+    }
+
+    /// Tells a reader what happens, until the run is over or the reader is gone.
+    fn stream(&self, to: &mut TcpStream) -> std::io::Result<()> {
+        to.write_all(stream_head().as_bytes())?;
+        let mut seen = Seen::default();
+        loop {
+            let (text, urgent, is_over) = {
+                let state = self.state();
+                (news(&state, &mut seen), state.urgent, state.page.is_some())
+            };
+            to.write_all(text.as_bytes())?;
+            if is_over {
+                return Ok(());
+            }
+            // Even if nothing is new, something is said: so it is seen that the reader is gone.
+            let due = Instant::now() + PERIOD;
+            let mut state = self.state();
+            while state.urgent == urgent {
+                let left = due.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    break;
+                }
+                state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+
+    fn streamed(&self, to: &mut TcpStream) -> Option<Answer> {
+        let mut state = self.state();
+        if state.streams >= MOST_STREAMS {
+            return Some(Answer::text(503, "Too many pages are open."));
+        }
+        state.streams += 1;
+        drop(state);
+        let told = self.stream(to);
+        let mut state = self.state();
+        state.streams -= 1;
+        if told.is_err() && state.page.is_some() {
+            // Nobody comes for the page.
+            state.owed = state.owed.saturating_sub(1);
+        }
+        None
+    }
+}
+
+impl Site for Run {
+    fn answer(&self, request: &Request, to: &mut TcpStream) {
+        let answer = match self.access.admit(request) {
+            Admission::Answered(answer) => answer,
+            Admission::Admitted(rights, path) => match (request.method.as_str(), path.as_str()) {
+                ("GET", "") => self.page(rights),
+                ("GET", "style.css") => Answer::file("text/css; charset=utf-8", live::STYLE),
+                ("GET", "script.js") => Answer::file("text/javascript; charset=utf-8", live::SCRIPT),
+                ("GET", "events") => match self.streamed(to) {
+                    Some(answer) => answer,
+                    None => return,
+                },
+                ("POST", "stop") => self.stop(request, rights),
+                ("GET", _) => Answer::text(404, "There is nothing here."),
+                _ => Answer::text(405, "This cannot be asked for here."),
+            },
+        };
+        // A reader that does not take its answer does without it.
+        let _ = answer.send(to);
+    }
+}
