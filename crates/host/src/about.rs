@@ -1,7 +1,7 @@
 //! What a machine and its disks are, for people who read a result later: names and models rather than limits.
 
 use crate::in_use::unescape;
-use crate::{Disk, Memory};
+use crate::{Device, Disk, Memory};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -25,26 +25,58 @@ pub fn this_host() -> Vec<Fact> {
     told(facts)
 }
 
-/// A disk: `device`, `model`, `firmware`, `size_bytes`, `rotational`, `scheduler`, `queue`, `logical_block`, and, where it is built on
-/// others, `built_on`.
-pub fn disk(disk: &Disk) -> Vec<Fact> {
-    let attribute = |names: [&str; 2]| names.into_iter().find_map(|name| read(&disk.directory.join(name)));
-    let sectors = read(&disk.directory.join("size")).and_then(|text| text.parse::<u64>().ok());
-    let queue = &disk.queue;
-    let number = |value: Option<u64>| value.map(|value| value.to_string());
-    let below: Vec<&str> = disk.below.iter().map(|disk| disk.name.as_str()).collect();
-    told([
-        ("device", Some(disk.name.clone())),
-        ("model", attribute(["device/model", "device/name"])),
-        ("firmware", attribute(["device/firmware_rev", "device/rev"])),
-        // Sysfs counts in sectors of 512 bytes, whatever the disk's own are.
-        ("size_bytes", sectors.map(|sectors| sectors.saturating_mul(512).to_string())),
-        ("rotational", queue.rotational.map(|turns| if turns { "yes" } else { "no" }.to_owned())),
-        ("scheduler", queue.scheduler.as_ref().and_then(|scheduler| scheduler.chosen.clone())),
-        ("queue", number(queue.requests)),
-        ("logical_block", number(queue.logical_block)),
-        ("built_on", (!below.is_empty()).then(|| below.join(", "))),
-    ])
+/// The facts of [`Device`] that explain a result: `device`, `kind`, `model`, `firmware`, `serial`, `size_bytes`, …, and, where it is
+/// built on others, `built_on`. `disk` is the disk that holds the file; a generic device (/dev/ng0n1) is asked itself.
+pub fn device(path: &Path, disk: Option<&Disk>) -> Vec<Fact> {
+    let is_generic =
+        || crate::files::look(path).is_ok_and(|found| found.is_some_and(|found| found.class.is_some()));
+    match disk {
+        Some(disk) => of_device(&Device::of(disk, crate::device::node_of(&disk.directory).as_deref())),
+        None if is_generic() => {
+            Device::at(path).map_or_else(|_| Vec::new(), |found| of_device(&found.device))
+        }
+        None => Vec::new(),
+    }
+}
+
+/// Facts that explain a result: how they are called in reports, and where [`Device`] has them.
+const EXPLAINING: [(&str, &str, &str); 20] = [
+    ("model", "identity", "model"),
+    ("firmware", "identity", "firmware"),
+    ("serial", "identity", "serial"),
+    ("size_bytes", "capacity", "size_bytes"),
+    ("used_bytes", "capacity", "used_bytes"),
+    ("rotational", "queue", "rotational"),
+    ("scheduler", "queue", "scheduler"),
+    ("queue", "queue", "requests"),
+    ("logical_block", "queue", "logical_block_bytes"),
+    ("physical_block", "queue", "physical_block_bytes"),
+    ("metadata", "format", "metadata_bytes"),
+    ("protection_information", "format", "protection_information"),
+    ("cache", "cache", "write_cache"),
+    ("zone_bytes", "zones", "zone_bytes"),
+    ("most_open_zones", "zones", "most_open"),
+    ("atomic_write_bytes", "atomic_writes", "largest_bytes"),
+    ("placement_handles", "placement", "most_placement_handles"),
+    ("temperature_celsius", "health", "temperature_celsius"),
+    ("wear_percent", "health", "wear_percent"),
+    ("warnings", "health", "warnings"),
+];
+
+fn of_device(device: &Device) -> Vec<Fact> {
+    let fact =
+        |(name, section, own): (&str, &str, &str)| Some((name.to_owned(), device.fact(section, own)?.text()));
+    let names = [("device", device.name.clone()), ("kind", device.kind.to_owned())];
+    let names = names.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let mut facts: Vec<Fact> = names.chain(EXPLAINING.into_iter().filter_map(fact)).collect();
+    if !device.below.is_empty() {
+        let below = device.below.iter().map(|below| match below.fact("identity", "model") {
+            Some(model) => format!("{} ({})", below.name, model.text()),
+            None => below.name.clone(),
+        });
+        facts.push(("built_on".to_owned(), below.collect::<Vec<_>>().join(", ")));
+    }
+    facts
 }
 
 /// The mounts of this machine, as proc_pid_mountinfo(5) has them, read once.
@@ -124,7 +156,9 @@ mod tests {
             queue: crate::Queue::default(),
             below: Vec::new(),
         };
-        assert_eq!(super::disk(&disk), [("device".to_owned(), "none0".to_owned())]);
+        let facts = of_device(&Device::of(&disk, None));
+        let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(facts, [fact("device", "none0"), fact("kind", "block device")]);
         assert!(this_host().iter().any(|(name, value)| name == "kernel" && value.starts_with("Linux ")));
         assert!(Mounts::now().file_system(Path::new("/proc/self")).is_some());
     }

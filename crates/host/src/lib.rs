@@ -7,7 +7,9 @@
 pub mod about;
 mod control_groups;
 mod cpus;
+mod device;
 mod device_class;
+
 mod direct_io;
 mod disks;
 mod file_systems;
@@ -21,6 +23,7 @@ mod this_machine;
 
 pub use control_groups::{ControlGroupVersion, Hierarchy};
 pub use cpus::{Cpus, Node};
+pub use device::{Device, Fact, Found, NoDevice, Section, Value};
 pub use device_class::DeviceClass;
 pub use direct_io::DirectIo;
 pub use disks::{AtomicWrites, Disk, Queue, Scheduler, ZoneModel, Zones};

@@ -9,6 +9,7 @@ macro_rules! line {
 
 mod compare;
 mod dedupe;
+mod device;
 mod keys;
 mod log2csv;
 mod report;
@@ -33,6 +34,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             "compare" => return compare::run(program, &asked),
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),
+            "device" => device::run(&asked),
             "keys" => keys::run(&asked),
             "log2csv" => log2csv::run(program, &asked),
             "report" => report::run(program, &asked),

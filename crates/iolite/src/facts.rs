@@ -147,7 +147,7 @@ impl<'a> Survey<'a> {
             });
             let mut facts: Vec<Fact> =
                 file_system.into_iter().map(|kind| ("file_system".to_owned(), kind)).collect();
-            facts.extend(machine.disk(path).iter().flat_map(about::disk));
+            facts.extend(about::device(path, machine.disk(path).as_ref()));
             facts
         });
         found.clone()

@@ -132,6 +132,24 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
+        name: "device",
+        operand: "device",
+        choices: &[],
+        help: "What a device is and can do, and jobs that try it",
+        details: "Of a block device, a character device that holds data (/dev/ng0n1, /dev/sg0), or the device below a file: model, \
+                  firmware, serial number, capacity, LBA formats with metadata and protection information, zones and their limits, \
+                  atomic writes, data placement and streams, limits of the queue, scheduler, cache, power states, wear and \
+                  temperature; and a job for each ability. Sysfs tells everybody; the device itself is asked by commands, which \
+                  only read, where the user may send them. What could not be asked is said. Of devices that are built on others \
+                  (dm, md, loop), those follow. With --output-format=jobs, there is only the job file, in which jobs that change \
+                  data are commented out. docs/device.md describes what is told.",
+        options: &[
+            word('f', "output-format", "table|json|jobs", "How to answer (default: table)")
+                .one_of(&["table", "json", "jobs"]),
+            word('j', "json", "", "Answer in JSON, as --output-format=json"),
+        ],
+    },
+    Command {
         name: "keys",
         operand: "new|show|renew|revoke...",
         choices: &[],

@@ -59,6 +59,24 @@ pub mod opcode {
     }
 }
 
+/// Opcodes of admin commands.
+mod admin {
+    pub const GET_LOG_PAGE: u8 = 0x02;
+    pub const IDENTIFY: u8 = 0x06;
+    pub const GET_FEATURES: u8 = 0x0a;
+    pub const DIRECTIVE_RECEIVE: u8 = 0x1a;
+
+    pub fn name(opcode: u8) -> &'static str {
+        match opcode {
+            GET_LOG_PAGE => "Get Log Page",
+            IDENTIFY => "Identify",
+            GET_FEATURES => "Get Features",
+            DIRECTIVE_RECEIVE => "Directive Receive",
+            _ => "admin command",
+        }
+    }
+}
+
 /// A command on its way to the device. The dwords are the standard's; what is not named stays 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -106,7 +124,8 @@ impl Command {
             0 => Ok(()),
             status @ 1.. => {
                 let status = Status::of(status as u16);
-                let name = if ioctl == IOCTL_ADMIN { "Identify" } else { opcode::name(self.opcode) };
+                let name =
+                    if ioctl == IOCTL_ADMIN { admin::name(self.opcode) } else { opcode::name(self.opcode) };
                 let error = io::Error::from_raw_os_error(status.errno());
                 Err(explained(&error, format!("{status} to {name}")))
             }
@@ -170,24 +189,80 @@ pub fn flush(device: RawFd, nsid: u32) -> io::Result<()> {
     unsafe { command.perform(device, IOCTL_IO) }
 }
 
-/// What a namespace, or its controller, says of itself: 4096 bytes.
+/// Identify: what a namespace, or its controller, says of itself. `structure` is the standard's CNS, `command_set` its CSI.
 ///
 /// # Errors
 /// The device does not know what is asked for, or the user may not ask.
-fn identify(device: RawFd, nsid: u32, structure: u8, command_set: u8) -> io::Result<Box<[u8; 4096]>> {
+pub fn identify(device: RawFd, nsid: u32, structure: u8, command_set: u8) -> io::Result<Box<[u8; 4096]>> {
     let mut answer = Box::new([0; 4096]);
-    let mut command = Command {
-        opcode: 0x06,
+    let command = Command {
+        opcode: admin::IDENTIFY,
         nsid,
-        address: answer.as_mut_ptr() as u64,
-        data_length: answer.len() as u32,
         cdw10: structure.into(),
         cdw11: u32::from(command_set) << 24,
         ..Command::default()
     };
-    // SAFETY: the answer has room for what the kernel writes.
-    unsafe { command.perform(device, IOCTL_ADMIN)? };
+    ask(device, command, &mut answer[..])?;
     Ok(answer)
+}
+
+/// Get Log Page: the first bytes of a page, as many as there is room for (a multiple of 4). `specific` is the Log Specific
+/// Identifier, which for some pages is the number of an endurance group.
+///
+/// # Errors
+/// The device does not know the page, or the user may not ask.
+pub fn log_page(device: RawFd, nsid: u32, page: u8, specific: u16, answer: &mut [u8]) -> io::Result<()> {
+    // The number of dwords, from 0, in two halves.
+    let dwords = (answer.len() / 4) as u32 - 1;
+    let command = Command {
+        opcode: admin::GET_LOG_PAGE,
+        nsid,
+        cdw10: u32::from(page) | (dwords & 0xffff) << 16,
+        cdw11: dwords >> 16 | u32::from(specific) << 16,
+        ..Command::default()
+    };
+    ask(device, command, answer)
+}
+
+/// Get Features: the present value of a feature, as far as it is in the first dword of the answer.
+///
+/// # Errors
+/// The device does not know the feature, or the user may not ask.
+pub fn feature(device: RawFd, nsid: u32, feature: u8, dword11: u32) -> io::Result<u32> {
+    let mut command = Command {
+        opcode: admin::GET_FEATURES,
+        nsid,
+        cdw10: feature.into(),
+        cdw11: dword11,
+        ..Command::default()
+    };
+    // SAFETY: there is no data.
+    unsafe { command.perform(device, IOCTL_ADMIN)? };
+    Ok(command.result)
+}
+
+/// Directive Receive, Return Parameters: what a kind of directive (1 = streams) can do in a namespace.
+///
+/// # Errors
+/// The device does not know the directive, or the user may not ask.
+pub fn directive(device: RawFd, nsid: u32, kind: u8, answer: &mut [u8]) -> io::Result<()> {
+    const RETURN_PARAMETERS: u32 = 1;
+    let command = Command {
+        opcode: admin::DIRECTIVE_RECEIVE,
+        nsid,
+        cdw10: (answer.len() / 4) as u32 - 1,
+        cdw11: RETURN_PARAMETERS | u32::from(kind) << 8,
+        ..Command::default()
+    };
+    ask(device, command, answer)
+}
+
+/// Sends an admin command that answers with data.
+fn ask(device: RawFd, command: Command, answer: &mut [u8]) -> io::Result<()> {
+    let mut command =
+        Command { address: answer.as_mut_ptr() as u64, data_length: answer.len() as u32, ..command };
+    // SAFETY: the answer has room for what the kernel writes.
+    unsafe { command.perform(device, IOCTL_ADMIN) }
 }
 
 #[cfg(test)]

@@ -242,7 +242,7 @@ fn warnings(page: &mut String, result: &Outcome<'_>) {
 }
 
 /// What facts are called.
-const NAMES: [(&str, &str); 15] = [
+const NAMES: [(&str, &str); 28] = [
     ("name", "name"),
     ("kernel", "kernel"),
     ("cpu", "processor"),
@@ -257,6 +257,19 @@ const NAMES: [(&str, &str); 15] = [
     ("rotational", "rotates"),
     ("queue", "requests queued"),
     ("logical_block", "logical block"),
+    ("physical_block", "physical block"),
+    ("kind", "kind"),
+    ("serial", "serial number"),
+    ("used_bytes", "used"),
+    ("metadata", "metadata per block"),
+    ("protection_information", "protection information"),
+    ("cache", "write cache"),
+    ("zone_bytes", "zone"),
+    ("most_open_zones", "open zones at most"),
+    ("atomic_write_bytes", "largest atomic write"),
+    ("placement_handles", "placement handles at most"),
+    ("temperature_celsius", "temperature (°C)"),
+    ("wear_percent", "wear (%)"),
     ("built_on", "built on"),
 ];
 

@@ -64,7 +64,20 @@ fn installed() -> PathBuf {
 }
 
 /// What each NVMe namespace is, beside what all of them are; `vm/devices` has names for them.
-const NAMESPACES: [&str; 2] = ["logical_block_size=512", "logical_block_size=4096,physical_block_size=4096"];
+const NAMESPACES: [&str; 8] = [
+    "logical_block_size=512",
+    "logical_block_size=4096,physical_block_size=4096",
+    // Metadata: in a buffer of its own or interleaved (mset), with protection information of a type (pi), in the first bytes (pil),
+    // with a guard of 64 bits (pif).
+    "logical_block_size=512,ms=8,mset=0,pi=1",
+    "logical_block_size=512,ms=8,mset=1,pi=1",
+    "logical_block_size=4096,physical_block_size=4096,ms=16,mset=1,pi=2,pif=2",
+    "logical_block_size=512,ms=16,mset=0,pi=3,pil=1",
+    "logical_block_size=512,ms=16,mset=1",
+    // Zones of 4 MiB, of which 3 can be used.
+    "logical_block_size=4096,physical_block_size=4096,zoned=on,zoned.zone_size=4M,zoned.zone_capacity=3M,zoned.max_open=4,\
+     zoned.max_active=6",
+];
 
 /// Bytes of a namespace.
 const NAMESPACE: u64 = 32 << 20;

@@ -292,6 +292,7 @@ fn questions() -> Vec<String> {
             .map(|format| format!("compare -f {format} report.json report.json"))
             .to_vec(),
         "completion" => ["bash", "zsh", "fish"].map(|shell| format!("completion {shell}")).to_vec(),
+        "device" => vec!["device --help".to_owned()],
         "dedupe" => vec!["dedupe -p 0 data".to_owned()],
         "keys" => vec!["keys --help".to_owned()],
         "log2csv" => vec!["log2csv report.json".to_owned()],

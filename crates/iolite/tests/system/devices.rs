@@ -182,3 +182,77 @@ fn fallocate_decides_what_is_allocated() {
         assert_eq!(has_blocks, allocated, "{how}: {} bytes, {} blocks", file.len(), file.blocks());
     }
 }
+
+#[test]
+fn a_loop_device_is_described_with_the_disk_below() {
+    let dir = scratch();
+    let device = or_skip!(full_device(dir.path()));
+    let describe =
+        |words: &str| Program::own().line(dir.path(), &format!("device {words} {}", device.path)).ok();
+    let told: serde_json::Value = serde_json::from_str(&describe("--json").stdout).unwrap();
+    assert_eq!((&told["what"], &told["path"]), (&"block device".into(), &device.path.as_str().into()));
+    let loops = &told["device"];
+    assert_eq!(
+        (&loops["kind"], &loops["capacity"]["size_bytes"]),
+        (&"loop device".into(), &(4 * MIB).into())
+    );
+    assert!(loops["loop"]["file"].as_str().unwrap().ends_with("loop.img"), "{loops}");
+    assert_eq!(loops["queue"]["logical_block_bytes"], 512);
+    let same = describe("--output-format=json");
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&same.stdout).unwrap()["device"]["kind"],
+        "loop device"
+    );
+    let table = describe("").stdout;
+    for words in ["loop device", "4 MiB", "[random-reads]", "; [verified-writes]"] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    // What the job file has is read by the same program, comments and all, and each job as it is in JSON is one.
+    let before = fs::read(dir.path().join("loop.img")).unwrap();
+    let jobs = describe("--output-format=jobs").stdout.replace("runtime=10s", "runtime=100ms");
+    fs::write(dir.path().join("jobs.fio"), jobs).unwrap();
+    let run = Program::own().line(dir.path(), "--output-format=json jobs.fio").ok();
+    let json = Json::parse(&run.stdout);
+    assert_eq!(json.jobs().len(), 2);
+    assert!(json.jobs().iter().all(|job| job.ios()[0] > 0 && job.ios()[1..] == [0, 0]));
+    assert_eq!(fs::read(dir.path().join("loop.img")).unwrap(), before, "what is printed only reads");
+    for job in told["jobs"].as_array().unwrap() {
+        fs::write(dir.path().join("job.fio"), job["job"].as_str().unwrap()).unwrap();
+        Program::own().line(dir.path(), "--parse-only job.fio").ok();
+    }
+    // The report of a run has the same facts.
+    let line = format!("--name=j --filename={} --rw=read --bs=64k --output-format=json", device.path);
+    let report: serde_json::Value =
+        serde_json::from_str(&Program::own().line(dir.path(), &line).ok().stdout).unwrap();
+    let target = &report["iolite"]["targets"][0];
+    assert_eq!(
+        (&target["kind"], &target["size_bytes"]),
+        (&"loop device".into(), &(4 * MIB).to_string().into()),
+        "{target}"
+    );
+}
+
+#[test]
+fn what_is_no_device_is_told_with_what_helps() {
+    let dir = scratch();
+    fs::write(dir.path().join("file"), b"x").unwrap();
+    let made = std::process::Command::new("mkfifo").arg(dir.path().join("fifo")).status();
+    for (words, reason) in [
+        ("nosuch", "nosuch: there is nothing of this name; name a block device"),
+        (".", "it is a directory; name a device, or a file in it"),
+        ("/dev/null", "it is a character device that holds no data"),
+        ("/proc/self/stat", "it lies on a proc file system, which is on no disk of this machine"),
+        ("-", "it is a FIFO or a socket"),
+        ("", "needs the name of one device or file"),
+        ("file file", "needs the name of one device or file"),
+        ("--output-format=xml file", "--output-format=xml: not one of table, json, jobs"),
+        ("--json --output-format=table file", "only one of them"),
+        ("--serial file", "unknown option --serial"),
+    ] {
+        let run = Program::own().line(dir.path(), &format!("device {words}")).refused().says(reason);
+        assert_eq!(run.code(), 1, "{words}");
+    }
+    if made.is_ok_and(|status| status.success()) {
+        Program::own().line(dir.path(), "device fifo").refused().says("it is a FIFO or a socket");
+    }
+}

@@ -1,6 +1,7 @@
 //! Devices that most machines lack, in a virtual machine ([`iolite_testing::vm`]): the same jobs by the program under test
 //! and the newest fio.
 
+mod device;
 pub mod flash;
 mod memory;
 mod network;
@@ -21,15 +22,18 @@ fn newest() -> Option<Program> {
 }
 
 /// What a script may call: `ours NAME WORD…` runs the program under test, and `both NAME WORD…` the newest fio before it.
-/// What they print goes to `NAME.ours` and `NAME.theirs`, and the exit status to files beside these.
+/// What they print goes to `NAME.ours` and `NAME.theirs`, and the exit status to files beside these. A script that
+/// has set `least` to 41 runs no fio before 3.41.
 fn prelude() -> String {
     let ours = Program::under_test().path;
-    let theirs = newest().map(|peer| peer.path).unwrap_or_default();
+    let newest = newest();
+    let release = newest.as_ref().map_or(0, |peer| peer.release.minor);
+    let theirs = newest.map(|peer| peer.path).unwrap_or_default();
     format!(
         r#"
 ours() {{ local name=$1; shift; '{}' --name=j "$@" >"$name.ours" 2>&1; echo $? >"$name.ours.status"; }}
 theirs() {{
-    [[ -n '{theirs}' ]] || return 0
+    [[ -n '{theirs}' && {release} -ge ${{least:-0}} ]] || return 0
     local name=$1; shift
     '{theirs}' --name=j "$@" >"$name.theirs" 2>&1; echo $? >"$name.theirs.status"
 }}
@@ -71,12 +75,12 @@ fn told(ran: &Ran, name: &str, who: &str) -> (String, i32) {
     (text, status.trim().parse().expect("a status is a number"))
 }
 
-/// What the newest fio has printed, and its exit status: this one where there is no fio.
+/// What the newest fio has printed, and its exit status: this one where there is no fio that could be asked.
 #[track_caller]
 fn told_by_peer(ran: &Ran, name: &str, otherwise: i32) -> (String, i32) {
-    match Program::peers().is_empty() {
-        true => (String::new(), otherwise),
-        false => told(ran, name, "theirs"),
+    match ran.directory.join(format!("{name}.theirs")).exists() {
+        false => (String::new(), otherwise),
+        true => told(ran, name, "theirs"),
     }
 }
 
@@ -99,6 +103,9 @@ fn compare(ran: &Ran, names: &[&str], test: &str) {
         return partly_skipped(test, "fio is not installed");
     };
     for name in names {
+        if !ran.directory.join(format!("{name}.theirs")).exists() {
+            return partly_skipped(test, &format!("{} is too old for these jobs", peer.version()));
+        }
         let (ours, theirs) = (told(ran, name, "ours"), told(ran, name, "theirs"));
         assert_eq!(ours.1, theirs.1, "{name}: exit status\n{}\n{}", ours.0, theirs.0);
         let (ours, theirs) = (Report::new(&ours.0), Report::new(&theirs.0));

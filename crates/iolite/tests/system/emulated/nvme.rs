@@ -4,7 +4,7 @@ use super::{compare, example, report, run, told, told_by_peer};
 use crate::common::comparison::Report;
 use crate::common::json::Json;
 use iolite_testing::vm::Ran;
-use iolite_testing::{or_skip, this_test};
+use iolite_testing::{or_skip, partly_skipped, this_test};
 use std::fs;
 
 /// The report of a job that succeeded.
@@ -25,6 +25,7 @@ fn namespaces_are_read_written_trimmed_and_flushed_by_commands() {
     let ran = or_skip!(run(
         "nvme",
         r#"
+least=41
 nvme_namespaces || exit
 cmd() { local name=$1; shift; both $name --ioengine=io_uring_cmd --cmd_type=nvme "$@"; }
 cmd deep --filename=$ng --rw=randrw --bs=4k --size=1m --iodepth=8 --verify=crc32c
@@ -67,7 +68,7 @@ pub fn commands_are_those_of_fio() {
         ("vectored", "--rw=write --nonvectored=0"),
         ("fixed", "--rw=write --fixedbufs"),
     ];
-    let mut script = "nvme_namespaces || exit\n".to_owned();
+    let mut script = "least=41\nnvme_namespaces || exit\n".to_owned();
     for (name, words) in jobs {
         // What 3.41 does not know.
         let who = if name == "deac" { "ours" } else { "theirs ours" };
@@ -93,6 +94,9 @@ pub fn commands_are_those_of_fio() {
         assert_eq!(ours.lines().count(), count, "{name}: {ours}\n{text}");
         assert_eq!(status, i32::from(name == "uncor"), "{name}: {text}");
         if name == "deac" || told_by_peer(&ran, name, 0).0.is_empty() {
+            if name == "read" {
+                partly_skipped(&this_test!(), "there is no fio of release 3.41 or later");
+            }
             continue;
         }
         let theirs = left(&ran, &format!("{name}.theirs.commands"));
@@ -182,6 +186,7 @@ pub fn what_is_refused_is_told_with_what_helps() {
     let ran = or_skip!(run(
         "nvme-errors",
         r#"
+least=41
 nvme_namespaces || exit
 cmd() { local name=$1; shift; both $name --ioengine=io_uring_cmd --bs=4k --size=64k "$@"; }
 cmd uncor --filename=$ng --rw=write --write_mode=uncor

@@ -1,0 +1,80 @@
+//! `iolite device`: what a device is and can do, and jobs that try it.
+
+mod jobs;
+mod show;
+
+use iolite_host::{Device, Found};
+use iolite_options::commands::Asked;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+
+/// How to answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Table,
+    Json,
+    Jobs,
+}
+
+pub fn run(asked: &Asked) -> Result<String, String> {
+    let [operand] = &asked.operands[..] else {
+        return Err("needs the name of one device or file".to_owned());
+    };
+    let format = match (asked.value('f'), asked.value('j').is_some()) {
+        (None | Some("json"), true) | (Some("json"), false) => Format::Json,
+        (None | Some("table"), false) => Format::Table,
+        (Some("jobs"), false) => Format::Jobs,
+        (Some(other @ ("table" | "jobs")), true) => {
+            return Err(format!("--json and --output-format={other}: only one of them"));
+        }
+        (Some(other), _) => return Err(format!("--output-format={other}: not one of table, json, jobs")),
+    };
+    let path = Path::new(operand);
+    let found = Device::at(path).map_err(|why| format!("{}: {why}", path.display()))?;
+    let jobs = jobs::of(path, &found);
+    Ok(match format {
+        Format::Table => table(path, &found, &jobs),
+        Format::Json => json(path, &found, &jobs),
+        Format::Jobs => jobs::file(&jobs),
+    })
+}
+
+fn table(path: &Path, found: &Found, jobs: &[jobs::Job]) -> String {
+    let mut text = String::new();
+    let Found { what, file_system, partition, device } = found;
+    let on = file_system.as_ref().map_or(String::new(), |kind| format!(" on {kind}"));
+    let part = partition
+        .as_ref()
+        .map_or(String::new(), |(name, bytes)| format!(", partition {name} of {}", show::bytes(*bytes)));
+    line!(text, "{}: {what}{on}{part}", path.display());
+    show::table(&mut text, device);
+    if !jobs.is_empty() {
+        line!(text, "\nJobs to try (those that change data are commented out):\n");
+        text.push_str(&jobs::file(jobs));
+    }
+    text
+}
+
+fn json(path: &Path, found: &Found, jobs: &[jobs::Job]) -> String {
+    let partition = found.partition.as_ref().map(|(name, bytes)| json!({"name": name, "size_bytes": bytes}));
+    let jobs = jobs
+        .iter()
+        .map(|job| json!({"ability": job.ability, "changes_data": job.changes_data, "job": job.text()}));
+    let mut told = json!({
+        "path": path.display().to_string(),
+        "what": found.what,
+        "device": show::json(&found.device),
+        "jobs": jobs.collect::<Vec<_>>(),
+    });
+    let mut add = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            told[name] = value;
+        }
+    };
+    add("file_system", found.file_system.clone().map(Value::from));
+    add("partition", partition);
+    let mut text = serde_json::to_string_pretty(&told).expect("values can be written");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,318 @@
+//! A job for each thing that a device can do, with its own limits.
+
+use iolite_host::{Device, Found, Value};
+use std::path::Path;
+
+/// How long each runs: long enough for a first look, and short enough to be tried.
+const RUNTIME: &str = "10s";
+
+/// How much is written and verified at most.
+const SIZE: u64 = 64 << 20;
+
+/// A job that tries something.
+pub(super) struct Job {
+    /// What it tries.
+    pub ability: &'static str,
+    /// Whether data is lost.
+    pub changes_data: bool,
+    name: &'static str,
+    options: Vec<(&'static str, String)>,
+}
+
+impl Job {
+    /// As a section of a job file.
+    pub fn text(&self) -> String {
+        let options = self.options.iter().map(|(name, value)| {
+            if value.is_empty() { format!("{name}\n") } else { format!("{name}={value}\n") }
+        });
+        format!("; {}\n[{}]\n{}", self.ability, self.name, options.collect::<String>())
+    }
+}
+
+/// All of them as a job file, in which only those that read are jobs.
+pub(super) fn file(jobs: &[Job]) -> String {
+    let commented = |job: &Job| {
+        let text = job.text();
+        if job.changes_data {
+            text.lines().map(|line| format!("; {}\n", line.trim_start_matches("; "))).collect()
+        } else {
+            text
+        }
+    };
+    jobs.iter().map(commented).collect::<Vec<String>>().join("\n")
+}
+
+/// What the jobs of a device have in common.
+struct Maker<'a> {
+    device: &'a Device,
+    filename: String,
+    engine: &'static str,
+    jobs: Vec<Job>,
+}
+
+impl Maker<'_> {
+    fn add(
+        &mut self,
+        ability: &'static str,
+        name: &'static str,
+        changes_data: bool,
+        own: Vec<(&'static str, String)>,
+    ) {
+        let mut options = vec![("filename", self.filename.clone()), ("ioengine", self.engine.to_owned())];
+        if self.engine == "io_uring" {
+            options.push(("direct", "1".to_owned()));
+        }
+        options.extend(own);
+        let is_bounded = options.iter().any(|(name, _)| *name == "size");
+        if !is_bounded {
+            options.extend([("time_based", String::new()), ("runtime", RUNTIME.to_owned())]);
+        }
+        options.push(("stonewall", String::new()));
+        self.jobs.push(Job { ability, changes_data, name, options });
+    }
+
+    fn number(&self, section: &str, name: &str) -> Option<u64> {
+        self.device.number(section, name)
+    }
+
+    fn says(&self, section: &str, name: &str) -> bool {
+        self.device.fact(section, name) == Some(&Value::Is(true))
+    }
+}
+
+/// The jobs for what a path leads to. `path` is what was asked about.
+pub(super) fn of(path: &Path, found: &Found) -> Vec<Job> {
+    let Some(path) = path.to_str() else { return Vec::new() };
+    let device = &found.device;
+    let is_file = found.what == "file";
+    let is_passed = found.what == "character device";
+    let engine = match device.kind {
+        "NVMe namespace" if is_passed => "io_uring_cmd",
+        "SCSI disk" | "ATA disk" | "SCSI device" if is_passed => "sg",
+        "flash (MTD)" => "mtd",
+        "persistent memory (DAX)" => "dev-dax",
+        _ => "io_uring",
+    };
+    // A colon would begin another name.
+    let mut maker = Maker { device, filename: path.replace(':', "\\:"), engine, jobs: Vec::new() };
+    if device.number("capacity", "size_bytes") == Some(0) {
+        return Vec::new();
+    }
+    let block = block(device, is_passed);
+    // Commands transfer metadata that is interleaved together with the data.
+    maker.reads(block);
+    if !is_file && !maker.says("capacity", "read_only") {
+        maker.writes(block);
+        maker.zones(block);
+    }
+    if !is_file && device.kind == "NVMe namespace" && !is_passed {
+        maker.passthrough(path, block);
+    }
+    maker.jobs
+}
+
+/// The smallest block that jobs may have.
+fn block(device: &Device, is_passed: bool) -> u64 {
+    let number = |section, name| device.number(section, name).unwrap_or(0);
+    let of_flash =
+        number("flash", "page_bytes").max(number("persistent_memory", "alignment_bytes").min(4096));
+    let of_format = if is_passed { number("format", "data_bytes") } else { 0 };
+    number("queue", "logical_block_bytes").max(of_format).max(of_flash).max(512)
+}
+
+impl Maker<'_> {
+    fn reads(&mut self, block: u64) {
+        let depth = match self.number("queue", "requests").unwrap_or(32) {
+            _ if self.engine == "sg" || self.engine == "mtd" || self.engine == "dev-dax" => 1,
+            requests => requests.clamp(1, 32),
+        };
+        let own = |rw: &str, bs: u64, depth: u64| {
+            vec![("rw", rw.to_owned()), ("bs", bs.to_string()), ("iodepth", depth.to_string())]
+        };
+        self.add("random reads at depth", "random-reads", false, own("randread", block.max(4096), depth));
+        self.add(
+            "reads in sequence",
+            "sequential-reads",
+            false,
+            own("read", self.large(block), depth.min(8)),
+        );
+        if self.says("queue", "polled") && self.engine == "io_uring" {
+            let mut polled = own("randread", block.max(4096), 1);
+            polled.push(("hipri", String::new()));
+            self.add("completions that are polled for", "polled-reads", false, polled);
+        }
+    }
+
+    /// A large block that the device takes as one request.
+    fn large(&self, block: u64) -> u64 {
+        let most = self.number("queue", "largest_request_bytes").unwrap_or(1 << 17).clamp(block, 1 << 20);
+        most - most % block
+    }
+
+    fn writes(&mut self, block: u64) {
+        if self.device.section("zones").is_some() {
+            return;
+        }
+        let small = block.max(4096).to_string();
+        let write = |more: Vec<(&'static str, String)>| {
+            [vec![("rw", "randwrite".to_owned()), ("bs", small.clone())], more].concat()
+        };
+        self.add(
+            "random writes, verified afterwards",
+            "verified-writes",
+            true,
+            write(vec![
+                ("size", self.number("capacity", "size_bytes").unwrap_or(SIZE).min(SIZE).to_string()),
+                ("verify", "crc32c".to_owned()),
+            ]),
+        );
+        let cache = self.device.fact("cache", "write_cache").map(Value::text);
+        if cache.as_deref() == Some("write back") || self.says("cache", "volatile_write_cache") {
+            self.add(
+                "writes that survive a loss of power: the cache is flushed after each",
+                "durable-writes",
+                true,
+                write(vec![("fdatasync", "1".to_owned())]),
+            );
+        }
+        if self.number("queue", "largest_trim_bytes").is_some_and(|most| most > 0) && self.engine != "sg" {
+            let unit = self.number("queue", "trim_granularity_bytes").unwrap_or(0).max(block).max(64 << 10);
+            let trims = vec![("rw", "randtrim".to_owned()), ("bs", unit.to_string())];
+            self.add("trims", "trims", true, trims);
+        }
+        if let Some(most) =
+            self.number("atomic_writes", "largest_bytes").filter(|_| self.engine == "io_uring")
+        {
+            let own =
+                vec![("rw", "randwrite".to_owned()), ("bs", most.to_string()), ("atomic", "1".to_owned())];
+            self.add("writes that are stored as a whole or not at all", "atomic-writes", true, own);
+        }
+    }
+
+    fn zones(&mut self, block: u64) {
+        // On the generic device zones are not known.
+        if self.device.section("zones").is_none() || self.engine != "io_uring" {
+            return;
+        }
+        let own = |rw: &str| {
+            let mut own = vec![
+                ("zonemode", "zbd".to_owned()),
+                ("rw", rw.to_owned()),
+                ("bs", block.max(4096).to_string()),
+                ("size", "4z".to_owned()),
+            ];
+            if let Some(most) = self.number("zones", "most_open") {
+                own.push(("max_open_zones", most.to_string()));
+            }
+            own
+        };
+        let (write, random) = (own("write"), own("randwrite"));
+        self.add("writes to zones in sequence", "zone-writes", true, write);
+        self.add("writes to several open zones at random", "zones-at-random", true, random);
+    }
+
+    /// The same device by commands.
+    fn passthrough(&mut self, path: &str, block: u64) {
+        let Some(generic) = generic(path) else { return };
+        self.filename = generic;
+        self.engine = "io_uring_cmd";
+        let read = vec![
+            ("rw", "randread".to_owned()),
+            ("bs", block.max(4096).to_string()),
+            ("iodepth", "32".to_owned()),
+        ];
+        self.add("NVMe commands passed through, past the block layer", "passed-reads", false, read);
+        let optional = self.device.fact("commands", "optional").map(Value::text).unwrap_or_default();
+        if optional.split(", ").any(|command| command == "Write Zeroes")
+            && self.device.section("zones").is_none()
+        {
+            let own = vec![
+                ("rw", "write".to_owned()),
+                ("write_mode", "zeroes".to_owned()),
+                ("bs", self.large(block).to_string()),
+            ];
+            self.add("zeroes without a transfer", "write-zeroes", true, own);
+        }
+    }
+}
+
+/// The generic device of a namespace's node, if it is there: /dev/ng0n1 of /dev/nvme0n1.
+fn generic(path: &str) -> Option<String> {
+    let path = Path::new(path).canonicalize().ok()?;
+    let number = path.file_name()?.to_str()?.strip_prefix("nvme")?;
+    let generic = path.with_file_name(format!("ng{number}"));
+    generic.exists().then(|| generic.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_host::{Fact, Section};
+
+    fn device(kind: &'static str, sections: &[(&'static str, &[(&'static str, Value)])]) -> Found {
+        let sections = sections.iter().map(|(name, facts)| Section {
+            name,
+            is_list: false,
+            rows: vec![facts.iter().map(|(name, value)| Fact { name, value: value.clone() }).collect()],
+        });
+        let device = Device { name: "d".into(), kind, sections: sections.collect(), ..Device::default() };
+        Found { what: "block device", file_system: None, partition: None, device }
+    }
+
+    fn names(jobs: &[Job]) -> Vec<&str> {
+        jobs.iter().map(|job| job.name).collect()
+    }
+
+    #[test]
+    fn each_ability_has_a_job() {
+        let disk = device(
+            "block device",
+            &[
+                (
+                    "queue",
+                    &[
+                        ("logical_block_bytes", Value::Number(4096)),
+                        ("largest_trim_bytes", Value::Number(1 << 30)),
+                        ("largest_request_bytes", Value::Number(128 << 10)),
+                        ("polled", Value::Is(true)),
+                    ],
+                ),
+                ("cache", &[("write_cache", Value::Text("write back".into()))]),
+                ("atomic_writes", &[("largest_bytes", Value::Number(65536))]),
+            ],
+        );
+        let jobs = of(Path::new("/dev/a:b"), &disk);
+        let expected = [
+            "random-reads",
+            "sequential-reads",
+            "polled-reads",
+            "verified-writes",
+            "durable-writes",
+            "trims",
+            "atomic-writes",
+        ];
+        assert_eq!(names(&jobs), expected);
+        let text = file(&jobs);
+        assert!(text.contains("filename=/dev/a\\:b\n") && text.contains("; [trims]\n"), "{text}");
+        let sections: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
+        assert_eq!(
+            sections,
+            ["[random-reads]", "[sequential-reads]", "[polled-reads]"],
+            "only those that read"
+        );
+    }
+
+    #[test]
+    fn zones_are_written_in_their_order_and_what_is_read_only_is_read() {
+        let queue: (_, &[_]) = ("queue", &[("largest_trim_bytes", Value::Number(1 << 30))]);
+        let zones: (_, &[_]) = ("zones", &[("most_open", Value::Number(4))]);
+        let jobs = of(Path::new("/dev/z"), &device("block device", &[queue, zones]));
+        assert_eq!(names(&jobs), ["random-reads", "sequential-reads", "zone-writes", "zones-at-random"]);
+        assert!(jobs[2].text().contains("max_open_zones=4"));
+        let capacity: (_, &[_]) = ("capacity", &[("read_only", Value::Is(true))]);
+        let jobs = of(Path::new("/dev/z"), &device("block device", &[queue, zones, capacity]));
+        assert!(jobs.iter().all(|job| !job.changes_data));
+        let empty: (_, &[_]) = ("capacity", &[("size_bytes", Value::Number(0))]);
+        assert!(of(Path::new("/dev/z"), &device("loop device", &[empty])).is_empty());
+    }
+}
