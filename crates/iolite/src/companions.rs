@@ -10,9 +10,11 @@ macro_rules! line {
 mod compare;
 mod dedupe;
 mod device;
+mod kept;
 mod keys;
 mod log2csv;
 mod report;
+mod runs;
 mod source;
 mod trace;
 mod verify_state;
@@ -38,6 +40,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             "keys" => keys::run(&asked),
             "log2csv" => log2csv::run(program, &asked),
             "report" => report::run(program, &asked),
+            "runs" => runs::run(program, &asked),
             "trace" => trace::run(program, &asked),
             "verify-state" => verify_state::run(&asked),
             "zipf" => zipf::run(&asked),

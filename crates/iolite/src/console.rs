@@ -118,6 +118,12 @@ impl OpenError {
     }
 }
 
+impl From<String> for OpenError {
+    fn from(why: String) -> OpenError {
+        OpenError(why)
+    }
+}
+
 impl std::fmt::Display for OpenError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)

@@ -17,6 +17,7 @@ mod merge;
 mod protection;
 mod returned;
 mod run_files;
+mod saving;
 mod self_tests;
 mod session;
 mod stored_names;
@@ -29,6 +30,7 @@ use iolite_plan::{Plan, Problem};
 use iolite_report::Program;
 use iolite_run::{HeldSignals, Outcome, Prepared, RunError, survive_size_limit};
 use iolite_types::is_standard_stream;
+use saving::Saving;
 use session::Session;
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -243,15 +245,20 @@ fn run_jobs(
         Ok(prepared) => prepared,
         Err(error) => return refuse(name, run, &plan, &machine, &error),
     };
-    let mut console = match open_console(run, &plan, &machine) {
-        Ok(console) => console,
+    // Before the place of the report is opened, and becomes an empty one.
+    let check = |store: &Path| run_files::check_store(store, &plan, &machine);
+    let opened = Saving::prepare(name, run, &check)
+        .map_err(console::OpenError::from)
+        .and_then(|saving| Ok((saving, open_console(run, &plan, &machine)?)));
+    let (saving, mut console) = match opened {
+        Ok(opened) => opened,
         Err(error) => {
             complain(name, &error);
             return 1;
         }
     };
     let mut session = Session::new(name, program(name), run, &mut console);
-    session.record(&plan, &machine);
+    session.record(&plan, &machine, saving.is_some());
     session.remember(told);
     if let Err(why) = session.serve(&plan, || prepared.outline()) {
         complain(name, &why);
@@ -276,11 +283,17 @@ fn run_jobs(
     held.give_up_when_asked(outcome.requests, console::taken, INTERRUPTED.into(), move || {
         complain(name, &"the report is given up: nobody takes it");
     });
-    if let Err(error) = session.end(&mut outcome.report) {
-        complain(name, &error);
-        return 1;
+    let written = session.end(&mut outcome.report);
+    if let Err(error) = &written {
+        complain(name, error);
     }
-    exit_status(name, &outcome)
+    // A report that went nowhere is kept all the same.
+    let is_kept = saving.is_none_or(|saving| saving.keep(&outcome.report));
+    match exit_status(name, &outcome) {
+        _ if written.is_err() => 1,
+        0 if !is_kept => 1,
+        status => status,
+    }
 }
 
 /// What the run's end means to its caller.

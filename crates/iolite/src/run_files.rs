@@ -7,6 +7,19 @@ use iolite_options::RunOptions;
 use iolite_plan::{Plan, own_files};
 use std::path::Path;
 
+/// Looks whether the store of runs is something that the run needs.
+///
+/// # Errors
+/// It is.
+pub fn check_store(store: &Path, plan: &Plan, machine: &ThisMachine) -> Result<(), String> {
+    own_files::at(plan, store, machine).map_or(Ok(()), |what| {
+        Err(format!(
+            "{} cannot be the store of runs: it is {what}; name another one with --store",
+            store.display()
+        ))
+    })
+}
+
 /// Looks whether a file of the run as a whole has the name of something that the run needs.
 ///
 /// # Errors

@@ -88,13 +88,13 @@ impl<'a> Session<'a> {
         self.run.output_format.contains(&OutputFormat::Normal)
     }
 
-    /// Records what the run does over time, and what it is on, if a format has that.
-    pub fn record(&mut self, plan: &Plan, machine: &dyn Machine) {
+    /// Records what the run does over time, and what it is on, if a format has that, or the run is kept.
+    pub fn record(&mut self, plan: &Plan, machine: &dyn Machine, is_kept: bool) {
         let asked = |format| self.run.output_format.contains(&format);
         let is_told = asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus);
         let is_shown = asked(OutputFormat::Html) || self.run.web.is_some();
         // Under another name, JSON is what people know of that.
-        if !is_shown && (!is_told || self.name.is_strict()) {
+        if !is_kept && !is_shown && (!is_told || self.name.is_strict()) {
             return;
         }
         let blocks = blocks(plan);

@@ -255,6 +255,8 @@ fn not_sent(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
         ("--bandwidth-log", run.bandwidth_log),
         ("--profile", run.profile.is_some()),
         ("--output-format=html", run.output_format.contains(&OutputFormat::Html)),
+        ("--save", run.save.is_some()),
+        ("--store", run.store.is_some()),
         ("--debug", run.debug != crate::DebugWish::default()),
         ("--web", run.web.is_some()),
     ];

@@ -75,7 +75,8 @@ pub static ALL: &[Command] = &[
         choices: &[],
         help: "What differs between stored results, by how much, and how sure that is",
         details: "Each word is a side: a directory of results (its *.json), one result, or several with commas between them; \
-                  base/*.json vs new/*.json works as well. Results are reports in JSON (--output-format=json or json+), of \
+                  base/*.json vs new/*.json works as well; and runs of the store: run:12,14-18, or label:NAME, which is all runs \
+                  with that label. Results are reports in JSON (--output-format=json or json+), of \
                   iolite or of fio 3; of several reports in a file (--status-interval), the last is taken. Each further side is \
                   compared with the first. A result is one run, and a verdict (better, worse) needs five runs a side or \
                   more; with fewer there are figures only. All verdicts on equal things together are wrong in at most 5% \
@@ -100,6 +101,7 @@ pub static ALL: &[Command] = &[
                 "list",
                 "What may differ between the sides: bs, iodepth, ioengine, device, ...",
             ),
+            word('s', "store", "file", "The store of run: and label: (default: that of the user)"),
         ],
     },
     Command {
@@ -201,13 +203,53 @@ pub static ALL: &[Command] = &[
         details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3, and makes one HTML file of it that \
                   needs nothing else. json+ has the histograms that the distribution of latency is drawn from, and reports of \
                   iolite have the run over time. Of several reports in a file (--status-interval), the last is taken. - is \
-                  standard input. docs/results.md says what is on the page.",
-        options: &[word(
-            'o',
-            "output",
-            "page.html",
-            "Write the page to this file (default: standard output)",
-        )],
+                  standard input; run:12 and label:NAME are runs of the store. docs/results.md says what is on the page.",
+        options: &[
+            word('o', "output", "page.html", "Write the page to this file (default: standard output)"),
+            word('s', "store", "file", "The store of run: and label: (default: that of the user)"),
+        ],
+    },
+    Command {
+        name: "runs",
+        operand: "list|show|label|remove|export|import|limits|check",
+        choices: &["list", "show", "label", "remove", "export", "import", "limits", "check"],
+        help: "The store of runs that were kept with --save",
+        details: "list (which is the default) has a line for each run, show has one run in words, or as a page (--output=page.html). \
+                  label RUN LABEL names a run; remove, export and import take runs out or in: results in JSON, of iolite or of \
+                  fio 3. A RUN is its number, a list such as run:12,14-18, or label:NAME, which is all runs with that label. \
+                  Patterns may have * and ?. Times are dates (2026-11-20), or how long ago (7d, 12h). limits tells and sets how much is \
+                  kept: when it is used up, the oldest runs go, those without a label first, and that is told. check looks whether the \
+                  store is whole. docs/results.md says more.",
+        options: &[
+            word('s', "store", "file", "The store (default: iolite/runs.db in the user's data directory)"),
+            word(
+                'l',
+                "label",
+                "pattern",
+                "Only runs with such a label; of import: the label of what is imported",
+            ),
+            word('H', "host", "pattern", "Only runs on such a machine"),
+            word('j', "job", "pattern", "Only runs with a job of such a name"),
+            word('a', "since", "time", "Only runs that began then or later"),
+            word('b', "before", "time", "Only runs that began earlier"),
+            word('n', "last", "number", "Only so many, the newest"),
+            word(
+                'f',
+                "output-format",
+                "table|json|html",
+                "How to answer (default: table; html: a run as a page)",
+            )
+            .one_of(&["table", "json", "html"]),
+            word(
+                'o',
+                "output",
+                "file",
+                "Write what is shown or exported there; of several runs, a directory",
+            ),
+            word('q', "quota", "bytes", "limits: all reports together take at most this (default 1g)"),
+            word('m', "most", "number", "limits: so many runs are kept (default 10000)"),
+            word('d', "days", "number", "limits: runs are kept for so many days (default 0: without end)"),
+        ],
     },
     Command {
         name: "trace",

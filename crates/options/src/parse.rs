@@ -176,6 +176,7 @@ impl Input {
         }
         warnings.extend(trigger_never_pulled(&asked));
         errors.extend(page_without_place(&asked, name));
+        errors.extend(kept_as_fio(&asked, name));
 
         let errors = tidy(errors, paths.clone());
         let warnings = tidy(warnings, paths.clone());
@@ -350,6 +351,19 @@ fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
     };
     let message = format!("--output-format=html: {why}");
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
+}
+
+/// fio keeps no runs.
+fn kept_as_fio(asked: &Asked, name: Name) -> Option<Diagnostic> {
+    let option = match (&asked.run.save, &asked.run.store) {
+        (Some(_), _) => "save",
+        (None, Some(_)) => "store",
+        (None, None) => return None,
+    };
+    name.is_strict().then(|| Diagnostic {
+        origin: Some(Origin::CommandLine(0)),
+        message: format!("unknown option \"{option}\" (of iolite, it is known under that name only)"),
+    })
 }
 
 /// Sorts by place and removes duplicates: a wrong default would otherwise be reported for every job.

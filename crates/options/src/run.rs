@@ -81,6 +81,12 @@ pub struct RunOptions {
     pub web: Option<SocketAddr>,
     /// `--web-linger`: for how many milliseconds that page stays when the run is over.
     pub web_linger: Option<u64>,
+    /// `--save`: the run is kept in the store, with this label (empty = none). Other machines keep nothing.
+    #[serde(skip)]
+    pub save: Option<String>,
+    /// `--store`: the store, instead of the one in the user's data directory.
+    #[serde(skip)]
+    pub store: Option<PathBuf>,
 }
 
 impl RunOptions {
@@ -128,6 +134,8 @@ impl Default for RunOptions {
             trigger: None,
             web: None,
             web_linger: None,
+            save: None,
+            store: None,
         }
     }
 }

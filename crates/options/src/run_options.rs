@@ -236,6 +236,29 @@ pub(crate) static ALL: &[RunOption] = &[
         }),
     ),
     option(
+        "save",
+        'n',
+        Optional("label"),
+        &[
+            "Keep the run in the store, with this label; iolite runs lists them",
+            "(the same as IOLITE_SAVE=1)",
+        ],
+        Some(|asked, value| {
+            asked.run.save = Some(value.to_owned());
+            Ok(())
+        }),
+    ),
+    option(
+        "store",
+        'z',
+        Required("file"),
+        &["Keep runs in this file (default: iolite/runs.db in the user's data", "directory)"],
+        Some(|asked, value| {
+            asked.run.store = Some(PathBuf::from(value));
+            Ok(())
+        }),
+    ),
+    option(
         "terse-version",
         'V',
         Required("number"),

@@ -18,6 +18,7 @@ mod steadiness;
 pub mod text;
 
 pub use html::{BEGINNING, policy};
+pub use packed::masked;
 
 use iolite_report::{Exporter, Json, Program};
 use iolite_stats::{Cluster, Report};

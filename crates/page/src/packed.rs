@@ -12,7 +12,7 @@ use std::io::{BufWriter, Write};
 /// The report, packed. fio writes options as they were given: secrets have placeholders here. Counts of latency classes over time,
 /// which are most of a report with a series, have two digits: more are not seen in a heat map, and take as much room again.
 pub fn packed(report: &Value) -> String {
-    let value = &masked("", report);
+    let value = &masked_below("", report, true);
     let mut encoder = BufWriter::new(ZlibEncoder::new(Vec::new(), Compression::default()));
     // Writing to memory does not fail, and a value is serialisable.
     let written = serde_json::to_writer(&mut encoder, value);
@@ -22,15 +22,25 @@ pub fn packed(report: &Value) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The value, with placeholders for what nobody but its owner may see. `name`: the key that it is behind.
-fn masked(name: &str, value: &Value) -> Value {
+/// A report with placeholders for what nobody but its owner may see.
+pub fn masked(report: &Value) -> Value {
+    masked_below("", report, false)
+}
+
+/// `name`: the key that the value is behind. `is_coarse`: counts have two digits.
+fn masked_below(name: &str, value: &Value, is_coarse: bool) -> Value {
     match value {
         Value::String(text) => Value::String(registry::shown(name, text).into_owned()),
-        Value::Array(items) if name == "clat_classes" => items.iter().map(with_two_digits).collect(),
-        Value::Array(items) => items.iter().map(|item| masked(name, item)).collect(),
-        Value::Object(entries) => {
-            Value::Object(entries.iter().map(|(name, value)| (name.clone(), masked(name, value))).collect())
+        Value::Array(items) if is_coarse && name == "clat_classes" => {
+            items.iter().map(with_two_digits).collect()
         }
+        Value::Array(items) => items.iter().map(|item| masked_below(name, item, is_coarse)).collect(),
+        Value::Object(entries) => Value::Object(
+            entries
+                .iter()
+                .map(|(name, value)| (name.clone(), masked_below(name, value, is_coarse)))
+                .collect(),
+        ),
         other => other.clone(),
     }
 }
@@ -66,7 +76,7 @@ mod tests {
         let wanted =
             json!([[123, 0, 124, 99, 125, 100, 126, 13_000], [], "x", [1, 18_000_000_000_000_000_000_u64]]);
         assert_eq!(
-            masked("", &json!({"clat_classes": classes, "ios": [12_567]})),
+            masked_below("", &json!({"clat_classes": classes, "ios": [12_567]}), true),
             json!({"clat_classes": wanted, "ios": [12_567]})
         );
     }
@@ -74,12 +84,11 @@ mod tests {
     #[test]
     fn secrets_are_masked_wherever_they_are() {
         let options = json!({"http_s3_key": "s3cret", "filename": "http://me:s3cret@host/x", "rw": "read"});
-        let found =
-            masked("", &json!({"global options": options, "jobs": [{"job options": options}], "n": [1]}));
+        let found = masked(&json!({"global options": options, "jobs": [{"job options": options}], "n": [1]}));
         assert!(!found.to_string().contains("s3cret"), "{found}");
         assert_eq!(found["jobs"][0]["job options"]["rw"], "read");
         assert_eq!(found["n"], json!([1]));
         let plain = json!({"b": {"z": 1, "a": "text"}, "a": [null, true]});
-        assert_eq!(masked("", &plain).to_string(), plain.to_string(), "keys stay in order");
+        assert_eq!(masked(&plain).to_string(), plain.to_string(), "keys stay in order");
     }
 }

@@ -11,7 +11,7 @@ mod far_end;
 pub mod header;
 pub mod live;
 
-mod clock;
+pub mod clock;
 mod idleness;
 mod json;
 mod latency;

@@ -24,7 +24,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     };
     let limits = limits(asked)?;
     let allowed = allowed(asked)?;
-    let sides = sides::read(program, &asked.operands)?;
+    let sides = sides::read(program, asked)?;
     let comparison =
         iolite_compare::compare(&sides, &limits, &allowed).map_err(|why| format!("--fail-if: {why}"))?;
     let status = match comparison.limits.iter().max() {

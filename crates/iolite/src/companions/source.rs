@@ -4,7 +4,7 @@ use iolite_types::is_standard_stream;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -44,6 +44,11 @@ pub fn open(program: &str, path: &Path) -> io::Result<File> {
 
 /// All of a text that is no larger than a report may be.
 pub fn text(from: &mut dyn BufRead) -> io::Result<String> {
+    text_up_to(from, LARGEST_REPORT)
+}
+
+/// All of a text that has no more bytes than these.
+pub fn text_up_to(from: &mut dyn BufRead, largest: usize) -> io::Result<String> {
     let mut bytes = Vec::new();
     loop {
         let before = bytes.len();
@@ -53,11 +58,32 @@ pub fn text(from: &mut dyn BufRead) -> io::Result<String> {
         if bytes[before..].contains(&0) {
             return Err(no_text());
         }
-        if bytes.len() > LARGEST_REPORT {
-            let most = LARGEST_REPORT >> 20;
+        if bytes.len() > largest {
+            let most = largest >> 20;
             return Err(io::Error::other(format!("larger than {most} MiB, as no report is")));
         }
     }
+}
+
+/// The results in a directory (its `*.json`), by name. No more than `most` are taken.
+pub fn results_in(directory: &Path, most: usize) -> Result<Vec<PathBuf>, String> {
+    let name = directory.display();
+    let told = |error: std::io::Error| format!("{name}: {error}");
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(told)? {
+        let path = entry.map_err(told)?.path();
+        if path.extension().is_some_and(|ending| ending == "json") {
+            files.push(path);
+        }
+        if files.len() > most {
+            return Err(format!("{name}: more than {most} results are not taken at once"));
+        }
+    }
+    if files.is_empty() {
+        return Err(format!("{name}: there are no results (*.json) in this directory"));
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// What is said of bytes that are no text.

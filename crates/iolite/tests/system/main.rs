@@ -34,6 +34,7 @@ mod failures;
 mod gluster;
 mod http;
 mod idleness;
+mod keeping;
 mod keys;
 mod libiscsi;
 mod live;

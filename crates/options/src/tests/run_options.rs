@@ -30,6 +30,8 @@ fn options_of_the_run() {
         "--trigger=ls -l",
         "--web=[::1]:8080",
         "--web-linger=1h",
+        "--save=base",
+        "--store=s.db",
     ]);
     assert_eq!(
         ran.run,
@@ -55,6 +57,8 @@ fn options_of_the_run() {
             trigger: Some("ls -l".to_owned()),
             web: Some((std::net::Ipv6Addr::LOCALHOST, 8080).into()),
             web_linger: Some(3_600_000),
+            save: Some("base".to_owned()),
+            store: Some(PathBuf::from("s.db")),
         }
     );
     let web = |word: &str| run(&["--name=a", word]).run.web.map(|address| address.to_string());

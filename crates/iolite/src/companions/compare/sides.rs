@@ -1,7 +1,9 @@
 //! Which results are the repeats of which side.
 
+use crate::companions::kept::{self, Opened};
 use crate::companions::source;
 use iolite_compare::{Run, Side};
+use iolite_options::commands::Asked;
 use iolite_types::is_standard_stream;
 use std::ffi::{OsStr, OsString};
 use std::io::BufReader;
@@ -13,8 +15,18 @@ const BETWEEN: &str = "vs";
 /// No comparison has more results.
 const MOST_RESULTS: usize = 10_000;
 
-/// The sides that these words name.
-pub fn read(program: &str, operands: &[OsString]) -> Result<Vec<Side>, String> {
+/// Where a result is.
+enum Place {
+    File(PathBuf),
+    /// In the store, with this number.
+    Store(i64),
+}
+
+/// The sides that the words name.
+pub fn read(program: &str, asked: &Asked) -> Result<Vec<Side>, String> {
+    let operands = &asked.operands[..];
+    let is_any_kept = operands.iter().any(|word| kept::is_kept(word));
+    let opened = is_any_kept.then(|| Opened::of(asked, 's')).transpose()?;
     let has_words_between = operands.iter().any(|word| word == BETWEEN);
     let sides: Vec<&[OsString]> = if has_words_between {
         operands.split(|word| word == BETWEEN).collect()
@@ -34,17 +46,18 @@ pub fn read(program: &str, operands: &[OsString]) -> Result<Vec<Side>, String> {
     let mut found = Vec::new();
     let mut count = 0;
     for words in sides {
-        let mut files = Vec::new();
+        let mut places = Vec::new();
         for word in words {
-            files.extend(files_of(word)?);
+            places.extend(places_of(word, opened.as_ref())?);
         }
-        count += files.len();
+        count += places.len();
         if count > MOST_RESULTS {
             return Err(format!("more than {MOST_RESULTS} results are not compared at once"));
         }
-        found.push((name_of(words), files));
+        found.push((name_of(words), places));
     }
-    found.into_iter().map(|(name, files)| Ok(Side { name, runs: runs(program, &files)? })).collect()
+    let sides = found.into_iter();
+    sides.map(|(name, places)| Ok(Side { name, runs: runs(program, &places, opened.as_ref())? })).collect()
 }
 
 fn name_of(words: &[OsString]) -> String {
@@ -52,18 +65,31 @@ fn name_of(words: &[OsString]) -> String {
     if words.len() == 1 { first.into_owned() } else { format!("{first} and {} more", words.len() - 1) }
 }
 
+/// The results that a word stands for: runs of the store, files.
+fn places_of(word: &OsStr, opened: Option<&Opened>) -> Result<Vec<Place>, String> {
+    if let (Some(opened), true) = (opened, kept::is_kept(word)) {
+        let runs = opened.named(&word.to_string_lossy())?;
+        return Ok(runs.into_iter().map(|run| Place::Store(run.number)).collect());
+    }
+    Ok(files_of(word)?.into_iter().map(Place::File).collect())
+}
+
 /// The files that a word stands for.
 fn files_of(word: &OsStr) -> Result<Vec<PathBuf>, String> {
     let path = Path::new(word);
     if is_standard_stream(path) || path.exists() {
-        return if path.is_dir() { files_in(path) } else { Ok(vec![path.to_owned()]) };
+        return if path.is_dir() {
+            source::results_in(path, MOST_RESULTS)
+        } else {
+            Ok(vec![path.to_owned()])
+        };
     }
     let parts: Vec<&OsStr> = word.as_bytes().split(|&byte| byte == b',').map(OsStr::from_bytes).collect();
     if let [only] = parts[..] {
         let name = only.to_string_lossy();
         return Err(format!(
-            "{name}: No such file or directory (what is compared are files and directories of results in JSON; runs and \
-             labels of a store are not there yet)"
+            "{name}: No such file or directory (what is compared are files and directories of results in JSON, and \
+             runs of the store: run:12 or label:NAME)"
         ));
     }
     let mut files = Vec::new();
@@ -71,36 +97,23 @@ fn files_of(word: &OsStr) -> Result<Vec<PathBuf>, String> {
         if part.is_empty() {
             return Err(format!("{}: there is an empty name in this list", word.to_string_lossy()));
         }
-        files.extend(if Path::new(part).is_dir() { files_in(Path::new(part))? } else { vec![part.into()] });
+        files.extend(if Path::new(part).is_dir() {
+            source::results_in(Path::new(part), MOST_RESULTS)?
+        } else {
+            vec![part.into()]
+        });
     }
     Ok(files)
 }
 
-/// The results in a directory, by name.
-fn files_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    let name = directory.display();
-    let told = |error: std::io::Error| format!("{name}: {error}");
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(told)? {
-        let path = entry.map_err(told)?.path();
-        if path.extension().is_some_and(|ending| ending == "json") {
-            files.push(path);
-        }
-        if files.len() > MOST_RESULTS {
-            return Err(format!("{name}: more than {MOST_RESULTS} results are not compared at once"));
-        }
-    }
-    if files.is_empty() {
-        return Err(format!("{name}: there are no results (*.json) in this directory"));
-    }
-    files.sort();
-    Ok(files)
-}
-
-fn runs(program: &str, files: &[PathBuf]) -> Result<Vec<Run>, String> {
+fn runs(program: &str, places: &[Place], opened: Option<&Opened>) -> Result<Vec<Run>, String> {
     let mut runs: Vec<Run> = Vec::new();
-    for file in files {
-        let run = result(program, file)?;
+    for place in places {
+        let run = match (place, opened) {
+            (Place::File(file), _) => result(program, file)?,
+            (Place::Store(number), Some(opened)) => stored(*number, opened)?,
+            (Place::Store(_), None) => continue,
+        };
         if let Some(other) = runs.iter().find(|other| other.is_same_run(&run)) {
             return Err(format!(
                 "{} and {} are results of the same run (their jobs began in the same millisecond), and no repeats; \
@@ -113,12 +126,23 @@ fn runs(program: &str, files: &[PathBuf]) -> Result<Vec<Run>, String> {
     Ok(runs)
 }
 
+fn stored(number: i64, opened: &Opened) -> Result<Run, String> {
+    let name = format!("run:{number}");
+    let run = opened.named(&name)?.into_iter().next();
+    let run = run.ok_or_else(|| format!("{name} is not there"))?;
+    run_of(&name, &opened.report(run)?)
+}
+
 fn result(program: &str, path: &Path) -> Result<Run, String> {
     let name =
         if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
     let told = |error: std::io::Error| format!("{name}: {error}");
     let opened = source::open(program, path).map_err(told)?;
     let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
-    let report = iolite_stored::last_report(&text).map_err(|error| error.of(&name))?;
-    Run::of(&name, &report).map_err(|error| error.of(&name))
+    run_of(&name, &text)
+}
+
+fn run_of(name: &str, text: &str) -> Result<Run, String> {
+    let report = iolite_stored::last_report(text).map_err(|error| error.of(name))?;
+    Run::of(name, &report).map_err(|error| error.of(name))
 }

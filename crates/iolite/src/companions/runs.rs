@@ -1,0 +1,155 @@
+//! `iolite runs`: the store of runs.
+
+mod exchange;
+mod filter;
+mod list;
+
+use super::kept::Opened;
+use crate::saving;
+use filter::Filter;
+use iolite_options::commands::Asked;
+use iolite_store::Run;
+use std::fmt::Write;
+
+/// The answer, to be printed.
+pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
+    let words: Vec<String> = asked.operands.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (what, words) = words.split_first().map_or(("list", &[][..]), |(what, rest)| (what.as_str(), rest));
+    check_options(asked, what)?;
+    match what {
+        "list" => list(asked, words),
+        "show" => list::show(asked, words),
+        "label" => label(asked, words),
+        "remove" => remove(asked, words),
+        "export" => exchange::export(asked, words),
+        "import" => exchange::import(program, asked),
+        "limits" => limits(program, asked, words),
+        "check" => check(asked, words),
+        other => {
+            Err(format!("{other:?} is not one of list, show, label, remove, export, import, limits, check"))
+        }
+    }
+}
+
+/// The options of each, by letter. (The store is everybody's.)
+const OPTIONS: [(&str, &str); 8] = [
+    ("list", "lHjabnf"),
+    ("show", "of"),
+    ("label", ""),
+    ("remove", "lHjabn"),
+    ("export", "lHjabno"),
+    ("import", "l"),
+    ("limits", "qmd"),
+    ("check", ""),
+];
+
+/// An option that has no meaning here is an error, not silence.
+fn check_options(asked: &Asked, what: &str) -> Result<(), String> {
+    let Some((_, letters)) = OPTIONS.iter().find(|(name, _)| *name == what) else { return Ok(()) };
+    let strange = asked.options.iter().find(|(letter, _)| *letter != 's' && !letters.contains(*letter));
+    strange.map_or(Ok(()), |(letter, _)| Err(format!("{what} has no option -{letter}")))
+}
+
+/// The runs that words name; without words, those that the filters leave.
+fn chosen<'a>(opened: &'a Opened, asked: &Asked, words: &[String]) -> Result<Vec<&'a Run>, String> {
+    let filter = Filter::of(asked)?;
+    let mut found = Vec::new();
+    for word in words {
+        found.extend(opened.named(word)?);
+    }
+    if words.is_empty() {
+        found.extend(&opened.runs);
+    }
+    found.sort_by_key(|run| run.number);
+    found.dedup_by_key(|run| run.number);
+    Ok(filter.of_runs(found))
+}
+
+fn list(asked: &Asked, words: &[String]) -> Result<String, String> {
+    let opened = Opened::of(asked, 's')?;
+    let runs = chosen(&opened, asked, words)?;
+    match asked.value('f') {
+        None | Some("table") if opened.runs.is_empty() => {
+            Ok(format!("{}: no runs are kept yet (--save keeps one)\n", opened.path.display()))
+        }
+        None | Some("table") => Ok(list::table(&runs)),
+        Some("json") => Ok(list::json(&runs)),
+        Some(other) => Err(format!("--output-format={other}: not one of table, json")),
+    }
+}
+
+fn label(asked: &Asked, words: &[String]) -> Result<String, String> {
+    let [word, label] = words else {
+        return Err("label needs a run and a label (\"\" takes it away): runs label 12 baseline".to_owned());
+    };
+    let mut opened = Opened::of(asked, 's')?;
+    let numbers: Vec<i64> = opened.named(word)?.iter().map(|run| run.number).collect();
+    let labelled = opened.store()?.label(&numbers, label);
+    labelled.map_err(|error| opened.told(&error))?;
+    Ok(String::new())
+}
+
+fn remove(asked: &Asked, words: &[String]) -> Result<String, String> {
+    if words.is_empty() && Filter::of(asked)?.is_empty() {
+        return Err("remove needs runs or filters (--before=2026-01-01, --label=...)".to_owned());
+    }
+    let mut opened = Opened::of(asked, 's')?;
+    let numbers: Vec<i64> = chosen(&opened, asked, words)?.iter().map(|run| run.number).collect();
+    if !numbers.is_empty() {
+        let removed = opened.store()?.remove(&numbers);
+        removed.map_err(|error| opened.told(&error))?;
+    }
+    let names: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    Ok(match &names[..] {
+        [] => "no run is removed\n".to_owned(),
+        [name] => format!("run {name} is removed\n"),
+        names => format!("{} runs are removed: {}\n", names.len(), names.join(", ")),
+    })
+}
+
+fn limits(program: &str, asked: &Asked, words: &[String]) -> Result<String, String> {
+    none(words)?;
+    let (quota, most, days) = (asked.number('q', 1)?, asked.number('m', 1)?, asked.number('d', 0)?);
+    let mut opened = Opened::of(asked, 's')?;
+    let path = opened.path.clone();
+    let told = |error: iolite_store::StoreError| format!("{}: {error}", path.display());
+    let mut limits = match opened.store() {
+        Ok(store) => store.limits().map_err(told)?,
+        Err(_) => iolite_store::Limits::default(),
+    };
+    if quota.is_some() || most.is_some() || days.is_some() {
+        limits.bytes = quota.unwrap_or(limits.bytes);
+        limits.runs = most.unwrap_or(limits.runs);
+        limits.days = days.unwrap_or(limits.days);
+        let mut store = saving::open(&path)?;
+        let gone = store.set_limits(limits, saving::now_ms()).map_err(told)?;
+        saving::dropped(program, &gone);
+        opened.runs.retain(|run| gone.iter().all(|other| other.number != run.number));
+    }
+    let bytes: u64 = opened.runs.iter().map(|run| run.size).sum();
+    let size = |bytes: u64| iolite_page::text::bytes(bytes as f64);
+    let mut text = String::new();
+    line!(text, "{}", path.display());
+    line!(text, "{} of {} runs, {} of {}", opened.runs.len(), limits.runs, size(bytes), size(limits.bytes));
+    match limits.days {
+        0 => line!(text, "kept without an end in time"),
+        days => line!(text, "kept for {days} days"),
+    }
+    Ok(text)
+}
+
+fn check(asked: &Asked, words: &[String]) -> Result<String, String> {
+    none(words)?;
+    let mut opened = Opened::of(asked, 's')?;
+    let wrong = opened.store()?.check();
+    let mut wrong = wrong.map_err(|error| opened.told(&error))?;
+    wrong.extend(opened.runs.iter().filter_map(|run| opened.report(run).err()));
+    match &wrong[..] {
+        [] => Ok(format!("{}: whole, {} runs\n", opened.path.display(), opened.runs.len())),
+        wrong => Err(opened.told(&wrong.join("; "))),
+    }
+}
+
+fn none(words: &[String]) -> Result<(), String> {
+    words.first().map_or(Ok(()), |word| Err(format!("{word:?} has no meaning here")))
+}

@@ -1,0 +1,166 @@
+//! Runs, for people and for programs.
+
+use crate::companions::kept::Opened;
+use crate::companions::report;
+use iolite_options::commands::Asked;
+use iolite_page::text;
+use iolite_report::clock;
+use iolite_store::Run;
+use serde_json::json;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Characters of a name that are shown.
+const NAME: usize = 40;
+
+/// A line for each run.
+pub fn table(runs: &[&Run]) -> String {
+    let mut out = String::new();
+    let mut rows = vec![["run", "began", "IOPS", "bandwidth", "label", "host", "jobs"].map(str::to_owned)];
+    rows.extend(runs.iter().map(|run| {
+        [
+            run.number.to_string(),
+            clock::minute(run.began_ms),
+            text::count(run.iops),
+            text::bandwidth(run.bandwidth),
+            short(&run.label),
+            short(&run.host),
+            jobs(run),
+        ]
+    }));
+    let widths: Vec<usize> =
+        (0..7).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+    for row in rows {
+        let mut text = String::new();
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            // Numbers stand at the right.
+            let cell = if matches!(column, 0 | 2 | 3) {
+                format!("{cell:>width$}")
+            } else {
+                format!("{cell:<width$}")
+            };
+            text += if column == 0 { "" } else { "  " };
+            text += &cell;
+        }
+        line!(out, "{}", text.trim_end());
+    }
+    shown(&out)
+}
+
+fn jobs(run: &Run) -> String {
+    let names: Vec<String> = run.jobs.iter().take(3).map(|name| short(name)).collect();
+    let more = run.jobs.len().saturating_sub(3);
+    names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
+}
+
+fn short(name: &str) -> String {
+    let mut characters =
+        name.chars().map(|character| if character.is_whitespace() { ' ' } else { character });
+    let mut start: String = characters.by_ref().take(NAME).collect();
+    if characters.next().is_some() {
+        start.push('…');
+    }
+    start
+}
+
+/// What would act on a terminal is shown instead.
+fn shown(text: &str) -> String {
+    String::from_utf8_lossy(&crate::console::harmless(text.as_bytes())).into_owned()
+}
+
+/// All that is known of each run without its report.
+pub fn json(runs: &[&Run]) -> String {
+    let entries: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            json!({
+                "run": run.number, "label": run.label, "began_ms": run.began_ms, "kept_ms": run.kept_ms,
+                "host": run.host, "program": run.program, "jobs": run.jobs, "iops": run.iops, "bw_bytes": run.bandwidth,
+                "stored_bytes": run.size,
+            })
+        })
+        .collect();
+    format!("{:#}\n", json!({ "runs": entries }))
+}
+
+/// One run: in words, as JSON, or as a page in a file.
+pub fn show(asked: &Asked, words: &[String]) -> Result<String, String> {
+    let [word] = words else { return Err("show needs one run: runs show 12".to_owned()) };
+    let opened = Opened::of(asked, 's')?;
+    // Of several with one label, the newest.
+    let Some(run) = opened.named(word)?.into_iter().next_back() else { return Ok(String::new()) };
+    let name = format!("run:{}", run.number);
+    let report = opened.report(run)?;
+    let page = || iolite_page::of_text(&report).map_err(|error| error.of(&name));
+    let answer = match asked.value('f') {
+        None if asked.value('o').is_some() => page()?,
+        None | Some("table") => words_of(run, &report).map_err(|error| error.of(&name))?,
+        Some("json") => report,
+        Some("html") => page()?,
+        Some(other) => return Err(format!("--output-format={other}: not one of table, json, html")),
+    };
+    let Some(output) = asked.value('o') else { return Ok(answer) };
+    report::write(Path::new(output), answer.as_bytes())
+        .map_err(|error| format!("--output={output}: {error}"))?;
+    Ok(String::new())
+}
+
+fn words_of(run: &Run, report: &str) -> Result<String, iolite_stored::NoReport> {
+    let report = iolite_stored::last_report(report)?;
+    let mut out = String::new();
+    line!(
+        out,
+        "run {}{}",
+        run.number,
+        if run.label.is_empty() { String::new() } else { format!(": {}", run.label) }
+    );
+    line!(out, "began {}, kept {}", clock::minute(run.began_ms), clock::minute(run.kept_ms));
+    line!(
+        out,
+        "by {}{}",
+        run.program,
+        if run.host.is_empty() { String::new() } else { format!(" on {}", run.host) }
+    );
+    for target in report["iolite"]["targets"].as_array().into_iter().flatten() {
+        let facts: Vec<String> =
+            iolite_stored::pairs(target).iter().map(|(name, value)| format!("{name} {value}")).collect();
+        line!(out, "{}", facts.join(", "));
+    }
+    line!(
+        out,
+        "\n{:<40} {:<9} {:>8} {:>12} {:>9} {:>9}",
+        "job",
+        "direction",
+        "IOPS",
+        "bandwidth",
+        "p50",
+        "p99"
+    );
+    for job in iolite_stored::jobs(&report)? {
+        let name = short(job["jobname"].as_str().unwrap_or_default());
+        for direction in iolite_stored::DIRECTIONS {
+            let measured = &job[direction];
+            if !iolite_stored::has_moved(measured) {
+                continue;
+            }
+            let latency = iolite_stored::latency_with_percentiles(measured);
+            let percentile = |wanted| {
+                let value = latency.and_then(|(_, latency)| iolite_stored::percentile(latency, wanted));
+                value.map_or("-".to_owned(), text::latency)
+            };
+            line!(
+                out,
+                "{name:<40} {direction:<9} {:>8} {:>12} {:>9} {:>9}",
+                text::count(iolite_stored::number(measured, "iops")),
+                text::bandwidth(iolite_stored::bandwidth(measured)),
+                percentile(50.0),
+                percentile(99.0)
+            );
+        }
+        match job["error"].as_i64().unwrap_or(0) {
+            0 => {}
+            error => line!(out, "{name:<40} error {error}"),
+        }
+    }
+    Ok(shown(&out))
+}

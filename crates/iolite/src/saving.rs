@@ -1,0 +1,144 @@
+//! `--save`: keeping the run in the store of runs.
+//!
+//! Whoever says `--save` wants the run to be kept: what is in the way is told before anything runs, as with `--output`, and a run
+//! that could not be kept in the end makes the exit status 1. `IOLITE_SAVE=1` is for whole sessions: there it is
+//! told, and changes nothing else. In no case is the report another one.
+
+use crate::diagnostic;
+use crate::{console, program};
+use iolite_options::{Name, RunOptions};
+use iolite_report::{Exporter, Json, clock};
+use iolite_stats::Report;
+use iolite_store::{Run, Store};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The environment variable that stands for `--save`.
+const VARIABLE: &str = "IOLITE_SAVE";
+
+/// More runs that were dropped are not named.
+const MOST_NAMED: usize = 10;
+
+/// Where the run is kept.
+#[derive(Debug)]
+pub struct Saving {
+    name: Name,
+    store: PathBuf,
+    label: String,
+    /// By `--save`, not by the environment.
+    is_demanded: bool,
+}
+
+impl Saving {
+    /// Looks whether this run is to be kept, and can be; `None` = it is not kept. `check`: whether a file may be the store.
+    ///
+    /// # Errors
+    /// It is to be kept, and cannot be.
+    pub fn prepare(
+        name: Name,
+        run: &RunOptions,
+        check: &dyn Fn(&Path) -> Result<(), String>,
+    ) -> Result<Option<Saving>, String> {
+        // Scripts that call `fio` find what fio does.
+        if name.is_strict() {
+            return Ok(None);
+        }
+        let is_demanded = run.save.is_some();
+        let by_environment = match std::env::var_os(VARIABLE) {
+            Some(value) if value == "1" => true,
+            Some(value) if !value.is_empty() && value != "0" => {
+                let what =
+                    format!("warning: {VARIABLE}={}: not 0 or 1; the run is not kept", value.display());
+                console::print_error(&diagnostic(name, &what));
+                false
+            }
+            _ => false,
+        };
+        if !is_demanded && !by_environment {
+            if run.store.is_some() {
+                let what = "warning: --store: without --save the run is not kept";
+                console::print_error(&diagnostic(name, &what));
+            }
+            return Ok(None);
+        }
+        let label = run.save.clone().unwrap_or_default();
+        let place = place(run.store.as_deref());
+        let checked = iolite_store::check_label(&label)
+            .map_err(|why| format!("--save={label}: {why}"))
+            .and(place)
+            .and_then(|store| {
+                check(&store)?;
+                open(&store)?;
+                Ok(store)
+            });
+        match checked {
+            Ok(store) => Ok(Some(Saving { name, store, label, is_demanded })),
+            Err(why) if is_demanded => Err(why),
+            Err(why) => {
+                let what = format!("warning: {VARIABLE}: {why}; the run is not kept");
+                console::print_error(&diagnostic(name, &what));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Keeps the run, and tells that; whether what was demanded is done.
+    pub fn keep(&self, report: &Report) -> bool {
+        let mut text = Vec::new();
+        // Writing to memory does not fail.
+        let _ = Json { bins: true }.write(report, &program(self.name), &mut text);
+        let told = |why: &dyn std::fmt::Display| format!("{}: {why}", self.store.display());
+        let kept = open(&self.store).and_then(|mut store| {
+            store.keep(&String::from_utf8_lossy(&text), &self.label, now_ms()).map_err(|error| told(&error))
+        });
+        let (what, is_kept) = match kept {
+            Ok(kept) => {
+                dropped(self.name, &kept.dropped);
+                (format!("the run is kept as run {} in {}", kept.number, self.store.display()), true)
+            }
+            Err(why) => (format!("the run cannot be kept: {why}"), false),
+        };
+        console::print_error(&diagnostic(self.name, &what));
+        is_kept || !self.is_demanded
+    }
+}
+
+/// Tells which runs had to go.
+pub fn dropped(name: impl std::fmt::Display, runs: &[Run]) {
+    if runs.is_empty() {
+        return;
+    }
+    let named: Vec<String> = runs.iter().take(MOST_NAMED).map(shown).collect();
+    let more = runs.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let what = format!(
+        "dropped run{} {}{more} from the store, because of its limits (iolite runs limits)",
+        if runs.len() == 1 { "" } else { "s" },
+        named.join(", ")
+    );
+    console::print_error(&diagnostic(name, &what));
+}
+
+fn shown(run: &Run) -> String {
+    let label = if run.label.is_empty() { String::new() } else { format!("label {}, ", run.label) };
+    format!("{} ({label}{})", run.number, clock::minute(run.began_ms))
+}
+
+/// The store's file.
+pub fn place(given: Option<&Path>) -> Result<PathBuf, String> {
+    let usual = || iolite_store::usual_place(&|name| std::env::var_os(name));
+    given.map(Path::to_owned).or_else(usual).ok_or_else(|| {
+        "neither XDG_DATA_HOME nor HOME tells where the store is; name one with --store=FILE".to_owned()
+    })
+}
+
+/// Opens the store, and makes it if there is none.
+pub fn open(path: &Path) -> Result<Store, String> {
+    Store::open(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Milliseconds since 1970.
+pub fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,64 @@
+//! Why a store cannot be used.
+
+use rusqlite::ErrorCode;
+
+/// Why a store cannot be used. (Its name is for the caller to tell.)
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file is something else.
+    #[error("{0}, so it is no store of runs; nothing was changed (--store names another file)")]
+    Foreign(&'static str),
+    /// A later version of this program has made it.
+    #[error(
+        "the store has format {found}, and this version knows formats up to {known}; use the newer version, or another store \
+         (--store=FILE)"
+    )]
+    Newer {
+        /// The format of the file.
+        found: i64,
+        /// The newest that is known here.
+        known: i64,
+    },
+    /// It is a store, and something is wrong with it.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    /// Another program does not let go of it.
+    #[error("another program has been using the store for 20 s")]
+    Busy,
+    /// A run is larger than all that may be kept.
+    #[error(
+        "the run takes {bytes} bytes, and all runs together may take {most} (iolite runs limits --quota)"
+    )]
+    TooLarge {
+        /// What it takes.
+        bytes: u64,
+        /// What may be kept.
+        most: u64,
+    },
+    /// A text cannot be a label.
+    #[error("{0}")]
+    Label(String),
+    /// What is to be kept is no report.
+    #[error("{0}")]
+    NoReport(String),
+    /// The system says no.
+    #[error("{}", .0.to_string().split(" (os error").next().unwrap_or_default())]
+    System(#[from] std::io::Error),
+    /// SQLite says no.
+    #[error("{0}")]
+    Sql(rusqlite::Error),
+}
+
+/// What may fail because of a store.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> StoreError {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => StoreError::Foreign("it is not an SQLite file"),
+            Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged(error.to_string()),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
+            _ => StoreError::Sql(error),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! A store of runs: results kept in an SQLite file.
+//!
+//! SQLite's rollback journal is what keeps the file whole, whenever a program is killed, and what lets several programs use
+//! it at once; so everything that belongs together is one transaction. The journal is preferred to a write-ahead log
+//! because it needs no shared memory (home directories may be on NFS), and leaves one file behind.
+//!
+//! A report is kept as the text that it was, compressed; what lists and filters need of it stands beside it (`summary.rs`).
+//! The format of the file has a version (`schema.rs`). What is kept is limited (`limits.rs`).
+
+mod error;
+mod limits;
+mod schema;
+mod summary;
+
+pub use error::StoreError;
+pub use limits::Limits;
+
+use error::Result;
+use flate2::Compression;
+use flate2::read::{ZlibDecoder, ZlibEncoder};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
+use std::io::Read;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long another program may use the store before this one gives up.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// No report is larger than this, in bytes.
+const LARGEST_REPORT: u64 = 1 << 30;
+/// No label has more characters.
+const LONGEST_LABEL: usize = 200;
+
+/// What a list has of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Its number, which no other run of the store ever has.
+    pub number: i64,
+    /// The label; empty = none.
+    pub label: String,
+    /// When it was kept: milliseconds since 1970.
+    pub kept_ms: u64,
+    /// When its first job began, or when it was reported: milliseconds since 1970.
+    pub began_ms: u64,
+    /// The machine; empty = not known.
+    pub host: String,
+    /// The program that made it.
+    pub program: String,
+    /// The names of its jobs, each once.
+    pub jobs: Vec<String>,
+    /// I/Os per second of all jobs and directions.
+    pub iops: f64,
+    /// Bytes per second of all jobs and directions.
+    pub bandwidth: f64,
+    /// Bytes that it takes in the store.
+    pub size: u64,
+}
+
+/// A run has been kept.
+#[derive(Debug)]
+pub struct Kept {
+    /// Its number.
+    pub number: i64,
+    /// Runs that had to go, because of the limits.
+    pub dropped: Vec<Run>,
+}
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+}
+
+impl Store {
+    /// Opens a store, and makes it if there is none.
+    ///
+    /// # Errors
+    /// It cannot be used; nothing was changed.
+    pub fn open(path: &Path) -> Result<Store> {
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
+        }
+        // SQLite would make it readable for others; its journal has the mode of the file.
+        match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
+            _ => Store::connect(path),
+        }
+    }
+
+    /// Opens a store; `None` = there is none.
+    ///
+    /// # Errors
+    /// It cannot be used; nothing was changed.
+    pub fn open_existing(path: &Path) -> Result<Option<Store>> {
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+            Ok(_) => Store::connect(path).map(Some),
+        }
+    }
+
+    fn connect(path: &Path) -> Result<Store> {
+        // Opening a pipe would wait for its other end.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(StoreError::Foreign("it is no regular file"));
+        }
+        // An absolute name cannot be taken as a URI.
+        let path = std::fs::canonicalize(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let opened = Connection::open_with_flags(&path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE);
+        let mut connection = opened?;
+        connection.busy_timeout(PATIENCE)?;
+        // What the file holds is data: nothing in it is run.
+        connection.execute_batch(
+            "PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;",
+        )?;
+        schema::bring_up_to_date(&mut connection, &path)?;
+        Ok(Store { connection })
+    }
+
+    /// Keeps a report in JSON, and drops others if there is no room.
+    ///
+    /// # Errors
+    /// It is no report, or cannot be kept; the store is as before.
+    pub fn keep(&mut self, report: &str, label: &str, now_ms: u64) -> Result<Kept> {
+        check_label(label).map_err(StoreError::Label)?;
+        let summary = summary::Summary::of(report, now_ms)?;
+        let packed = packed(report)?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let limits = limits::read(&transaction)?;
+        if packed.len() as u64 > limits.bytes {
+            return Err(StoreError::TooLarge { bytes: packed.len() as u64, most: limits.bytes });
+        }
+        transaction.execute(
+            "INSERT INTO runs (label, kept_ms, began_ms, host, program, jobs, iops, bandwidth, report) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                label,
+                whole(now_ms),
+                whole(summary.began_ms),
+                summary.host,
+                summary.program,
+                serde_json::to_string(&summary.jobs).unwrap_or_default(),
+                summary.iops,
+                summary.bandwidth,
+                packed
+            ],
+        )?;
+        let number = transaction.last_insert_rowid();
+        let dropped = limits::apply(&transaction, limits, now_ms, number)?;
+        transaction.commit()?;
+        Ok(Kept { number, dropped })
+    }
+
+    /// All runs, the oldest first.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn runs(&self) -> Result<Vec<Run>> {
+        runs_where(&self.connection, "1 ORDER BY number", &[])
+    }
+
+    /// The report of a run; `None` = there is no run of this number.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn report(&self, number: i64) -> Result<Option<String>> {
+        let packed: Option<Vec<u8>> = self
+            .connection
+            .query_row("SELECT report FROM runs WHERE number = ?1", [number], |row| row.get(0))
+            .optional()?;
+        packed.map(|packed| unpacked(&packed)).transpose()
+    }
+
+    /// Gives runs a label; an empty one takes it away.
+    ///
+    /// # Errors
+    /// The label cannot be one, or the store cannot be written; nothing was changed.
+    pub fn label(&mut self, numbers: &[i64], label: &str) -> Result<()> {
+        check_label(label).map_err(StoreError::Label)?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for number in numbers {
+            transaction.execute("UPDATE runs SET label = ?1 WHERE number = ?2", params![label, number])?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// Removes runs.
+    ///
+    /// # Errors
+    /// The store cannot be written; nothing was changed.
+    pub fn remove(&mut self, numbers: &[i64]) -> Result<()> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for number in numbers {
+            transaction.execute("DELETE FROM runs WHERE number = ?1", [number])?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// What is kept at most.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn limits(&self) -> Result<Limits> {
+        limits::read(&self.connection)
+    }
+
+    /// Sets what is kept at most, and drops what is beyond: the runs that had to go.
+    ///
+    /// # Errors
+    /// The store cannot be written; nothing was changed.
+    pub fn set_limits(&mut self, limits: Limits, now_ms: u64) -> Result<Vec<Run>> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        limits::write(&transaction, limits)?;
+        let dropped = limits::apply(&transaction, limits, now_ms, 0)?;
+        transaction.commit()?;
+        Ok(dropped)
+    }
+
+    /// Looks at every page of the file: what is wrong with it, in SQLite's words.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn check(&self) -> Result<Vec<String>> {
+        let mut statement = self.connection.prepare("PRAGMA integrity_check(20)")?;
+        let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+        let lines: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    }
+}
+
+/// Where runs are kept unless something else was said: in the user's data directory. `None` = the environment does not tell
+/// where that is.
+pub fn usual_place(environment: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
+    // A relative name is to be ignored, says the specification.
+    let absolute = |name| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
+    Some(data.join("iolite/runs.db"))
+}
+
+/// Whether a text can be a label. An empty one is none.
+///
+/// # Errors
+/// Why not.
+pub fn check_label(label: &str) -> std::result::Result<(), String> {
+    if label.chars().count() > LONGEST_LABEL {
+        return Err(format!("a label has at most {LONGEST_LABEL} characters"));
+    }
+    if label.chars().any(char::is_control) {
+        return Err("a label has no control characters".to_owned());
+    }
+    if label.trim() != label {
+        return Err("a label does not begin or end with a blank".to_owned());
+    }
+    Ok(())
+}
+
+fn runs_where(connection: &Connection, condition: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<Run>> {
+    let mut statement = connection.prepare(&format!(
+        "SELECT number, label, kept_ms, began_ms, host, program, jobs, iops, bandwidth, length(report) FROM runs WHERE {condition}"
+    ))?;
+    let runs = statement.query_map(values, run)?;
+    Ok(runs.collect::<rusqlite::Result<_>>()?)
+}
+
+fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
+    let number = |column: usize| row.get::<_, i64>(column).map(|value| u64::try_from(value).unwrap_or(0));
+    Ok(Run {
+        number: row.get(0)?,
+        label: row.get(1)?,
+        kept_ms: number(2)?,
+        began_ms: number(3)?,
+        host: row.get(4)?,
+        program: row.get(5)?,
+        jobs: serde_json::from_str(&row.get::<_, String>(6)?).unwrap_or_default(),
+        iops: row.get(7)?,
+        bandwidth: row.get(8)?,
+        size: number(9)?,
+    })
+}
+
+/// SQLite's numbers have a sign.
+fn whole(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn packed(report: &str) -> Result<Vec<u8>> {
+    let mut packed = Vec::new();
+    ZlibEncoder::new(report.as_bytes(), Compression::default()).read_to_end(&mut packed)?;
+    Ok(packed)
+}
+
+/// A damaged or made-up file may hold what grows without end.
+fn unpacked(packed: &[u8]) -> Result<String> {
+    let mut text = String::new();
+    let read = ZlibDecoder::new(packed).take(LARGEST_REPORT + 1).read_to_string(&mut text);
+    if read.is_err() || text.len() as u64 > LARGEST_REPORT {
+        return Err(StoreError::Damaged("a report in it cannot be unpacked".to_owned()));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! What lists and filters need of a report.
+
+use crate::error::{Result, StoreError};
+use iolite_stored::{DIRECTIONS, bandwidth, number};
+use serde_json::Value;
+
+/// More names of jobs than these are not listed.
+const MOST_NAMES: usize = 1000;
+/// More characters of a name are not listed.
+const LONGEST_NAME: usize = 200;
+
+/// What a list has of a run.
+pub struct Summary {
+    pub began_ms: u64,
+    pub host: String,
+    pub program: String,
+    pub jobs: Vec<String>,
+    pub iops: f64,
+    pub bandwidth: f64,
+}
+
+impl Summary {
+    /// Reads a report.
+    pub fn of(report: &str, now_ms: u64) -> Result<Summary> {
+        let no_report = |error: iolite_stored::NoReport| StoreError::NoReport(error.to_string());
+        let report = iolite_stored::last_report(report).map_err(no_report)?;
+        let jobs = iolite_stored::jobs(&report).map_err(no_report)?;
+        let mut names: Vec<String> = Vec::new();
+        for job in &jobs {
+            let name: String =
+                job["jobname"].as_str().unwrap_or_default().chars().take(LONGEST_NAME).collect();
+            if names.len() < MOST_NAMES && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let began = jobs.iter().filter_map(|job| job["job_start"].as_u64()).filter(|&start| start > 0).min();
+        let reported = report["timestamp_ms"].as_u64();
+        let in_seconds = report["timestamp"].as_u64().and_then(|seconds| seconds.checked_mul(1000));
+        Ok(Summary {
+            began_ms: began.or(reported).or(in_seconds).unwrap_or(now_ms),
+            host: report["iolite"]["host"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .chars()
+                .take(LONGEST_NAME)
+                .collect(),
+            program: iolite_stored::program(&report).chars().take(LONGEST_NAME).collect(),
+            iops: jobs.iter().map(|job| sum(job, &|part| number(part, "iops"))).sum(),
+            bandwidth: jobs.iter().map(|job| sum(job, &bandwidth)).sum(),
+            jobs: names,
+        })
+    }
+}
+
+/// Of all directions together. Where they were reported as one as well, that counts only if nothing else was.
+fn sum(job: &Value, figure: &dyn Fn(&Value) -> f64) -> f64 {
+    let [apart @ .., mixed] = &DIRECTIONS;
+    let apart: f64 = apart.iter().map(|direction| figure(&job[direction])).sum();
+    if apart > 0.0 { apart } else { figure(&job[mixed]) }
+}

@@ -1,0 +1,147 @@
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+/// A report of one job, as short as it can be.
+pub const REPORT: &str = r#"{"iolite version": "iolite-1", "fio version": "iolite-1", "timestamp": 1700000000, "jobs": [{"jobname": "a",
+    "read": {"iops": 100.5, "bw_bytes": 4096, "total_ios": 5}, "write": {"iops": 10}}], "iolite": {"host": {"name": "box"}}}"#;
+
+pub fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+fn store(directory: &tempfile::TempDir) -> Store {
+    Store::open(&directory.path().join("deep/er/runs.db")).unwrap()
+}
+
+#[test]
+fn a_run_is_kept_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = store(&directory);
+    let kept = store.keep(REPORT, "it's; DROP TABLE runs --", 7).unwrap();
+    let run = &store.runs().unwrap()[0];
+    assert_eq!((kept.number, run.number, run.kept_ms, run.began_ms), (1, 1, 7, 1_700_000_000_000));
+    assert_eq!(
+        (run.host.as_str(), run.program.as_str(), &run.jobs[..]),
+        ("box", "iolite-1", &["a".to_owned()][..])
+    );
+    assert_eq!((run.iops, run.bandwidth), (110.5, 4096.0));
+    assert_eq!(run.label, "it's; DROP TABLE runs --");
+    assert_eq!(store.report(1).unwrap().as_deref(), Some(REPORT));
+    assert_eq!(store.report(2).unwrap(), None);
+    assert_eq!(store.check().unwrap(), [""; 0]);
+    let place = directory.path().join("deep/er/runs.db");
+    assert_eq!((mode(&place), mode(&directory.path().join("deep"))), (0o600, 0o700));
+}
+
+#[test]
+fn numbers_are_never_given_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = store(&directory);
+    for _ in 0..3 {
+        store.keep(REPORT, "", 1).unwrap();
+    }
+    store.label(&[1, 3], "x").unwrap();
+    store.remove(&[3, 2, 99]).unwrap();
+    assert_eq!(store.keep(REPORT, "", 1).unwrap().number, 4);
+    let labels: Vec<(i64, String)> =
+        store.runs().unwrap().into_iter().map(|run| (run.number, run.label)).collect();
+    assert_eq!(labels, [(1, "x".to_owned()), (4, String::new())]);
+}
+
+/// Those with a label go last, and the newest never.
+#[test]
+fn what_is_beyond_the_limits_goes() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = store(&directory);
+    let numbers = |runs: &[Run]| runs.iter().map(|run| run.number).collect::<Vec<_>>();
+    assert_eq!(store.limits().unwrap(), Limits::default());
+    let few = Limits { runs: 3, ..Limits::default() };
+    assert_eq!(store.set_limits(few, 0).unwrap(), []);
+    for (label, gone) in [("base", vec![]), ("", vec![]), ("", vec![]), ("", vec![2])] {
+        assert_eq!(numbers(&store.keep(REPORT, label, 1).unwrap().dropped), gone);
+    }
+    assert_eq!(numbers(&store.runs().unwrap()), [1, 3, 4]);
+    let size = store.runs().unwrap()[0].size;
+    assert_eq!(numbers(&store.set_limits(Limits { bytes: 2 * size, ..few }, 1).unwrap()), [3]);
+    let short = Limits { bytes: 2 * size, days: 1, ..few };
+    assert_eq!(numbers(&store.set_limits(short, DAY + 2).unwrap()), [4, 1]);
+    let tiny = Limits { bytes: 10, ..few };
+    store.set_limits(tiny, 1).unwrap();
+    assert!(matches!(store.keep(REPORT, "", 1), Err(StoreError::TooLarge { most: 10, .. })));
+    assert_eq!(store.runs().unwrap(), []);
+}
+
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+#[test]
+fn labels_are_words_for_people() {
+    for bad in ["a\nb", "\u{1b}[31m", " a", &"x".repeat(201), "\u{9b}"] {
+        assert!(check_label(bad).is_err(), "{bad:?}");
+    }
+    for good in ["", "a", "Größe 1, \"x\" --'; 日本", &"ß".repeat(200)] {
+        assert_eq!(check_label(good), Ok(()), "{good:?}");
+    }
+}
+
+#[test]
+fn what_is_no_report_is_not_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = store(&directory);
+    for bad in ["", "words", "{}", "[1]", "{\"jobs\": 1}", "{\"jobs\": "] {
+        assert!(matches!(store.keep(bad, "", 1), Err(StoreError::NoReport(_))), "{bad}");
+    }
+    assert_eq!(store.runs().unwrap(), []);
+}
+
+#[test]
+fn what_is_no_store_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    std::fs::write(&path, "somebody's text, longer than the hundred bytes that SQLite looks at to know its own files: it is not one").unwrap();
+    let told = |path: &Path| Store::open(path).unwrap_err().to_string();
+    assert!(told(&path).contains("not an SQLite file"));
+    assert!(told(directory.path()).contains("no regular file"));
+    assert!(told(&path.join("below")).contains("exists"));
+    assert!(std::fs::read_to_string(&path).unwrap().starts_with("somebody's"));
+    let other = directory.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE runs (a)").unwrap();
+    let before = std::fs::read(&other).unwrap();
+    assert!(told(&other).contains("SQLite file of another program"));
+    assert_eq!(std::fs::read(&other).unwrap(), before);
+    assert!(Store::open_existing(&directory.path().join("none")).unwrap().is_none());
+    assert!(!directory.path().join("none").exists());
+}
+
+#[test]
+fn a_damaged_store_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = store(&directory);
+    let path = directory.path().join("deep/er/runs.db");
+    store.keep(REPORT, "", 1).unwrap();
+    store.connection.execute("UPDATE runs SET report = x'789c00'", []).unwrap();
+    assert!(matches!(store.report(1), Err(StoreError::Damaged(_))));
+    drop(store);
+    let bytes = std::fs::read(&path).unwrap();
+    for cut in (0..bytes.len()).step_by(97) {
+        let mut damaged = bytes.clone();
+        damaged[cut..(cut + 60).min(bytes.len())].fill(0xa5);
+        std::fs::write(&path, &damaged).unwrap();
+        // Whatever it is, it is told, or the runs can be read.
+        let _ = Store::open(&path).and_then(|store| Ok((store.runs()?, store.report(1)?, store.check()?)));
+    }
+}
+
+#[test]
+fn the_usual_place_is_in_the_users_data() {
+    let place = |data: &str, home: &str| {
+        let (data, home) = (data.to_owned(), home.to_owned());
+        usual_place(&move |name| {
+            let value = if name == "HOME" { &home } else { &data };
+            (!value.is_empty()).then(|| value.into())
+        })
+    };
+    assert_eq!(place("/d", "/h").unwrap(), Path::new("/d/iolite/runs.db"));
+    assert_eq!(place("", "/h").unwrap(), Path::new("/h/.local/share/iolite/runs.db"));
+    assert_eq!(place("relative", "/h").unwrap(), Path::new("/h/.local/share/iolite/runs.db"));
+    assert_eq!(place("", ""), None);
+}
