@@ -10,6 +10,7 @@ pub mod home;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::ParsedCertificate;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -92,15 +93,27 @@ pub struct Keys {
     pub(crate) key: PrivateKeyDer<'static>,
     /// Whose signature is trusted.
     pub(crate) authority: CertificateDer<'static>,
+    /// By what the key, and that of the authority, are known.
+    pub(crate) ids: [String; 2],
     /// When it is over.
     pub until: SystemTime,
     /// Keys that are not trusted any more.
     pub revoked: BTreeSet<String>,
 }
 
-/// By what a key is known: the beginning of the SHA-256 of its certificate.
-pub fn id(certificate: &CertificateDer<'_>) -> String {
-    Sha256::digest(certificate).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+/// By what a key is known: the beginning of the SHA-256 of the public key in its certificate. Not of the whole certificate:
+/// anybody can write its signature in another way that is as valid, and a revoked key would have another id.
+pub(crate) fn id(certificate: &CertificateDer<'_>) -> Result<String, rustls::Error> {
+    let public = ParsedCertificate::try_from(certificate)?.subject_public_key_info();
+    Ok(Sha256::digest(public).iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The ids of a key and of its authority's.
+fn ids(
+    certificate: &CertificateDer<'_>,
+    authority: &CertificateDer<'_>,
+) -> Result<[String; 2], rustls::Error> {
+    Ok([id(certificate)?, id(authority)?])
 }
 
 impl Keys {
@@ -172,17 +185,19 @@ impl Keys {
         else {
             return Err(damaged("there have to be two certificates in it"));
         };
-        Ok(Keys { file: file.to_owned(), role, certificate, key, authority, until, revoked })
+        let ids =
+            ids(&certificate, &authority).map_err(|error| damaged(&format!("its certificates: {error}")))?;
+        Ok(Keys { file: file.to_owned(), role, certificate, key, authority, ids, until, revoked })
     }
 
     /// By what this key is known.
     pub fn id(&self) -> String {
-        id(&self.certificate)
+        self.ids[0].clone()
     }
 
     /// By what its authority is known.
     pub fn authority_id(&self) -> String {
-        id(&self.authority)
+        self.ids[1].clone()
     }
 
     /// The text of its file.

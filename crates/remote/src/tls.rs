@@ -282,7 +282,7 @@ struct Unrevoked<V: ?Sized> {
 
 impl<V: ?Sized> Unrevoked<V> {
     fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
-        match self.revoked.contains(&keys::id(certificate)) {
+        match self.revoked.contains(&keys::id(certificate)?) {
             true => Err(CertificateError::Revoked.into()),
             false => Ok(()),
         }
@@ -468,6 +468,61 @@ mod tests {
         })
     }
 
+    /// The parts of what DER has at the beginning of these bytes: all of it, and what is in it.
+    fn first_of(der: &[u8]) -> (&[u8], &[u8]) {
+        let (head, length) = match der[1] {
+            0x81 => (3, usize::from(der[2])),
+            0x82 => (4, usize::from(der[2]) << 8 | usize::from(der[3])),
+            short => (2, usize::from(short)),
+        };
+        (&der[..head + length], &der[head..head + length])
+    }
+
+    fn der(kind: u8, content: &[u8]) -> Vec<u8> {
+        let length = content.len();
+        let head = match length {
+            0..0x80 => vec![kind, length as u8],
+            0x80..0x100 => vec![kind, 0x81, length as u8],
+            _ => vec![kind, 0x82, (length >> 8) as u8, length as u8],
+        };
+        [&head, content].concat()
+    }
+
+    /// Of a signature (r, s) with ECDSA, (r, order - s) is as good, and anybody can make it.
+    fn signed_otherwise(certificate: &CertificateDer<'_>) -> CertificateDer<'static> {
+        const ORDER: &str = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551";
+        let order: Vec<u8> =
+            (0..32).map(|at| u8::from_str_radix(&ORDER[2 * at..2 * at + 2], 16).unwrap()).collect();
+        let (_, parts) = first_of(certificate);
+        let (signed, _) = first_of(parts);
+        let (algorithm, _) = first_of(&parts[signed.len()..]);
+        let (_, signature) = first_of(&parts[signed.len() + algorithm.len()..]);
+        // Behind the number of unused bits.
+        let (_, numbers) = first_of(&signature[1..]);
+        let (r, _) = first_of(numbers);
+        let (_, s) = first_of(&numbers[r.len()..]);
+        let mut s = s.to_vec();
+        while s.len() < 32 {
+            s.insert(0, 0);
+        }
+        let s = &s[s.len() - 32..];
+        let (mut other, mut borrow) = (vec![0; 32], 0);
+        for at in (0..32).rev() {
+            let digit = i32::from(order[at]) - i32::from(s[at]) - borrow;
+            borrow = i32::from(digit < 0);
+            other[at] = (digit & 0xff) as u8;
+        }
+        // Without zeros in front, but for one that says that the number is positive.
+        let zeros = other.iter().take_while(|byte| **byte == 0).count();
+        other.drain(..zeros);
+        if other[0] >= 0x80 {
+            other.insert(0, 0);
+        }
+        let numbers = der(0x30, &[r, &der(2, &other)].concat());
+        let signature = der(3, &[&[0], &numbers[..]].concat());
+        der(0x30, &[signed, algorithm, &signature].concat()).into()
+    }
+
     #[test]
     fn only_keys_of_one_set_meet() {
         let directories: [_; 3] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
@@ -501,6 +556,7 @@ mod tests {
             certificate: keys.certificate.clone(),
             key: keys.key.clone_key(),
             authority: keys.authority.clone(),
+            ids: keys.ids.clone(),
             until: keys.until,
             revoked: keys.revoked.clone(),
         };
@@ -549,6 +605,19 @@ mod tests {
             "the client refuses this end's key: it is revoked",
             "the key of the server is refused: it is revoked",
         );
+        // The same, with the signature of its certificate in its other form: it remains the same key.
+        for keys in [&coordinator, &agent] {
+            let other =
+                Keys { certificate: signed_otherwise(&keys.certificate), ..pretender(keys, keys.role) };
+            assert_ne!(other.certificate, keys.certificate);
+            let knowing = [&coordinator, &agent].map(|end| careful(end, keys));
+            let (met, said) = match keys.role {
+                Role::Coordinator => (meet(&other, &agent), meet(&other, &knowing[1])[0].clone()),
+                _ => (meet(&coordinator, &other), meet(&knowing[0], &other)[1].clone()),
+            };
+            assert_eq!(met, ["met", "met"]);
+            assert!(said.ends_with("is refused: it is revoked"), "{said}");
+        }
     }
 
     #[test]

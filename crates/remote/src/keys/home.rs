@@ -3,7 +3,7 @@
 //! The authority's own key stays there, in a file that nobody copies. So whoever gets hold of the file of a coordinator or an agent has
 //! one key, which can be revoked, and cannot make others.
 
-use super::{Keys, Role, id};
+use super::{Keys, Role, ids};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose,
@@ -141,6 +141,7 @@ fn found(directory: &Path, now: SystemTime) -> Result<Keys, String> {
         authority_params(&key, from, until).self_signed(&key).map_err(|error| error.to_string())?;
     let certificate = certificate.der().clone();
     Ok(Keys {
+        ids: ids(&certificate, &certificate).map_err(|error| error.to_string())?,
         file: directory.join(Role::Authority.file_name()),
         role: Role::Authority,
         authority: certificate.clone(),
@@ -169,7 +170,8 @@ fn issue(authority: &Keys, directory: &Path, role: Role, days: u64, now: SystemT
         _ => ExtendedKeyUsagePurpose::ClientAuth,
     }];
     let certificate: CertificateDer<'static> = params.signed_by(&key, &issuer).map_err(words)?.der().clone();
-    if authority.revoked.contains(&id(&certificate)) {
+    let ids = ids(&certificate, &authority.certificate).map_err(|error| error.to_string())?;
+    if authority.revoked.contains(&ids[0]) {
         return Err("a new key is among those that are revoked".to_owned());
     }
     Ok(Keys {
@@ -178,6 +180,7 @@ fn issue(authority: &Keys, directory: &Path, role: Role, days: u64, now: SystemT
         certificate,
         key: private(&key),
         authority: authority.certificate.clone(),
+        ids,
         until,
         revoked: authority.revoked.clone(),
     })
