@@ -89,6 +89,25 @@ impl Namespace {
 }
 
 impl Format {
+    /// Whether the device makes protection information and strips it, so that blocks are transferred without metadata,
+    /// where `device_makes` it.
+    const fn strips(&self, device_makes: bool) -> bool {
+        match self.protection {
+            Some(protection) => device_makes && protection.guard.bytes() == self.metadata as usize,
+            None => false,
+        }
+    }
+
+    /// Bytes of a block in the buffer of a command: its data, and behind it the metadata if that is interleaved.
+    pub const fn in_buffer(&self, device_makes: bool) -> u32 {
+        if self.extended && !self.strips(device_makes) { self.data + self.metadata as u32 } else { self.data }
+    }
+
+    /// Bytes of a block's metadata in the buffer that a command has for it.
+    pub const fn apart(&self, device_makes: bool) -> u16 {
+        if self.extended || self.strips(device_makes) { 0 } else { self.metadata }
+    }
+
     /// From the structures of a namespace. The second is that of extended formats, if the controller has it.
     fn read(namespace: &[u8], extended: Option<&[u8]>) -> Option<Format> {
         let (last, chosen) = (namespace[25], namespace[26]);
@@ -158,6 +177,16 @@ mod tests {
             Format { protection: Some(Protection { kind: 3, first: true, ..protection }), ..separate };
         assert_eq!(Format::read(&namespace(1, 0xb), None), Some(first));
         assert_eq!(Format::read(&namespace(2, 0), None), None, "blocks of one byte");
+        let sizes = |format: Format, device| (format.in_buffer(device), format.apart(device));
+        assert_eq!([sizes(interleaved, false), sizes(interleaved, true)], [(4104, 0), (4096, 0)]);
+        assert_eq!([sizes(first, false), sizes(first, true)], [(4096, 8), (4096, 0)]);
+        assert_eq!(
+            [sizes(separate, false), sizes(separate, true)],
+            [(4096, 8); 2],
+            "there is nothing to strip"
+        );
+        let more = Format { metadata: 16, ..interleaved };
+        assert_eq!(sizes(more, true), (4112, 0), "there is more than protection information");
     }
 
     #[test]
