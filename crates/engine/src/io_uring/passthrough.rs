@@ -6,6 +6,7 @@
 
 use super::buffers::FixedBuffers;
 use super::commands::{Commands, Range, Target, Unfit};
+use super::placement::Placement;
 use super::protection::{self, Damage};
 use super::ring::Ring;
 use crate::file::Files;
@@ -17,6 +18,7 @@ use io_uring::squeue::{Entry128, Flags};
 use io_uring::types::Fd;
 use io_uring::{cqueue, opcode};
 use iolite_options::engines::IoUringCmdOptions;
+use iolite_os::explained;
 use iolite_os::nvme::{self, Command, Namespace, Status, URING_IO, URING_IO_VECTOR};
 use iolite_types::Operation;
 use std::io;
@@ -30,6 +32,10 @@ pub struct IoUringCmdEngine {
     targets: Vec<Option<Target>>,
     commands: Commands,
     own: IoUringCmdOptions,
+    /// Where writes belong; `None` = the device decides.
+    placement: Option<Placement>,
+    /// The values of placement that can be used on each file.
+    placed: Vec<Vec<u16>>,
     /// What metadata of its own each unit has, one after the other.
     metadata: Vec<u64>,
     /// Buffers are named by a vector of one part.
@@ -145,6 +151,8 @@ impl IoUringCmdEngine {
             targets: Vec::new(),
             commands: Commands::new(own),
             own: own.clone(),
+            placement: Placement::new(&own.placement, config.seed)?,
+            placed: Vec::new(),
             metadata: Vec::new(),
             // Registered buffers are named by their address.
             vectored: own.ring.nonvectored == Some(false) && !own.ring.fixedbufs,
@@ -165,6 +173,13 @@ impl IoUringCmdEngine {
             return Err(Errno(libc::EBADF));
         };
         request.fill(&self.commands, unit, target)?;
+        if let Some(placement) = &mut self.placement
+            && matches!(request.command.opcode, nvme::opcode::WRITE | nvme::opcode::WRITE_ZEROES)
+        {
+            let (kind, value) = placement.next(&self.placed[unit.file as usize], unit.offset);
+            request.command.cdw12 |= kind;
+            request.command.cdw13 |= value;
+        }
         if target.namespace.format.metadata > 0 && request.command.data_length > 0 {
             return self.add_metadata(unit);
         }
@@ -266,6 +281,24 @@ impl IoUringCmdEngine {
     }
 }
 
+/// The values of placement that the job can use on a namespace.
+fn placed(placement: &Placement, device: RawFd, number: u32) -> io::Result<Vec<u16>> {
+    let refused = |errno, why| explained(&io::Error::from_raw_os_error(errno), why);
+    // Who may not ask for that may still write.
+    let support = nvme::PlacementSupport::of(device, number).ok();
+    if let Some(why) = support.and_then(|support| placement.refusal(&support)) {
+        return Err(refused(libc::EOPNOTSUPP, why));
+    }
+    let handles = if placement.needs_handles() {
+        nvme::handles(device, number).map_err(|error| {
+            explained(&error, format!("dataplacement=fdp: the device tells no placement handles: {error}"))
+        })?
+    } else {
+        Vec::new()
+    };
+    placement.values(&handles).map_err(|why| refused(libc::EINVAL, why))
+}
+
 /// Words of metadata that each unit has.
 fn words_per_unit(own: &IoUringCmdOptions) -> usize {
     own.md_per_io_size.div_ceil(8) as usize
@@ -338,6 +371,15 @@ impl Engine for IoUringCmdEngine {
             // The error that matters is the one before.
             let _ = self.ring.close(&mut self.files, index);
         })?;
+        if let Some(placement) = &self.placement
+            && mode.write
+        {
+            let values = placed(placement, descriptor, namespace.number).inspect_err(|_| {
+                let _ = self.ring.close(&mut self.files, index);
+            })?;
+            self.placed.resize(self.placed.len().max(place + 1), Vec::new());
+            self.placed[place] = values;
+        }
         self.targets[place] = Some(Target::new(namespace, &self.own));
         Ok(())
     }
@@ -480,7 +522,6 @@ impl Engine for IoUringCmdEngine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_os::explained;
 
     #[test]
     fn ends_are_outcomes() {

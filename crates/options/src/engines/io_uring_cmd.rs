@@ -2,6 +2,7 @@
 
 use super::io_uring::{IoUringOptions, OPTIONS};
 use super::own::{OwnOptions, own_options};
+use crate::DataPlacementOptions;
 use serde::{Deserialize, Serialize};
 
 /// The commands of which device are passed through.
@@ -96,6 +97,8 @@ own_options! {
         pub apptag: u16,
         /// Bits of the application tag that count.
         pub apptag_mask: u16,
+        /// Where the device is to put what is written: what the job's own options say.
+        pub placement: DataPlacementOptions,
         /// Write Zeroes may deallocate the blocks.
         pub deac: bool,
     }
