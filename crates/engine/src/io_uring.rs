@@ -11,8 +11,6 @@
 mod buffers;
 mod commands;
 mod passthrough;
-mod placement;
-mod protection;
 mod ring;
 pub(crate) mod setup;
 

@@ -8,23 +8,25 @@ use iolite_os::signals::SignalQueue;
 use iolite_remote::coordinator::{Coordinator, Settings, Told, Wish};
 use iolite_remote::keys::{Keys, Role};
 use iolite_remote::message::Request;
+use iolite_remote::ranks::Meeting;
 use iolite_remote::{Address, address};
 use iolite_report::live::LiveLine;
 use iolite_run::{Request as Asked, Requests};
 use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
 use std::cell::Cell;
+use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How often a machine reports while it runs, so that what it had measured is known when it is lost.
 const KEPT_MS: u64 = 5000;
 
-/// Runs the jobs; the exit status.
-pub fn run(name: Name, asked: RunElsewhere) -> u8 {
+/// Runs the jobs, on the ranks of a launcher if there are any; the exit status.
+pub fn run(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> u8 {
     if !name.is_strict() {
         console::print_error(&told(name, &asked.warnings));
     }
-    match perform(name, asked) {
+    match perform(name, asked, ranks) {
         Ok(status) => status,
         Err(problems) => {
             problems.iter().for_each(|problem| complain(name, problem));
@@ -34,12 +36,14 @@ pub fn run(name: Name, asked: RunElsewhere) -> u8 {
 }
 
 /// Runs the jobs; the exit status, or why they do not run.
-fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
-    let RunElsewhere { clients, run, keys, insecure, push, exec, when_lost, timeout_ms, .. } = asked;
+fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8, Vec<String>> {
+    let RunElsewhere { clients, on_ranks, run, keys, insecure, push, exec, when_lost, timeout_ms, .. } =
+        asked;
+    let launcher = on_ranks.then(parent_id);
     let mut addresses = Vec::new();
     let mut requests = Vec::new();
     let mut problems = Vec::new();
-    for client in clients {
+    for client in clients.iter().filter(|_| !on_ranks) {
         for text in hosts(&client.address).map_err(|why| vec![why])? {
             match Address::parse(&text) {
                 Ok(address) => {
@@ -51,23 +55,26 @@ fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
         }
     }
     let has_ssh = addresses.iter().any(|address| matches!(address, Address::Ssh(_)));
-    for (option, _) in
-        [("--push", push), ("--serve-exec", exec)].into_iter().filter(|(_, asked)| *asked && !has_ssh)
-    {
-        problems.push(format!("{option}: no --client=ssh:HOST is there for it"));
+    for (option, is_idle) in [("--push", push && !has_ssh), ("--serve-exec", exec && !has_ssh && !on_ranks)] {
+        if is_idle {
+            problems.push(format!("{option}: no --client=ssh:HOST is there for it"));
+        }
+    }
+    if on_ranks && keys.is_some() {
+        problems.push("--keys: the ranks of a launcher have keys of their own, for each run".to_owned());
     }
     if !problems.is_empty() {
         problems.dedup();
         return Err(problems);
     }
-    // Sockets of this machine, and ssh, need none.
-    let keys = match addresses.iter().find(|address| !address.is_protected()) {
-        None => None,
-        Some(first) => {
-            let file = protection::keys(Role::Coordinator, keys.as_deref(), insecure);
-            let file = file.map_err(|why| vec![format!("--client={first}: {why}")])?;
-            file.map(|file| Keys::read(&file, Role::Coordinator)).transpose().map_err(|why| vec![why])?
+    let keys = match ranks {
+        Some(meeting) => {
+            let gathered = meeting.gather(insecure).map_err(|why| vec![format!("--mpi: {why}")])?;
+            addresses = gathered.addresses;
+            requests = vec![clients[0].jobs.clone(); addresses.len()];
+            gathered.keys
         }
+        None => keys_for(&addresses, keys.as_deref(), insecure).map_err(|why| vec![why])?,
     };
     // Before there are threads, so that none of them is interrupted.
     let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
@@ -81,7 +88,10 @@ fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
         program: name.own_version(),
     };
     let coordinator = Coordinator::reach(&addresses, keys.as_ref(), settings).map_err(|failed| {
-        let said = |(index, why): (usize, String)| format!("--client={}: {why}", addresses[index]);
+        let said = |(index, why): (usize, String)| match &addresses[index] {
+            rank @ Address::Rank { .. } => format!("--mpi: {rank}: {why}"),
+            address => format!("--client={address}: {why}"),
+        };
         failed.into_iter().map(said).collect::<Vec<_>>()
     })?;
     let machines: Vec<String> = coordinator.machines().map(|hello| hello.machine.clone()).collect();
@@ -95,7 +105,7 @@ fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
         jobs,
     });
     let mut wishes =
-        Wishes { signals, requests: Requests::none(), asked: false, wants_report: &wants_report };
+        Wishes { signals, requests: Requests::none(), asked: false, wants_report: &wants_report, launcher };
     let start = coordinator.run(
         requests.collect(),
         &tags(&addresses),
@@ -108,6 +118,15 @@ fn perform(name: Name, asked: RunElsewhere) -> Result<u8, Vec<String>> {
         return Err(vec![error]);
     }
     Ok(status_of(name, wishes.asked, session.failed, session.failures))
+}
+
+/// The keys for these machines; `None` = they need none, or somebody has asked for no protection.
+fn keys_for(addresses: &[Address], file: Option<&Path>, insecure: bool) -> Result<Option<Keys>, String> {
+    // Sockets of this machine, and ssh, need none.
+    let Some(first) = addresses.iter().find(|address| !address.is_protected()) else { return Ok(None) };
+    let file = protection::keys(Role::Coordinator, file, insecure);
+    let file = file.map_err(|why| format!("--client={first}: {why}"))?;
+    file.map(|file| Keys::read(&file, Role::Coordinator)).transpose()
 }
 
 /// The machines that `--client` means: one, or those in a list.
@@ -170,10 +189,17 @@ struct Wishes<'a> {
     asked: bool,
     /// Set when a report is asked for.
     wants_report: &'a Cell<bool>,
+    /// The process of the launcher that has started this one.
+    launcher: Option<u32>,
 }
 
 impl Wishes<'_> {
     fn next(&mut self) -> Wish {
+        // Whoever has killed that wants nothing to go on.
+        if self.launcher.take_if(|launcher| *launcher != parent_id()).is_some() {
+            self.asked = true;
+            return Wish::Stop;
+        }
         match self.signals.next() {
             None => {
                 self.requests.seen_none(Instant::now());

@@ -14,6 +14,7 @@ mod external;
 mod facts;
 mod live;
 mod merge;
+mod mpi;
 mod protection;
 mod returned;
 mod run_files;
@@ -27,6 +28,7 @@ use iolite_host::ThisMachine;
 use iolite_options::engines::AsFio;
 use iolite_options::{Diagnostic, Invocation, JobOptions, NO_JOBS, Name, OutputFormat, RunOptions, commands};
 use iolite_plan::{Plan, Problem};
+use iolite_remote::ranks::Meeting;
 use iolite_report::Program;
 use iolite_run::{HeldSignals, Outcome, Prepared, RunError, survive_size_limit};
 use iolite_types::is_standard_stream;
@@ -60,7 +62,15 @@ fn main() -> ExitCode {
         return companions::run(name.word(), companion, &args[1..]);
     }
     debug::set_up(iolite_options::run_options(&args));
-    match iolite_options::parse(&args, &|name| std::env::var(name).ok(), name) {
+    match iolite_options::launched(&args) {
+        Some(launched) => mpi::run(name, &args, &launched),
+        None => perform(name, &args, None),
+    }
+}
+
+/// Does what the command line says, on the ranks of a launcher if there are any.
+fn perform(name: Name, args: &[OsString], ranks: Option<Meeting>) -> ExitCode {
+    match iolite_options::parse(args, &|name| std::env::var(name).ok(), name) {
         Ok(Invocation::Print { text, status }) => answer(name.word(), &text, status),
         Ok(Invocation::NoJobs { usage }) => {
             let status = answer(name.word(), &usage, 1);
@@ -70,7 +80,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Test(test)) => self_tests::run(name.word(), &test),
         Ok(Invocation::InflateLog(file)) => inflate(name.word(), &file),
         Ok(Invocation::Serve(serving)) => agent::serve(name, &serving),
-        Ok(Invocation::RunElsewhere(run)) => ExitCode::from(cluster::run(name, *run)),
+        Ok(Invocation::RunElsewhere(run)) => ExitCode::from(cluster::run(name, *run, ranks)),
         Ok(Invocation::Run { batches, run, warnings }) => {
             ExitCode::from(run_all(name, batches, &run, told(name, &warnings)))
         }

@@ -59,8 +59,10 @@ pub struct Client {
 /// A run on other machines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunElsewhere {
-    /// The machines, with their jobs.
+    /// The machines, with their jobs. With [`RunElsewhere::on_ranks`], one stands for all.
     pub clients: Vec<Client>,
+    /// `--mpi`: the machines are those of the ranks of a launcher.
+    pub on_ranks: bool,
     /// Options of the run as a whole.
     pub run: RunOptions,
     /// The file of this end's keys (`--keys`).
@@ -100,6 +102,15 @@ pub struct Serving {
     pub warnings: Vec<Diagnostic>,
 }
 
+/// A process that a launcher has started as one of many (`--mpi`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launched {
+    /// How it finds the others; empty = as the launcher offers it.
+    pub way: String,
+    /// What it does for them. (It has no address of its own choice.)
+    pub serving: Serving,
+}
+
 /// What the command line says of other machines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Others {
@@ -109,6 +120,8 @@ pub(crate) struct Others {
     pub pid_file: Option<PathBuf>,
     /// `--client`, in order.
     pub clients: Vec<Named>,
+    /// `--mpi`: how the ranks find each other.
+    pub mpi: Option<String>,
     /// `--remote-config` in front of the first `--client`.
     pub remote_files: Vec<String>,
     /// `--keys`
@@ -149,7 +162,7 @@ impl Others {
 
     /// Options that say nothing without `--server` or `--client`.
     pub fn idle(&self) -> Vec<Diagnostic> {
-        let (serves, asks) = (self.server.is_some(), !self.clients.is_empty());
+        let (serves, asks) = (self.server.is_some(), !self.clients.is_empty() || self.mpi.is_some());
         let idle = [
             ("--daemonize", self.pid_file.is_some() && !serves, "--server"),
             ("--remote-config", !self.remote_files.is_empty() && !asks, "--client"),
@@ -170,6 +183,25 @@ fn on_command_line(message: String) -> Diagnostic {
     Diagnostic { origin: Some(Origin::CommandLine(0)), message }
 }
 
+/// What a process is to do that a launcher has started; `None` = none has, or it only answers a question.
+pub(crate) fn launched(asked: &Asked) -> Option<Launched> {
+    let way = asked.others.mpi.clone().filter(|_| asked.question.is_none())?;
+    Some(Launched { way, serving: serving_as(asked, String::new()) })
+}
+
+fn serving_as(asked: &Asked, address: String) -> Serving {
+    Serving {
+        address,
+        pid_file: asked.others.pid_file.clone(),
+        keys: asked.others.keys.clone(),
+        insecure: asked.others.insecure,
+        readonly: asked.run.readonly,
+        exec: asked.others.exec,
+        timeout_ms: asked.others.timeout(),
+        warnings: Vec::new(),
+    }
+}
+
 /// The server that the command line asks for; `None` = it asks for none.
 pub(crate) fn serving(
     asked: &Asked,
@@ -178,21 +210,12 @@ pub(crate) fn serving(
     warnings: &mut Vec<Diagnostic>,
 ) -> Option<Serving> {
     let address = asked.others.server.clone()?;
-    if has_jobs || !asked.others.clients.is_empty() {
+    if has_jobs || !asked.others.clients.is_empty() || asked.others.mpi.is_some() {
         let what =
             "--server: a server runs the jobs of its clients; give it none of its own, and no --client";
         errors.push(on_command_line(what.to_owned()));
     }
-    Some(Serving {
-        address,
-        pid_file: asked.others.pid_file.clone(),
-        keys: asked.others.keys.clone(),
-        insecure: asked.others.insecure,
-        readonly: asked.run.readonly,
-        exec: asked.others.exec,
-        timeout_ms: asked.others.timeout(),
-        warnings: std::mem::take(warnings),
-    })
+    Some(Serving { warnings: std::mem::take(warnings), ..serving_as(asked, address) })
 }
 
 /// The run on other machines that the command line asks for. Reads the job files.
@@ -205,15 +228,22 @@ pub(crate) fn elsewhere(
     warnings: &mut Vec<Diagnostic>,
 ) -> RunElsewhere {
     errors.extend(not_sent(asked, sections));
+    let on_ranks = asked.others.mpi.is_some();
+    if on_ranks && !asked.others.clients.is_empty() {
+        let what = "--mpi: the ranks of the launcher run the jobs; leave --client out";
+        errors.push(on_command_line(what.to_owned()));
+    }
+    let ranks = Named { address: "rank".to_owned(), files_before: files.len(), remote_files: Vec::new() };
+    let named = if on_ranks { &vec![ranks] } else { &asked.others.clients };
     let mut clients: Vec<Client> = Vec::new();
-    let common = &files[..asked.others.clients[0].files_before];
+    let common = &files[..named[0].files_before];
     let common = jobs(asked, common, &asked.others.remote_files, surroundings, errors);
-    for (index, named) in asked.others.clients.iter().enumerate() {
-        let end = asked.others.clients.get(index + 1).map_or(files.len(), |next| next.files_before);
-        let own = &files[named.files_before..end];
-        let own = jobs(asked, own, &named.remote_files, surroundings, errors);
+    for (index, one) in named.iter().enumerate() {
+        let end = named.get(index + 1).map_or(files.len(), |next| next.files_before);
+        let own = &files[one.files_before..end];
+        let own = jobs(asked, own, &one.remote_files, surroundings, errors);
         let jobs = if own.files.is_empty() { common.clone() } else { own };
-        clients.push(Client { address: named.address.clone(), jobs });
+        clients.push(Client { address: one.address.clone(), jobs });
     }
     // A machine without jobs of its own has those of the next one: `--client=a --client=b job.fio`.
     for index in (0..clients.len().saturating_sub(1)).rev() {
@@ -223,7 +253,10 @@ pub(crate) fn elsewhere(
     }
     if errors.is_empty() {
         let idle = clients.iter().filter(|client| client.jobs.files.is_empty());
-        let what = |client: &Client| format!("--client={}: there is no job file for it", client.address);
+        let what = |client: &Client| match on_ranks {
+            true => "--mpi: there is no job file for it".to_owned(),
+            false => format!("--client={}: there is no job file for it", client.address),
+        };
         errors.extend(idle.map(|client| on_command_line(what(client))));
     }
     let mut run = asked.run.clone();
@@ -232,6 +265,7 @@ pub(crate) fn elsewhere(
     }
     RunElsewhere {
         clients,
+        on_ranks,
         run,
         keys: asked.others.keys.clone(),
         insecure: asked.others.insecure,
@@ -246,6 +280,7 @@ pub(crate) fn elsewhere(
 /// What the command line has that does not travel.
 fn not_sent(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
     let run = &asked.run;
+    let with = if asked.others.mpi.is_some() { "--mpi" } else { "--client" };
     let triggers = run.trigger.is_some() || run.trigger_file.is_some() || run.trigger_timeout.is_some();
     let here = [
         ("--trigger", triggers),
@@ -263,12 +298,13 @@ fn not_sent(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
     let mut told: Vec<Diagnostic> = here
         .into_iter()
         .filter(|(_, is_given)| *is_given)
-        .map(|(option, _)| on_command_line(format!("{option}: not supported yet together with --client")))
+        .map(|(option, _)| on_command_line(format!("{option}: not supported yet together with {with}")))
         .collect();
     let first = sections.iter().find(|section| !section.settings.is_empty());
     if let Some(section) = first.filter(|_| run.profile.is_none()) {
-        let message = "--client: job options of the command line are not sent; put them into a job file";
-        told.push(Diagnostic { origin: Some(section.origin.clone()), message: message.to_owned() });
+        let message =
+            format!("{with}: job options of the command line are not sent; put them into a job file");
+        told.push(Diagnostic { origin: Some(section.origin.clone()), message });
     }
     told
 }

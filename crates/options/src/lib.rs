@@ -35,11 +35,11 @@ mod usage;
 pub mod values;
 mod wrap;
 
-pub use clients::{Client, RunElsewhere, SentFile, SentJobs, Serving, WhenLost};
+pub use clients::{Client, Launched, RunElsewhere, SentFile, SentJobs, Serving, WhenLost};
 pub use engines::EngineOptions;
 pub use job::*;
 pub use name::Name;
-pub use parse::{NO_JOBS, parse, parse_sent, parse_with, run_options};
+pub use parse::{NO_JOBS, launched, parse, parse_sent, parse_with, run_options};
 pub use run::*;
 pub use typed::*;
 

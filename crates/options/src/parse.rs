@@ -1,7 +1,7 @@
 //! From words to an invocation: parses the command line, then its job files, then makes typed jobs.
 
 use crate::assemble::{Assembler, in_file_order};
-use crate::clients::{self, SentFile, SentJobs};
+use crate::clients::{self, Launched, SentFile, SentJobs};
 use crate::command_line::{self, Scanned};
 use crate::jobfile::{self, Surroundings, Texts};
 use crate::profiles::Profile;
@@ -84,6 +84,14 @@ pub fn run_options(args: &[OsString]) -> RunOptions {
     asked.run
 }
 
+/// What a process is to do that a launcher has started as one of many (`--mpi`); `None` = none has. This has to be known before
+/// parsing starts, because job files are for one of them. Mistakes are left to [`parse`].
+pub fn launched(args: &[OsString]) -> Option<Launched> {
+    let Scanned { asked, .. } =
+        command_line::scan(args, &MachineFacts::of_this_machine(), &mut Vec::new(), &mut Vec::new());
+    clients::launched(&asked)
+}
+
 /// [`parse`] with everything that it would ask the system for.
 pub(crate) fn parse_in(
     args: &[OsString],
@@ -137,7 +145,7 @@ fn on_other_machines(
     if let Some(serving) = clients::serving(asked, has_jobs, errors, warnings) {
         return Some(Invocation::Serve(serving));
     }
-    (!asked.others.clients.is_empty()).then(|| {
+    (!asked.others.clients.is_empty() || asked.others.mpi.is_some()).then(|| {
         let run = clients::elsewhere(asked, sections, files, surroundings, errors, warnings);
         Invocation::RunElsewhere(Box::new(run))
     })

@@ -433,6 +433,20 @@ pub(crate) static ALL: &[RunOption] = &[
         }),
     ),
     option(
+        "mpi",
+        'Z',
+        Optional("way"),
+        &[
+            "Run the job files on all ranks of the launcher that has started this: mpirun,",
+            "srun --mpi=pmix or pmi2. They find each other by pmix, pmi2 or dir:PATH, a",
+            "directory that all of them see (default: what the launcher offers)",
+        ],
+        Some(|asked, value| {
+            asked.others.mpi = Some(value.to_owned());
+            Ok(())
+        }),
+    ),
+    option(
         "push",
         'U',
         NoArgument,

@@ -25,6 +25,13 @@ pub enum Address {
     },
     /// ssh starts it there.
     Ssh(Target),
+    /// A rank of a launcher.
+    Rank {
+        /// Which one.
+        number: u32,
+        /// Where it can be reached, the best first; this process itself starts the agent where there is none.
+        places: Vec<Address>,
+    },
 }
 
 impl Address {
@@ -67,6 +74,7 @@ impl Address {
             Address::Socket(path) => path.display().to_string(),
             Address::Port { host, .. } => host.clone(),
             Address::Ssh(target) => target.host.clone(),
+            Address::Rank { number, .. } => format!("rank-{number}"),
         }
     }
 
@@ -75,13 +83,18 @@ impl Address {
         match self {
             Address::Socket(_) => PORT,
             Address::Ssh(target) => target.port.unwrap_or(SSH_PORT),
+            Address::Rank { places, .. } => places.first().map_or(PORT, Address::port),
             Address::Port { port, .. } => *port,
         }
     }
 
     /// Whether others are kept out by what carries it: the file system, or ssh.
     pub fn is_protected(&self) -> bool {
-        matches!(self, Address::Socket(_) | Address::Ssh(_))
+        match self {
+            Address::Socket(_) | Address::Ssh(_) => true,
+            Address::Port { .. } => false,
+            Address::Rank { places, .. } => places.iter().all(Address::is_protected),
+        }
     }
 }
 
@@ -91,6 +104,7 @@ impl fmt::Display for Address {
             Address::Socket(path) => write!(f, "sock:{}", path.display()),
             Address::Port { host, port, .. } => write!(f, "{host},{port}"),
             Address::Ssh(target) => target.fmt(f),
+            Address::Rank { number, .. } => write!(f, "rank {number}"),
         }
     }
 }

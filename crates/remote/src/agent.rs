@@ -82,6 +82,8 @@ struct Shared {
     strangers: AtomicUsize,
     /// How many there are of others.
     clients: AtomicUsize,
+    /// A run was asked for.
+    has_run: AtomicBool,
 }
 
 /// As long as this lives, somebody counts.
@@ -129,6 +131,34 @@ impl Agent {
         let shared = Shared::new(settings);
         shared.strangers.fetch_add(1, SeqCst);
         attend(&connection, Peer::Starter, &shared)
+    }
+
+    /// Serves one run to its end. Waits so long for who wants it.
+    ///
+    /// # Errors
+    /// Nobody wants one, or who has come is none that is served: in words.
+    pub fn serve_one(&self, settings: Settings, patience: Duration) -> Result<(), String> {
+        let shared = Shared::new(settings);
+        let until = Instant::now() + patience;
+        let mut why = format!("no client has come in {patience:?}");
+        while !shared.has_run.load(SeqCst) {
+            if !self.listener.is_ready_within(until.saturating_duration_since(Instant::now())) {
+                return Err(why);
+            }
+            let served = self.listener.accept().map_err(|error| error.to_string());
+            let served = served.and_then(|(connection, peer)| {
+                shared.strangers.fetch_add(1, SeqCst);
+                attend(&connection, peer, &shared).inspect_err(|_| connection.part())
+            });
+            match served {
+                Err(reason) => why = reason,
+                Ok(()) if !shared.has_run.load(SeqCst) => {
+                    return Err("the client has gone without asking for anything".to_owned());
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Where it listens.
@@ -194,6 +224,7 @@ impl Shared {
             turn: Mutex::new(None),
             strangers: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
+            has_run: AtomicBool::new(false),
         }
     }
 
@@ -286,6 +317,7 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared) -> Result<(), St
         match frame::read(&mut connection) {
             Ok(ToAgent::Ping(sequence)) => pong(&mut connection, sequence).map_err(words)?,
             Ok(ToAgent::Run(request)) => {
+                shared.has_run.store(true, SeqCst);
                 let who =
                     format!("{} (process {}) on {}, from {peer}", client.program, client.pid, client.machine);
                 return run(connection, *request, &who, shared);

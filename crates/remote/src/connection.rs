@@ -9,6 +9,7 @@ use crate::user;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -37,6 +38,16 @@ impl Connection {
                 Connection::over(Stream::over_socket(stream))
             }
             Address::Ssh(_) => Err(io::Error::other("ssh starts the agent there (see ssh.rs)")),
+            Address::Rank { places, .. } => {
+                let mut last = io::Error::from(io::ErrorKind::NotFound);
+                for place in places {
+                    match Connection::to(place, patience) {
+                        Ok(connection) => return Ok(connection),
+                        Err(error) => last = error,
+                    }
+                }
+                Err(last)
+            }
             Address::Port { .. } => {
                 let mut last = io::Error::from(io::ErrorKind::NotFound);
                 for place in resolve(address)? {
@@ -217,7 +228,7 @@ impl Listener {
                 };
                 TcpListener::bind((any, *port)).map(Listener::Tcp)
             }
-            Address::Ssh(_) => Err(io::Error::new(
+            Address::Ssh(_) | Address::Rank { .. } => Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "a client that says this starts the server itself, over ssh; nothing is to be started here",
             )),
@@ -234,6 +245,15 @@ impl Listener {
                 Err(_) => asked.to_string(),
             },
         }
+    }
+
+    /// Waits for a connection, at most so long: whether there is one.
+    pub fn is_ready_within(&self, patience: Duration) -> bool {
+        let descriptor = match self {
+            Listener::Socket(listener) => listener.as_fd(),
+            Listener::Tcp(listener) => listener.as_fd(),
+        };
+        user::is_readable_within(descriptor, patience)
     }
 
     /// The next connection, and who is there.

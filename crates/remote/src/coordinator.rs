@@ -4,12 +4,13 @@
 //! that hangs makes nobody wait for longer than the time that it may be silent.
 
 use crate::address::Address;
+use crate::carrier::{self, Carrier};
 use crate::connection::Connection;
 use crate::frame::{self, FrameError};
 use crate::keys::Keys;
 use crate::message::{Done, FromAgent, Hello, Refusal, Request, ToAgent, machine_name};
 use crate::returned::Keeper;
-use crate::ssh::{self, Carrier};
+use crate::ssh;
 use crate::stream::Stream;
 use iolite_os::time;
 use iolite_stats::{Event, EventKind, StartSpread};
@@ -190,7 +191,7 @@ impl Coordinator {
         drop(sender);
         run.hear_all(&heard, tell, wish);
         run.writers.drain(..).flatten().for_each(|writer| lock(&writer).end());
-        ssh::wait_for_all(&carriers);
+        carrier::wait_for_all(&carriers);
         run.spread()
     }
 }
@@ -340,13 +341,16 @@ fn lock(writer: &Writer) -> std::sync::MutexGuard<'_, Connection> {
 
 /// Reaches one agent.
 fn reach(address: &Address, keys: Option<&Keys>, settings: Settings) -> Result<Link, String> {
-    let Address::Ssh(target) = address else {
-        let mut connection = Connection::reach(address, keys, settings.timeout)?;
-        let hello = meet(&mut connection, settings)?;
-        return Ok(Link { connection, hello, carrier: None });
-    };
     let wish = ssh::Wish { push: settings.push, exec: settings.exec, timeout: settings.timeout };
-    let (socket, carrier) = ssh::start(target, wish)?;
+    let (socket, carrier) = match address {
+        Address::Ssh(target) => ssh::start(target, wish)?,
+        Address::Rank { places, .. } if places.is_empty() => ssh::start_here(wish)?,
+        address => {
+            let mut connection = Connection::reach(address, keys, settings.timeout)?;
+            let hello = meet(&mut connection, settings)?;
+            return Ok(Link { connection, hello, carrier: None });
+        }
+    };
     let connection = Connection::over(Stream::over_socket(socket)).map_err(|error| error.to_string())?;
     connection.set_patience(settings.timeout);
     let met = connection.clone().greeted().and_then(|mut connection| meet(&mut connection, settings));

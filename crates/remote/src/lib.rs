@@ -10,6 +10,7 @@
 
 pub mod address;
 pub mod agent;
+mod carrier;
 pub mod child;
 mod connection;
 pub mod coordinator;
@@ -17,6 +18,7 @@ pub mod frame;
 mod greeting;
 pub mod keys;
 pub mod message;
+pub mod ranks;
 pub mod returned;
 mod ssh;
 pub mod stream;

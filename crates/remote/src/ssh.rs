@@ -6,28 +6,17 @@
 //! What a shell prints when it starts comes first. So the script that starts the agent prints a line of its own, and what is
 //! in front of it is passed over.
 
-use std::collections::VecDeque;
+use crate::carrier::{Carrier, REASON, printable};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::OwnedFd;
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 /// What the script says in front of anything else.
 const MARK: &str = "iolite-is-next";
 /// How much a login shell may say before that.
 const NOISE: u64 = 64 << 10;
-/// How many lines of ssh's words are kept, and how long each may be.
-const LINES: usize = 8;
-const LINE: usize = 512;
-/// How long ssh has to end when nothing is left to say.
-const GRACE: Duration = Duration::from_secs(4);
-/// How long the reason of a lost connection is waited for.
-const REASON: Duration = Duration::from_secs(1);
 /// How long a machine may take to store the program that is sent along, while nothing is heard of it.
 const STORING: Duration = Duration::from_secs(60);
 /// ssh's exit status when it has failed itself.
@@ -137,7 +126,8 @@ pub(crate) fn start(target: &Target, wish: Wish) -> Result<(UnixStream, Carrier)
         remote_words(RUN, wish, &program.to_string_lossy())
     };
     let (mine, theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
-    let carrier = Carrier::start(target, &far, theirs, wish.timeout)?;
+    let failed = |error: io::Error| format!("ssh cannot be started: {error} (package openssh-client)");
+    let carrier = Carrier::start("ssh", command(target, &far, wish.timeout), theirs).map_err(failed)?;
     let prepared = mine
         .set_read_timeout(Some(wish.timeout.max(STORING)))
         .and_then(|()| mine.set_write_timeout(Some(wish.timeout.max(STORING))))
@@ -152,13 +142,41 @@ pub(crate) fn start(target: &Target, wish: Wish) -> Result<(UnixStream, Carrier)
                     "there is no iolite on that machine, neither in PATH nor at {}: install it, or copy it with --push",
                     program.display()
                 ),
-                Some(FAILED) => carrier.words.said_or(&why),
+                Some(FAILED) => carrier.said_or(&why),
                 None => carrier.explain(&why),
                 Some(_) => carrier.explain("the agent cannot be started there"),
             };
             Err(why)
         }
     }
+}
+
+/// The agent of this machine, which this process starts: the connection, and who carries it.
+///
+/// # Errors
+/// It cannot be started.
+pub(crate) fn start_here(wish: Wish) -> Result<(UnixStream, Carrier), String> {
+    let failed = |error: io::Error| format!("the agent cannot be started: {error}");
+    let (mine, theirs) = UnixStream::pair().map_err(failed)?;
+    let mut command = Command::new("/proc/self/exe");
+    command.args(wish.words().split(' '));
+    Ok((mine, Carrier::start("its agent", command, theirs).map_err(failed)?))
+}
+
+/// How ssh is called.
+fn command(target: &Target, far: &str, timeout: Duration) -> Command {
+    let mut command = Command::new("ssh");
+    // Nobody is asked for anything, nothing else goes through the connection, and of ssh's words those about errors are told.
+    command.args(["-T", "-x", "-a", "-oBatchMode=yes", "-oLogLevel=ERROR", "-oClearAllForwardings=yes"]);
+    command.arg(format!("-oConnectTimeout={}", timeout.as_secs().max(1)));
+    if let Some(port) = target.port {
+        command.arg("-p").arg(port.to_string());
+    }
+    if let Some(user) = &target.user {
+        command.arg("-l").arg(user);
+    }
+    command.args(["--", &target.host, far]);
+    command
 }
 
 /// The command line for the other machine. Whatever its user's shell is, a plain one runs the script.
@@ -211,147 +229,11 @@ fn push(mut stream: &UnixStream) -> Result<(), String> {
     wait_for_mark(stream).map(drop).map_err(|why| format!("--push: {why}"))
 }
 
-/// The ssh that carries a connection.
-#[derive(Debug)]
-pub(crate) struct Carrier {
-    process: Mutex<Child>,
-    words: Arc<Words>,
-}
-
-/// What ssh says, and the machine's shell: the last lines.
-#[derive(Debug, Default)]
-struct Words {
-    lines: Mutex<(VecDeque<String>, bool)>,
-    is_complete: Condvar,
-}
-
-impl Carrier {
-    fn start(target: &Target, far: &str, theirs: UnixStream, timeout: Duration) -> Result<Carrier, String> {
-        let failed = |error: io::Error| format!("ssh cannot be started: {error} (package openssh-client)");
-        let output = theirs.try_clone().map_err(|error| error.to_string())?;
-        let mut command = Command::new("ssh");
-        // Nobody is asked for anything, nothing else goes through the connection, and of ssh's words those about errors are told.
-        command.args(["-T", "-x", "-a", "-oBatchMode=yes", "-oLogLevel=ERROR", "-oClearAllForwardings=yes"]);
-        command.arg(format!("-oConnectTimeout={}", timeout.as_secs().max(1)));
-        if let Some(port) = target.port {
-            command.arg("-p").arg(port.to_string());
-        }
-        if let Some(user) = &target.user {
-            command.arg("-l").arg(user);
-        }
-        command.args(["--", &target.host, far]);
-        command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(output)).stderr(Stdio::piped());
-        // A ^C is for this program, which ends the run in order, and not for what carries it.
-        command.process_group(0);
-        let mut process = command.spawn().map_err(failed)?;
-        let words = Arc::new(Words::default());
-        if let Some(said) = process.stderr.take() {
-            let kept = words.clone();
-            let body = move || kept.keep(said);
-            thread::Builder::new().name("iolite-ssh".into()).spawn(body).map_err(failed)?;
-        }
-        Ok(Carrier { process: Mutex::new(process), words })
-    }
-
-    fn process(&self) -> MutexGuard<'_, Child> {
-        self.process.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for its end; `None` = it has not ended.
-    fn end_within(&self, patience: Duration) -> Option<ExitStatus> {
-        let until = Instant::now() + patience;
-        loop {
-            if let Ok(Some(status)) = self.process().try_wait() {
-                return Some(status);
-            }
-            if Instant::now() >= until {
-                return None;
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Why something has failed, with what ssh has said.
-    pub fn explain(&self, why: &str) -> String {
-        match self.words.said() {
-            said if said.is_empty() => why.to_owned(),
-            said => format!("{why} (ssh: {said})"),
-        }
-    }
-}
-
-/// Waits until all have ended whose connections are closed: then their agents have ended, and what was sent along is removed;
-/// unless nobody answers any more.
-pub(crate) fn wait_for_all(carriers: &[Arc<Carrier>]) {
-    let until = Instant::now() + GRACE;
-    for carrier in carriers {
-        carrier.end_within(until.saturating_duration_since(Instant::now()));
-        let mut process = carrier.process();
-        // Nothing, if it has ended.
-        let _ = process.kill();
-        let _ = process.wait();
-    }
-}
-
-impl Drop for Carrier {
-    fn drop(&mut self) {
-        // After a run, all of them have ended already.
-        self.end_within(GRACE);
-        let _ = self.process().kill();
-        let _ = self.process().wait();
-    }
-}
-
-impl Words {
-    /// Keeps the last lines, to the end.
-    fn keep(&self, said: impl Read) {
-        let mut said = BufReader::new(said);
-        loop {
-            let mut line = Vec::new();
-            let read = (&mut said).take(LINE as u64).read_until(b'\n', &mut line);
-            if !matches!(read, Ok(length) if length > 0) {
-                break;
-            }
-            let text = printable(&String::from_utf8_lossy(&line));
-            let mut kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-            if !text.is_empty() {
-                kept.0.push_back(text);
-            }
-            if kept.0.len() > LINES {
-                kept.0.pop_front();
-            }
-        }
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
-        self.is_complete.notify_all();
-    }
-
-    /// The last lines, or this if there are none.
-    fn said_or(&self, why: &str) -> String {
-        match self.said() {
-            said if said.is_empty() => why.to_owned(),
-            said if said.starts_with("ssh: ") => said,
-            said => format!("ssh: {said}"),
-        }
-    }
-
-    /// The last lines in one. If the connection has just been lost, the reason may be about to come.
-    fn said(&self) -> String {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.is_complete.wait_timeout_while(lines, REASON, |(_, is_complete)| !*is_complete);
-        let (lines, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        lines.0.iter().map(String::as_str).collect::<Vec<_>>().join("; ")
-    }
-}
-
-/// The same without what terminals act on.
-fn printable(text: &str) -> String {
-    text.trim().chars().filter(|c| !c.is_control()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::thread;
 
     #[test]
     fn where_ssh_goes() {
@@ -405,17 +287,5 @@ mod tests {
         assert!(wait_for_mark(&mine).unwrap_err().contains("too much"));
         writer.join().unwrap();
         assert!(wait_for_mark(&mine).unwrap_err().contains("closed"));
-    }
-
-    #[test]
-    fn the_last_words_are_kept() {
-        let words = Words::default();
-        let said: String = (0..100).map(|line| format!("\x1b[31mline {line}\r\n")).collect();
-        words.keep(said.as_bytes());
-        let kept = words.said();
-        assert!(kept.starts_with("[31mline 92; ") && kept.ends_with("line 99"), "{kept}");
-        let words = Words::default();
-        words.keep([b'x'; 3 * LINE].as_slice());
-        assert!(words.said().len() < 4 * LINE);
     }
 }

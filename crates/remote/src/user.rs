@@ -1,7 +1,8 @@
 //! System calls about users: who is at the other end of a socket, and what a new socket permits.
 
 use std::io;
-use std::os::fd::AsRawFd;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -40,6 +41,51 @@ pub(crate) fn private_listener(path: &Path) -> io::Result<UnixListener> {
     // SAFETY: as above.
     unsafe { libc::umask(before) };
     listener
+}
+
+/// Waits until a descriptor is readable, at most so long: whether it is.
+pub(crate) fn is_readable_within(descriptor: BorrowedFd<'_>, patience: Duration) -> bool {
+    let mut polled = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let milliseconds = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY: there is one structure, which is valid during the call.
+    unsafe { libc::poll(&raw mut polled, 1, milliseconds) == 1 }
+}
+
+/// The addresses of this machine, those that only itself can reach last.
+pub(crate) fn own_addresses() -> Vec<IpAddr> {
+    let mut found = Vec::new();
+    // SAFETY: the list is that of the call until it is given back, and each address has the type that its family says.
+    unsafe {
+        let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
+        if libc::getifaddrs(&raw mut first) != 0 {
+            return found;
+        }
+        let mut next = first;
+        while let Some(one) = next.as_ref() {
+            next = one.ifa_next;
+            if one.ifa_flags & libc::IFF_UP as libc::c_uint == 0 {
+                continue;
+            }
+            match one.ifa_addr.as_ref().map(|address| i32::from(address.sa_family)) {
+                Some(libc::AF_INET) => {
+                    let address = std::ptr::read_unaligned(one.ifa_addr.cast::<libc::sockaddr_in>());
+                    found.push(IpAddr::from(address.sin_addr.s_addr.to_ne_bytes()));
+                }
+                Some(libc::AF_INET6) => {
+                    let address = std::ptr::read_unaligned(one.ifa_addr.cast::<libc::sockaddr_in6>());
+                    let address = Ipv6Addr::from(address.sin6_addr.s6_addr);
+                    // One that holds for a link needs the name of the link, which is another one on each machine.
+                    if !address.is_unicast_link_local() {
+                        found.push(IpAddr::V6(address));
+                    }
+                }
+                _ => {}
+            }
+        }
+        libc::freeifaddrs(first);
+    }
+    found.sort_by_key(|address| (address.is_loopback(), address.is_ipv6()));
+    found
 }
 
 /// How a child has ended, without taking that from whoever waits for it; `None` = it has not ended in this time.

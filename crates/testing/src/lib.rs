@@ -20,6 +20,7 @@ pub mod releases;
 pub mod seed;
 pub mod servers;
 pub mod skip;
+pub mod slurm;
 pub mod sshd;
 pub mod vm;
 
@@ -34,4 +35,5 @@ pub use releases::Release;
 pub use seed::{Luck, properties, seed, seed_or};
 pub use servers::{Minio, Nginx};
 pub use skip::partly_skipped;
+pub use slurm::Slurm;
 pub use sshd::Sshd;

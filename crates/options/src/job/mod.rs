@@ -30,7 +30,6 @@ macro_rules! options {
 }
 
 mod buffers;
-mod data_placement;
 mod depth;
 mod durability;
 mod errors;
@@ -47,7 +46,6 @@ mod verification;
 mod zones;
 
 pub use buffers::*;
-pub use data_placement::*;
 pub use depth::*;
 pub use durability::*;
 pub use errors::*;
@@ -84,7 +82,6 @@ pub struct JobOptions {
     pub extent: ExtentOptions,
     pub pattern: PatternOptions,
     pub zones: ZoneOptions,
-    pub data_placement: DataPlacementOptions,
     pub durability: DurabilityOptions,
     pub buffers: BufferOptions,
     pub replay: ReplayOptions,
@@ -120,7 +117,6 @@ impl JobOptions {
             extent: ExtentOptions::blank(),
             pattern: PatternOptions::blank(),
             zones: ZoneOptions::blank(),
-            data_placement: DataPlacementOptions::blank(),
             durability: DurabilityOptions::blank(),
             buffers: BufferOptions::blank(),
             replay: ReplayOptions::blank(),

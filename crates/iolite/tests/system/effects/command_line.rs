@@ -73,6 +73,7 @@ pub const TABLE: &[Effect] = &[
     test!("client", remote::a_job_runs_where_the_server_is),
     test!("daemonize", remote::a_server_in_the_background),
     test!("remote-config", remote::several_machines_have_one_result),
+    test!("mpi", launched::ranks_meet_in_a_directory),
     test!("push", over_ssh::the_program_is_sent_along),
     test!("client-lost", remote::who_is_silent_is_lost),
     test!("client-timeout", remote::the_jobs_of_a_silent_client_are_ended),

@@ -1,0 +1,51 @@
+//! `--mpi`: a run on all ranks of a launcher. Rank 0 reads the job files and coordinates; the others are agents for one run.
+
+use crate::{complain, perform};
+use iolite_options::{Launched, Name};
+use iolite_os::signals::SignalQueue;
+use iolite_remote::agent::Settings;
+use iolite_remote::child::Permissions;
+use iolite_remote::ranks::{self, Meeting, Work};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Meets the other ranks, and does what this one has to do.
+pub fn run(name: Name, args: &[OsString], launched: &Launched) -> ExitCode {
+    // The libraries of launchers start threads.
+    let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM]);
+    let board = signals
+        .map_err(|error| error.to_string())
+        .and_then(|signals| Ok((signals, ranks::join(&launched.way)?)));
+    let (signals, meeting) = match board {
+        Ok((signals, board)) => (signals, Meeting::new(board)),
+        Err(why) => {
+            complain(name, &format_args!("--mpi: {why}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    if meeting.leads() {
+        // It takes signals in its own way.
+        drop(signals);
+        return perform(name, args, Some(meeting));
+    }
+    // Whoever ends all ranks (^C at mpirun) has rank 0 end the run, in which this one has a part. If rank 0 is gone, it ends by that.
+    let _signals = signals;
+    let serving = &launched.serving;
+    let settings = Settings {
+        keys: None,
+        timeout: Duration::from_millis(serving.timeout_ms),
+        permissions: Permissions { exec: serving.exec, changes: !serving.readonly },
+        program: name.own_version(),
+        log: |_| {},
+    };
+    match meeting.attend(settings) {
+        Ok(Work::Served) => ExitCode::SUCCESS,
+        // Rank 0 says why.
+        Ok(Work::CalledOff) => ExitCode::FAILURE,
+        Err(why) => {
+            complain(name, &format_args!("--mpi: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Programs that carry a connection to an agent: ssh, or an agent that this process has started itself.
+//!
+//! Such a program has one end of a pair of sockets as its standard input and output. What it says on standard error is kept, to
+//! be told when the connection is lost.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How many lines of its words are kept, and how long each may be.
+const LINES: usize = 8;
+const LINE: usize = 512;
+/// How long it has to end when nothing is left to say.
+const GRACE: Duration = Duration::from_secs(4);
+/// How long the reason of a lost connection is waited for.
+pub(crate) const REASON: Duration = Duration::from_secs(1);
+
+/// A program that carries a connection.
+#[derive(Debug)]
+pub(crate) struct Carrier {
+    /// What it is, for people.
+    name: &'static str,
+    process: Mutex<Child>,
+    words: Arc<Words>,
+}
+
+/// What it says: the last lines.
+#[derive(Debug, Default)]
+struct Words {
+    lines: Mutex<(VecDeque<String>, bool)>,
+    is_complete: Condvar,
+}
+
+impl Carrier {
+    /// Starts a program with this socket as its standard input and output.
+    pub fn start(name: &'static str, mut command: Command, socket: UnixStream) -> io::Result<Carrier> {
+        let output = socket.try_clone()?;
+        command.stdin(OwnedFd::from(socket)).stdout(OwnedFd::from(output)).stderr(Stdio::piped());
+        // A ^C is for this program, which ends the run in order, and not for what carries it.
+        command.process_group(0);
+        let mut process = command.spawn()?;
+        // It has the only other handle of the socket now.
+        drop(command);
+        let words = Arc::new(Words::default());
+        if let Some(said) = process.stderr.take() {
+            let kept = words.clone();
+            thread::Builder::new().name("iolite-carrier".into()).spawn(move || kept.keep(said))?;
+        }
+        Ok(Carrier { name, process: Mutex::new(process), words })
+    }
+
+    fn process(&self) -> MutexGuard<'_, Child> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for its end; `None` = it has not ended.
+    pub fn end_within(&self, patience: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + patience;
+        loop {
+            if let Ok(Some(status)) = self.process().try_wait() {
+                return Some(status);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Why something has failed, with what it has said.
+    pub fn explain(&self, why: &str) -> String {
+        match self.words.said() {
+            said if said.is_empty() => why.to_owned(),
+            said => format!("{why} ({}: {said})", self.name),
+        }
+    }
+
+    /// What it has said, or this if that is nothing.
+    pub fn said_or(&self, why: &str) -> String {
+        let name = format!("{}: ", self.name);
+        match self.words.said() {
+            said if said.is_empty() => why.to_owned(),
+            said if said.starts_with(&name) => said,
+            said => name + &said,
+        }
+    }
+}
+
+/// Waits until all have ended whose connections are closed: then their agents have ended, and what was sent along is removed;
+/// unless nobody answers any more.
+pub(crate) fn wait_for_all(carriers: &[Arc<Carrier>]) {
+    let until = Instant::now() + GRACE;
+    for carrier in carriers {
+        carrier.end_within(until.saturating_duration_since(Instant::now()));
+        let mut process = carrier.process();
+        // Nothing, if it has ended.
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+}
+
+impl Drop for Carrier {
+    fn drop(&mut self) {
+        // After a run, all of them have ended already.
+        self.end_within(GRACE);
+        let _ = self.process().kill();
+        let _ = self.process().wait();
+    }
+}
+
+impl Words {
+    /// Keeps the last lines, to the end.
+    fn keep(&self, said: impl Read) {
+        let mut said = BufReader::new(said);
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut said).take(LINE as u64).read_until(b'\n', &mut line);
+            if !matches!(read, Ok(length) if length > 0) {
+                break;
+            }
+            let text = printable(&String::from_utf8_lossy(&line));
+            let mut kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            if !text.is_empty() {
+                kept.0.push_back(text);
+            }
+            if kept.0.len() > LINES {
+                kept.0.pop_front();
+            }
+        }
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.is_complete.notify_all();
+    }
+
+    /// The last lines in one. If the connection has just been lost, the reason may be about to come.
+    fn said(&self) -> String {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.is_complete.wait_timeout_while(lines, REASON, |(_, is_complete)| !*is_complete);
+        let (lines, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        lines.0.iter().map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The same without what terminals act on.
+pub(crate) fn printable(text: &str) -> String {
+    text.trim().chars().filter(|c| !c.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_are_kept() {
+        let words = Words::default();
+        let said: String = (0..100).map(|line| format!("\x1b[31mline {line}\r\n")).collect();
+        words.keep(said.as_bytes());
+        let kept = words.said();
+        assert!(kept.starts_with("[31mline 92; ") && kept.ends_with("line 99"), "{kept}");
+        let words = Words::default();
+        words.keep([b'x'; 3 * LINE].as_slice());
+        assert!(words.said().len() < 4 * LINE);
+    }
+}

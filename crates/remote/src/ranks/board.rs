@@ -1,0 +1,50 @@
+//! What ranks share, whoever has started them.
+
+use super::directory::Directory;
+use super::pmi2::Pmi2;
+use super::pmix::Pmix;
+
+/// Words that all ranks can read.
+pub trait Board {
+    /// Which one this is, from 0.
+    fn rank(&self) -> u32;
+    /// How many there are.
+    fn size(&self) -> u32;
+    /// Writes words, which others can read after the next [`Board::fence`].
+    ///
+    /// # Errors
+    /// The launcher says no, in words.
+    fn put(&mut self, key: &str, words: &str) -> Result<(), String>;
+    /// Waits until all ranks are here.
+    ///
+    /// # Errors
+    /// The launcher says no, in words.
+    fn fence(&mut self) -> Result<(), String>;
+    /// Reads what a rank has written.
+    ///
+    /// # Errors
+    /// It has written nothing, or the launcher says no, in words.
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, String>;
+}
+
+/// Joins the ranks of this launcher, in this way: `pmix`, `pmi2`, `dir:PATH`, or nothing, which takes what there is.
+///
+/// # Errors
+/// There is no launcher, or it offers nothing of that: in words.
+pub fn join(way: &str) -> Result<Box<dyn Board>, String> {
+    let has = |variable: &str| std::env::var_os(variable).is_some();
+    match way {
+        "pmix" => Ok(Box::new(Pmix::join()?)),
+        "pmi2" => Ok(Box::new(Pmi2::join()?)),
+        "" if has("PMIX_RANK") => Ok(Box::new(Pmix::join()?)),
+        "" if has("PMI_FD") || has("PMI_RANK") => Ok(Box::new(Pmi2::join()?)),
+        "" if has("SLURM_PROCID") => Err("srun offers its tasks no key space: say srun --mpi=pmix or srun --mpi=pmi2, or \
+                                          have them meet in a directory that all of them see, with --mpi=dir:PATH"
+            .to_owned()),
+        "" => Err("no launcher has started this: say mpirun -np N iolite --mpi …, or srun --mpi=pmix iolite --mpi …".to_owned()),
+        other => match other.strip_prefix("dir:") {
+            Some(path) if !path.is_empty() => Ok(Box::new(Directory::join(path.as_ref())?)),
+            _ => Err(format!("\"{other}\" is no way to find the other ranks (pmix, pmi2, dir:PATH)")),
+        },
+    }
+}
