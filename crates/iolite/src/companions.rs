@@ -18,6 +18,7 @@ mod runs;
 mod source;
 mod trace;
 mod verify_state;
+mod web;
 mod zipf;
 
 use iolite_options::commands::{Asked, Command};
@@ -43,6 +44,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             "runs" => runs::run(program, &asked),
             "trace" => trace::run(program, &asked),
             "verify-state" => verify_state::run(&asked),
+            "web" => web::run(program, &asked),
             "zipf" => zipf::run(&asked),
             name => unreachable!("companion {name} is in the table and has no code"),
         };

@@ -288,6 +288,21 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
+        name: "web",
+        operand: "directory",
+        choices: &[],
+        help: "Stored results in a browser: a list, the page of each, comparisons",
+        details: "Serves the runs of the store (--save keeps them), or the results in JSON in a directory (its *.json), of iolite or of \
+                  fio 3, until it is ended. The address is printed on standard error, with a secret in it. Nothing can be changed \
+                  from there, and addresses of other machines are refused, because pages are not encrypted yet. docs/results.md \
+                  says who can see what.",
+        options: &[
+            word('l', "listen", "address:port", "Where (default: 127.0.0.1 and any port)"),
+            word('s', "store", "file", "The store (default: that of the user)"),
+            word('r', "allow-run", "", "Not supported yet: jobs that are written and started there"),
+        ],
+    },
+    Command {
         name: "zipf",
         operand: "",
         choices: &[],

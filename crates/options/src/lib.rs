@@ -33,6 +33,7 @@ mod tests;
 mod typed;
 mod usage;
 pub mod values;
+mod web;
 mod wrap;
 
 pub use clients::{Client, Launched, RunElsewhere, SentFile, SentJobs, Serving, WhenLost};
@@ -42,6 +43,7 @@ pub use name::Name;
 pub use parse::{NO_JOBS, launched, parse, parse_sent, parse_with, run_options};
 pub use run::*;
 pub use typed::*;
+pub use web::web_address;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -4,8 +4,7 @@
 
 use crate::clients::{Named, Others, WhenLost};
 use crate::values::{SECOND, time};
-use crate::{EtaWhen, IdleProfile, OutputFormat, RunOptions, SelfTest, profiles};
-use std::net::{Ipv4Addr, SocketAddr};
+use crate::{EtaWhen, IdleProfile, OutputFormat, RunOptions, SelfTest, profiles, web_address};
 use std::path::PathBuf;
 
 /// What the command line asked for besides jobs.
@@ -653,26 +652,6 @@ fn profile(asked: &mut Asked, value: &str) -> Result<(), String> {
 /// Names separated by commas.
 fn names(value: &str) -> Vec<String> {
     value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-}
-
-/// Where a page is: an address of this machine alone, and a port. What goes elsewhere would have to be encrypted.
-fn web_address(value: &str) -> Result<SocketAddr, String> {
-    let here = Ipv4Addr::LOCALHOST;
-    if value.is_empty() {
-        return Ok((here, 0).into());
-    }
-    let named = value.strip_prefix("localhost:").and_then(|port| Some((here, port.parse().ok()?).into()));
-    let Some(address) = named.or_else(|| value.parse::<SocketAddr>().ok()) else {
-        return Err("not an address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned());
-    };
-    if !address.ip().is_loopback() {
-        return Err(format!(
-            "only addresses of this machine alone (127.0.0.1, [::1]) are served, because pages are not encrypted yet; \
-             from elsewhere, a tunnel leads here: ssh -L {0}:127.0.0.1:{0} HOST",
-            if address.port() == 0 { 8080 } else { address.port() }
-        ));
-    }
-    Ok(address)
 }
 
 fn output_format(asked: &mut Asked, value: &str) -> Result<(), String> {

@@ -109,6 +109,17 @@ pub fn percent(value: f64) -> String {
     format!("{}%", digits(value))
 }
 
+/// A change, in parts, as percent with its sign.
+pub fn signed(change: f64) -> String {
+    let percent = change * 100.0;
+    match percent.abs() {
+        small if small < 0.995 => format!("{percent:+.2}%"),
+        middling if middling < 99.95 => format!("{percent:+.1}%"),
+        large if large < 1e6 => format!("{percent:+.0}%"),
+        _ => format!("{percent:+.1e}%"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! Pages over HTTP: a run that goes on.
+//! Pages over HTTP: a run that goes on, and stored results.
 //!
 //! A run forks, and nothing with threads forks. So the pages are served by a process of their own: the same program, called with
 //! a word of its own ([`WORD`]). The run hands its events to it through a socket and never waits ([`LivePage`]): what the process
@@ -10,27 +10,31 @@
 //! | the run's end of the socket | `handing.rs`, messages: `message.rs` |
 //! | the process | `process.rs` |
 //! | what is known of the run, and what a reader gets of it | `run.rs`, `telling.rs` |
+//! | stored results, in a process that forks nothing | `shelf.rs`; what is compared: `shelf/comparison.rs`; forms: `form.rs` |
 //! | connections, and their limits | `server.rs` |
 //! | requests and answers | `request.rs`, `answer.rs` |
 //! | who may look, and who may end the run | `access.rs` |
 //!
 //! A thread waits for each connection, as in `iolite-remote`, and there are few. Each answers one request: no state of one
 //! request is left for another to be smuggled into. `httparse` reads heads. A framework (hyper, axum) would bring an asynchronous
-//! runtime for five routes.
+//! runtime for a handful of routes.
 
 mod access;
 mod answer;
+mod form;
 mod handing;
 mod message;
 mod process;
 mod request;
 mod run;
 mod server;
+mod shelf;
 mod telling;
 
 pub use handing::{LivePage, Lost};
 pub use message::Hello;
 pub use process::serve;
+pub use shelf::{Entry, Library, Resident};
 
 /// The first word behind the program's name that makes it the process of a page.
 pub const WORD: &str = "--page-of-a-run";

@@ -12,8 +12,8 @@ use std::time::Duration;
 const MOST: usize = 128;
 /// How long a reader may take nothing of what it is sent.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Threads here need little.
-const STACK: usize = 256 << 10;
+/// Reports may be nested 128 times, which takes as much of a stack as the main thread has. What is not used is not there.
+const STACK: usize = 8 << 20;
 /// When connections cannot be taken (there are too many open files, say), it is tried again after this time.
 const PAUSE: Duration = Duration::from_millis(100);
 

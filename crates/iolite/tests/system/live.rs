@@ -43,12 +43,7 @@ impl Run {
     }
 
     fn reader(&self, right: usize) -> Reader {
-        let answer =
-            ask(&self.host, &format!("GET /?token={} HTTP/1.1\r\nHost: {}", self.tokens[right], self.host));
-        assert_eq!(answer.status, 200, "{}", answer.head);
-        let cookie = answer.header("Set-Cookie").split(';').next().unwrap().to_owned();
-        let place = answer.body.split("url=").nth(1).unwrap().split('"').next().unwrap().to_owned();
-        Reader { host: self.host.clone(), place, cookie }
+        Reader::of(&self.host, &self.tokens[right])
     }
 
     /// The process of the page.
@@ -62,25 +57,34 @@ impl Run {
 }
 
 /// Somebody with a cookie.
-struct Reader {
+pub struct Reader {
     host: String,
     place: String,
     cookie: String,
 }
 
 impl Reader {
-    fn head(&self, method: &str, path: &str, more: &str) -> String {
+    /// Who has exchanged this token.
+    pub fn of(host: &str, token: &str) -> Reader {
+        let answer = ask(host, &format!("GET /?token={token} HTTP/1.1\r\nHost: {host}"));
+        assert_eq!(answer.status, 200, "{}", answer.head);
+        let cookie = answer.header("Set-Cookie").split(';').next().unwrap().to_owned();
+        let place = answer.body.split("url=").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        Reader { host: host.to_owned(), place, cookie }
+    }
+
+    pub fn head(&self, method: &str, path: &str, more: &str) -> String {
         format!(
             "{method} {}{path} HTTP/1.1\r\nHost: {}\r\nCookie: {}{more}",
             self.place, self.host, self.cookie
         )
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> Answer {
         ask(&self.host, &self.head("GET", path, ""))
     }
 
-    fn post(&self, path: &str, more: &str) -> Answer {
+    pub fn post(&self, path: &str, more: &str) -> Answer {
         ask(&self.host, &self.head("POST", path, more))
     }
 
@@ -134,14 +138,14 @@ impl Events {
 }
 
 /// An answer.
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         let found =
             self.head.lines().filter_map(|line| line.split_once(": ")).find(|(found, _)| *found == name);
         found.unwrap_or_else(|| panic!("{name} in {}", self.head)).1
@@ -155,7 +159,7 @@ fn connect(host: &str) -> TcpStream {
 }
 
 /// What is answered to a head.
-fn ask(host: &str, head: &str) -> Answer {
+pub fn ask(host: &str, head: &str) -> Answer {
     send_all(host, format!("{head}\r\n\r\n").as_bytes())
 }
 

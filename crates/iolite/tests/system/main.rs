@@ -82,4 +82,5 @@ mod uploads;
 mod verified_replays;
 mod verify;
 mod watching;
+mod web;
 mod working;

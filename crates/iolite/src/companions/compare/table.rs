@@ -2,7 +2,7 @@
 
 use super::Answer;
 use iolite_compare::{Block, Figure, Row, Summary};
-use iolite_page::text;
+use iolite_page::text::{self, signed};
 use std::fmt::Write;
 
 /// Characters of a name that are shown, and of a sentence.
@@ -99,17 +99,6 @@ fn shown(figure: Figure, summary: Option<Summary>) -> String {
     match summary.variation {
         Some(variation) => format!("{value} ±{}", text::percent((variation * 1000.0).round() / 10.0)),
         None => value,
-    }
-}
-
-/// A change in percent with its sign.
-fn signed(change: f64) -> String {
-    let percent = change * 100.0;
-    match percent.abs() {
-        small if small < 0.995 => format!("{percent:+.2}%"),
-        middling if middling < 99.95 => format!("{percent:+.1}%"),
-        large if large < 1e6 => format!("{percent:+.0}%"),
-        _ => format!("{percent:+.1e}%"),
     }
 }
 

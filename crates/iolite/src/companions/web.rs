@@ -1,0 +1,134 @@
+//! `iolite web`: stored results in a browser: a list, their pages, comparisons. Nothing is changed from there.
+
+use super::source;
+use crate::{console, saving};
+use iolite_options::commands::Asked;
+use iolite_options::web_address;
+use iolite_report::clock;
+use iolite_store::Store;
+use iolite_types::describe_error;
+use iolite_web::{Entry, Library, Resident};
+use serde_json::Value;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// No directory has more results.
+const MOST_RESULTS: usize = 10_000;
+/// So many jobs of a run are named in the list.
+const MOST_JOBS: usize = 3;
+
+/// Serves until the program is ended.
+pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
+    if asked.value('r').is_some() {
+        return Err(
+            "--allow-run: jobs cannot be written and started from a page yet; run them with --web".to_owned()
+        );
+    }
+    let listen = asked.value('l').unwrap_or_default();
+    let address = web_address(listen).map_err(|why| format!("--listen={listen}: {why}"))?;
+    let place = match (&asked.operands[..], asked.value('s')) {
+        ([], store) => Place::Store(saving::place(store.map(Path::new))?),
+        ([directory], None) => Place::Directory(directory.into()),
+        ([_], Some(_)) => return Err("--store: give it, or a directory of results, and not both".to_owned()),
+        _ => return Err("needs the name of one directory of results at most".to_owned()),
+    };
+    let results = Results { program: program.to_owned(), place };
+    // What cannot be read is told here, and not on a page that somebody may look at later.
+    results.list()?;
+    let resident = Resident::open(address, results)
+        .map_err(|error| format!("--listen: {address}: {}", describe_error(&error)))?;
+    console::print_error(&format!("{program}: web: the results are at {}\n", resident.address()));
+    resident.serve();
+    Ok(String::new())
+}
+
+enum Place {
+    Directory(PathBuf),
+    Store(PathBuf),
+}
+
+struct Results {
+    program: String,
+    place: Place,
+}
+
+impl Library for Results {
+    fn name(&self) -> String {
+        match &self.place {
+            Place::Directory(path) | Place::Store(path) => path.display().to_string(),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<Entry>, String> {
+        match &self.place {
+            Place::Directory(path) => {
+                let mut found: Vec<(u64, Entry)> = files(path)?.into_iter().map(of_file).collect();
+                found.sort_by(|(mine, one), (theirs, other)| theirs.cmp(mine).then(one.key.cmp(&other.key)));
+                Ok(found.into_iter().map(|(_, entry)| entry).collect())
+            }
+            Place::Store(path) => {
+                let mut runs = store(path)?.runs().map_err(|error| format!("{}: {error}", path.display()))?;
+                runs.reverse();
+                Ok(runs.into_iter().map(of_run).collect())
+            }
+        }
+    }
+
+    fn report(&self, key: &str) -> Result<Value, String> {
+        let text = match &self.place {
+            Place::Directory(path) => {
+                let file = files(path)?.into_iter().find(|file| key_of(file) == key);
+                let file = file.ok_or_else(|| format!("{key}: it is not there any more"))?;
+                let told = |error: std::io::Error| format!("{key}: {error}");
+                let opened = source::open(&self.program, &file).map_err(told)?;
+                source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?
+            }
+            Place::Store(path) => {
+                let number = key.parse().map_err(|_| format!("{key}: it is no number of a run"))?;
+                let report =
+                    store(path)?.report(number).map_err(|error| format!("{}: {error}", path.display()))?;
+                report.ok_or_else(|| format!("run {key}: it is not there any more"))?
+            }
+        };
+        iolite_stored::last_report(&text).map_err(|error| error.of(key))
+    }
+}
+
+/// The store, as it is now.
+fn store(path: &Path) -> Result<Store, String> {
+    let opened = Store::open_existing(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    opened.ok_or_else(|| format!("{}: there is no store yet (--save makes it)", path.display()))
+}
+
+fn of_run(run: iolite_store::Run) -> Entry {
+    let more = run.jobs.len().saturating_sub(MOST_JOBS);
+    let names: Vec<&str> = run.jobs.iter().take(MOST_JOBS).map(String::as_str).collect();
+    Entry {
+        key: run.number.to_string(),
+        label: run.label,
+        when: clock::minute(run.began_ms),
+        host: run.host,
+        jobs: names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() },
+        iops: Some(run.iops),
+        bandwidth: Some(run.bandwidth),
+    }
+}
+
+/// The results in a directory. What only looks like one (a pipe, say) would be waited for.
+fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let files = source::results_in(directory, MOST_RESULTS)?;
+    Ok(files.into_iter().filter(|file| file.is_file()).collect())
+}
+
+fn key_of(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A file, and when it was written last.
+fn of_file(file: PathBuf) -> (u64, Entry) {
+    let written = file.metadata().and_then(|found| found.modified()).ok();
+    let written = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let ms = written.map_or(0, |time| time.as_millis() as u64);
+    (ms, Entry { key: key_of(&file), when: clock::minute(ms), ..Entry::default() })
+}

@@ -1,0 +1,262 @@
+//! Stored results: a list of them, the page of each, and comparisons. Nothing here changes anything.
+
+mod comparison;
+
+use crate::access::{Access, Admission, token};
+use crate::answer::Answer;
+use crate::form::{encoded, fields};
+use crate::message::Tokens;
+use crate::request::Request;
+use crate::server::{self, Open, Site};
+use iolite_page::live::STYLE;
+use iolite_page::text::{bandwidth, count, escaped, short};
+use serde_json::Value;
+use std::fmt::Write;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the pages may do: show the style beside them, and ask the server that they come from.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// A list has so many results at most, and a side of a comparison.
+const MOST_LISTED: usize = 500;
+const MOST_COMPARED: usize = 200;
+
+/// `write!` into a string, which cannot fail.
+macro_rules! put {
+    ($text:expr, $($format:tt)*) => { write!($text, $($format)*).expect("strings take everything") };
+}
+use put;
+
+/// What a list has of a result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// What it is called: no other has this name.
+    pub key: String,
+    /// Its label; empty = none.
+    pub label: String,
+    /// When it was made, in words.
+    pub when: String,
+    /// The machine; empty = not known.
+    pub host: String,
+    /// The jobs.
+    pub jobs: String,
+    /// I/Os per second; `None` = not known.
+    pub iops: Option<f64>,
+    /// Bytes per second; `None` = not known.
+    pub bandwidth: Option<f64>,
+}
+
+/// Where results are.
+pub trait Library: Send + Sync + 'static {
+    /// What it is called.
+    fn name(&self) -> String;
+
+    /// All results, the newest first.
+    ///
+    /// # Errors
+    /// In words, why they cannot be listed.
+    fn list(&self) -> Result<Vec<Entry>, String>;
+
+    /// The report with this key, which is one of the list.
+    ///
+    /// # Errors
+    /// In words, why there is none.
+    fn report(&self, key: &str) -> Result<Value, String>;
+}
+
+/// A server of a library's pages.
+#[derive(Debug)]
+pub struct Resident<L> {
+    listener: TcpListener,
+    address: String,
+    shelf: Arc<Shelf<L>>,
+}
+
+#[derive(Debug)]
+struct Shelf<L> {
+    library: L,
+    access: Access,
+    /// Reports may be large: one request at a time reads them.
+    reading: Mutex<()>,
+}
+
+impl<L: Library> Resident<L> {
+    /// Takes an address.
+    ///
+    /// # Errors
+    /// It cannot be taken.
+    pub fn open(address: SocketAddr, library: L) -> io::Result<Resident<L>> {
+        let listener = TcpListener::bind(address)?;
+        let tokens = Tokens { owner: token()?, guest: token()? };
+        let address = format!("http://{}/?token={}", listener.local_addr()?, tokens.guest);
+        let shelf = Shelf { library, access: Access::new(tokens)?, reading: Mutex::new(()) };
+        Ok(Resident { listener, address, shelf: Arc::new(shelf) })
+    }
+
+    /// The address of the pages. It has a secret in it.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Serves them until this process is ended.
+    pub fn serve(self) {
+        server::serve(&self.listener, &self.shelf, &Open::default());
+    }
+}
+
+impl<L: Library> Site for Shelf<L> {
+    fn answer(&self, request: &Request, to: &mut TcpStream) {
+        let answer = match self.access.admit(request) {
+            Admission::Answered(answer) => answer,
+            Admission::Admitted(_, path) => self.page(request, &path),
+        };
+        // A reader that does not take its answer does without it.
+        let _ = answer.send(to);
+    }
+}
+
+impl<L: Library> Shelf<L> {
+    fn page(&self, request: &Request, path: &str) -> Answer {
+        let fields = fields(&request.query);
+        let all = |name: &str| -> Vec<String> {
+            fields.iter().filter(|(found, _)| found == name).map(|(_, value)| value.clone()).collect()
+        };
+        let made = match (request.method.as_str(), path) {
+            ("GET", "") => self.list(all("find").first().map_or("", String::as_str)),
+            ("GET", "run") => self.run(all("key").first().map_or("", String::as_str)),
+            ("GET", "compare") => self.compare(&all("base"), &all("new")),
+            ("GET", "style.css") => return Answer::file("text/css; charset=utf-8", STYLE),
+            ("GET", _) => return Answer::text(404, "There is nothing here."),
+            _ => return Answer::text(405, "This cannot be asked for here."),
+        };
+        made.unwrap_or_else(|why| {
+            let body = format!(
+                "<p class=\"notice error\" role=\"alert\">{}</p>\n<p><a href=\"./\">All results</a></p>\n",
+                escaped(&why)
+            );
+            Answer::page(framed("That did not work", &body), POLICY)
+        })
+    }
+
+    fn list(&self, find: &str) -> Result<Answer, String> {
+        let all = self.library.list()?;
+        let wanted = find.trim().to_lowercase();
+        let is_wanted = |entry: &&Entry| {
+            let texts = [&entry.key, &entry.label, &entry.host, &entry.jobs];
+            wanted.is_empty() || texts.into_iter().any(|text| text.to_lowercase().contains(&wanted))
+        };
+        let found: Vec<&Entry> = all.iter().filter(is_wanted).collect();
+        let mut body = String::new();
+        put!(
+            body,
+            "<p class=\"when\">{}: {} results, {} found, the newest first</p>\n\
+             <form method=\"get\" action=\"./\"><p><label>Find in names, labels, machines and jobs: \
+             <input type=\"text\" name=\"find\" value=\"{}\"></label> <button type=\"submit\">Find</button></p></form>\n",
+            escaped(&self.library.name()),
+            all.len(),
+            found.len(),
+            escaped(find),
+        );
+        if found.is_empty() {
+            body += "<p>There is none.</p>\n";
+            return Ok(Answer::page(framed("Stored results", &body), POLICY));
+        }
+        body += "<form method=\"get\" action=\"compare\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Stored results\">\
+                 <table class=\"summary\"><thead><tr>";
+        for (name, class) in [
+            ("base", ""),
+            ("new", ""),
+            ("result", "name"),
+            ("label", "name"),
+            ("made", "name"),
+            ("machine", "name"),
+            ("jobs", "name"),
+            ("IOPS", ""),
+            ("bandwidth", ""),
+        ] {
+            put!(body, "<th scope=\"col\" class=\"{class}\">{name}</th>");
+        }
+        body += "</tr></thead>\n<tbody>\n";
+        found.iter().take(MOST_LISTED).for_each(|entry| row(&mut body, entry));
+        body += "</tbody></table></div>\n";
+        if found.len() > MOST_LISTED {
+            put!(
+                body,
+                "<p class=\"hint\">The newest {MOST_LISTED} are shown; find the others by a text.</p>\n"
+            );
+        }
+        body += "<p><button type=\"submit\">Compare new with base</button></p>\n<p class=\"hint\">A result is one run. Verdicts need five runs \
+                 a side; with fewer, there are figures only.</p>\n</form>\n";
+        Ok(Answer::page(framed("Stored results", &body), POLICY))
+    }
+
+    /// Whether a key is one of the list: nothing else is asked for.
+    fn check(&self, keys: &[String]) -> Result<(), String> {
+        let all = self.library.list()?;
+        let missing = keys.iter().find(|key| !all.iter().any(|entry| entry.key == **key));
+        missing.map_or(Ok(()), |key| Err(format!("There is no result {key:?}.")))
+    }
+
+    fn run(&self, key: &str) -> Result<Answer, String> {
+        let _alone = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check(&[key.to_owned()])?;
+        let report = self.library.report(key)?;
+        let page = iolite_page::of_value(&report).map_err(|error| error.of(key))?;
+        Ok(Answer::page(page, &(iolite_page::policy() + "; frame-ancestors 'none'")))
+    }
+
+    fn compare(&self, base: &[String], new: &[String]) -> Result<Answer, String> {
+        let _alone = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        for (keys, name) in [(base, "base"), (new, "new")] {
+            match keys.len() {
+                0 => {
+                    return Err(format!("Choose what is {name}: one result, or five and more for verdicts."));
+                }
+                1..=MOST_COMPARED => self.check(keys)?,
+                _ => {
+                    return Err(format!(
+                        "At most {MOST_COMPARED} results are compared with as many here; iolite compare has no such limit."
+                    ));
+                }
+            }
+        }
+        let body = comparison::page(&self.library, base, new)?;
+        Ok(Answer::page(framed("Comparison", &body), POLICY))
+    }
+}
+
+fn row(body: &mut String, entry: &Entry) {
+    let key = escaped(&entry.key);
+    put!(body, "<tr>");
+    for side in ["base", "new"] {
+        put!(
+            body,
+            "<td><input type=\"checkbox\" name=\"{side}\" value=\"{key}\" aria-label=\"{side}: {key}\"></td>"
+        );
+    }
+    let shown = |value: Option<f64>, format: fn(f64) -> String| value.map_or("–".to_owned(), format);
+    put!(
+        body,
+        "<th class=\"name\" scope=\"row\"><a href=\"run?key={}\">{}</a></th><td class=\"name\">{}</td><td class=\"name\">{}</td>\
+         <td class=\"name\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>\n",
+        encoded(&entry.key),
+        short(&entry.key),
+        short(&entry.label),
+        escaped(&entry.when),
+        short(&entry.host),
+        short(&entry.jobs),
+        shown(entry.iops, count),
+        shown(entry.bandwidth, bandwidth),
+    );
+}
+
+fn framed(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{title}</title>\n\
+         <link rel=\"stylesheet\" href=\"style.css\">\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</body>\n</html>\n"
+    )
+}
