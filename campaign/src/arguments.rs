@@ -19,6 +19,7 @@ fault, raised no false alarm, and left nothing behind; 1 if not; 2 if the campai
                        signals  signals in bursts
                        disks    jobs, logs, states and reports on disks that are full (needs root)
                        devices  verified jobs on devices of the virtual machine that scripts/vm makes
+                       zones    every rule of zones on the zoned devices of that machine
   --trial PART:N     only the trial with this number (with the campaign's --seed)
   --iolite PATH      the program to try (default: the debug build)
   --directory PATH   where trials have their files (default: the directory for temporary files)

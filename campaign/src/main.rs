@@ -22,6 +22,7 @@ mod running;
 mod signals;
 mod tally;
 mod trial;
+mod zones;
 
 use arguments::Arguments;
 use parts::Part;

@@ -1,7 +1,7 @@
 //! The parts of a campaign.
 
 use crate::trial::{Stop, Trial};
-use crate::{damage, devices, disks, honest, kills, signals};
+use crate::{damage, devices, disks, honest, kills, signals, zones};
 
 /// What is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,12 +18,14 @@ pub enum Part {
     Disks,
     /// Verified jobs on the devices of a virtual machine.
     Devices,
+    /// Every rule of zones on every zoned device of a virtual machine, with every engine.
+    Zones,
 }
 
 impl Part {
     /// All parts, in the order in which they are tried.
-    pub const ALL: [Part; 6] =
-        [Part::Kills, Part::Damage, Part::Honest, Part::Signals, Part::Disks, Part::Devices];
+    pub const ALL: [Part; 7] =
+        [Part::Kills, Part::Damage, Part::Honest, Part::Signals, Part::Disks, Part::Devices, Part::Zones];
 
     /// The part with this name.
     pub fn named(name: &str) -> Result<Part, String> {
@@ -42,6 +44,7 @@ impl Part {
             Part::Signals => "signals",
             Part::Disks => "disks",
             Part::Devices => "devices",
+            Part::Zones => "zones",
         }
     }
 
@@ -49,7 +52,7 @@ impl Part {
     pub fn obstacle(self) -> Option<String> {
         match self {
             Part::Disks => disks::obstacle(),
-            Part::Devices => devices::obstacle(),
+            Part::Devices | Part::Zones => devices::obstacle(),
             Part::Kills | Part::Damage | Part::Honest | Part::Signals => None,
         }
     }
@@ -66,6 +69,7 @@ impl Part {
             Part::Signals => signals::perform(trial),
             Part::Disks => disks::perform(trial),
             Part::Devices => devices::perform(trial, number),
+            Part::Zones => zones::perform(trial, number),
         }
     }
 }

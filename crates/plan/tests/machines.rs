@@ -221,6 +221,25 @@ fn regions_of_whole_zones() {
     assert_eq!(region("/tmp/file", "--zonesize=256m --fill_device=1"), (0, 1 << 30));
 }
 
+/// A trim of a disk without zones, beside one that has some, is a trim there.
+#[test]
+fn trims_reset_zones_only_where_there_are_some() {
+    let machine = zoned_machine();
+    let resets = |files: &str| {
+        let job = format!(
+            "--name=j --filename={files} --zonemode=zbd --zonesize=256m --direct=1 --rw=trim --bs=256m"
+        );
+        let rules = resolved(&machine, &job).unwrap().remove(0).files;
+        (
+            rules.mode.trims_reset_zones,
+            rules.modes.iter().map(|mode| mode.trims_reset_zones).collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(resets("/dev/zns:/dev/plain"), (true, vec![true, false]));
+    assert_eq!(resets("/dev/zns"), (true, vec![]));
+    assert_eq!(resets("/dev/plain"), (false, vec![]));
+}
+
 #[test]
 fn how_zones_are_used_follows_from_the_job() {
     let machine = zoned_machine();

@@ -23,6 +23,7 @@ pub mod skip;
 pub mod slurm;
 pub mod sshd;
 pub mod vm;
+pub mod zones;
 
 pub use blocks::{NbdServer, Tgt};
 pub use ceph::{Ceph, Gateway};

@@ -711,7 +711,11 @@ impl Zones for WorkerZones {
 
     fn written(&self, file: u32, zones: Range<u32>) -> u64 {
         let device = self.device(file);
-        let sequential = zones.filter(|&zone| device.zones[zone as usize].kind != ZoneKind::Conventional);
+        // Nobody writes to zones that are read-only or offline, nor resets them.
+        let is_written = |zone: u32| {
+            device.zones[zone as usize].kind != ZoneKind::Conventional && !device.has(zone, UNUSABLE)
+        };
+        let sequential = zones.filter(|&zone| is_written(zone));
         sequential.map(|zone| self.zone(file, zone)).map(|zone| zone.next - zone.start).sum()
     }
 

@@ -1,6 +1,6 @@
 //! How a worker's files are made, opened, advised and locked.
 
-use crate::{JobPlan, Layout, Plan, ReplayPlan, WorkerPlan, content};
+use crate::{FileLayout, JobPlan, Layout, Plan, ReplayPlan, WorkerPlan, content};
 use iolite_engine::{EngineConfig, OpenMode};
 use iolite_options::engines::{Capability, Data};
 use iolite_options::{FadviseHint, Fallocate, JobOptions, LockFile, SyncMode, WriteHint};
@@ -133,6 +133,7 @@ pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> File
     let replay = worker.replay.as_deref();
     let writes = options.changes_data();
     let reads_back = options.reads_back();
+    let has_zones = |file: &FileLayout| file.zoned.is_some_and(|zoned| zoned.is_real);
     let mode = OpenMode {
         read: options.pattern.rw.reads() || reads_back,
         write: writes,
@@ -140,12 +141,20 @@ pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> File
         sync: options.durability.sync == SyncMode::Sync,
         dsync: options.durability.sync == SyncMode::DSync,
         create: writes && options.files.allow_file_create,
-        trims_reset_zones: layout.files.iter().any(|file| file.zoned.is_some_and(|zoned| zoned.is_real)),
+        trims_reset_zones: layout.files.iter().any(has_zones),
     };
     FileRules {
         data: job.engine.facets.data,
         mode,
-        modes: replay.map_or_else(Vec::new, |replay| modes(mode, replay, reads_back)),
+        modes: match replay {
+            Some(replay) => modes(mode, replay, reads_back),
+            // A disk without zones, beside one that has some, is not told to reset them.
+            None if mode.trims_reset_zones && !layout.files.iter().all(has_zones) => {
+                let of_file = |file| OpenMode { trims_reset_zones: has_zones(file), ..mode };
+                layout.files.iter().map(of_file).collect()
+            }
+            None => Vec::new(),
+        },
         is_random: options.pattern.rw.is_random(),
         advice: options.files.fadvise_hint,
         invalidate: options.files.invalidate,

@@ -1,0 +1,324 @@
+//! Jobs for zoned disks of the virtual machine, and what each of them has to leave there: a table of the rules of
+//! `zonemode=zbd`, for tests that try some of them and for campaigns that try all on every device with every engine. What a job
+//! says it has written has to agree with what the device says of its zones, and with fio where that does the same.
+
+use crate::vm::Ran;
+use std::fmt::Write;
+use std::fs;
+
+const KIB: u64 = 1 << 10;
+
+/// A zoned device.
+#[derive(Clone, Copy, Debug)]
+pub struct Device {
+    /// What it is called here.
+    pub name: &'static str,
+    /// What makes it, in the words of a script of the virtual machine.
+    pub made_by: &'static str,
+    /// The first of its sequential zones, of 4 MiB with 3 that can be written.
+    pub first: u64,
+}
+
+/// In memory without limits and with conventional zones, the same with limits of open and active zones, and a namespace (all zones
+/// of which are sequential).
+pub const DEVICES: [Device; 3] = [
+    Device { name: "free", made_by: "zoned_disk 2", first: 2 },
+    Device { name: "limited", made_by: "zoned_disk 2 4 6", first: 2 },
+    Device { name: "namespace", made_by: "zoned_namespace", first: 0 },
+];
+
+/// Those that write to zoned devices.
+pub const ENGINES: [&str; 3] = ["psync", "libaio", "io_uring"];
+
+/// What a job does to four zones of 3 MiB.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// What it is called here.
+    pub name: &'static str,
+    /// Its options beside those of all.
+    pub line: &'static str,
+    /// What is done before, by the program under test or the script; zones are empty before that.
+    before: Before,
+    /// Bytes read, written and trimmed; `None` = as chance has it.
+    bytes: Option<[u64; 3]>,
+    /// How many zones it resets; `None` = as chance has it.
+    resets: Option<u64>,
+    /// Bytes below the write pointers afterwards, in units of 512 KiB; `None` = as chance has it.
+    zones: Option<[u64; 4]>,
+    /// At most so many zones are written in part afterwards.
+    most_open: Option<usize>,
+    /// Words that it has to say.
+    says: &'static str,
+    /// fio does the same.
+    by_peer: bool,
+}
+
+/// What the zones are like when a job begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Empty,
+    /// Two full ones, one with 1 MiB, and an empty one.
+    Partly,
+    /// All full.
+    Full,
+}
+
+const fn case(name: &'static str, line: &'static str) -> Case {
+    let before = Before::Empty;
+    let (bytes, resets, zones) = (None, None, None);
+    Case { name, line, before, bytes, resets, zones, most_open: None, says: "", by_peer: true }
+}
+
+impl Case {
+    const fn on(mut self, before: Before) -> Case {
+        self.before = before;
+        self
+    }
+
+    /// In KiB.
+    const fn does(mut self, read: u64, write: u64, trim: u64) -> Case {
+        self.bytes = Some([read * KIB, write * KIB, trim * KIB]);
+        self
+    }
+
+    const fn leaves(mut self, resets: u64, zones: [u64; 4]) -> Case {
+        (self.resets, self.zones) = (Some(resets), Some(zones));
+        self
+    }
+
+    const fn opens(mut self, most: usize) -> Case {
+        self.most_open = Some(most);
+        self
+    }
+
+    const fn says(mut self, words: &'static str) -> Case {
+        self.says = words;
+        self
+    }
+
+    const fn alone(mut self) -> Case {
+        self.by_peer = false;
+        self
+    }
+}
+
+/// The rules.
+pub const CASES: &[Case] = &[
+    case("fill", "--rw=write").does(0, 12 << 10, 0).leaves(0, [6, 6, 6, 6]),
+    case("again", "--rw=write --io_size=20m").on(Before::Full).does(0, 20 << 10, 0).leaves(7, [6, 6, 4, 6]),
+    case("part", "--rw=write --io_size=4m").does(0, 4 << 10, 0).leaves(0, [6, 2, 0, 0]),
+    case("read", "--rw=read").on(Before::Partly).does(7 << 10, 0, 0),
+    case("read-empty", "--rw=read"),
+    case("read-random", "--rw=randread --io_size=5m").on(Before::Partly).does(5 << 10, 0, 0),
+    case("read-beyond", "--rw=read --read_beyond_wp=1 --size=3z").on(Before::Partly).does(12 << 10, 0, 0),
+    case("read-skip", "--rw=read --zoneskip=1z").on(Before::Partly).does(4 << 10, 0, 0).alone(),
+    case("trim", "--rw=trim --bs=4m --size=2z").on(Before::Full).does(0, 0, 8 << 10).leaves(2, [0, 0, 6, 6]),
+    case("trim-random", "--rw=randtrim --bs=4m").on(Before::Full).does(0, 0, 16 << 10).leaves(4, [0; 4]),
+    case("trim-write", "--rw=trimwrite --bs=64k,64k,4m --io_size=8m").on(Before::Full).alone(),
+    case("skip", "--rw=write --zoneskip=1z").does(0, 6 << 10, 0).leaves(0, [6, 0, 6, 0]).alone(),
+    case("waste", "--rw=write --bs=40k --size=2z")
+        .does(0, 2 * 3040, 0)
+        .leaves(0, [6, 6, 0, 0])
+        .says("do not divide the 3145728 bytes of a zone"),
+    case("remainder", "--rw=write --bs=40k --size=2z --write_zone_remainder=1")
+        .does(0, 6 << 10, 0)
+        .leaves(0, [6, 6, 0, 0])
+        .alone(),
+    case("often", "--rw=write --size=2z --io_size=6m --zone_reset_frequency=0.1 --zone_reset_threshold=0.2")
+        .does(0, 6 << 10, 0),
+    case("open", "--rw=randwrite --io_size=10m --max_open_zones=2").does(0, 10 << 10, 0).opens(2),
+    case("open-job", "--rw=randwrite --io_size=10m --job_max_open_zones=1").does(0, 10 << 10, 0).opens(1),
+    case("unlimited", "--rw=write --ignore_zone_limits=1").does(0, 12 << 10, 0).leaves(0, [6; 4]),
+    case("mixed", "--rw=randrw --io_size=6m").alone(),
+    case("sizes", "--rw=write --bs=512k --size=2z").does(0, 6 << 10, 0).leaves(0, [6, 6, 0, 0]),
+    case("split", "--rw=write --bssplit=4k/50:64k/50 --size=2z").alone(),
+    case("zones", "--rw=write --offset=1z --size=1z").alone(),
+    case("jobs", "--rw=write --numjobs=2 --size=2z --offset_increment=2z --group_reporting")
+        .does(0, 12 << 10, 0)
+        .leaves(0, [6; 4]),
+    case("same-zones", "--rw=randwrite --numjobs=2 --io_size=3m --thread --group_reporting").does(
+        0,
+        6 << 10,
+        0,
+    ),
+    case("fsync", "--rw=write --size=1z --fsync=4").does(0, 3 << 10, 0).leaves(0, [6, 0, 0, 0]),
+    case("loops", "--rw=write --size=1z --loops=2").alone(),
+    case("recover", "--rw=write --size=1z --recover_zbd_write_error=1 --continue_on_error=write")
+        .does(0, 3 << 10, 0)
+        .leaves(0, [6, 0, 0, 0]),
+    case("verify", "--rw=write --size=2z --verify=md5").does(6 << 10, 6 << 10, 0).leaves(0, [6, 6, 0, 0]),
+    case("verify-random", "--rw=randwrite --size=2z --verify=crc32c")
+        .does(6 << 10, 6 << 10, 0)
+        .leaves(0, [6, 6, 0, 0])
+        .alone(),
+    case("verify-full", "--rw=write --size=2z --verify=crc32c")
+        .on(Before::Full)
+        .does(6 << 10, 6 << 10, 0)
+        .alone(),
+];
+
+/// The cases that a quick test tries.
+pub const SAMPLE: [&str; 7] = ["again", "read", "read-beyond", "trim", "waste", "open", "verify-random"];
+
+/// A script that makes a device, runs the jobs on it, each by fio before (if there is one to compare with), and notes what the device
+/// says of its zones.
+pub fn script(device: &Device, jobs: &[(&Case, &str)], ours: &str, theirs: Option<&str>) -> String {
+    let Device { made_by, first, .. } = device;
+    let mut script = format!(
+        r#"
+try() {{ local who=$1 program=$2 name=$3; shift 3; "$program" --name=j "$@" >"$name.$who" 2>&1; echo $? >"$name.$who.status"; }}
+note() {{
+    blkzone report $disk | sed -n 's/.*start: *\(0x[0-9a-f]*\).*wptr \(0x[0-9a-f]*\).*zcond: *\([0-9]*\).*/\2 \3/p' |
+        while read -r wp condition; do echo $((wp * 512)) $condition; done >"$1.zones"
+}}
+fill() {{ dd if=/dev/zero of=$disk bs=512k seek=$((($1 + {first}) * 8)) count=$2 oflag=direct conv=notrunc status=none; }}
+Empty() {{ blkzone reset -o $(({first} << 13)) $disk; }}
+Partly() {{ Empty; fill 0 6; fill 1 6; fill 2 2; }}
+Full() {{ Empty; fill 0 6; fill 1 6; fill 2 6; fill 3 6; }}
+{made_by} || exit
+"#
+    );
+    for (case, engine) in jobs {
+        let Case { name, line, before, by_peer, .. } = case;
+        let name = format!("{name}-{engine}");
+        let job = format!(
+            "{name} --filename=$disk --direct=1 --zonemode=zbd --bs=64k --offset={first}z --size=4z --ioengine={engine} \
+             --iodepth=8 {line} --output-format=json,normal"
+        );
+        // Both find the zones in the same state.
+        if let Some(theirs) = theirs.filter(|_| *by_peer) {
+            put(&mut script, &format!("{before:?}; try theirs '{theirs}' {job}; note {name}.theirs"));
+        }
+        put(&mut script, &format!("{before:?}; note {name}.before; try ours '{ours}' {job}; note {name}"));
+    }
+    script
+}
+
+fn put(script: &mut String, line: &str) {
+    // Writing to a String does not fail.
+    let _ = writeln!(script, "{line}");
+}
+
+/// What is wrong with what a job has said and left.
+pub fn complaints(ran: &Ran, device: &Device, case: &Case, engine: &str) -> Vec<String> {
+    match check(ran, device, case, &format!("{}-{engine}", case.name)) {
+        Ok(found) => found,
+        Err(why) => vec![why],
+    }
+    .into_iter()
+    .map(|what| format!("{} with {engine} on {}: {what}", case.name, device.name))
+    .collect()
+}
+
+fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<String>, String> {
+    let read = |file: String| {
+        fs::read_to_string(ran.directory.join(&file))
+            .map_err(|error| format!("{file}: {error}\n{}", ran.output))
+    };
+    let zones = |name: &str| {
+        written(&read(format!("{name}.zones"))?, device).ok_or("the device tells no zones".to_owned())
+    };
+    let said = read(format!("{name}.ours"))?;
+    let mut wrong = Vec::new();
+    let mut demand = |is_right: bool, what: String| {
+        if !is_right {
+            wrong.push(what);
+        }
+    };
+    let status = read(format!("{name}.ours.status"))?;
+    demand(status.trim() == "0", format!("exit status {}\n{said}", status.trim()));
+    let found = bytes(&said).ok_or_else(|| format!("no report\n{said}"))?;
+    demand(case.bytes.is_none_or(|expected| expected == found), format!("it moves {found:?}"));
+    demand(said.contains(case.says), format!("it does not say \"{}\"\n{said}", case.says));
+    let (before, after) = (zones(&format!("{name}.before"))?, zones(name)?);
+    if let Some(expected) = case.zones {
+        demand(after == expected.map(|halves| halves * 512 * KIB), format!("it leaves {after:?}"));
+    }
+    let resets = resets(&said);
+    if found[1] + found[2] == 0 {
+        demand(before == after, format!("it only reads, and {before:?} becomes {after:?}"));
+        demand(resets == 0, format!("it only reads, and tells {resets} resets"));
+    }
+    demand(case.resets.is_none_or(|expected| expected == resets), format!("it tells {resets} resets"));
+    // What is there is what was there and what was written, without what was reset: at most 3 MiB for each reset.
+    let (sum, lost) = (|zones: &[u64; 4]| zones.iter().sum::<u64>(), resets * 3072 * KIB);
+    let most = sum(&before) + found[1];
+    // (A zone that was finished has its pointer at its end.)
+    let wasted = if case.says.is_empty() { 0 } else { 4 * 64 * KIB };
+    demand(
+        sum(&after) <= most + wasted && sum(&after) + lost >= most,
+        format!("{before:?} becomes {after:?} by {found:?} and {resets} resets"),
+    );
+    let open = after.iter().filter(|&&bytes| bytes > 0 && bytes < 3072 * KIB).count();
+    demand(case.most_open.is_none_or(|most| open <= most), format!("{open} zones are open: {after:?}"));
+    if ran.directory.join(format!("{name}.theirs")).exists() {
+        let theirs = read(format!("{name}.theirs"))?;
+        let peer = read(format!("{name}.theirs.status"))?;
+        demand(peer == status, format!("fio ends with {}\n{theirs}", peer.trim()));
+        let of_peer = bytes(&theirs).unwrap_or_default();
+        demand(of_peer == found, format!("it moves {found:?}, and fio {of_peer:?}"));
+        // Which zones chance chooses, and so which are full, is another matter.
+        if case.resets.is_some() {
+            let (theirs, left) = (self::resets(&theirs), zones(&format!("{name}.theirs"))?);
+            demand(theirs == resets, format!("{resets} resets, and fio {theirs}"));
+            demand(left == after, format!("it leaves {after:?}, and fio {left:?}"));
+        }
+    }
+    Ok(wrong)
+}
+
+/// What the device says of the four zones: the bytes below their write pointers. One that is full has its capacity.
+fn written(text: &str, device: &Device) -> Option<[u64; 4]> {
+    let zones = text.lines().zip(0_u64..).skip(usize::try_from(device.first).ok()?).take(4);
+    let of_zone = |(line, _): (&str, u64)| Some(line.split_once(' ')?.0.parse::<u64>().ok()?.min(3072 * KIB));
+    zones.map(of_zone).collect::<Option<Vec<u64>>>()?.try_into().ok()
+}
+
+/// Bytes read, written and trimmed by all jobs of a report in JSON.
+fn bytes(report: &str) -> Option<[u64; 3]> {
+    let of = |direction: &str| {
+        // The series of a report has directions as well.
+        let begin = format!("\"{direction}\" : {{");
+        let mut jobs =
+            report.split(&begin).skip(1).filter_map(|job| job.trim_start().strip_prefix("\"io_bytes\" : "));
+        jobs.try_fold(0, |sum, job| {
+            let digits: &str = job.split(|character: char| !character.is_ascii_digit()).next()?;
+            Some(sum + digits.parse::<u64>().ok()?)
+        })
+    };
+    let found = [of("read")?, of("write")?, of("trim")?];
+    report.contains("\"io_bytes\"").then_some(found)
+}
+
+/// The resets that a report tells, in its lines of text.
+fn resets(report: &str) -> u64 {
+    let told = report
+        .lines()
+        .filter_map(|line| line.strip_suffix(" zone resets")?.rsplit("; ").next()?.parse::<u64>().ok());
+    told.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_and_zones_are_read() {
+        let report = "x\n{\n  \"read\" : {\n  \"io_bytes\" : 10,\n },\n \"write\" : {\n \"io_bytes\" : 7,\n},\n \"trim\" : {\n \"io_bytes\" : 0,\n}\n \
+                      \"read\" : {\n  \"io_bytes\" : 5,\n },\n \"write\" : {\n \"io_bytes\" : 1,\n},\n \"trim\" : {\n \"io_bytes\" : 2,\n}\n \"read\" : {\n \"first_window\" : 0\n}\n}\n\
+                      write: IOPS=1 (1/2msec); 7 zone resets\n";
+        assert_eq!((bytes(report), resets(report), bytes("none")), (Some([15, 8, 2]), 7, None));
+        assert_eq!(
+            written("9 1\n9 1\n0 1\n3145728 14\n4194304 14\n512 2\n", &DEVICES[0]),
+            Some([0, 3 << 20, 3 << 20, 512])
+        );
+        assert_eq!(written("0 1\n", &DEVICES[0]), None);
+    }
+
+    #[test]
+    fn names_are_names_of_one() {
+        let names: std::collections::BTreeSet<&str> = CASES.iter().map(|case| case.name).collect();
+        assert_eq!(names.len(), CASES.len());
+        assert!(SAMPLE.iter().all(|name| names.contains(name)));
+    }
+}
