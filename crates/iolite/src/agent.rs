@@ -6,9 +6,10 @@ use iolite_os::process;
 use iolite_remote::Address;
 use iolite_remote::agent::{Agent, Settings};
 use iolite_remote::child::Permissions;
+use iolite_remote::confine;
 use iolite_remote::keys::{Keys, Role};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,13 +18,27 @@ use std::time::Duration;
 /// The address of whoever has started the server.
 const STARTER: &str = "stdio";
 
+/// What a server in the background says to the process that has started it, once it serves.
+const SERVES: &[u8] = b"serves";
+
 /// Serves until it is killed, or the client that has started it is done.
 pub fn serve(name: Name, serving: &Serving) -> ExitCode {
     console::print_error(&told(name, &serving.warnings));
+    let only = match &serving.only[..] {
+        [] => Ok(Vec::new()),
+        only => confine::prepare(only),
+    };
+    let only = match only {
+        Ok(only) => only,
+        Err(why) => {
+            complain(name, &format_args!("--serve-only: {why}"));
+            return ExitCode::FAILURE;
+        }
+    };
     let settings = Settings {
         keys: None,
         timeout: Duration::from_millis(serving.timeout_ms),
-        permissions: Permissions { exec: serving.exec, changes: !serving.readonly },
+        permissions: Permissions { exec: serving.exec, changes: !serving.readonly, only },
         program: name.own_version(),
         log: |text| console::print_error(&format!("iolite: server: {text}\n")),
     };
@@ -76,9 +91,18 @@ fn begin(name: Name, serving: &Serving) -> Result<Option<(Agent, Option<PathBuf>
     // Nobody may be there to read it.
     let _ = console::print(&format!("{name}: server listening on {}\n", agent.place()));
     let Some(file) = &serving.pid_file else { return Ok(Some((agent, keys))) };
-    if process::detach().map_err(|error| format!("--daemonize: {error}"))? {
-        return Ok(None);
+    let failed = |error: io::Error| format!("--daemonize: {error}");
+    let (mut word, mut says) = io::pipe().map_err(failed)?;
+    if process::detach().map_err(failed)? {
+        drop(says);
+        // It has told why it does not serve, if it does not.
+        let mut said = Vec::new();
+        return match word.read_to_end(&mut said) {
+            Ok(_) if said == SERVES => Ok(None),
+            _ => Err("--daemonize: the server has ended before it served".to_owned()),
+        };
     }
+    drop(word);
     let written = File::create(file).and_then(|mut file| writeln!(file, "{}", std::process::id()));
     written.map_err(|error| format!("--daemonize={}: {error}", file.display()))?;
     let silent = File::options().read(true).write(true).open("/dev/null").and_then(|nothing| {
@@ -86,7 +110,8 @@ fn begin(name: Name, serving: &Serving) -> Result<Option<(Agent, Option<PathBuf>
         process::replace(&io::stdout().as_fd(), &nothing)?;
         process::replace(&io::stderr().as_fd(), &nothing)
     });
-    silent.map_err(|error| format!("--daemonize: {error}"))?;
+    silent.map_err(failed)?;
+    says.write_all(SERVES).map_err(failed)?;
     Ok(Some((agent, keys)))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::console::{self, Console};
 use crate::session::{exporters, has_program_format};
-use crate::{complain, program, protection, status_of, told};
+use crate::{INTERRUPTED, complain, program, protection, status_of, told};
 use iolite_options::{EtaWhen, Name, OutputFormat, RunElsewhere, RunOptions, WhenLost};
 use iolite_os::signals::SignalQueue;
 use iolite_remote::coordinator::{Coordinator, Settings, Told, Wish};
@@ -11,13 +11,16 @@ use iolite_remote::message::Request;
 use iolite_remote::ranks::Meeting;
 use iolite_remote::{Address, address};
 use iolite_report::live::LiveLine;
-use iolite_run::{Request as Asked, Requests};
+use iolite_run::{HeldSignals, Request as Asked, Requests};
 use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
 use std::cell::Cell;
 use std::os::unix::process::parent_id;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 
+/// How often it is looked whether all machines have been reached.
+const LOOK: Duration = Duration::from_millis(5);
 /// How often a machine reports while it runs, so that what it had measured is known when it is lost.
 const KEPT_MS: u64 = 5000;
 
@@ -87,7 +90,9 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         exec,
         program: name.own_version(),
     };
-    let coordinator = Coordinator::reach(&addresses, keys.as_ref(), settings).map_err(|failed| {
+    let reached =
+        unless_interrupted(name, &signals, || Coordinator::reach(&addresses, keys.as_ref(), settings));
+    let coordinator = reached.map_err(|failed| {
         let said = |(index, why): (usize, String)| match &addresses[index] {
             rank @ Address::Rank { .. } => format!("--mpi: {rank}: {why}"),
             address => format!("--client={address}: {why}"),
@@ -113,11 +118,33 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         &mut || wishes.next(),
     );
     session.cluster.start = start;
+    // The queue lives on: without it, the signals would not be held any more.
+    let Wishes { signals: _held, requests, asked, .. } = wishes;
+    if let Ok(held) = HeldSignals::new() {
+        held.give_up_when_asked(requests, console::taken, INTERRUPTED.into(), move || {
+            complain(name, &"the report is given up: nobody takes it");
+        });
+    }
     let is_written = session.end();
     if let Err(error) = is_written {
         return Err(vec![error]);
     }
-    Ok(status_of(name, wishes.asked, session.failed, session.failures))
+    Ok(status_of(name, asked, session.failed, session.failures))
+}
+
+/// Does something that may take long before anything is begun; asked to end meanwhile, this program ends at once.
+fn unless_interrupted<T: Send>(name: Name, signals: &SignalQueue, what: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let doing = scope.spawn(what);
+        while !doing.is_finished() {
+            if signals.next().is_some_and(|signal| signal != libc::SIGUSR1) {
+                complain(name, &"interrupted before all hosts were reached; nothing was begun");
+                std::process::exit(INTERRUPTED.into());
+            }
+            thread::sleep(LOOK);
+        }
+        doing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// The keys for these machines; `None` = they need none, or somebody has asked for no protection.

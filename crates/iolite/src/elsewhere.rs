@@ -1,18 +1,20 @@
 //! A run for an agent, in the process that the agent has started: jobs come through a socket, and what happens goes back.
 
 use crate::returned::Logs;
-use crate::{Drafted, draft, session, writes_to_output};
+use crate::{Drafted, draft, served, session, writes_to_output};
 use iolite_host::ThisMachine;
 use iolite_options::engines::{ExternalOptions, NetOptions, Protocol};
 use iolite_options::{Diagnostic, Invocation, JobOptions, Name, RunOptions};
 use iolite_plan::{Plan, Problem};
 use iolite_remote::child::{self, Channel, Permissions};
+use iolite_remote::confine;
 use iolite_remote::message::{Done, FromAgent, Refusal, Request};
 use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate};
 use iolite_stats::Report;
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -32,16 +34,40 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     let Ok(mut request) = channel.request() else { return ExitCode::FAILURE };
     let permissions = Permissions::of(words);
     request.jobs.run.readonly |= !permissions.changes;
-    let last = perform(name, &request, permissions, &child::spool(words), &mut channel);
-    channel.tell(&last.unwrap_or_else(FromAgent::Refused));
+    let own = child::spool(words);
+    let spool = match &permissions.only[..] {
+        [] => Ok(own),
+        // Before the jobs are read.
+        only => give_up_all_but(only, &permissions, &own).map(|()| own.join("logs")),
+    };
+    let last = spool.and_then(|spool| perform(name, &request, &permissions, &spool, &mut channel));
+    let last = last.unwrap_or_else(|mut refusal| {
+        // The kernel does not say why.
+        if !permissions.only.is_empty() && refusal.problems.iter().any(|problem| problem.contains(DENIED)) {
+            refusal.problems.push(served::words(&permissions.only));
+        }
+        FromAgent::Refused(refusal)
+    });
+    channel.tell(&last);
     ExitCode::SUCCESS
+}
+
+/// What the system says where the kernel keeps the run from a file.
+const DENIED: &str = "Permission denied";
+
+/// From here on, nothing but what is served can be used, and a directory of the run's own.
+fn give_up_all_but(only: &[PathBuf], permissions: &Permissions, own: &Path) -> Result<(), Box<Refusal>> {
+    let made = std::fs::DirBuilder::new().mode(0o700).create(own);
+    made.map_err(|error| refusal([format!("{}: {error}", own.display())]))?;
+    let wish = confine::Wish { only, own, changes: permissions.changes, exec: permissions.exec };
+    confine::confine(wish).map_err(|why| refusal([format!("--serve-only: {why}")]))
 }
 
 /// Runs the jobs: the last thing to tell.
 fn perform(
     name: Name,
     request: &Request,
-    permissions: Permissions,
+    permissions: &Permissions,
     spool: &Path,
     channel: &mut Channel,
 ) -> Result<FromAgent, Box<Refusal>> {
@@ -49,6 +75,11 @@ fn perform(
     let strange = not_from_clients(run);
     if !strange.is_empty() {
         return Err(refusal(strange));
+    }
+    let only = &permissions.only[..];
+    let outside = if only.is_empty() { Vec::new() } else { served::outside_of_jobs(&request.jobs, only) };
+    if !outside.is_empty() {
+        return Err(refusal(outside));
     }
     let (mut batches, warnings) = read(request, name)?;
     for warning in &warnings {
@@ -65,6 +96,12 @@ fn perform(
     let making: Vec<String> = making.collect();
     if !making.is_empty() {
         return Err(refusal(making));
+    }
+    let outside =
+        batches.iter().flatten().filter(|_| !only.is_empty()).flat_map(|job| served::outside(job, only));
+    let outside: Vec<String> = outside.collect();
+    if !outside.is_empty() {
+        return Err(refusal(outside));
     }
     let logs = Logs::redirect(&mut batches, spool).map_err(refusal)?;
     let mut problems: Vec<String> = Vec::new();

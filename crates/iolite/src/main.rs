@@ -20,6 +20,7 @@ mod returned;
 mod run_files;
 mod saving;
 mod self_tests;
+mod served;
 mod session;
 mod stored_names;
 

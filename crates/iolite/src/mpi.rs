@@ -35,7 +35,7 @@ pub fn run(name: Name, args: &[OsString], launched: &Launched) -> ExitCode {
     let settings = Settings {
         keys: None,
         timeout: Duration::from_millis(serving.timeout_ms),
-        permissions: Permissions { exec: serving.exec, changes: !serving.readonly },
+        permissions: Permissions { exec: serving.exec, changes: !serving.readonly, only: Vec::new() },
         program: name.own_version(),
         log: |_| {},
     };

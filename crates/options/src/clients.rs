@@ -96,6 +96,8 @@ pub struct Serving {
     pub readonly: bool,
     /// `--serve-exec`: jobs may run programs, and change settings of the machine.
     pub exec: bool,
+    /// `--serve-only`: the files and directories that jobs may use; empty = all.
+    pub only: Vec<PathBuf>,
     /// `--client-timeout` in milliseconds.
     pub timeout_ms: u64,
     /// Suspicious input that is accepted.
@@ -130,6 +132,8 @@ pub(crate) struct Others {
     pub insecure: bool,
     /// `--serve-exec`
     pub exec: bool,
+    /// `--serve-only`
+    pub only: Vec<PathBuf>,
     /// `--push`
     pub push: bool,
     /// `--client-lost`
@@ -169,6 +173,7 @@ impl Others {
             ("--client-lost", self.when_lost.is_some() && !asks, "--client"),
             ("--client-timeout", self.timeout_ms.is_some() && !asks && !serves, "--client or --server"),
             ("--serve-exec", self.exec && !serves && !asks, "--server or --client=ssh:HOST"),
+            ("--serve-only", !self.only.is_empty() && !serves, "--server"),
             ("--push", self.push && !asks, "--client=ssh:HOST"),
             ("--keys", self.keys.is_some() && !asks && !serves, "--client or --server"),
             ("--insecure", self.insecure && !asks && !serves, "--client or --server"),
@@ -197,6 +202,7 @@ fn serving_as(asked: &Asked, address: String) -> Serving {
         insecure: asked.others.insecure,
         readonly: asked.run.readonly,
         exec: asked.others.exec,
+        only: asked.others.only.clone(),
         timeout_ms: asked.others.timeout(),
         warnings: Vec::new(),
     }
@@ -205,6 +211,7 @@ fn serving_as(asked: &Asked, address: String) -> Serving {
 /// The server that the command line asks for; `None` = it asks for none.
 pub(crate) fn serving(
     asked: &Asked,
+    sections: &[Section],
     has_jobs: bool,
     errors: &mut Vec<Diagnostic>,
     warnings: &mut Vec<Diagnostic>,
@@ -214,8 +221,48 @@ pub(crate) fn serving(
         let what =
             "--server: a server runs the jobs of its clients; give it none of its own, and no --client";
         errors.push(on_command_line(what.to_owned()));
+    } else {
+        warnings.extend(not_served(asked, sections));
     }
     Some(Serving { warnings: std::mem::take(warnings), ..serving_as(asked, address) })
+}
+
+/// What the command line has that says nothing to a server: its clients say how their jobs run, and what becomes of reports.
+fn not_served(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
+    let (run, usual) = (&asked.run, RunOptions::default());
+    let idle = [
+        ("--output", run.output.is_some()),
+        ("--output-format", run.output_format != usual.output_format || asked.append_terse),
+        ("--terse-version", run.terse_version != usual.terse_version),
+        ("--eta", run.eta != usual.eta),
+        ("--eta-newline", run.eta_newline != usual.eta_newline),
+        ("--eta-interval", run.eta_interval != usual.eta_interval),
+        ("--status-interval", run.status_interval != usual.status_interval),
+        ("--section", !asked.sections.is_empty()),
+        ("--showcmd", asked.showcmd),
+        ("--parse-only", run.parse_only),
+        ("--merge-blktrace-only", run.merge_blktrace_only),
+        ("--idle-prof", run.idle_prof.is_some()),
+        ("--aux-path", run.aux_path.is_some()),
+        ("--bandwidth-log", run.bandwidth_log),
+        ("--trigger", run.trigger.is_some()),
+        ("--trigger-file", run.trigger_file.is_some()),
+        ("--trigger-timeout", run.trigger_timeout.is_some()),
+        ("--client-lost", asked.others.when_lost.is_some()),
+    ];
+    let idle = idle.into_iter().filter(|(_, is_given)| *is_given);
+    let mut told: Vec<Diagnostic> = idle
+        .map(|(option, _)| {
+            on_command_line(format!("{option}: says nothing beside --server; it is for who sends the jobs"))
+        })
+        .collect();
+    let set = sections.iter().filter(|section| !section.settings.is_empty());
+    told.extend(set.map(|section| Diagnostic {
+        origin: Some(section.origin.clone()),
+        message:
+            "--server: job options beside it limit nothing; the jobs of clients have their own".to_owned(),
+    }));
+    told
 }
 
 /// The run on other machines that the command line asks for. Reads the job files.

@@ -35,7 +35,7 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) enum Texts<'a> {
     /// From the disk.
     OnDisk,
-    /// From the disk, and they are kept here, by name.
+    /// From the disk, and they are kept here, by name. What the name in an include with variables is, is kept by the line.
     Kept(BTreeMap<String, Vec<u8>>),
     /// Another machine has sent them, by name.
     Sent(&'a BTreeMap<String, Vec<u8>>),
@@ -273,7 +273,7 @@ impl Reader<'_, '_> {
     fn include(&mut self, line: &Line<'_>, code: &str, name: &str) {
         let origin = line.at(name);
         let shown = shortened(code);
-        let name = self.expand(name, &origin);
+        let name = self.included_name(name, &origin);
         let path = self.find_included(&name);
         let same = |other: &PathBuf| {
             *other == path
@@ -297,6 +297,23 @@ impl Reader<'_, '_> {
                 }
             }
         }
+    }
+
+    /// The name in an include, with its variables replaced where the file is: that is where the line was written.
+    fn included_name(&mut self, written: &str, origin: &Origin) -> String {
+        let key = format!("include {written}");
+        if let Texts::Sent(texts) = &self.surroundings.texts
+            && let Some(name) = texts.get(&key)
+        {
+            return String::from_utf8_lossy(name).into_owned();
+        }
+        let name = self.expand(written, origin);
+        if let Texts::Kept(texts) = &mut self.surroundings.texts
+            && name != written
+        {
+            texts.insert(key, name.clone().into_bytes());
+        }
+        name
     }
 
     /// An included file is looked for relative to the current directory, then relative to the file that includes it.

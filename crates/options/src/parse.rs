@@ -142,7 +142,7 @@ fn on_other_machines(
     (errors, warnings): (&mut Vec<Diagnostic>, &mut Vec<Diagnostic>),
 ) -> Option<Invocation> {
     let has_jobs = !files.is_empty() || sections.iter().any(|section| !section.is_global);
-    if let Some(serving) = clients::serving(asked, has_jobs, errors, warnings) {
+    if let Some(serving) = clients::serving(asked, sections, has_jobs, errors, warnings) {
         return Some(Invocation::Serve(serving));
     }
     (!asked.others.clients.is_empty() || asked.others.mpi.is_some()).then(|| {

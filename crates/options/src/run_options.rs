@@ -510,6 +510,23 @@ pub(crate) static ALL: &[RunOption] = &[
         }),
     ),
     option(
+        "serve-only",
+        'y',
+        Required("paths"),
+        &[
+            "Let jobs of clients use nothing but these files and directories, with commas",
+            "between them; may be given several times",
+        ],
+        Some(|asked, value| {
+            let paths: Vec<&str> = value.split(',').filter(|path| !path.is_empty()).collect();
+            if paths.is_empty() {
+                return Err("needs the path of a file or directory".to_owned());
+            }
+            asked.others.only.extend(paths.into_iter().map(PathBuf::from));
+            Ok(())
+        }),
+    ),
+    option(
         "keys",
         'k',
         Required("file"),

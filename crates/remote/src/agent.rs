@@ -9,7 +9,7 @@ use crate::connection::{Connection, Listener, Peer};
 use crate::frame::{self, FrameError};
 use crate::greeting::{self, Refusal};
 use crate::keys::{Keys, Role};
-use crate::message::{FromAgent, Hello, Message, Request, ToAgent, machine_name};
+use crate::message::{FromAgent, Hello, Message, RUN, ToAgent, machine_name};
 use crate::stream::Stream;
 use crate::user;
 use iolite_os::process;
@@ -34,7 +34,7 @@ const GREETING: Duration = Duration::from_secs(10);
 /// How many connections there may be at a time of those who have not said yet who they are.
 const MOST_STRANGERS: usize = 64;
 /// How many there may be of others.
-const MOST_CLIENTS: usize = 256;
+const MOST_CLIENTS: usize = 64;
 /// How many that were refused are kept open for a while, so that they hear why.
 const MOST_PARTING: usize = 16;
 /// The time between two looks whether something has ended.
@@ -314,16 +314,20 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared) -> Result<(), St
     connection.set_deadline(None);
     connection.set_patience(timeout);
     loop {
-        match frame::read(&mut connection) {
-            Ok(ToAgent::Ping(sequence)) => pong(&mut connection, sequence).map_err(words)?,
-            Ok(ToAgent::Run(request)) => {
-                shared.has_run.store(true, SeqCst);
-                let who =
-                    format!("{} (process {}) on {}, from {peer}", client.program, client.pid, client.machine);
-                return run(connection, *request, &who, shared);
-            }
-            Ok(_) | Err(FrameError::Closed) => return Ok(()),
+        let frame = match frame::read_raw::<ToAgent>(&mut connection) {
+            Ok(frame) => frame,
+            Err(FrameError::Closed) => return Ok(()),
             Err(error) => return Err(error.to_string()),
+        };
+        if frame[0] == RUN {
+            shared.has_run.store(true, SeqCst);
+            let who =
+                format!("{} (process {}) on {}, from {peer}", client.program, client.pid, client.machine);
+            return run(connection, &frame, &who, shared);
+        }
+        match frame::decode(&frame).map_err(words)? {
+            ToAgent::Ping(sequence) => pong(&mut connection, sequence).map_err(words)?,
+            _ => return Ok(()),
         }
     }
 }
@@ -333,17 +337,21 @@ fn pong(connection: &mut Connection, sequence: u64) -> Result<(), FrameError> {
     frame::write(connection, &FromAgent::Pong { sequence, now_ns: time::monotonic_ns() })
 }
 
-/// Runs jobs for this coordinator.
-fn run(mut connection: Connection, request: Request, who: &str, shared: &Shared) -> Result<(), String> {
+/// Runs the jobs in this frame for this coordinator.
+fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> Result<(), String> {
     let turn = match shared.take_next(who, &mut connection) {
         Ok(turn) => turn,
         Err(other) => {
             return frame::write(&mut connection, &FromAgent::Busy(other)).map_err(|error| error.to_string());
         }
     };
+    // Of those who wait for their turn, nobody has his jobs taken apart, which needs far more memory than they do.
+    let Ok(ToAgent::Run(request)) = frame::decode(frame) else {
+        return Err("the request for a run is damaged".to_owned());
+    };
     (shared.settings.log)(&format!("runs jobs for {who}"));
     let spool = spool();
-    let started = match child::start(request.as_fio, shared.settings.permissions, &spool) {
+    let started = match child::start(request.as_fio, &shared.settings.permissions, &spool) {
         Ok(started) => started,
         Err(error) => {
             let died = FromAgent::Died(format!("cannot be started: {error}"));
@@ -351,7 +359,7 @@ fn run(mut connection: Connection, request: Request, who: &str, shared: &Shared)
         }
     };
     let child::Started { mut process, mut channel, gate } = started;
-    let sent = frame::write(&mut channel, &ToAgent::Run(Box::new(request)));
+    let sent = frame::write(&mut channel, &ToAgent::Run(request));
     let relayed = sent
         .map_err(|error| error.to_string())
         .and_then(|()| relay(&connection, &channel, &gate, &process, shared.settings.timeout, &turn));
@@ -424,7 +432,7 @@ fn relay(
             result
         });
         let told = told.map_err(failed)?;
-        let heard = hear(&mut reader, &writer, gate, process, timeout, &is_over, &taken);
+        let heard = hear(&mut reader, &writer, (channel, gate), process, timeout, &is_over, &taken);
         if heard.is_err() {
             // Its workers go on until it is told.
             turn.is_ending();
@@ -443,7 +451,7 @@ fn relay(
 fn hear(
     reader: &mut Connection,
     writer: &Mutex<Connection>,
-    gate: &Socket,
+    (channel, gate): (&UnixStream, &Socket),
     process: &Child,
     timeout: Duration,
     is_over: &AtomicBool,
@@ -456,6 +464,11 @@ fn hear(
         let now_taken = taken.load(SeqCst);
         if now_taken != seen {
             (heard, seen) = (Instant::now(), now_taken);
+        }
+        if user::peek_end(process.id() as i32, Duration::ZERO).is_some() {
+            // Workers have this end of the channel as well, and one that waits for a device keeps it open. What the
+            // process has said before its end is read all the same.
+            let _ = channel.shutdown(std::net::Shutdown::Read);
         }
         if !reader.is_readable_within(LOOK) {
             if heard.elapsed() >= timeout {
@@ -552,6 +565,31 @@ mod tests {
     use super::*;
     use crate::stream::Stream;
     use std::io::Read;
+
+    /// A worker that waits for a device has the other end of the channel as well, and cannot be ended.
+    #[test]
+    fn the_end_of_a_run_is_noticed_whoever_keeps_its_channel() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let over = |socket| Connection::over(Stream::over_socket(socket)).unwrap();
+        let (connection, mut client) = (over(ours), over(theirs));
+        let (channel, _kept) = UnixStream::pair().unwrap();
+        let (gate, _its_gate) = Socket::pair().unwrap();
+        let shared = Shared::new(Settings {
+            keys: None,
+            timeout: Duration::from_secs(600),
+            permissions: Permissions::default(),
+            program: "test",
+            log: |_| {},
+        });
+        let turn = shared.take("me").unwrap();
+        let mut process = std::process::Command::new("sh").args(["-c", "kill -9 $$"]).spawn().unwrap();
+        relay(&connection, &channel, &gate, &process, Duration::from_secs(600), &turn).unwrap();
+        assert_eq!(
+            frame::read::<FromAgent>(&mut client).unwrap(),
+            FromAgent::Died("the process of the run was killed by signal 9".to_owned())
+        );
+        process.wait().unwrap();
+    }
 
     #[test]
     fn who_takes_a_long_frame_is_there() {

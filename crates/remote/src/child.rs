@@ -22,6 +22,10 @@ const EXEC: &str = "exec";
 /// Another one: see [`Permissions::changes`].
 const CHANGES: &str = "changes";
 
+/// What a word begins with that names something that may be used.
+const ONLY: &str = "only=";
+/// The variables of the environment that every run has.
+const KEPT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH"];
 /// What a word begins with that names the directory for what goes back.
 const SPOOL: &str = "spool=";
 
@@ -29,24 +33,36 @@ const SPOOL: &str = "spool=";
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
 
 /// What an agent may be asked to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
     /// Run programs, and change settings of the machine.
     pub exec: bool,
     /// Write, trim, make and remove.
     pub changes: bool,
+    /// Use these files and directories, and no others: see [`crate::confine`]. Empty = all.
+    pub only: Vec<PathBuf>,
 }
 
 impl Permissions {
     /// Those in the words of a command line.
     pub fn of(words: &[OsString]) -> Permissions {
         let has = |wanted: &str| words.iter().any(|word| word == wanted);
-        Permissions { exec: has(EXEC), changes: has(CHANGES) }
+        let only = words.iter().filter_map(|word| word.as_bytes().strip_prefix(ONLY.as_bytes()));
+        let only = only.map(|path| PathBuf::from(OsStr::from_bytes(path))).collect();
+        Permissions { exec: has(EXEC), changes: has(CHANGES), only }
     }
 
-    fn words(self) -> impl Iterator<Item = &'static str> {
-        [(EXEC, self.exec), (CHANGES, self.changes)].into_iter().filter_map(|(word, has)| has.then_some(word))
+    fn words(&self) -> impl Iterator<Item = OsString> {
+        let can = [(EXEC, self.exec), (CHANGES, self.changes)].into_iter();
+        let can = can.filter_map(|(word, has)| has.then_some(OsString::from(word)));
+        can.chain(self.only.iter().map(|path| with(ONLY, path)))
     }
+}
+
+fn with(word: &str, path: &Path) -> OsString {
+    let mut word = OsString::from(word);
+    word.push(path);
+    word
 }
 
 /// The directory for what goes back, among the words of a command line. It does not exist. The agent removes it in the end.
@@ -65,15 +81,19 @@ pub(crate) struct Started {
 }
 
 /// Starts the process of a run. It is killed when this thread ends.
-pub(crate) fn start(as_fio: bool, permissions: Permissions, spool: &Path) -> io::Result<Started> {
+pub(crate) fn start(as_fio: bool, permissions: &Permissions, spool: &Path) -> io::Result<Started> {
     let (channel, its_channel) = UnixStream::pair()?;
     let (gate, its_gate) = Socket::pair()?;
     // Not by its name: the file may have been replaced, and both ends are to be the same program.
     let mut command = Command::new("/proc/self/exe");
     command.arg0(if as_fio { "fio" } else { "iolite" }).arg(WORD).args(permissions.words());
-    let mut word = OsString::from(SPOOL);
-    word.push(spool);
-    command.arg(word);
+    command.arg(with(SPOOL, spool));
+    if !permissions.only.is_empty() {
+        // What is in the environment is not served either.
+        let kept: Vec<_> =
+            std::env::vars_os().filter(|(name, _)| KEPT.iter().any(|kept| name == kept)).collect();
+        command.env_clear().envs(kept);
+    }
     command.stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(its_gate));
     tie_to_this_thread(&mut command);
     // A run that is asked to end while it is being planned is not killed by that: it takes the signal later, and reports.

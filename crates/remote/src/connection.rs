@@ -7,6 +7,7 @@ use crate::stream::Stream;
 use crate::tls::Encrypted;
 use crate::user;
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
@@ -217,6 +218,10 @@ impl Listener {
     pub fn at(address: &Address) -> io::Result<Listener> {
         match address {
             Address::Socket(path) => {
+                // Of two servers that find the same dead socket, one looks after the other has its own.
+                let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                let directory = File::open(directory.unwrap_or(Path::new(".")))?;
+                user::lock(&directory)?;
                 remove_dead(path)?;
                 user::private_listener(path).map(Listener::Socket)
             }

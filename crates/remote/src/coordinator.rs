@@ -26,6 +26,9 @@ const PING: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(50);
 /// How often a clock is compared. The round trip that took least says most.
 const ROUND_TRIPS: u32 = 32;
+/// While a machine waits for others, its clock is compared again after this time: clocks drift by some tens of microseconds
+/// in a second.
+const DRIFT: Duration = Duration::from_secs(2);
 /// From the decision to begin until that moment, besides what messages need.
 const MARGIN_NS: u64 = 100_000_000;
 /// Memory for the stack of a thread that reads messages.
@@ -223,26 +226,28 @@ impl Run {
             match heard.recv_timeout(LOOK) {
                 Ok((index, what)) => self.take(index, what, tell),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Each thread says last that its machine is over.
-                Err(RecvTimeoutError::Disconnected) => return,
+                // Each thread says last that its machine is over, unless it has failed.
+                Err(RecvTimeoutError::Disconnected) => {
+                    return self.give_up("nobody listens to it any more: this program has failed", tell);
+                }
             }
             match wish() {
                 Wish::None => {}
                 Wish::Status => self.send_all(&ToAgent::Status),
                 Wish::Stop => self.stop(),
-                Wish::GiveUp => {
-                    for index in 0..self.states.len() {
-                        if self.states[index] != State::Over {
-                            self.states[index] = State::Over;
-                            tell(
-                                index,
-                                Told::Lost("given up: it did not end when it was asked to".to_owned()),
-                            );
-                        }
-                    }
-                }
+                Wish::GiveUp => self.give_up("given up: it did not end when it was asked to", tell),
             }
             self.start_when_ready();
+        }
+    }
+
+    /// Waits for nobody any more.
+    fn give_up(&mut self, why: &str, tell: &mut dyn FnMut(usize, Told)) {
+        for (index, state) in self.states.iter_mut().enumerate() {
+            if *state != State::Over {
+                *state = State::Over;
+                tell(index, Told::Lost(why.to_owned()));
+            }
         }
     }
 
@@ -251,6 +256,8 @@ impl Run {
             return;
         }
         match what {
+            // One that has begun meanwhile does not wait any more.
+            Heard::Ready(_) if self.states[index] == State::Running => {}
             Heard::Ready(clock) => self.states[index] = State::Ready(clock),
             Heard::Started(late_ns) => self.lates[index] = Some(late_ns),
             Heard::Told(told) => {
@@ -392,8 +399,16 @@ fn listen(
 ) -> std::io::Result<Writer> {
     let Link { connection, carrier, .. } = link;
     let writer = Arc::new(Mutex::new(connection.clone()));
-    let mut ear =
-        Ear { index, connection, writer: writer.clone(), sender, keeper, pings: 0, heard: Instant::now() };
+    let mut ear = Ear {
+        index,
+        connection,
+        writer: writer.clone(),
+        sender,
+        keeper,
+        pings: 0,
+        heard: Instant::now(),
+        waits: None,
+    };
     thread::Builder::new().name("iolite-host".into()).stack_size(STACK).spawn(move || {
         let told = match ear.listen(request, timeout) {
             Ok(last) => last,
@@ -417,6 +432,8 @@ struct Ear {
     keeper: Keeper,
     pings: u64,
     heard: Instant,
+    /// It is ready, and waits for the moment of the start: when its clock was compared, if it was.
+    waits: Option<Option<Instant>>,
 }
 
 impl Ear {
@@ -445,40 +462,50 @@ impl Ear {
                 pinged = Instant::now();
                 self.ping()?;
             }
-            let Some(message) = self.next(timeout)? else { continue };
-            let told = match message {
-                FromAgent::Hello(_) | FromAgent::Pong { .. } => continue,
-                FromAgent::Warning(text) => Told::Warning(text),
-                FromAgent::Begun(text) => Told::Begun(text),
-                FromAgent::Event(event) => match event.kind {
-                    EventKind::Ready => {
-                        match self.compare_clocks(timeout)? {
-                            Ok(clock) => self.tell(Heard::Ready(clock)),
-                            Err(last) => return Ok(last),
-                        }
-                        continue;
-                    }
-                    EventKind::Started(late_ns) => {
-                        self.tell(Heard::Started(late_ns));
-                        continue;
-                    }
-                    _ => Told::Event(event),
-                },
-                FromAgent::Busy(who) => {
-                    let problems = vec![format!("it runs the jobs of another client: {who}")];
-                    return Ok(Told::Refused(Box::new(Refusal { problems, report: None })));
+            if self.waits.is_some_and(|compared| compared.is_none_or(|at| at.elapsed() >= DRIFT)) {
+                match self.compare_clocks(timeout)? {
+                    Ok(clock) => self.tell(Heard::Ready(clock)),
+                    Err(last) => return Ok(last),
                 }
-                FromAgent::Refused(refusal) => return Ok(Told::Refused(refusal)),
-                FromAgent::Done(done) => return Ok(Told::Done(done)),
-                FromAgent::Died(why) => return Ok(Told::Lost(why)),
-                // Here, and not by whoever reads the channel: it has no limit.
-                FromAgent::File(part) => match self.keeper.take(&part) {
-                    Ok(()) => continue,
-                    Err(why) => Told::NotKept(why),
-                },
-            };
-            self.tell(Heard::Told(told));
+            }
+            if let Some(message) = self.next(timeout)?
+                && let Some(last) = self.act(message)
+            {
+                return Ok(last);
+            }
         }
+    }
+
+    /// Does what a message is for; if nothing comes after it, that is what there is to tell.
+    fn act(&mut self, message: FromAgent) -> Option<Told> {
+        let told = match message {
+            FromAgent::Hello(_) | FromAgent::Pong { .. } => return None,
+            FromAgent::Warning(text) => Told::Warning(text),
+            FromAgent::Begun(text) => Told::Begun(text),
+            FromAgent::Event(event) => match event.kind {
+                EventKind::Ready => {
+                    self.waits = Some(None);
+                    return None;
+                }
+                EventKind::Started(late_ns) => {
+                    self.waits = None;
+                    self.tell(Heard::Started(late_ns));
+                    return None;
+                }
+                _ => Told::Event(event),
+            },
+            FromAgent::Busy(who) => {
+                let problems = vec![format!("it runs the jobs of another client: {who}")];
+                return Some(Told::Refused(Box::new(Refusal { problems, report: None })));
+            }
+            FromAgent::Refused(refusal) => return Some(Told::Refused(refusal)),
+            FromAgent::Done(done) => return Some(Told::Done(done)),
+            FromAgent::Died(why) => return Some(Told::Lost(why)),
+            // Here, and not by whoever reads the channel: it has no limit.
+            FromAgent::File(part) => Told::NotKept(self.keeper.take(&part).err()?),
+        };
+        self.tell(Heard::Told(told));
+        None
     }
 
     /// The next message; `None` = there is none yet.
@@ -514,14 +541,17 @@ impl Ear {
                         best = best.into_iter().chain([clock]).min_by_key(|clock| clock.round_trip_ns);
                         break;
                     }
-                    Some(FromAgent::Event(event)) => self.tell(Heard::Told(Told::Event(event))),
-                    Some(FromAgent::Died(why)) => return Err(why),
-                    // Somebody has ended it.
-                    Some(FromAgent::Done(done)) => return Ok(Err(Told::Done(done))),
-                    Some(_) | None => {}
+                    Some(message) => {
+                        if let Some(last) = self.act(message) {
+                            return Ok(Err(last));
+                        }
+                    }
+                    None => {}
                 }
             }
         }
+        // Unless it has begun meanwhile.
+        self.waits = self.waits.map(|_| Some(Instant::now()));
         best.map(Ok).ok_or_else(|| "its clock cannot be compared".to_owned())
     }
 }
@@ -529,6 +559,57 @@ impl Ear {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Who waits for others has another clock than when it was ready.
+    #[test]
+    fn clocks_are_compared_again_while_a_machine_waits() {
+        const SHIFT_NS: u64 = 1 << 50;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let over = |socket| Connection::over(Stream::over_socket(socket)).unwrap();
+        let (connection, mut agent) = (over(ours), over(theirs));
+        let (sender, heard) = mpsc::channel();
+        let mut ear = Ear {
+            index: 0,
+            writer: Arc::new(Mutex::new(connection.clone())),
+            connection,
+            sender,
+            keeper: Keeper::new(Path::new(""), "a"),
+            pings: 0,
+            heard: Instant::now(),
+            waits: None,
+        };
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let ready = FromAgent::Event(Box::new(Event::new(0, None, EventKind::Ready)));
+                let mut pings = 0;
+                loop {
+                    match frame::read(&mut agent) {
+                        Ok(ToAgent::Ping(sequence)) => {
+                            pings += 1;
+                            let shift = if pings > ROUND_TRIPS { SHIFT_NS } else { 0 };
+                            let now_ns = time::monotonic_ns() + shift;
+                            frame::write(&mut agent, &FromAgent::Pong { sequence, now_ns }).unwrap();
+                        }
+                        Ok(ToAgent::Run(_)) => frame::write(&mut agent, &ready).unwrap(),
+                        _ => return,
+                    }
+                }
+            });
+            let connection = ear.connection.clone();
+            scope.spawn(move || {
+                let jobs = iolite_options::SentJobs::default();
+                let request = Request { jobs, as_fio: false, snapshot_ms: 0, status_ms: 0 };
+                ear.listen(request, Duration::from_secs(600))
+            });
+            let mut offsets = heard.iter().filter_map(|(_, what)| match what {
+                Heard::Ready(clock) => Some(clock.offset_ns),
+                _ => None,
+            });
+            assert!(offsets.next().unwrap() < i128::from(SHIFT_NS / 2));
+            assert!(offsets.next().unwrap() > i128::from(SHIFT_NS / 2));
+            connection.end();
+        });
+    }
 
     #[test]
     fn a_moment_is_told_in_the_clock_of_the_other() {

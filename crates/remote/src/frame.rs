@@ -9,6 +9,9 @@ use std::io::{self, Read, Write};
 /// Bytes in front of the content.
 pub const HEADER: usize = 5;
 
+/// How deep values may be nested: far more than any message is, and few enough for the stack of a thread that reads them.
+const DEEPEST: usize = 64;
+
 /// Why a frame cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
@@ -96,7 +99,8 @@ pub fn decode<M: Message>(frame: &[u8]) -> Result<M, FrameError> {
     let kind = frame.first().copied().unwrap_or_default();
     let damaged = |why: String| FrameError::Damaged { kind, why };
     let mut content = frame.get(HEADER..).ok_or_else(|| damaged("it has no header".to_owned()))?;
-    let message: M = ciborium::from_reader(&mut content).map_err(|error| damaged(error.to_string()))?;
+    let message: M = ciborium::de::from_reader_with_recursion_limit(&mut content, DEEPEST)
+        .map_err(|error| damaged(error.to_string()))?;
     if !content.is_empty() {
         return Err(damaged(format!("{} bytes are left over", content.len())));
     }
@@ -160,6 +164,21 @@ mod tests {
         assert!(matches!(read::<ToAgent>(&mut other.as_slice()), Err(FrameError::Damaged { .. })));
         let cut = &ping[..ping.len() - 1];
         assert!(matches!(read::<ToAgent>(&mut &*cut), Err(FrameError::Lost(_))));
+    }
+
+    #[test]
+    fn deep_nests_are_refused() {
+        // Lists in lists, where a text is expected.
+        let mut deep = vec![FromAgent::Died(String::new()).kind(), 0, 0, 0, 0];
+        deep.extend([0xa1, 0x64]);
+        deep.extend(b"Done");
+        deep.extend(vec![0x81; 30_000]);
+        let length = (deep.len() - HEADER) as u32;
+        deep[1..HEADER].copy_from_slice(&length.to_be_bytes());
+        let read = std::thread::Builder::new()
+            .stack_size(512 << 10)
+            .spawn(move || read::<FromAgent>(&mut deep.as_slice()).is_err());
+        assert!(read.unwrap().join().unwrap());
     }
 
     proptest! {

@@ -12,6 +12,7 @@ pub mod address;
 pub mod agent;
 mod carrier;
 pub mod child;
+pub mod confine;
 mod connection;
 pub mod coordinator;
 pub mod frame;

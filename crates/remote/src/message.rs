@@ -21,6 +21,9 @@ const REPORT: u32 = 256 << 20;
 /// A part of a file, with its name.
 const FILE_PART: u32 = PART as u32 + SMALL;
 
+/// The kind of [`ToAgent::Run`].
+pub(crate) const RUN: u8 = 1;
+
 /// A message of one direction.
 pub trait Message: Serialize + DeserializeOwned {
     /// Its kind.
@@ -153,7 +156,7 @@ impl Message for ToAgent {
     fn kind(&self) -> u8 {
         match self {
             ToAgent::Hello(_) => 0,
-            ToAgent::Run(_) => 1,
+            ToAgent::Run(_) => RUN,
             ToAgent::Ping(_) => 2,
             ToAgent::Start(_) => 3,
             ToAgent::Stop => 4,
@@ -163,7 +166,7 @@ impl Message for ToAgent {
 
     fn limit(kind: u8) -> Option<u32> {
         match kind {
-            1 => Some(JOBS),
+            RUN => Some(JOBS),
             0..=5 => Some(SMALL),
             _ => None,
         }

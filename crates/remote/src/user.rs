@@ -1,5 +1,6 @@
 //! System calls about users: who is at the other end of a socket, and what a new socket permits.
 
+use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -86,6 +87,15 @@ pub(crate) fn own_addresses() -> Vec<IpAddr> {
     }
     found.sort_by_key(|address| (address.is_loopback(), address.is_ipv6()));
     found
+}
+
+/// Waits until nobody else holds this lock, and takes it, until the file is closed.
+pub(crate) fn lock(file: &File) -> io::Result<()> {
+    // SAFETY: no pointers are involved.
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// How a child has ended, without taking that from whoever waits for it; `None` = it has not ended in this time.

@@ -1,5 +1,6 @@
 //! `exec_prerun` and `exec_postrun`: shell commands before and after a job.
 
+use iolite_os::process::tie_to_this_thread;
 use iolite_os::{explained, signals};
 pub use iolite_plan::commands::When;
 use iolite_plan::commands::output_file;
@@ -27,7 +28,7 @@ pub fn note(job: &str, when: When) -> String {
 /// asked to end, and killed if it does not.
 ///
 /// The command and what it starts are a process group of their own, which `group` names while it runs: if the worker
-/// is killed, others can end it. What goes on in the background after the shell has ended is left alone.
+/// is killed, others can end it, and the shell dies with the worker. What goes on in the background after the shell has ended is left alone.
 ///
 /// # Errors
 /// The command cannot be started, its output file cannot be created, or it exits with a failure.
@@ -46,14 +47,11 @@ pub fn run(
         )
     })?;
     let errors = output.try_clone()?;
-    // The standard library unblocks the signals that the run has blocked for itself.
-    let mut child = Command::new("/bin/sh")
-        .args(["-c", command])
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(errors)
-        .process_group(0)
-        .spawn()?;
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
+    // Nobody may be left to end it; this gives the shell the signals as well that the run has blocked for itself.
+    tie_to_this_thread(&mut shell);
+    let mut child = shell.spawn()?;
     group.store(child.id() as i32, Relaxed);
     let status = wait(&mut child, &stops);
     group.store(0, Relaxed);

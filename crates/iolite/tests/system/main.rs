@@ -68,6 +68,7 @@ mod reporting;
 mod reports;
 mod safety;
 mod seeds;
+mod serving;
 mod sharing;
 mod signals;
 mod states;

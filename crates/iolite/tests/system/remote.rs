@@ -616,6 +616,21 @@ pub fn a_report_on_request() {
     agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 
+/// Somebody who says nothing does not keep the client from ending.
+#[test]
+pub fn interrupted_while_it_connects() {
+    let dir = scratch();
+    job(dir.path(), TWO);
+    let silent = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
+    let words = ["--client-timeout=10m", "--client=sock:s", "job.fio"];
+    let client = Program::own().start(dir.path(), words);
+    let _connection = silent.accept().unwrap();
+    client.signal(libc::SIGINT);
+    let finished = client.wait();
+    assert_eq!(finished.code(), 128, "{finished}");
+    assert!(finished.stderr.contains("interrupted before all hosts were reached"), "{finished}");
+}
+
 #[test]
 pub fn runs_follow_each_other() {
     let dir = scratch();

@@ -78,6 +78,7 @@ pub const TABLE: &[Effect] = &[
     test!("client-lost", remote::who_is_silent_is_lost),
     test!("client-timeout", remote::the_jobs_of_a_silent_client_are_ended),
     test!("serve-exec", remote::a_server_says_what_it_may_be_asked_to_do),
+    test!("serve-only", serving::nothing_but_what_is_served_can_be_used),
     test!("keys", keys::machines_with_keys_of_one_set_work_together),
     test!("insecure", remote::without_protection_only_when_asked_for),
     test!("web", live::a_page_is_for_who_has_the_address),

@@ -1,0 +1,258 @@
+//! `--serve-only`: a run, and whatever it starts, gets at nothing but what the server serves.
+//!
+//! The kernel sees to it (Landlock): the process of the run gives up all other files before it reads its jobs, for itself and
+//! for all workers and programs that it starts, and cannot get them back. What is refused is what is opened, made or removed in
+//! the end, whatever links, mounts and names lead there, so there is no moment in which a link could be swapped. Besides what is served,
+//! a run can read what programs need to work at all ([`READ`]), and use devices that keep nothing ([`USED`]).
+//!
+//! Landlock says nothing about connecting to a socket in the file system, nor about asking whether a file is there and how
+//! large it is. Sockets are refused by their names ([`covers`]).
+
+use std::ffi::c_long;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What every run may read: the system's libraries, what names and addresses are looked up in, and what is known of the machine.
+const READ: [&str; 25] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix/store",
+    "/proc",
+    "/sys",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/hosts",
+    "/etc/host.conf",
+    "/etc/resolv.conf",
+    "/etc/nsswitch.conf",
+    "/etc/gai.conf",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/ssl",
+    "/etc/pki",
+    "/etc/ca-certificates",
+];
+/// Devices that every run may use.
+const USED: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// Where settings of the machine are.
+const SETTINGS: [&str; 2] = ["/sys/block", "/sys/fs/cgroup"];
+
+const EXECUTE: u64 = 1 << 0;
+const WRITE_FILE: u64 = 1 << 1;
+const READ_FILE: u64 = 1 << 2;
+const READ_DIR: u64 = 1 << 3;
+/// Make devices: nobody may, as they could stand for others.
+const MAKE_DEVICES: u64 = 1 << 6 | 1 << 11;
+const TRUNCATE: u64 = 1 << 14;
+const IOCTL_DEV: u64 = 1 << 15;
+/// What can be done to something that is no directory.
+const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
+
+/// What the versions of the kernel's interface know: version 1 has 13 rights, 2 has one more, and so on.
+const KNOWN: [u64; 5] = [(1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1, (1 << 16) - 1];
+
+/// What a run gets at.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish<'a> {
+    /// What is served: existing files and directories, links resolved.
+    pub only: &'a [PathBuf],
+    /// A directory of its own.
+    pub own: &'a Path,
+    /// What is served may be changed.
+    pub changes: bool,
+    /// Programs may run, and settings of the machine be changed.
+    pub exec: bool,
+}
+
+/// What is served, as it is called when all links are followed.
+///
+/// # Errors
+/// Something of it does not exist, or the kernel cannot confine a run: in words.
+pub fn prepare(only: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    version()?;
+    let resolved =
+        only.iter().map(|path| path.canonicalize().map_err(|error| format!("{}: {error}", path.display())));
+    resolved.collect()
+}
+
+/// Whether what this path leads to, or will, is served: links are followed as far as there is something.
+pub fn covers(only: &[PathBuf], path: &Path) -> bool {
+    let Ok(mut place) = std::path::absolute(path) else { return false };
+    let mut rest = Vec::new();
+    let resolved = loop {
+        if let Ok(found) = place.canonicalize() {
+            break found;
+        }
+        // A link to something that is not there yet leads elsewhere as well.
+        if place.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
+            let Ok(target) = place.read_link() else { return false };
+            let parent = place.parent().unwrap_or(Path::new("/")).to_owned();
+            place = parent.join(target);
+            if rest.len() > 40 {
+                return false;
+            }
+            rest.push(None);
+            continue;
+        }
+        // What is above something that does not exist is not known.
+        let (Some(name), Some(parent)) = (place.file_name(), place.parent()) else { return false };
+        rest.push(Some(name.to_owned()));
+        place = parent.to_owned();
+    };
+    let whole = rest.into_iter().rev().flatten().fold(resolved, |whole, part| whole.join(part));
+    only.iter().any(|served| whole.starts_with(served))
+}
+
+/// Gives up everything else, for this process and all that it will start. It has one thread.
+///
+/// # Errors
+/// The kernel cannot do that, or something that is served is gone: in words.
+pub fn confine(wish: Wish<'_>) -> Result<(), String> {
+    let known = KNOWN[(version()? as usize - 1).min(KNOWN.len() - 1)];
+    let rules = create(known).map_err(|error| format!("the run cannot be confined: {error}"))?;
+    let mut reading = READ_FILE | READ_DIR;
+    if wish.exec {
+        reading |= EXECUTE;
+    }
+    let mut anything = if wish.changes { known & !MAKE_DEVICES } else { READ_FILE | READ_DIR | IOCTL_DEV };
+    if !wish.exec {
+        anything &= !EXECUTE;
+    }
+    let allow = |path: &Path, rights: u64| -> Result<(), String> {
+        add(&rules, path, rights & known).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let there = |path: &&Path| path.exists();
+    let paths = |list: &'static [&'static str]| list.iter().map(Path::new);
+    for path in paths(&READ).filter(there) {
+        allow(path, reading)?;
+    }
+    for path in paths(&USED).filter(there) {
+        allow(path, READ_FILE | WRITE_FILE | TRUNCATE | IOCTL_DEV)?;
+    }
+    for path in paths(&SETTINGS).filter(there).filter(|_| wish.exec) {
+        allow(path, known & !MAKE_DEVICES)?;
+    }
+    // It starts itself again, to try engines in a process of their own.
+    let own_program = std::env::current_exe().map_err(|error| error.to_string())?;
+    if own_program.exists() {
+        allow(&own_program, EXECUTE | READ_FILE)?;
+    }
+    allow(wish.own, known & !MAKE_DEVICES)?;
+    wish.only.iter().try_for_each(|path| allow(path, anything))?;
+    restrict(&rules).map_err(|error| format!("the run cannot be confined: {error}"))
+}
+
+/// The version of the kernel's interface.
+fn version() -> Result<u32, String> {
+    /// Asks for the version instead of making a set of rules.
+    const ASK: c_long = 1;
+    // SAFETY: without attributes, the call only answers a number.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0_usize, ASK) };
+    u32::try_from(answer).ok().filter(|version| *version > 0).ok_or_else(|| {
+        "this kernel cannot confine programs to files (Landlock: Linux 5.13 or later, with landlock among the modules of \
+         /sys/kernel/security/lsm)"
+            .to_owned()
+    })
+}
+
+fn create(handled: u64) -> io::Result<OwnedFd> {
+    // SAFETY: the attributes are as many bytes as the call is told, of which the kernel knows the meaning.
+    let descriptor = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, &raw const handled, size_of::<u64>(), 0 as c_long)
+    };
+    match i32::try_from(descriptor) {
+        // SAFETY: the kernel has just made it for this process.
+        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn add(rules: &OwnedFd, path: &Path, rights: u64) -> io::Result<()> {
+    #[repr(C, packed)]
+    struct Beneath {
+        rights: u64,
+        place: i32,
+    }
+    /// The kind of rule: for whatever is beneath a place.
+    const BENEATH: c_long = 1;
+    let place = File::options().read(true).custom_flags(libc::O_PATH).open(path)?;
+    let is_directory = place.metadata()?.is_dir();
+    let rights = if is_directory { rights } else { rights & OF_FILES };
+    let rule = Beneath { rights, place: place.as_raw_fd() };
+    // SAFETY: the rule is what this kind of it is described as, and valid during the call.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_add_rule,
+            rules.as_raw_fd() as c_long,
+            BENEATH,
+            &raw const rule,
+            0 as c_long,
+        )
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn restrict(rules: &OwnedFd) -> io::Result<()> {
+    // SAFETY: no pointers are involved. Programs that would run as another user run as this one from now on.
+    let answers = unsafe {
+        let answer = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        (
+            c_long::from(answer),
+            libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd() as c_long, 0 as c_long),
+        )
+    };
+    if answers == (0, 0) { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_are_followed_before_anything_is_served() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().canonicalize().unwrap().join(name);
+        for name in ["served", "served/deep", "other"] {
+            std::fs::create_dir(at(name)).unwrap();
+        }
+        std::fs::write(at("device"), "").unwrap();
+        symlink(at("other"), at("served/out")).unwrap();
+        symlink(at("served/deep"), at("other/in")).unwrap();
+        symlink("../other/new", at("served/dangling")).unwrap();
+        symlink("deep/new", at("served/fine")).unwrap();
+        symlink("round", at("served/round")).unwrap();
+        let only = [at("served"), at("device")];
+        for (path, expected) in [
+            ("served", true),
+            ("served/new", true),
+            ("served/new/newer", true),
+            ("served/deep/../new", true),
+            ("other/in/new", true),
+            ("served/fine", true),
+            ("device", true),
+            ("served/out/new", false),
+            ("served/dangling", false),
+            ("served/round", false),
+            ("served/../other/x", false),
+            ("served/new/../../other/x", false),
+            ("other", false),
+            ("servedtoo", false),
+            ("devices", false),
+        ] {
+            assert_eq!(covers(&only, &at(path)), expected, "{path}");
+        }
+    }
+}
