@@ -16,6 +16,7 @@ mod log2csv;
 mod report;
 mod runs;
 mod source;
+mod sweep;
 mod trace;
 mod verify_state;
 mod web;
@@ -35,6 +36,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         }
         let text = match command.name {
             "compare" => return compare::run(program, &asked),
+            "sweep" => return sweep::run(program, &asked),
             "completion" => complete(&asked),
             "dedupe" => dedupe::run(&asked),
             "device" => device::run(&asked),

@@ -67,6 +67,9 @@ impl CommandOption {
     }
 }
 
+/// The companion that takes job options as well.
+const SWEEP: &str = "sweep";
+
 /// All companions.
 pub static ALL: &[Command] = &[
     Command {
@@ -252,6 +255,38 @@ pub static ALL: &[Command] = &[
         ],
     },
     Command {
+        name: SWEEP,
+        operand: "job.fio",
+        choices: &[],
+        help: "Runs a job with many values of some options: where it saturates, and how it depends on them",
+        details: "Any job option with values makes an axis: --iodepth=1..256x2 (doubled each time), --numjobs=1..8+1 (one more each time), \
+                  --bs=4k,64k (a list; a comma within a value is \\,). All combinations are run, each as a run of its own, with the values in \
+                  place of those of each job of the file. Reports go to a directory; after an interrupt the same command goes on where \
+                  it was. In the end there is a table, and in the directory the page result.html, result.json and result.csv: IOPS and latency \
+                  over the depth with the knee, the Universal Scalability Law, and a map of two options. Presets bring their own jobs, 30 s each \
+                  on a file of 1 GiB in the current directory that is removed in the end: oltp, log, vm-boot, streaming, backup, storage; \
+                  --size, --runtime, --directory and others change that. --preset=storage --directory=/a,/b has the targets beside each \
+                  other. docs/sweeps.md says more.",
+        options: &[
+            word(
+                'o',
+                "output",
+                "directory",
+                "Where reports and results go (default: the job file's name, with .sweep)",
+            ),
+            word('f', "output-format", "table|json|csv", "How to answer (default: table)")
+                .one_of(&["table", "json", "csv"]),
+            word(
+                '1',
+                "one-at-a-time",
+                "",
+                "Vary each option alone, while the others have their first values",
+            ),
+            word('p', "preset", "name", "Run these jobs: oltp, log, vm-boot, streaming, backup, storage")
+                .one_of(&["oltp", "log", "vm-boot", "streaming", "backup", "storage"]),
+        ],
+    },
+    Command {
         name: "trace",
         operand: "file",
         choices: &[],
@@ -331,6 +366,8 @@ pub static ALL: &[Command] = &[
 pub struct Asked {
     /// Letters and their values (empty for options that take none), in order.
     pub options: Vec<(char, String)>,
+    /// Job options and their values, of a companion that takes them.
+    pub job_options: Vec<(String, String)>,
     /// The words after the options.
     pub operands: Vec<OsString>,
 }
@@ -437,6 +474,10 @@ impl Command {
             }
             let text = word.to_string_lossy();
             if let Some(long) = text.strip_prefix("--") {
+                if let Some(option) = self.job_option(long)? {
+                    asked.job_options.push(option);
+                    continue;
+                }
                 asked.options.push(self.long(long, &mut words)?);
                 continue;
             }
@@ -467,6 +508,18 @@ impl Command {
             }
         }
         Ok(asked)
+    }
+
+    /// `--NAME=VALUES` of a job option, if this companion takes those, and has no option of that name.
+    fn job_option(&self, text: &str) -> Result<Option<(String, String)>, String> {
+        let name = text.split_once('=').map_or(text, |(name, _)| name);
+        if self.name != SWEEP || name.is_empty() || self.options.iter().any(|option| option.word == name) {
+            return Ok(None);
+        }
+        match text.split_once('=') {
+            Some((name, values)) => Ok(Some((name.to_owned(), values.to_owned()))),
+            None => Err(format!("--{name} needs its values behind a =, such as --iodepth=1,4,16")),
+        }
     }
 
     /// The option `--NAME`, `--NAME=VALUE` or `--NAME VALUE`.

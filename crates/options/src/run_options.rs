@@ -590,7 +590,7 @@ pub(crate) static ALL: &[RunOption] = &[
     ),
     option(
         "web",
-        'U',
+        'u',
         Optional("address:port"),
         &[
             "Show the run in a browser while it goes on, with a button to end it; the",

@@ -295,9 +295,9 @@ function area(xs, lows, highs, x, y) {
 
 /**
  * A line chart. `lines`: { name, style, ys, lows, highs }, all over the same `xs`; null = a gap. `x`, `y`: { label, format, tell, log }.
- * `shades`: parts of the x axis with a class. The values below the cursor are told in words.
+ * `shades`: parts of the x axis with a class. `marks`: places in x, each with a word. The values below the cursor are told in words.
  */
-function chart({ title, note, xs, lines, x, y, shades = [], keys = lines, rows }) {
+function chart({ title, note, xs, lines, x, y, shades = [], marks = [], keys = lines, rows }) {
   const seen = lines.flatMap((line) => [...line.ys, ...(line.highs ?? []), ...(y.log ? line.lows ?? [] : [])])
     .filter((value) => value !== null && (!y.log || value > 0));
   let low = y.log ? Infinity : 0;
@@ -320,6 +320,12 @@ function chart({ title, note, xs, lines, x, y, shades = [], keys = lines, rows }
     const across = scale(first, last, x.log, MARGIN.left, width - MARGIN.right);
     const up = scale(low, high, y.log, bottom, MARGIN.top);
     drawShades(svg, shades, across, [first, last], bottom);
+    for (const [at, word] of marks) {
+      const place = across(at);
+      const isLeft = place < width / 2;
+      svg.append(shape("path", { class: "knee", d: `M${place} ${MARGIN.top}V${bottom}` }),
+        shape("text", { x: place + (isLeft ? 5 : -5), y: bottom - 6, "text-anchor": isLeft ? "start" : "end" }, word));
+    }
     axes(svg, width, height, { ticks: marksOf({ ...x, range: [first, last] }, width), at: across, format: x.format, label: x.label },
       { ticks: ticks(low, high, 5, y.log, y.binary), at: up, format: y.format });
     for (const line of lines) {

@@ -19,11 +19,6 @@ const MOST_SENTENCES: usize = 20;
 /// More of one kind (facts, options of a job) than any run has are not shown: a stored file may be anything.
 const MOST_ENTRIES: usize = 500;
 
-/// `write!` into a string, which cannot fail.
-macro_rules! put {
-    ($text:expr, $($format:tt)*) => { write!($text, $($format)*).expect("strings take everything") };
-}
-
 /// What every page begins with.
 pub const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -40,17 +35,7 @@ pub fn policy() -> String {
 
 /// The page; `data`: the report, packed.
 pub fn page(result: &Outcome<'_>, data: &str) -> String {
-    let mut page = String::with_capacity(data.len() + (128 << 10));
-    let title = title(result);
-    let (style, script) = (fingerprint(STYLE), fingerprint(SCRIPT));
-    page.push_str(BEGINNING);
-    put!(
-        page,
-        "{style}; script-src {script}; \
-         img-src data:; base-uri 'none'; form-action 'none'\">\n\
-         <meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
-    );
+    let mut page = String::new();
     let time = result.time.map(|time| format!("{}, by ", escaped(time))).unwrap_or_default();
     put!(page, "<p class=\"when\">{time}{}</p>\n", escaped(&result.program));
     errors(&mut page, result);
@@ -62,8 +47,24 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     put!(
         page,
         "<h2>Pictures and figures</h2>\n<noscript><p class=\"notice\">Without scripts there are no pictures and no further \
-         figures; the answer above is complete.</p></noscript>\n<div id=\"pictures\"></div>\n</main>\n\
-         <script type=\"application/octet-stream\" id=\"data\">{data}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+         figures; the answer above is complete.</p></noscript>\n<div id=\"pictures\"></div>\n"
+    );
+    frame(&title(result), SCRIPT, &page, data)
+}
+
+/// A whole page: what it is called and shows, as markup, its data, and the script that draws them.
+pub fn frame(title: &str, script: &str, body: &str, data: &str) -> String {
+    let mut page = String::with_capacity(data.len() + body.len() + (128 << 10));
+    page.push_str(BEGINNING);
+    put!(
+        page,
+        "{}; script-src {}; \
+         img-src data:; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n<link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}</main>\n\
+         <script type=\"application/octet-stream\" id=\"data\">{data}</script>\n<script>{script}</script>\n</body>\n</html>\n",
+        fingerprint(STYLE),
+        fingerprint(script)
     );
     page
 }

@@ -10,15 +10,22 @@
 //! Nothing of a report can become markup: texts are escaped here, the scripts make text nodes only, and the page's own
 //! policy allows no script but those in `assets`.
 
+/// `write!` into a string, which cannot fail.
+macro_rules! put {
+    ($text:expr, $($format:tt)*) => { write!($text, $($format)*).expect("strings take everything") };
+}
+
 mod html;
 pub mod live;
 mod packed;
 mod result;
 mod steadiness;
+mod sweep;
 pub mod text;
 
 pub use html::{BEGINNING, policy};
 pub use packed::masked;
+pub use sweep::of_sweep;
 
 use iolite_report::{Exporter, Json, Program};
 use iolite_stats::{Cluster, Report};

@@ -53,7 +53,7 @@ fn every_file_that_the_architecture_names_is_there() {
 fn what_is_below_the_plan_depends_on_no_options() {
     for name in [
         "types", "host", "os", "workload", "content", "verify", "logs", "trace", "stats", "worker", "run",
-        "stored", "store", "compare",
+        "stored", "store", "compare", "sweep",
     ] {
         let path = root().join("crates").join(name).join("Cargo.toml");
         let text = std::fs::read_to_string(&path).unwrap();

@@ -74,6 +74,7 @@ mod signals;
 mod states;
 mod status;
 mod steady_state;
+mod sweeping;
 mod syncs;
 mod times;
 mod trace_companion;

@@ -1,0 +1,215 @@
+//! The job file of a point: that of the sweep, with other values of some options in each job.
+
+use super::{NAME, is_deep, shown};
+use iolite_options::{Invocation, JobOptions, Origin, SizeValue, parse_with};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// A job file that is swept.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What it is called; of a preset's cases.
+    pub name: String,
+    /// The file, as mistakes name it.
+    pub file: String,
+    /// The job file.
+    pub text: String,
+}
+
+/// What a point runs.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// The job file.
+    pub text: String,
+    /// I/Os in flight that all jobs together ask for.
+    pub depth: f64,
+    /// How long it runs at least, as far as it says so.
+    pub seconds: u64,
+    /// The bytes of the largest job's files; 0 = not known.
+    pub bytes: u64,
+    /// Where the jobs' files are: directories, each with names.
+    pub files: Vec<PathBuf>,
+}
+
+impl Case {
+    /// Reads a job file (`-` is standard input).
+    pub fn of_file(path: &Path) -> Result<Case, String> {
+        let told = |error: std::io::Error| format!("{}: {error}", path.display());
+        let text = if iolite_types::is_standard_stream(path) {
+            std::io::read_to_string(std::io::stdin()).map_err(told)?
+        } else {
+            std::fs::read_to_string(path).map_err(told)?
+        };
+        let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        Ok(Case {
+            name: String::new(),
+            file: path.display().to_string(),
+            text: beside.map_or(text.clone(), |beside| with_includes(&text, beside)),
+        })
+    }
+
+    /// The load with these values.
+    pub fn with(&self, values: &[(String, String)]) -> Result<Load, String> {
+        for (name, value) in values {
+            if value.contains([';', '#', '\n', '\r', '\0']) {
+                let value = shown(name, value);
+                return Err(format!(
+                    "--{name}={value}: a value in a job file has no ; or #, and is one line"
+                ));
+            }
+        }
+        let text = overridden(&self.text, values);
+        let words = values
+            .iter()
+            .map(|(name, value)| format!("{name}={}", shown(name, value)))
+            .collect::<Vec<_>>()
+            .join(" ");
+        let told = |why: String| if words.is_empty() { why } else { format!("{words}: {why}") };
+        let jobs = jobs(&text, &self.file).map_err(told)?;
+        check(&jobs, values)?;
+        let depth = |job: &JobOptions| {
+            let each = if is_deep(&job.ioengine) { job.depth.iodepth } else { 1 };
+            f64::from(each) * f64::from(job.schedule.numjobs)
+        };
+        let seconds = |job: &JobOptions| (job.schedule.ramp_time + job.schedule.runtime) / 1_000_000;
+        let bytes = |job: &JobOptions| match job.extent.size {
+            Some(SizeValue::Bytes(bytes)) => bytes,
+            _ => 0,
+        };
+        Ok(Load {
+            depth: jobs.iter().map(depth).sum(),
+            seconds: jobs.iter().map(seconds).max().unwrap_or(0),
+            bytes: jobs.iter().map(bytes).max().unwrap_or(0),
+            files: jobs.iter().flat_map(files).collect(),
+            text,
+        })
+    }
+}
+
+/// The files that a job names, with their directories.
+fn files(job: &JobOptions) -> Vec<PathBuf> {
+    job.files.filename.iter().map(PathBuf::from).collect()
+}
+
+/// The jobs of a text, as they will be run.
+fn jobs(text: &str, file: &str) -> Result<Vec<JobOptions>, String> {
+    let words = [OsString::from("-")];
+    let read = parse_with(&words, &|name| std::env::var(name).ok(), &mut text.as_bytes(), NAME);
+    match read {
+        Ok(Invocation::Run { batches, .. }) => Ok(batches.into_iter().flatten().collect()),
+        Ok(_) => Err("there is no job in the job file".to_owned()),
+        Err(errors) => {
+            let told = errors.into_iter().map(|mut error| {
+                // The text comes from somewhere else than the user's own.
+                if let Some(Origin::File { path, .. }) = &mut error.origin
+                    && path == "-"
+                {
+                    file.clone_into(path);
+                }
+                error.to_string()
+            });
+            Err(told.collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+/// What cannot be swept, because its points would say nothing.
+fn check(jobs: &[JobOptions], values: &[(String, String)]) -> Result<(), String> {
+    let waits = |job: &JobOptions| job.schedule.wait_for.is_some() || job.schedule.stonewall;
+    if let Some(job) = jobs.iter().skip(1).find(|job| waits(job)) {
+        return Err(format!(
+            "job {} waits for others, so the jobs are not one load; sweep one of them at a time",
+            job.name
+        ));
+    }
+    let sets = |name: &str| values.iter().any(|(swept, _)| swept == name);
+    for stronger in ["bssplit", "bsrange"] {
+        if sets("bs")
+            && !sets(stronger)
+            && let Some(job) = jobs.iter().find(|job| job.is_set(stronger))
+        {
+            return Err(format!("job {} has {stronger}, beside which bs has no effect", job.name));
+        }
+    }
+    Ok(())
+}
+
+/// The text with these settings at the end of each job: of settings of one option, the last counts.
+fn overridden(text: &str, values: &[(String, String)]) -> String {
+    let settings: String = values.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let mut out = String::with_capacity(text.len() + settings.len());
+    let mut is_job = false;
+    for line in text.lines() {
+        let code = line.split([';', '#']).next().unwrap_or_default().trim();
+        if let Some(header) = code.strip_prefix('[') {
+            if is_job {
+                out += &settings;
+            }
+            is_job = !header.starts_with("global");
+        }
+        out += line;
+        out.push('\n');
+    }
+    if is_job {
+        out += &settings;
+    }
+    out
+}
+
+/// The text comes from standard input later: files that it includes are named from here.
+fn with_includes(text: &str, beside: &Path) -> String {
+    let line = |line: &str| {
+        let code = line.trim_start();
+        let name = code.strip_prefix("include").filter(|rest| rest.starts_with([' ', '\t', '=']));
+        let name = name.map(|rest| {
+            rest.trim_start_matches([' ', '\t', '=']).split([';', '#']).next().unwrap_or_default().trim()
+        });
+        match name {
+            Some(name) if !Path::new(name).exists() && beside.join(name).exists() => {
+                format!("include {}\n", beside.join(name).display())
+            }
+            _ => format!("{line}\n"),
+        }
+    };
+    text.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn values_are_those_of_each_job() {
+        let text = "[global]\nbs=4k\n# [no]\n[a] ; x\niodepth=2\nioengine=libaio\n[global2]\nrw=randread\n[b]\nnumjobs=3";
+        let case = Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
+        let load = case.with(&values(&[("iodepth", "8"), ("bs", "64k")])).unwrap();
+        assert_eq!(load.text.matches("iodepth=8\nbs=64k\n").count(), 2);
+        // The second is synchronous, three times.
+        assert_eq!(load.depth, 11.0);
+        let read = jobs(&load.text, "job.fio").unwrap();
+        assert_eq!((read[0].depth.iodepth, read[1].depth.iodepth, read[1].schedule.numjobs), (8, 8, 3));
+    }
+
+    #[test]
+    fn what_says_nothing_is_refused() {
+        let case =
+            |text: &str| Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
+        for (text, pairs, why) in [
+            ("[a]\n[b]\nstonewall\n", &[("bs", "4k")][..], "job b waits for others"),
+            ("[a]\n[b]\nwait_for=a\n", &[], "job b waits for others"),
+            ("[a]\nbssplit=4k/50:8k/50\n", &[("bs", "4k")], "has bssplit"),
+            ("[a]\n", &[("bs", "4kk")], "bs=4kk: "),
+            ("[a]\n", &[("filename", "a;b")], "no ; or #"),
+            ("[global]\nbs=4k\n", &[], "no job"),
+            ("", &[], "no job"),
+            ("[a]\nbs=x\n", &[], "job.fio:2:4: bs=x"),
+        ] {
+            let error = case(text).with(&values(pairs)).unwrap_err();
+            assert!(error.contains(why), "{text:?}: {error}");
+        }
+    }
+}

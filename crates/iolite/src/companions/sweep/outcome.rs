@@ -1,0 +1,260 @@
+//! All points together: figures, curves, and targets beside each other.
+
+use super::{Run, Sweep};
+use iolite_sweep::{Figures, Point, Saturation, little, saturation};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A point that was measured.
+pub struct Measured {
+    pub depth: f64,
+    pub figures: Figures,
+    pub warnings: Vec<String>,
+}
+
+impl Measured {
+    /// Reads a report.
+    pub fn of(run: &Run, report: &Value) -> Result<Measured, String> {
+        let figures = Figures::of(report).map_err(|error| error.to_string())?;
+        let mut warnings = Vec::new();
+        if figures.error != 0 {
+            let errno = i32::try_from(figures.error).unwrap_or(0);
+            warnings.push(format!("a job had an error: {}", iolite_types::describe_errno(errno)));
+        }
+        let depth = run.load.depth;
+        warnings.extend(figures.in_flight.and_then(|in_flight| little(in_flight, depth)));
+        Ok(Measured { depth, figures, warnings })
+    }
+}
+
+/// Points over one option, all others being equal.
+pub struct Curve {
+    /// The values of the others.
+    pub others: Vec<(String, String)>,
+    /// Positions of points, by rising depth.
+    pub points: Vec<usize>,
+    pub found: Saturation,
+}
+
+/// The result of a sweep.
+pub struct Outcome<'a> {
+    pub sweep: &'a Sweep,
+    pub points: &'a [Option<Measured>],
+    pub curves: Vec<Curve>,
+    /// The same for programs, and for the page.
+    pub value: Value,
+}
+
+impl<'a> Outcome<'a> {
+    /// What the points say. `None` = the point failed.
+    pub fn new(sweep: &'a Sweep, points: &'a [Option<Measured>]) -> Outcome<'a> {
+        let curves = curves(sweep, points);
+        let mut outcome = Outcome { sweep, points, curves, value: Value::Null };
+        outcome.value = value(&outcome);
+        outcome
+    }
+}
+
+/// The option that makes the depth, if it has several values.
+fn depth_option(sweep: &Sweep) -> Option<&str> {
+    let varied = |name: &&str| sweep.axes.iter().any(|axis| axis.name == *name && axis.values.len() > 1);
+    ["iodepth", "numjobs"].into_iter().find(varied)
+}
+
+fn curves(sweep: &Sweep, points: &[Option<Measured>]) -> Vec<Curve> {
+    let Some(option) = depth_option(sweep) else { return Vec::new() };
+    let mut groups: Vec<(Point, Vec<usize>)> = Vec::new();
+    for (position, run) in sweep.runs.iter().enumerate() {
+        let others: Vec<(String, String)> =
+            run.values.iter().filter(|(name, _)| name != option).cloned().collect();
+        match groups.iter_mut().find(|(known, _)| *known == others) {
+            Some((_, members)) => members.push(position),
+            None => groups.push((others, vec![position])),
+        }
+    }
+    // One at a time, most combinations of the others have a single point.
+    groups.retain(|(_, members)| members.len() > 1);
+    let several: Vec<&str> =
+        sweep.axes.iter().filter(|axis| axis.values.len() > 1).map(|axis| axis.name.as_str()).collect();
+    let curve = |(others, members): (Point, Vec<usize>)| {
+        let mut measured: Vec<(usize, &Measured)> =
+            members.into_iter().filter_map(|position| Some((position, points[position].as_ref()?))).collect();
+        measured.sort_by(|(_, one), (_, other)| one.depth.total_cmp(&other.depth));
+        let figures: Vec<(f64, &Figures)> =
+            measured.iter().map(|(_, point)| (point.depth, &point.figures)).collect();
+        let found = saturation(&figures);
+        // What is the same everywhere need not be told.
+        let others = others
+            .into_iter()
+            .filter(|(name, _)| name == "case" || several.contains(&name.as_str()))
+            .collect();
+        Curve { others, points: measured.into_iter().map(|(position, _)| position).collect(), found }
+    };
+    groups.into_iter().map(curve).collect()
+}
+
+impl Curve {
+    /// What it says, in a sentence or two.
+    pub fn words(&self, outcome: &Outcome<'_>) -> String {
+        let mut text = match &self.found.knee {
+            Ok(knee) => {
+                let run = &outcome.sweep.runs[self.points[knee.point]];
+                let option = depth_option(outcome.sweep).unwrap_or_default();
+                let value = run.values.iter().find(|(name, _)| name == option).map_or("", |(_, value)| value);
+                let beyond = if knee.is_last { ", the last point: it may be beyond" } else { "" };
+                format!("the knee is at {option}={value}{beyond}")
+            }
+            Err(why) => format!("no knee is named: {why}"),
+        };
+        if let Some(law) = &self.found.law {
+            let peak = match law.peak() {
+                Some(peak) => format!("highest at a depth of {peak:.0}"),
+                None => "without a peak".to_owned(),
+            };
+            // Writing to a String does not fail.
+            let _ = write!(
+                text,
+                " (law: λ {} IOPS, σ {:.4}, κ {:.2e}, {peak}; R² {:.3})",
+                iolite_page::text::count(law.lambda),
+                law.sigma,
+                law.kappa,
+                law.fit
+            );
+        }
+        text
+    }
+}
+
+fn object(values: &[(String, String)]) -> Value {
+    values
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::from(value.clone())))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn value(outcome: &Outcome<'_>) -> Value {
+    let sweep = outcome.sweep;
+    let point = |(run, point): (&Run, &Option<Measured>)| {
+        let mut value =
+            json!({ "number": run.number, "values": object(&run.values), "depth": run.load.depth });
+        match point {
+            Some(Measured { figures, warnings, .. }) => {
+                value["figures"] = json!({
+                    "iops": figures.iops, "bw_bytes": figures.bandwidth, "mean_ns": figures.latency_ns, "p50_ns": figures.p50_ns,
+                    "p99_ns": figures.p99_ns, "cpu_percent": figures.cpu_percent, "in_flight": figures.in_flight, "error": figures.error,
+                });
+                value["warnings"] = json!(warnings);
+            }
+            None => value["warnings"] = json!(["the run failed"]),
+        }
+        value
+    };
+    let number = |position: &usize| sweep.runs[*position].number;
+    let curve = |curve: &Curve| {
+        let knee = curve.found.knee.as_ref().ok();
+        json!({
+            "values": object(&curve.others),
+            "points": curve.points.iter().map(number).collect::<Vec<_>>(),
+            "law": curve.found.law.map(|law| json!({
+                "lambda": law.lambda, "sigma": law.sigma, "kappa": law.kappa, "r2": law.fit, "peak_depth": law.peak() })),
+            "knee": knee.map(|knee| json!({ "point": number(&curve.points[knee.point]), "is_last": knee.is_last })),
+            "words": curve.words(outcome),
+        })
+    };
+    let options: Vec<Value> =
+        sweep.axes.iter().map(|axis| json!({ "name": axis.name, "values": axis.values })).collect();
+    let mut value = json!({
+        "sweep": {
+            "name": sweep.name, "program": iolite_options::Name::Iolite.own_version(), "options": options,
+            "one_at_a_time": sweep.one_at_a_time, "depth_option": depth_option(sweep), "cases": sweep.cases.len() > 1,
+        },
+        "points": sweep.runs.iter().zip(outcome.points).map(point).collect::<Vec<_>>(),
+        "curves": outcome.curves.iter().map(curve).collect::<Vec<_>>(),
+    });
+    if let Some(relative) = relative(outcome) {
+        value["relative"] = relative;
+    }
+    value
+}
+
+/// Options whose values are places: they are told beside each other.
+const TARGETS: [&str; 3] = ["directory", "filename", "ioengine"];
+
+/// The targets beside each other, each relative to the first: of a sweep with cases over targets and nothing else.
+fn relative(outcome: &Outcome<'_>) -> Option<Value> {
+    let varied: Vec<_> = outcome.sweep.axes.iter().filter(|axis| axis.values.len() > 1).collect();
+    let [axis] = varied[..] else { return None };
+    if !TARGETS.contains(&axis.name.as_str()) {
+        return None;
+    }
+    let mut by_case: BTreeMap<usize, Vec<(usize, Option<&Measured>)>> = BTreeMap::new();
+    for (run, point) in outcome.sweep.runs.iter().zip(outcome.points) {
+        let value = run.values.iter().find(|(name, _)| *name == axis.name).map(|(_, value)| value);
+        let column = axis.values.iter().position(|known| Some(known) == value)?;
+        by_case.entry(run.case).or_default().push((column, point.as_ref()));
+    }
+    type Figure = (&'static str, fn(&Figures) -> f64, fn(f64) -> String);
+    let figures: [Figure; 3] = [
+        ("MB/s", |figures| figures.bandwidth / 1e6, |value| format!("{value:.1}")),
+        ("IOPS", |figures| figures.iops, iolite_page::text::count),
+        ("CPU %", |figures| figures.cpu_percent, |value| format!("{value:.2}")),
+    ];
+    let mut rows = Vec::new();
+    for (case, cells) in by_case {
+        for (unit, figure, words) in figures {
+            let of = |column: usize| {
+                let found = cells.iter().find(|(place, _)| *place == column).and_then(|(_, point)| *point);
+                found.map(|point| figure(&point.figures))
+            };
+            let first = of(0).filter(|first| *first > 0.0);
+            let cell = |column: usize| match (of(column), first) {
+                (Some(value), Some(first)) if column > 0 => {
+                    format!("{} ({:.0}%)", words(value), 100.0 * value / first)
+                }
+                (Some(value), _) => words(value),
+                (None, _) => "–".to_owned(),
+            };
+            let columns = 0..axis.values.len();
+            let name = match outcome.sweep.cases[case].name.as_str() {
+                "" => unit.to_owned(),
+                name => format!("{name}, {unit}"),
+            };
+            rows.push(json!({ "name": name, "values": columns.clone().map(of).collect::<Vec<_>>(), "words": columns.map(cell).collect::<Vec<_>>() }));
+        }
+    }
+    Some(json!({ "option": axis.name, "columns": axis.values, "rows": rows }))
+}
+
+/// The result for programs.
+pub fn json(outcome: &Outcome<'_>) -> String {
+    format!("{:#}\n", outcome.value)
+}
+
+/// A line for each point.
+pub fn csv(outcome: &Outcome<'_>) -> String {
+    let quoted = |text: &str| {
+        let needs = text.contains([',', '"', '\n', '\r']);
+        if needs { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    };
+    let mut out = String::from("point");
+    let names = outcome.sweep.runs.first().map_or(&[][..], |run| &run.values);
+    names.iter().for_each(|(name, _)| out += &format!(",{}", quoted(name)));
+    out += ",depth,iops,bw_bytes,mean_ns,p50_ns,p99_ns,cpu_percent,in_flight,error\n";
+    for (run, point) in outcome.sweep.runs.iter().zip(outcome.points) {
+        out += &run.number.to_string();
+        run.values.iter().for_each(|(_, value)| out += &format!(",{}", quoted(value)));
+        out += &format!(",{}", run.load.depth);
+        let Some(Measured { figures, .. }) = point else {
+            out += ",,,,,,,,\n";
+            continue;
+        };
+        let told = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let Figures { iops, bandwidth, cpu_percent, error, .. } = figures;
+        let latencies = [figures.latency_ns, figures.p50_ns, figures.p99_ns].map(told).join(",");
+        out +=
+            &format!(",{iops},{bandwidth},{latencies},{cpu_percent},{},{error}\n", told(figures.in_flight));
+    }
+    out
+}

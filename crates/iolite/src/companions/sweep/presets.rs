@@ -1,0 +1,106 @@
+//! Workloads that many want to know of a storage, ready to run.
+//!
+//! Each is safe as it is: it writes into a file of its own in the current directory, and removes it.
+
+use super::load::Case;
+use iolite_sweep::Axis;
+
+/// A preset.
+struct Preset {
+    name: &'static str,
+    /// The options of all its cases.
+    common: &'static str,
+    /// Names and options.
+    cases: &'static [(&'static str, &'static str)],
+}
+
+/// Some of those that databases, machines and programs make.
+const PRESETS: [Preset; 6] = [
+    Preset {
+        name: "oltp",
+        common: "bs=8k\niodepth=32\nioengine=libaio\ndirect=1",
+        cases: &[
+            ("read", "rw=read"),
+            ("write", "rw=write"),
+            ("randread", "rw=randread"),
+            ("randwrite", "rw=randwrite"),
+            ("mix", "rw=rw\nrwmixread=70"),
+            ("randmix", "rw=randrw\nrwmixread=70"),
+        ],
+    },
+    Preset {
+        name: "log",
+        common: "rw=write\nioengine=psync\nfdatasync=1",
+        cases: &[("4k", "bs=4k"), ("16k", "bs=16k"), ("64k", "bs=64k")],
+    },
+    Preset {
+        name: "vm-boot",
+        common: "ioengine=libaio\ndirect=1\niodepth=4\nnumjobs=4\nbssplit=4k/60:16k/25:64k/15",
+        cases: &[("boot", "rw=randread"), ("log-in", "rw=randrw\nrwmixread=80")],
+    },
+    Preset {
+        name: "streaming",
+        common: "ioengine=libaio\ndirect=1\niodepth=4\nbs=1m",
+        cases: &[
+            ("one reader", "rw=read"),
+            ("four readers", "rw=read\nnumjobs=4\noffset_increment=25%"),
+            ("one writer", "rw=write"),
+        ],
+    },
+    Preset {
+        name: "backup",
+        common: "ioengine=libaio\ndirect=1\niodepth=16\nbs=1m",
+        cases: &[("backup", "rw=read"), ("restore", "rw=write")],
+    },
+    Preset {
+        name: "storage",
+        common: "ioengine=libaio\ndirect=1\niodepth=32\nnumjobs=4\nbs=4k",
+        cases: &[
+            ("read", "rw=read"),
+            ("write", "rw=write"),
+            ("randread", "rw=randread"),
+            ("randwrite", "rw=randwrite"),
+            ("randrw", "rw=randrw"),
+        ],
+    },
+];
+
+/// What all have; each may be given another value.
+const USUAL: &str = "size=1g\ntime_based\nruntime=30\nramp_time=2\n";
+
+/// Files of presets begin with this.
+const FILE: &str = "iolite-sweep-";
+
+/// The cases of a preset. What makes the difference between them cannot be swept.
+pub fn cases(name: &str, axes: &[Axis]) -> Result<Vec<Case>, String> {
+    let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
+        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        return Err(format!("--preset={name}: not one of {}", names.join(", ")));
+    };
+    let makes_cases = |axis: &&Axis| {
+        preset.cases.iter().any(|(_, options)| {
+            options.lines().any(|line| line.split('=').next() == Some(axis.name.as_str()))
+        })
+    };
+    if let Some(axis) = axes.iter().find(makes_cases) {
+        return Err(format!(
+            "--{}: the cases of this preset have values of their own; use a job file instead",
+            axis.name
+        ));
+    }
+    let case = |(case, options): &(&str, &str)| Case {
+        name: (*case).to_owned(),
+        file: format!("--preset={name}"),
+        text: format!("[{name}]\n{USUAL}filename={FILE}{name}.data\n{}\n{options}\n", preset.common),
+    };
+    Ok(preset.cases.iter().map(case).collect())
+}
+
+impl Case {
+    /// Whether the sweep makes its file, and removes it: nobody has named another one, or an engine that may have no files.
+    pub fn owns_file(&self, axes: &[Axis]) -> bool {
+        let is_named =
+            axes.iter().any(|axis| matches!(axis.name.as_str(), "filename" | "ioengine" | "filename_format"));
+        !self.name.is_empty() && !is_named
+    }
+}

@@ -1,0 +1,99 @@
+//! Runs the points, each as a run of this program in a process of its own.
+//!
+//! Signals that end a run end the point, and with it the sweep. When this process is killed, the kernel kills the point.
+
+use iolite_os::process::tie_to_this_thread;
+use iolite_os::signals::{self, SignalQueue};
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How often it is looked whether the run has ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// Of what a run says when it fails, no more is told.
+const MOST_WORDS: u64 = 64 << 10;
+
+/// How a point ended.
+pub enum End {
+    /// Its report is complete.
+    Done,
+    /// It has a report, and something went wrong, as told here.
+    Doubtful(String),
+    /// It has none, because of this.
+    Failed(String),
+    /// The sweep is to end.
+    Interrupted,
+}
+
+/// Runs one point after the other.
+pub struct Runner {
+    queue: SignalQueue,
+}
+
+impl Runner {
+    /// From here on, signals end the sweep in good order.
+    pub fn new() -> std::io::Result<Runner> {
+        Ok(Runner { queue: SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
+    }
+
+    /// Runs a job file; its report goes to this file.
+    pub fn perform(&mut self, jobs: &str, report: &Path) -> Result<End, String> {
+        if self.queue.next().is_some() {
+            return Ok(End::Interrupted);
+        }
+        let told = |error: std::io::Error| format!("a point cannot be run: {error}");
+        let mut output = std::ffi::OsString::from("--output=");
+        output.push(report);
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("iolite").arg("--output-format=json+").arg(output).args(["--eta=never", "-"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // A terminal's ^C is for this process, which passes it on.
+        command.process_group(0);
+        tie_to_this_thread(&mut command);
+        let mut child = command.spawn().map_err(told)?;
+        let words = child.stderr.take().map(|stderr| {
+            std::thread::spawn(move || {
+                let mut words = Vec::new();
+                let mut stderr = stderr;
+                let _ = stderr.by_ref().take(MOST_WORDS).read_to_end(&mut words);
+                // What is beyond is read all the same, so that nobody waits.
+                let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+                String::from_utf8_lossy(&words).into_owned()
+            })
+        });
+        if let Some(mut stdin) = child.stdin.take() {
+            // If it has ended already, it says why.
+            let _ = stdin.write_all(jobs.as_bytes());
+        }
+        let (status, is_interrupted) = self.wait(&mut child).map_err(told)?;
+        let words = words.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        if is_interrupted {
+            return Ok(End::Interrupted);
+        }
+        let has_report = std::fs::metadata(report).is_ok_and(|found| found.len() > 0);
+        Ok(match status.code() {
+            Some(0) => End::Done,
+            // Jobs had errors, and the report tells of them.
+            Some(1) if has_report => End::Doubtful(words),
+            _ if words.trim().is_empty() => End::Failed(format!("the run ended with {status}")),
+            _ => End::Failed(words),
+        })
+    }
+
+    fn wait(&mut self, child: &mut Child) -> std::io::Result<(std::process::ExitStatus, bool)> {
+        let mut is_interrupted = false;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok((status, is_interrupted || self.queue.next().is_some()));
+            }
+            iolite_os::poll::wait_readable(&[self.queue.as_raw_fd()], Some(LOOK))?;
+            while self.queue.next().is_some() {
+                is_interrupted = true;
+                signals::kill(child.id().cast_signed(), libc::SIGINT);
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! `iolite sweep`: points, what is there after an interrupt, presets, and the page.
+
+use crate::common::browser::Browser;
+use crate::common::{Json, Program, program::Finished, scratch};
+use iolite_testing::or_skip;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+fn ours() -> Program {
+    Program::own()
+}
+
+fn json(text: &str) -> Value {
+    Json::parse(text).0
+}
+
+/// A job file of quick I/O.
+fn job(dir: &Path, options: &str) {
+    fs::write(
+        dir.join("job.fio"),
+        format!("[global]\nioengine=null\nsize=1m\n[j]\nrw=randread\nbs=4k\n{options}\n"),
+    )
+    .unwrap();
+}
+
+/// The reports that are there, by name.
+fn reports(dir: &Path) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let named = entries.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path));
+    named
+        .filter(|(name, _)| name.starts_with("point-"))
+        .map(|(name, path)| (name, fs::read_to_string(path).unwrap()))
+        .collect()
+}
+
+fn options_of(report: &str) -> Value {
+    json(report)["jobs"][0]["job options"].clone()
+}
+
+#[test]
+fn all_points_are_run() {
+    let dir = scratch();
+    job(dir.path(), "iodepth=64");
+    let run = ours()
+        .line(dir.path(), "sweep job.fio --iodepth=1..4x2 --blocksize=4k,64k --output-format=json")
+        .ok();
+    let result = json(&run.stdout);
+    let points = result["points"].as_array().unwrap();
+    let values: Vec<String> = points
+        .iter()
+        .map(|point| format!("{}/{}", point["values"]["iodepth"], point["values"]["bs"]))
+        .collect();
+    let expected = ["1/4k", "1/64k", "2/4k", "2/64k", "4/4k", "4/64k"].map(|pair| {
+        let (depth, size) = pair.split_once('/').unwrap();
+        format!("\"{depth}\"/\"{size}\"")
+    });
+    assert_eq!(values, expected);
+    let reports = reports(&dir.path().join("job.sweep"));
+    assert_eq!(reports.len(), 6);
+    for (point, report) in points.iter().zip(reports.values()) {
+        let options = options_of(report);
+        assert_eq!(
+            (&options["iodepth"], &options["bs"]),
+            (&point["values"]["iodepth"], &point["values"]["bs"])
+        );
+        let there = json(report);
+        let figures = &point["figures"];
+        assert_eq!(figures["iops"], there["jobs"][0]["read"]["iops"]);
+        assert!(there["jobs"][0]["read"]["clat_ns"]["bins"].is_object());
+    }
+    // Of each block size a curve; three points name no knee.
+    let curves = result["curves"].as_array().unwrap();
+    assert_eq!(curves.len(), 2);
+    assert!(curves.iter().all(|curve| curve["knee"].is_null()));
+    assert!(curves[0]["words"].as_str().unwrap().contains("3 points; a knee is named from 4 on"), "{run}");
+    let kept = |name: &str| fs::read_to_string(dir.path().join("job.sweep").join(name)).unwrap();
+    assert_eq!(json(&kept("result.json")), result);
+    let table = kept("result.csv");
+    assert!(
+        table.starts_with("point,iodepth,bs,depth,iops,bw_bytes,") && table.lines().count() == 7,
+        "{table}"
+    );
+    assert!(kept("result.html").contains("Sweep: job.fio"));
+    // The same again runs nothing.
+    let again = ours().line(dir.path(), "sweep job.fio --iodepth=1..4x2 --blocksize=4k,64k -f csv").ok();
+    assert_eq!(again.stdout, table);
+    assert!(again.stderr.contains("6 of them are there already"), "{again}");
+    // Another one does not take its place.
+    ours().line(dir.path(), "sweep job.fio --iodepth=1,2").refused().says("there is another sweep");
+    job(dir.path(), "iodepth=64\nrandrepeat=0");
+    ours()
+        .line(dir.path(), "sweep job.fio --iodepth=1..4x2 --bs=4k,64k")
+        .refused()
+        .says("there is another sweep");
+}
+
+#[test]
+fn options_are_varied_alone() {
+    let dir = scratch();
+    job(dir.path(), "");
+    let words = "sweep job.fio --one-at-a-time --numjobs=1,2 --bs=4k,8k,16k --output=out";
+    let run = ours().line(dir.path(), words).ok();
+    let rows: Vec<Vec<&str>> =
+        run.stdout.lines().skip(1).take(4).map(|row| row.split_whitespace().take(2).collect()).collect();
+    assert_eq!(rows, [["1", "4k"], ["2", "4k"], ["1", "8k"], ["1", "16k"]]);
+    assert_eq!(reports(&dir.path().join("out")).len(), 4);
+}
+
+/// A signal, and a kill that nobody can take: what is complete stays, and the rest follows.
+#[test]
+fn an_interrupted_sweep_goes_on() {
+    let dir = scratch();
+    job(dir.path(), "rate_iops=1000\ntime_based\nruntime=400ms");
+    let words = "sweep job.fio --bs=4k,8k,16k,32k --output=out";
+    let out = dir.path().join("out");
+    let count = || reports(&out).keys().filter(|name| name.ends_with(".json")).count();
+    for (signal, done) in [(libc::SIGINT, 1), (libc::SIGKILL, 2)] {
+        let mut running = ours().start(dir.path(), words.split(' '));
+        running.wait_until("points are there", |_| out.exists() && count() >= done);
+        let before = reports(&out);
+        running.signal(signal);
+        let ended = running.wait();
+        if signal == libc::SIGINT {
+            assert_eq!(ended.code(), 128, "{ended}");
+            assert!(ended.stderr.contains("the same command goes on in out"), "{ended}");
+            assert!(reports(&out).keys().all(|name| name.ends_with(".json")), "nothing unfinished is left");
+        }
+        let after = reports(&out);
+        for (name, text) in before.iter().filter(|(name, _)| name.ends_with(".json")) {
+            assert_eq!(after.get(name), Some(text));
+        }
+        assert!(count() < 4, "{ended}");
+    }
+    let kept = reports(&out);
+    let last = ours().line(dir.path(), words).ok();
+    assert!(last.stderr.contains("of them are there already"), "{last}");
+    let all = reports(&out);
+    assert_eq!(all.len(), 4, "{:?}", all.keys());
+    for (name, text) in kept.iter().filter(|(name, _)| name.ends_with(".json")) {
+        assert_eq!(all.get(name), Some(text));
+    }
+}
+
+/// What IOPS and latency say is in flight is told where it is not the depth.
+#[test]
+fn failures_and_doubts_are_told() {
+    let dir = scratch();
+    job(dir.path(), "rate_iops=200\ntime_based\nruntime=300ms\nthread");
+    let run = ours().line(dir.path(), "sweep job.fio --bs=4k,8k --output=slow").ok();
+    assert!(run.stdout.contains("less than the depth of 1 that the jobs ask for"), "{run}");
+    // One point of two fails: the other is there.
+    fs::write(dir.path().join("f"), vec![1; 4096]).unwrap();
+    fs::write(dir.path().join("io.fio"), "[j]\nrw=read\nbs=4k\nsize=4k\n").unwrap();
+    let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --readonly=0").refused();
+    assert!(run.stderr.contains("unknown option --readonly"), "{run}");
+    let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --allow_file_create=0");
+    assert_eq!(run.code(), 1, "{run}");
+    assert!(
+        run.stderr.contains("filename=none/f allow_file_create=0: failed: ") && run.stderr.contains("none/f"),
+        "{run}"
+    );
+    assert!(run.stdout.lines().any(|line| line.contains("none/f") && line.ends_with("failed")), "{run}");
+    // A failed point is tried again.
+    fs::create_dir(dir.path().join("none")).unwrap();
+    fs::write(dir.path().join("none/f"), vec![1; 4096]).unwrap();
+    let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --allow_file_create=0").ok();
+    assert!(run.stderr.contains("1 of them are there already"), "{run}");
+}
+
+fn small(dir: &Path, words: &str) -> Finished {
+    ours().line(dir, &format!("sweep {words} --size=4m --ramp_time=0 --runtime=60ms"))
+}
+
+#[test]
+fn presets_leave_nothing_behind() {
+    let dir = scratch();
+    for preset in ["oltp", "log", "vm-boot", "streaming", "backup"] {
+        let run = small(dir.path(), &format!("--preset={preset} --direct=0 --output={preset}")).ok();
+        let file = format!("iolite-sweep-{preset}.data");
+        assert!(
+            run.stderr.contains(&format!("{file}: a file of 4 MiB is written, and removed in the end")),
+            "{run}"
+        );
+        assert!(!dir.path().join(file).exists());
+        assert!(reports(&dir.path().join(preset)).len() >= 2);
+    }
+    let file = dir.path().join("iolite-sweep-oltp.data");
+    fs::write(&file, "somebody's").unwrap();
+    small(dir.path(), "--preset=oltp --output=again")
+        .refused()
+        .says("this file is there, and would be overwritten");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's");
+    assert!(!dir.path().join("again").exists());
+}
+
+#[test]
+fn targets_are_beside_each_other() {
+    let dir = scratch();
+    fs::create_dir(dir.path().join("a")).unwrap();
+    fs::create_dir(dir.path().join("b")).unwrap();
+    let run = small(dir.path(), "--preset=storage --directory=a,b --direct=0 -f json").ok();
+    let relative = &json(&run.stdout)["relative"];
+    assert_eq!(relative["columns"], serde_json::json!(["a", "b"]));
+    let names: Vec<&str> =
+        relative["rows"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 15);
+    assert_eq!(names[..4], ["read, MB/s", "read, IOPS", "read, CPU %", "write, MB/s"]);
+    let row = &relative["rows"][0];
+    let [one, other] = [0, 1].map(|column| row["values"][column].as_f64().unwrap());
+    assert!(row["words"][1].as_str().unwrap().ends_with(&format!("({:.0}%)", 100.0 * other / one)), "{row}");
+    assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
+    // A file of somebody is not overwritten there either.
+    fs::write(dir.path().join("b/iolite-sweep-storage.data"), "somebody's").unwrap();
+    small(dir.path(), "--preset=storage --directory=a,b --output=other")
+        .refused()
+        .says("would be overwritten");
+    fs::remove_file(dir.path().join("b/iolite-sweep-storage.data")).unwrap();
+    let again = small(dir.path(), "--preset=storage --directory=a,b --direct=0").ok();
+    assert!(again.stdout.contains("randrw, IOPS"), "{again}");
+}
+
+#[test]
+fn mistakes_are_told_before_anything_runs() {
+    let dir = scratch();
+    job(dir.path(), "");
+    fs::write(
+        dir.path().join("two.fio"),
+        "[a]\nioengine=null\nsize=4k\n[b]\nstonewall\nioengine=null\nsize=4k\n",
+    )
+    .unwrap();
+    fs::write(dir.path().join("split.fio"), "[a]\nioengine=null\nsize=4k\nbssplit=4k/50:8k/50\n").unwrap();
+    fs::create_dir(dir.path().join("used")).unwrap();
+    fs::write(dir.path().join("used/notes"), "").unwrap();
+    for (words, why) in [
+        ("", "needs one job file, or --preset=NAME"),
+        ("job.fio two.fio", "needs one job file"),
+        ("nosuch.fio --bs=4k", "nosuch.fio: No such file"),
+        ("job.fio --iodpeth=1", "unknown option --iodpeth; did you mean --iodepth?"),
+        ("job.fio --iodepth", "--iodepth needs its values behind a ="),
+        ("job.fio --iodepth=", "an empty value"),
+        ("job.fio --iodepth=1..8", "a range is FIRST..LASTxFACTOR"),
+        ("job.fio --iodepth=1,x", "iodepth=x: "),
+        ("job.fio --iodepth=1,1", "1 is there twice"),
+        ("job.fio --bs=4k --blocksize=8k", "--blocksize is there twice"),
+        ("job.fio --name=x", "no values to sweep over"),
+        ("job.fio --filename=a#b", "no ; or #"),
+        ("job.fio --iodepth=1..999+1 --bs=4k..400k+4k", "more than 10000 points"),
+        ("two.fio --bs=4k", "job b waits for others"),
+        ("split.fio --bs=4k", "bssplit, beside which bs has no effect"),
+        ("job.fio --bs=4k --output=used", "files of others"),
+        ("job.fio --bs=4k --output=job.fio", "--output=job.fio"),
+        ("job.fio --bs=4k -f xml", "not one of table, json, csv"),
+        ("--preset=nosuch", "not one of oltp, log, vm-boot"),
+        ("--preset=oltp --rw=read", "the cases of this preset"),
+        ("--preset=oltp job.fio", "a preset brings the jobs of its own"),
+    ] {
+        let run = ours().line(dir.path(), &format!("sweep {words}")).refused();
+        assert!(run.stderr.contains(why), "{why}: {run}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
+}
+
+/// The pictures are drawn, at both widths, and nobody complains.
+#[test]
+fn the_page_of_a_sweep_in_a_browser() {
+    let browser = or_skip!(Browser::start());
+    let dir = scratch();
+    job(dir.path(), "thread");
+    ours().line(dir.path(), "sweep job.fio --iodepth=1..8x2 --bs=4k,8k --output=out").ok();
+    let result = json(&fs::read_to_string(dir.path().join("out/result.json")).unwrap());
+    for (width, height, is_dark) in [(1280, 900, false), (390, 844, true)] {
+        browser.show_as(width, height, is_dark);
+        browser.open(&dir.path().join("out/result.html"));
+        browser.wait_until("return document.documentElement.dataset.ready === 'yes'");
+        let shown = browser.run("return [...document.querySelectorAll('tr[data-point] td[data-iops]')].map((cell) => +cell.dataset.iops)");
+        let points = result["points"].as_array().unwrap();
+        let measured: Vec<f64> =
+            points.iter().map(|point| point["figures"]["iops"].as_f64().unwrap()).collect();
+        let shown: Vec<f64> = shown.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect();
+        assert_eq!(shown, measured);
+        browser.wait_until("return document.querySelectorAll('svg.chart').length >= 4");
+        let maps = browser.run("return document.querySelectorAll('table.map td').length");
+        assert_eq!(maps, 24, "three maps of eight points");
+        let wide = browser.run("return document.documentElement.scrollWidth <= window.innerWidth");
+        assert_eq!(wide, true, "the page is as wide as the window");
+        assert_eq!(browser.console(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,102 @@
+//! What the points over one option say together.
+
+use crate::{Figures, Law, fit};
+
+/// Fewer points than these name no knee.
+const LEAST_POINTS: usize = 4;
+/// A law that explains less of the variance names no knee.
+const LEAST_FIT: f64 = 0.9;
+
+/// Where more depth begins to cost more latency than it brings I/Os.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Knee {
+    /// Which of the points.
+    pub point: usize,
+    /// Rates may go on rising beyond: it is the last point.
+    pub is_last: bool,
+}
+
+/// What a curve of rates over depths says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Saturation {
+    /// The law that fits best.
+    pub law: Option<Law>,
+    /// The knee, or why none is named.
+    pub knee: Result<Knee, String>,
+}
+
+/// Looks for the knee: the point at which IOPS divided by latency is largest (L. Kleinrock's *power*). It is named only if there are
+/// enough points, and they follow the Universal Scalability Law: else the largest one may be so by chance.
+///
+/// `points`: depth and figures, by rising depth.
+pub fn saturation(points: &[(f64, &Figures)]) -> Saturation {
+    let rates: Vec<(f64, f64)> = points.iter().map(|(depth, figures)| (*depth, figures.iops)).collect();
+    let law = fit(&rates);
+    let power = |figures: &Figures| {
+        figures.latency_ns.filter(|latency| *latency > 0.0).map(|latency| figures.iops / latency)
+    };
+    let powers: Option<Vec<f64>> = points.iter().map(|(_, figures)| power(figures)).collect();
+    let knee = match (law, powers) {
+        _ if points.len() < LEAST_POINTS => {
+            Err(format!("{} points; a knee is named from {LEAST_POINTS} on", points.len()))
+        }
+        (_, None) => Err("a point has no latency".to_owned()),
+        (None, _) => Err("the rates follow no law of saturation".to_owned()),
+        (Some(law), _) if law.fit < LEAST_FIT => Err(format!(
+            "the law of saturation explains only {:.0}% of how rates differ (R²); a knee is named from {:.0}% on",
+            100.0 * law.fit.max(0.0),
+            100.0 * LEAST_FIT
+        )),
+        (Some(_), Some(powers)) => {
+            let best =
+                (0..powers.len()).max_by(|&one, &other| powers[one].total_cmp(&powers[other])).unwrap_or(0);
+            Ok(Knee { point: best, is_last: best + 1 == powers.len() })
+        }
+    };
+    Saturation { law, knee }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk with so many places that work at once, each of which takes a millisecond: a queue beyond.
+    fn disk(places: f64, depths: &[f64]) -> Vec<(f64, Figures)> {
+        let law = Law { lambda: 1000.0, sigma: 1.0 / places, kappa: 0.0, fit: 0.0 };
+        let at = |depth: f64| {
+            let iops = law.rate(depth);
+            Figures { iops, latency_ns: Some(1e9 * depth / iops), ..Figures::default() }
+        };
+        depths.iter().map(|&depth| (depth, at(depth))).collect()
+    }
+
+    fn look(points: &[(f64, Figures)]) -> Saturation {
+        let points: Vec<(f64, &Figures)> = points.iter().map(|(depth, figures)| (*depth, figures)).collect();
+        saturation(&points)
+    }
+
+    #[test]
+    fn the_knee_is_where_the_law_bends() {
+        let found = look(&disk(16.0, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0]));
+        assert_eq!(found.knee, Ok(Knee { point: 4, is_last: false }));
+        assert!((found.law.unwrap().sigma - 1.0 / 16.0).abs() < 1e-9);
+        let found = look(&disk(1e9, &[1.0, 2.0, 4.0, 8.0]));
+        assert_eq!(found.knee, Ok(Knee { point: 3, is_last: true }));
+    }
+
+    #[test]
+    fn no_knee_without_reason() {
+        let found = look(&disk(4.0, &[1.0, 4.0, 16.0]));
+        assert!(found.knee.unwrap_err().contains("3 points"));
+        let mut wild = disk(4.0, &[1.0, 2.0, 4.0, 8.0, 16.0]);
+        wild[1].1.iops *= 7.0;
+        wild[3].1.iops /= 9.0;
+        assert!(look(&wild).knee.unwrap_err().contains("explains only"));
+        let mut dead = disk(4.0, &[1.0, 2.0, 4.0, 8.0]);
+        dead[2].1.iops = 0.0;
+        assert!(look(&dead).knee.unwrap_err().contains("follow no law"));
+        dead[2].1.latency_ns = None;
+        assert!(look(&dead).knee.unwrap_err().contains("no latency"));
+        assert!(look(&[]).knee.is_err());
+    }
+}
