@@ -603,7 +603,7 @@ pub(crate) static ALL: &[RunOption] = &[
     ),
     option(
         "web-linger",
-        'Z',
+        'y',
         Required("time"),
         &[
             "Keep the page of --web for so long after the end, with the final report",
