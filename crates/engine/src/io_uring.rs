@@ -11,6 +11,8 @@
 mod buffers;
 mod commands;
 mod passthrough;
+mod placement;
+mod protection;
 mod ring;
 pub(crate) mod setup;
 

@@ -7,8 +7,8 @@
 use crate::engines::{CommandPriorities, IoUringOptions};
 use crate::registry::{asks_for_nothing, find};
 use crate::{
-    DedupeMode, Diagnostic, ErrorKinds, IgnoredErrors, JobOptions, LogOptions, MemoryKind, Origin,
-    RandomDistribution, VerifyOptions, ZoneMode,
+    DataPlacement, DedupeMode, Diagnostic, ErrorKinds, IgnoredErrors, JobOptions, LogOptions, MemoryKind,
+    Origin, PlacementChoice, RandomDistribution, VerifyOptions, ZoneMode,
 };
 use iolite_types::PerDirection;
 use std::collections::HashMap;
@@ -126,6 +126,13 @@ static NEEDS: &[Need] = &[
         job.pattern.rw_modifier.0 != 0 || replays(job)
     }),
     need(&["rwmixread", "rwmixwrite"], "a mix (rw=rw or rw=randrw)", |job| mixes(job) || replays(job)),
+    need(&["plid_select", "plids", "dp_scheme"], "dataplacement=fdp or streams", |job| {
+        job.data_placement.dataplacement != DataPlacement::None
+    }),
+    need(&["dp_scheme"], "plid_select=scheme", |job| {
+        job.data_placement.plid_select == PlacementChoice::Scheme
+            || job.data_placement.dataplacement == DataPlacement::None
+    }),
     need(&["zoneskip"], "zonemode=strided or zbd", |job| job.zones.zonemode != ZoneMode::None),
     need(&["zonerange"], "zonemode=strided", |job| job.zones.zonemode == ZoneMode::Strided),
     need(

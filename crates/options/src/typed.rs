@@ -157,6 +157,10 @@ keyword_enum!(/// `rate_process`
     RateProcess { Linear = "linear", Poisson = "poisson" });
 keyword_enum!(/// `zonemode`
     ZoneMode { None = "none", Strided = "strided", Zbd = "zbd" });
+keyword_enum!(/// `dataplacement`
+    DataPlacement { None = "none", Fdp = "fdp", Streams = "streams" });
+keyword_enum!(/// `plid_select`
+    PlacementChoice { Random = "random", RoundRobin = "roundrobin", Scheme = "scheme" });
 keyword_enum!(/// What `steadystate` looks at
     SteadyStateCriterion { Iops = "iops", IopsSlope = "iops_slope", Bw = "bw", BwSlope = "bw_slope", Lat = "lat",
         LatSlope = "lat_slope" });

@@ -5,7 +5,7 @@
 mod identify;
 mod status;
 
-pub use identify::{Format, Guard, Namespace, Protection};
+pub use identify::{Format, Guard, Handle, Namespace, PlacementSupport, Protection, handles};
 pub use status::Status;
 
 use crate::explained;
@@ -43,6 +43,9 @@ pub mod opcode {
     /// Verify
     pub const VERIFY: u8 = 0x0c;
 
+    /// I/O Management Receive
+    pub const IO_MANAGEMENT_RECEIVE: u8 = 0x12;
+
     /// The command's name in the standard.
     pub fn name(opcode: u8) -> &'static str {
         match opcode {
@@ -54,6 +57,7 @@ pub mod opcode {
             WRITE_ZEROES => "Write Zeroes",
             DATASET_MANAGEMENT => "Dataset Management",
             VERIFY => "Verify",
+            IO_MANAGEMENT_RECEIVE => "I/O Management Receive",
             _ => "command",
         }
     }
@@ -187,6 +191,27 @@ pub fn flush(device: RawFd, nsid: u32) -> io::Result<()> {
     let mut command = Command { opcode: opcode::FLUSH, nsid, ..Command::default() };
     // SAFETY: there is no data.
     unsafe { command.perform(device, IOCTL_IO) }
+}
+
+/// What a namespace says by I/O Management Receive: 4096 bytes.
+///
+/// # Errors
+/// The device does not know the operation.
+fn receive(device: RawFd, nsid: u32, operation: u8) -> io::Result<Box<[u8; 4096]>> {
+    let mut answer = Box::new([0; 4096]);
+    let mut command = Command {
+        opcode: opcode::IO_MANAGEMENT_RECEIVE,
+        nsid,
+        address: answer.as_mut_ptr() as u64,
+        data_length: answer.len() as u32,
+        cdw10: operation.into(),
+        // How many dwords, from 0.
+        cdw11: answer.len() as u32 / 4 - 1,
+        ..Command::default()
+    };
+    // SAFETY: the answer has room for what the kernel writes.
+    unsafe { command.perform(device, IOCTL_IO)? };
+    Ok(answer)
 }
 
 /// Identify: what a namespace, or its controller, says of itself. `structure` is the standard's CNS, `command_set` its CSI.

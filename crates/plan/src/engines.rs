@@ -6,7 +6,9 @@ use iolite_options::engines::{
     IoUringCmdOptions, RadosOptions, RbdOptions, SgOptions,
 };
 use iolite_options::engines::{HttpOptions, NetOptions, Protocol};
-use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode, ZoneMode};
+use iolite_options::{
+    DataPlacement, FileType, JobOptions, LockFile, PlacementChoice, RunOptions, SubmitMode, ZoneMode,
+};
 
 /// What stands in the way: the option to blame, and why.
 pub(crate) fn obstacles(
@@ -41,6 +43,7 @@ pub(crate) fn obstacles(
         found.push(("rw", format!("rw={}: ioengine={name} cannot trim", options.pattern.rw.name())));
     }
     found.extend(of_ranges(options, engine));
+    found.extend(of_placement(options, engine));
     if let Some(option) = options.sync_asked_for()
         && !engine.facets.can(Capability::Sync)
     {
@@ -106,6 +109,30 @@ fn of_ranges(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str,
         return None;
     };
     Some(("num_range", format!("num_range={ranges}: {why}")))
+}
+
+/// Why the device cannot be told where data belongs.
+fn of_placement(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
+    let asked = &options.data_placement;
+    if asked.dataplacement == DataPlacement::None || !options.pattern.rw.writes() {
+        return None;
+    }
+    let option = if options.is_set("dataplacement") { "dataplacement" } else { "fdp" };
+    let name = asked.dataplacement.keyword();
+    if !engine.facets.can(Capability::Placement) {
+        let can = engines::capable(Capability::Placement);
+        let engine = engine.name;
+        let message =
+            format!("dataplacement={name}: ioengine={engine} cannot say where data belongs; {can} can");
+        return Some((option, message));
+    }
+    if asked.plid_select == PlacementChoice::Scheme {
+        let message = "plid_select=scheme: dp_scheme= is missing, the file with the ranges".to_owned();
+        return asked.dp_scheme.is_empty().then_some(("plid_select", message));
+    }
+    (asked.dataplacement == DataPlacement::Streams && asked.plids.is_empty()).then(|| {
+        ("dataplacement", "dataplacement=streams: plids= is missing, the streams to write to".to_owned())
+    })
 }
 
 /// What commands that are passed through cannot do.

@@ -6,7 +6,7 @@ use crate::{
 };
 use crate::{layout, layout_of_names, offsets, readonly, replay_layout, zones};
 use iolite_host::{Machine, Refusal};
-use iolite_options::engines::Capability;
+use iolite_options::engines::{Capability, IoUringCmdOptions};
 use iolite_options::{JobOptions, SizeValue};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -124,7 +124,7 @@ impl Search<'_> {
         if namespace == Namespace::LOCAL {
             let named =
                 |why: Refusal| Refusal { words: format!("{}: {why}", path.display()), errno: why.errno };
-            return facts(path, self.machine).map_err(named);
+            return facts_for(&job.options, path, self.machine).map_err(named);
         }
         self.ask(job, namespace).map_err(invalid)?;
         let untold = || invalid(format!("{}: the storage does not tell", path.display()));
@@ -246,6 +246,15 @@ fn facts(path: &Path, machine: &dyn Machine) -> Result<FileFacts, Refusal> {
         _ => refusal,
     })?;
     Ok(FileFacts { kind, size })
+}
+
+/// The same for this job, whose commands may transfer metadata with each block.
+fn facts_for(options: &JobOptions, path: &Path, machine: &dyn Machine) -> Result<FileFacts, Refusal> {
+    let found = facts(path, machine)?;
+    let Some(own) = options.engine.of::<IoUringCmdOptions>() else { return Ok(found) };
+    let Some(namespace) = machine.namespace(path)? else { return Ok(found) };
+    let block = u64::from(namespace.format.in_buffer(own.pi_act));
+    Ok(FileFacts { size: Some(namespace.blocks.saturating_mul(block)), ..found })
 }
 
 #[cfg(test)]

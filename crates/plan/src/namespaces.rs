@@ -2,7 +2,7 @@
 
 use iolite_host::{Machine, Namespace};
 use iolite_options::JobOptions;
-use iolite_options::engines::{EngineInfo, Target};
+use iolite_options::engines::{EngineInfo, IoUringCmdOptions, Target};
 use iolite_types::BlockSize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,22 +26,39 @@ pub(crate) fn obstacles(
 fn of_namespace(options: &JobOptions, name: &Path, namespace: &Namespace) -> Option<(&'static str, String)> {
     let name = name.display();
     let format = namespace.format;
-    if format.metadata > 0 {
-        let message = format!(
-            "{name}: its blocks of {} bytes have {} bytes of metadata, which is not supported yet; nvme format gives it a \
-             format without",
-            format.data, format.metadata
-        );
-        return Some(("filename", message));
-    }
-    let block = u64::from(format.data);
+    let own = options.engine.of::<IoUringCmdOptions>()?;
+    let block = u64::from(format.in_buffer(own.pi_act));
     let is_whole = |size: &u64| size.is_multiple_of(block);
     let directions = options.pattern.rw.directions().filter(|_| !options.is_replay());
-    let odd = directions
-        .flat_map(|direction| sizes(&options.block_size(direction)))
-        .find(|size| !is_whole(size))?;
-    let message = format!("bs={odd}: {name} has blocks of {block} bytes, and commands are about whole ones");
-    Some(("bs", message))
+    let all: Vec<u64> = directions.flat_map(|direction| sizes(&options.block_size(direction))).collect();
+    if let Some(odd) = all.iter().find(|size| !is_whole(size)) {
+        let what = match format.data {
+            data if block > u64::from(data) => {
+                format!("{data} bytes and {} of metadata, {block} in all", format.metadata)
+            }
+            data => format!("{data} bytes"),
+        };
+        let message = format!("bs={odd}: {name} has blocks of {what}, and commands are about whole ones");
+        return Some(("bs", message));
+    }
+    let apart = u64::from(format.apart(own.pi_act));
+    let needed = all.iter().max().map_or(0, |largest| largest / block * apart);
+    if needed > u64::from(own.md_per_io_size) {
+        let message = format!(
+            "md_per_io_size={}: {name} has {apart} bytes of metadata per block in a buffer of its own, {needed} for the \
+             largest I/O; set md_per_io_size={needed}",
+            own.md_per_io_size
+        );
+        return Some(("md_per_io_size", message));
+    }
+    let takes_place = format.extended && format.protection.is_some() && !own.pi_act;
+    (takes_place && options.verification.is_on()).then(|| {
+        let message = format!(
+            "verify: with pi_act=0 protection information takes the place of verified data in the blocks of {name}; use \
+             pi_act=1"
+        );
+        ("verify", message)
+    })
 }
 
 /// The sizes that a job says.
@@ -56,8 +73,9 @@ fn sizes(size: &BlockSize) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_host::{Format, MadeUp};
+    use iolite_host::{Format, Guard, MadeUp, Protection};
     use iolite_options::engines::engine;
+    use iolite_options::{ReadWrite, Verify};
 
     fn told(format: Format, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
         let namespace = Namespace { number: 1, blocks: 1 << 20, format, optional: 0 };
@@ -78,7 +96,29 @@ mod tests {
             told(plain, |o| o.pattern.bs.values = [512; 3]),
             ["bs=512: /dev/ng0n1 has blocks of 4096 bytes, and commands are about whole ones"]
         );
-        let [message] = &told(Format { metadata: 8, ..plain }, |_| ())[..] else { panic!("one") };
-        assert!(message.contains("have 8 bytes of metadata, which is not supported yet"), "{message}");
+    }
+
+    #[test]
+    fn metadata_is_a_part_of_blocks_or_has_a_buffer_of_its_own() {
+        let protection = Protection { kind: 1, guard: Guard::Crc16, first: false, storage_tag: 0 };
+        let separate = Format { data: 512, metadata: 8, extended: false, protection: Some(protection) };
+        let own =
+            |change: fn(&mut IoUringCmdOptions)| move |o: &mut JobOptions| change(o.engine.of_mut().unwrap());
+        assert_eq!(told(separate, |_| ()), [""; 0], "the device makes it");
+        let [message] = &told(separate, own(|own| own.pi_act = false))[..] else { panic!("one") };
+        assert!(message.ends_with("set md_per_io_size=64"), "{message}");
+        let enough = own(|own| (own.pi_act, own.md_per_io_size) = (false, 64));
+        assert_eq!(told(separate, enough), [""; 0]);
+        let interleaved = Format { extended: true, ..separate };
+        let [message] = &told(interleaved, own(|own| own.pi_act = false))[..] else { panic!("one") };
+        assert!(message.contains("blocks of 512 bytes and 8 of metadata, 520 in all"), "{message}");
+        let [message] = &told(interleaved, |o| {
+            o.pattern.bs.values = [520; 3];
+            (o.pattern.rw, o.verification.verify) = (ReadWrite::Write, Verify::Crc32c);
+            own(|own| own.pi_act = false)(o);
+        })[..] else {
+            panic!("one")
+        };
+        assert!(message.starts_with("verify: with pi_act=0"), "{message}");
     }
 }

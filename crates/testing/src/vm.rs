@@ -82,6 +82,40 @@ const NAMESPACES: [&str; 8] = [
 /// Bytes of a namespace.
 const NAMESPACE: u64 = 32 << 20;
 
+/// QEMU, by its name or by `IOLITE_QEMU`, which may have arguments behind it (`-L DIRECTORY` for its firmware).
+fn qemu() -> Vec<String> {
+    let given = std::env::var("IOLITE_QEMU").unwrap_or_default();
+    let words: Vec<String> = given.split_whitespace().map(str::to_owned).collect();
+    if words.is_empty() { vec!["qemu-system-x86_64".to_owned()] } else { words }
+}
+
+/// Whether this QEMU emulates Flexible Data Placement: since 8.1.
+fn places_data() -> bool {
+    let output = Command::new(&qemu()[0]).arg("--version").output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let version = text.split("version ").nth(1).unwrap_or_default();
+    let mut numbers = version.split(['.', ' ', '(']).map(|number| number.parse::<u32>().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (8, 1)
+}
+
+/// A controller of its own with a namespace that has four placement handles, in a subsystem with reclaim units of 8 MiB.
+fn placement(directory: &Path) -> std::io::Result<Vec<String>> {
+    let image = directory.join("placement");
+    fs::File::create(&image)?.set_len(NAMESPACE)?;
+    let drive = format!("file={},if=none,format=raw,discard=unmap,id=placed", image.display());
+    let devices = [
+        "-device",
+        "nvme-subsys,id=placing,fdp=on,fdp.nruh=4,fdp.nrg=1,fdp.runs=8M",
+        "-device",
+        "nvme,serial=placement,id=placement,subsys=placing",
+        "-drive",
+        &drive,
+        "-device",
+        "nvme-ns,drive=placed,bus=placement,nsid=1,logical_block_size=4096,physical_block_size=4096,fdp.ruhs=0;1;2;3",
+    ];
+    Ok(devices.into_iter().map(str::to_owned).collect())
+}
+
 /// The devices that are there when the machine boots, as arguments of QEMU and words of the kernel's command line. What they
 /// keep is in files of the directory.
 fn hardware(directory: &Path) -> std::io::Result<(Vec<String>, Vec<&'static str>)> {
@@ -92,6 +126,9 @@ fn hardware(directory: &Path) -> std::io::Result<(Vec<String>, Vec<&'static str>
         let drive = format!("file={},if=none,format=raw,discard=unmap,id=drive{number}", image.display());
         let namespace = format!("nvme-ns,drive=drive{number},bus=nvme,nsid={number},{kind}");
         devices.extend(["-drive".to_owned(), drive, "-device".to_owned(), namespace]);
+    }
+    if places_data() {
+        devices.extend(placement(directory)?);
     }
     // Two pieces of its memory that the kernel takes for persistent.
     Ok((devices, vec!["memmap=64M!1536M", "memmap=64M!1664M"]))
@@ -182,7 +219,9 @@ fn command(
     let path = |name: &str| installed.join(name).display().to_string();
     let mut line = format!("console=ttyS0 quiet panic=-1 mitigations=off modules={}", path("lib/modules"));
     words.iter().for_each(|word| line.extend([" ", word]));
-    let mut command = Command::new("qemu-system-x86_64");
+    let qemu = qemu();
+    let mut command = Command::new(&qemu[0]);
+    command.args(&qemu[1..]);
     command.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35", "-cpu", "max"]);
     // Emulated: within other virtual machines KVM is missing, or there and unable.
     command.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "2048"]);

@@ -1,13 +1,20 @@
 //! The commands of the NVM Command Set Specification that units become.
 
+use super::protection::{self, Tags};
 use crate::{Errno, Unit};
 use iolite_options::engines::{IoUringCmdOptions, NvmeWriteMode};
-use iolite_os::nvme::{Command, Namespace, opcode};
+use iolite_os::nvme::{Command, Guard, Namespace, Protection, opcode};
 use iolite_types::Operation;
 
 /// Bits of dword 12 of commands that transfer blocks: Force Unit Access, and Deallocate of Write Zeroes.
 const FUA: u32 = 1 << 30;
 const DEAC: u32 = 1 << 25;
+
+/// Protection information: the device makes and strips it; it checks guard, application tag and reference tag.
+const PRACT: u32 = 1 << 29;
+const CHECK_GUARD: u32 = 1 << 28;
+const CHECK_APPLICATION: u32 = 1 << 27;
+const CHECK_REFERENCE: u32 = 1 << 26;
 
 /// Bit of dword 11 of Dataset Management: Attribute – Deallocate.
 const DEALLOCATE: u32 = 1 << 2;
@@ -39,11 +46,63 @@ impl From<Unfit> for Errno {
     }
 }
 
+/// A namespace, and what its blocks are in the buffers of commands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub namespace: Namespace,
+    /// Bytes of a block in the buffer of a unit.
+    pub block: u64,
+    /// Bytes of a block's metadata in a buffer of its own.
+    pub metadata: usize,
+    /// The protection information of its blocks, if they have any.
+    pub protection: Option<Protection>,
+    /// What dword 12 says about it.
+    flags: u32,
+}
+
+impl Target {
+    pub(super) fn new(namespace: Namespace, own: &IoUringCmdOptions) -> Target {
+        let format = namespace.format;
+        let flag = |asked: bool, flag| if asked { flag } else { 0 };
+        let flags = format.protection.map_or(0, |protection| {
+            flag(own.pi_act, PRACT)
+                | flag(own.pi_chk.guard, CHECK_GUARD)
+                | flag(own.pi_chk.application, CHECK_APPLICATION)
+                // Type 3 has no reference tag.
+                | flag(own.pi_chk.reference && protection.kind != 3, CHECK_REFERENCE)
+        });
+        Target {
+            namespace,
+            block: format.in_buffer(own.pi_act).into(),
+            metadata: format.apart(own.pi_act).into(),
+            protection: format.protection,
+            flags,
+        }
+    }
+
+    /// Puts into a command what it says about the protection information of its blocks.
+    #[inline(always)]
+    fn protect(&self, command: &mut Command, first: u64, tags: &Tags) {
+        let Some(protection) = &self.protection else { return };
+        command.cdw12 |= self.flags;
+        command.cdw15 = u32::from(tags.mask) << 16 | u32::from(tags.application);
+        let reference = protection::reference(protection, first);
+        command.cdw14 = reference as u32;
+        match protection.guard {
+            Guard::Crc16 => {}
+            Guard::Crc64 => command.cdw3 = (reference >> 32) as u32 & 0xffff,
+            Guard::Crc32 => command.cdw3 = (reference >> 32) as u32,
+        }
+    }
+}
+
 /// Makes commands of units, as the job's options say.
 #[derive(Debug)]
 pub(super) struct Commands {
     read: Kind,
     write: Kind,
+    /// What protection information has to be.
+    pub tags: Tags,
 }
 
 /// A command for a range of blocks.
@@ -71,7 +130,8 @@ impl Commands {
             NvmeWriteMode::Verify => Kind { opcode: opcode::VERIFY, flags: fua, has_data: false },
         };
         let read = Kind { opcode: opcode::READ, flags: flag(own.readfua, FUA), has_data: true };
-        Commands { read, write }
+        let tags = Tags { application: own.apptag, mask: own.apptag_mask, checks: own.pi_chk };
+        Commands { read, write, tags }
     }
 
     /// The command of a unit. Its address is that of the unit's buffer, or for a trim that of `ranges`, which are filled
@@ -80,11 +140,11 @@ impl Commands {
     pub(super) fn of(
         &self,
         unit: &Unit,
-        namespace: &Namespace,
+        target: &Target,
         extents: &[(u64, u64)],
         ranges: &mut Vec<Range>,
     ) -> Result<Command, Unfit> {
-        let empty = Command { nsid: namespace.number, ..Command::default() };
+        let empty = Command { nsid: target.namespace.number, ..Command::default() };
         let kind = match unit.operation {
             Operation::Read => &self.read,
             Operation::Write => &self.write,
@@ -93,7 +153,7 @@ impl Commands {
                 let own = [(unit.offset, unit.length)];
                 let extents = if extents.is_empty() { &own } else { extents };
                 for &(offset, length) in extents {
-                    ranges.push(Range::of(offset, length, namespace)?);
+                    ranges.push(Range::of(offset, length, target.block)?);
                 }
                 return Ok(Command {
                     opcode: opcode::DATASET_MANAGEMENT,
@@ -109,7 +169,7 @@ impl Commands {
                 return Ok(Command { opcode: opcode::FLUSH, ..empty });
             }
         };
-        let (first, blocks) = blocks(unit.offset, unit.length, namespace)?;
+        let (first, blocks) = blocks(unit.offset, unit.length, target.block)?;
         if blocks > MOST_BLOCKS {
             return Err(Unfit::Length);
         }
@@ -119,7 +179,7 @@ impl Commands {
         } else {
             (0, 0)
         };
-        Ok(Command {
+        let mut command = Command {
             opcode: kind.opcode,
             address,
             data_length,
@@ -127,25 +187,30 @@ impl Commands {
             cdw11: (first >> 32) as u32,
             cdw12: (blocks - 1) as u32 | kind.flags,
             ..empty
-        })
+        };
+        if kind.opcode != opcode::WRITE_UNCORRECTABLE {
+            target.protect(&mut command, first, &self.tags);
+        }
+        Ok(command)
     }
 }
 
 /// The first block, and how many there are.
 #[inline(always)]
-fn blocks(offset: u64, length: u64, namespace: &Namespace) -> Result<(u64, u64), Unfit> {
-    // A power of two, as its identity was read.
-    let shift = namespace.format.data.trailing_zeros();
-    let rest = (1u64 << shift) - 1;
-    if (offset | length) & rest != 0 || length == 0 {
-        return Err(Unfit::Blocks);
+fn blocks(offset: u64, length: u64, block: u64) -> Result<(u64, u64), Unfit> {
+    if block.is_power_of_two() {
+        let (shift, rest) = (block.trailing_zeros(), block - 1);
+        let is_whole = (offset | length) & rest == 0 && length > 0;
+        return if is_whole { Ok((offset >> shift, length >> shift)) } else { Err(Unfit::Blocks) };
     }
-    Ok((offset >> shift, length >> shift))
+    // With metadata in it.
+    let is_whole = offset.is_multiple_of(block) && length.is_multiple_of(block) && length > 0;
+    if is_whole { Ok((offset / block, length / block)) } else { Err(Unfit::Blocks) }
 }
 
 impl Range {
-    fn of(offset: u64, length: u64, namespace: &Namespace) -> Result<Range, Unfit> {
-        let (first, blocks) = blocks(offset, length, namespace)?;
+    fn of(offset: u64, length: u64, block: u64) -> Result<Range, Unfit> {
+        let (first, blocks) = blocks(offset, length, block)?;
         let blocks = u32::try_from(blocks).map_err(|_| Unfit::Length)?;
         Ok(Range { attributes: 0, blocks: blocks.to_le(), first: first.to_le() })
     }
@@ -154,11 +219,16 @@ impl Range {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_options::engines::Checks;
     use iolite_os::nvme::Format;
 
-    fn namespace(data: u32) -> Namespace {
+    fn target(data: u32) -> Target {
         let format = Format { data, metadata: 0, extended: false, protection: None };
-        Namespace { number: 3, blocks: 1 << 40, format, optional: 0 }
+        of_format(format, &IoUringCmdOptions::default())
+    }
+
+    fn of_format(format: Format, own: &IoUringCmdOptions) -> Target {
+        Target::new(Namespace { number: 3, blocks: 1 << 40, format, optional: 0 }, own)
     }
 
     fn unit(operation: Operation, offset: u64, length: u64) -> Unit {
@@ -168,7 +238,7 @@ mod tests {
 
     fn command(own: &IoUringCmdOptions, unit: &Unit, block: u32) -> Result<(Command, Vec<Range>), Unfit> {
         let mut ranges = Vec::new();
-        let command = Commands::new(own).of(unit, &namespace(block), &[], &mut ranges)?;
+        let command = Commands::new(own).of(unit, &target(block), &[], &mut ranges)?;
         Ok((command, ranges))
     }
 
@@ -228,11 +298,44 @@ mod tests {
         let mut ranges = Vec::new();
         let extents = [(0, 512), (1 << 20, 4096)];
         let several = Commands::new(&own)
-            .of(&unit(Operation::Trim, 0, 4608), &namespace(512), &extents, &mut ranges)
+            .of(&unit(Operation::Trim, 0, 4608), &target(512), &extents, &mut ranges)
             .unwrap();
         assert_eq!((several.opcode, several.cdw10, several.cdw11, several.data_length), (9, 1, 4, 32));
         assert_eq!(bytes(ranges[0]), [0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(bytes(ranges[1]), [0, 0, 0, 0, 8, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn protection_information_is_asked_for_as_the_standard_says() {
+        let protection = Protection { kind: 1, guard: Guard::Crc16, first: false, storage_tag: 0 };
+        let separate = Format { data: 512, metadata: 8, extended: false, protection: Some(protection) };
+        let all = Checks { guard: true, application: true, reference: true };
+        let first = 0x1_0203_0405_u64;
+        let made = |format: Format, pi_act, pi_chk| {
+            let own = IoUringCmdOptions {
+                pi_act,
+                pi_chk,
+                apptag: 0xabcd,
+                apptag_mask: 0xff00,
+                ..Default::default()
+            };
+            let target = of_format(format, &own);
+            let unit = unit(Operation::Read, first * target.block, 8 * target.block);
+            Commands::new(&own).of(&unit, &target, &[], &mut Vec::new()).unwrap()
+        };
+        let command = made(separate, true, Checks::default());
+        assert_eq!((command.cdw12, command.cdw14, command.cdw15), (0x2000_0007, 0x0203_0405, 0xff00_abcd));
+        assert_eq!(made(separate, false, all).cdw12, 0x1c00_0007);
+        assert_eq!(made(separate, true, Checks { guard: false, ..all }).cdw12, 0x2c00_0007);
+        let third = Format { protection: Some(Protection { kind: 3, ..protection }), ..separate };
+        let command = made(third, false, all);
+        assert_eq!((command.cdw12, command.cdw14), (0x1800_0007, 0), "there is no reference tag");
+        let long = Protection { guard: Guard::Crc64, ..protection };
+        let interleaved = Format { metadata: 16, extended: true, protection: Some(long), ..separate };
+        let command = made(interleaved, false, all);
+        assert_eq!((command.cdw3, command.cdw14, command.data_length), (1, 0x0203_0405, 8 * 528));
+        assert_eq!(made(interleaved, true, all).data_length, 8 * 512, "the device strips it");
+        assert_eq!(made(Format { protection: None, ..separate }, true, all).cdw12, 7);
     }
 
     #[test]

@@ -5,7 +5,9 @@
 //! answer. Every unit of the slab has a request of its own, which stays in its place.
 
 use super::buffers::FixedBuffers;
-use super::commands::{Commands, Range, Unfit};
+use super::commands::{Commands, Range, Target, Unfit};
+use super::placement::Placement;
+use super::protection::{self, Damage};
 use super::ring::Ring;
 use crate::file::Files;
 use crate::{
@@ -27,8 +29,15 @@ use std::time::Duration;
 pub struct IoUringCmdEngine {
     ring: Ring<Entry128, cqueue::Entry32>,
     files: Files,
-    namespaces: Vec<Option<Namespace>>,
+    targets: Vec<Option<Target>>,
     commands: Commands,
+    own: IoUringCmdOptions,
+    /// Where writes belong; `None` = the device decides.
+    placement: Option<Placement>,
+    /// The values of placement that can be used on each file.
+    placed: Vec<Vec<u16>>,
+    /// What metadata of its own each unit has, one after the other.
+    metadata: Vec<u64>,
     /// Buffers are named by a vector of one part.
     vectored: bool,
     fixes_buffers: bool,
@@ -40,6 +49,8 @@ pub struct IoUringCmdEngine {
 /// A command with what it points to, and what became of it.
 struct Request {
     command: Command,
+    /// The file that it is for.
+    file: u32,
     /// What the unit counts as when it is done.
     length: u64,
     segment: libc::iovec,
@@ -47,6 +58,8 @@ struct Request {
     extents: Vec<(u64, u64)>,
     ranges: Vec<Range>,
     end: End,
+    /// Its protection information is looked at here.
+    guarded: bool,
     /// The words of [`End::Told`].
     told: String,
 }
@@ -57,13 +70,17 @@ enum End {
     /// It did not.
     Well,
     /// There is no command for it, with blocks of so many bytes.
-    Unfit(Unfit, u32),
+    Unfit(Unfit, u64),
     /// The kernel does not pass the command on.
     Kernel(Errno),
     /// The driver has given it up.
     Cancelled,
     /// The device refuses it.
     Device(Status),
+    /// What was read is damaged.
+    Damaged(Damage),
+    /// Its metadata, so many bytes, does not fit into the buffer for it.
+    Crowded(usize),
     /// A call failed that has told why.
     Told,
 }
@@ -72,11 +89,13 @@ impl Default for Request {
     fn default() -> Self {
         Request {
             command: Command::default(),
+            file: 0,
             length: 0,
             segment: libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 },
             extents: Vec::new(),
             ranges: Vec::new(),
             end: End::Well,
+            guarded: false,
             told: String::new(),
         }
     }
@@ -85,14 +104,16 @@ impl Default for Request {
 impl Request {
     /// Makes the command of a unit.
     #[inline(always)]
-    fn fill(&mut self, commands: &Commands, unit: &Unit, namespace: &Namespace) -> Result<(), Errno> {
+    fn fill(&mut self, commands: &Commands, unit: &Unit, target: &Target) -> Result<(), Errno> {
         self.end = End::Well;
-        self.command = match commands.of(unit, namespace, &self.extents, &mut self.ranges) {
+        self.guarded = false;
+        self.file = unit.file;
+        self.command = match commands.of(unit, target, &self.extents, &mut self.ranges) {
             Ok(command) => command,
             Err(unfit) => {
                 // The unit's next trim has ranges of its own.
                 self.extents.clear();
-                self.end = End::Unfit(unfit, namespace.format.data);
+                self.end = End::Unfit(unfit, target.block);
                 return Err(unfit.into());
             }
         };
@@ -127,8 +148,12 @@ impl IoUringCmdEngine {
         Ok(IoUringCmdEngine {
             ring: Ring::new(config, &own.ring)?,
             files: Files::new(config),
-            namespaces: Vec::new(),
+            targets: Vec::new(),
             commands: Commands::new(own),
+            own: own.clone(),
+            placement: Placement::new(&own.placement, config.seed)?,
+            placed: Vec::new(),
+            metadata: Vec::new(),
             // Registered buffers are named by their address.
             vectored: own.ring.nonvectored == Some(false) && !own.ring.fixedbufs,
             fixes_buffers: own.ring.fixedbufs,
@@ -143,11 +168,68 @@ impl IoUringCmdEngine {
         let Some(request) = self.requests.get_mut(unit.index as usize) else {
             return Err(Errno(libc::EINVAL));
         };
-        let Some(Some(namespace)) = self.namespaces.get(unit.file as usize) else {
+        let Some(Some(target)) = self.targets.get(unit.file as usize) else {
             request.end = End::Kernel(Errno(libc::EBADF));
             return Err(Errno(libc::EBADF));
         };
-        request.fill(&self.commands, unit, namespace)
+        request.fill(&self.commands, unit, target)?;
+        if let Some(placement) = &mut self.placement
+            && matches!(request.command.opcode, nvme::opcode::WRITE | nvme::opcode::WRITE_ZEROES)
+        {
+            let (kind, value) = placement.next(&self.placed[unit.file as usize], unit.offset);
+            request.command.cdw12 |= kind;
+            request.command.cdw13 |= value;
+        }
+        if target.namespace.format.metadata > 0 && request.command.data_length > 0 {
+            return self.add_metadata(unit);
+        }
+        Ok(())
+    }
+
+    /// Names the buffer for the metadata of a transfer, and makes protection information for a write.
+    fn add_metadata(&mut self, unit: &Unit) -> Result<(), Errno> {
+        let Some(Some(target)) = self.targets.get(unit.file as usize) else { return Err(Errno(libc::EBADF)) };
+        let request = &mut self.requests[unit.index as usize];
+        if !matches!(request.command.opcode, nvme::opcode::READ | nvme::opcode::WRITE) {
+            return Ok(());
+        }
+        let needed = (unit.length / target.block) as usize * target.metadata;
+        let words = words_per_unit(&self.own);
+        if needed > words * 8 {
+            // The plan has looked at the sizes that it knows; those of a replay are in its log.
+            request.end = End::Crowded(needed);
+            return Err(Errno(libc::ENOBUFS));
+        }
+        if needed > 0 {
+            let from = words * unit.index as usize;
+            request.command.metadata = self.metadata[from..from + words].as_mut_ptr() as u64;
+            request.command.metadata_length = needed as u32;
+        }
+        request.guarded = target.protection.is_some() && !self.own.pi_act;
+        if request.guarded && request.command.opcode == nvme::opcode::WRITE {
+            let (format, tags) = (target.namespace.format, self.commands.tags);
+            // SAFETY: the unit's buffer and its metadata are valid for these lengths, and not in flight.
+            unsafe {
+                each_block(&request.command, target, |block, data, metadata| {
+                    if let Some(protection) = &format.protection {
+                        protection::protect(&format, protection, &tags, block, data, metadata);
+                    }
+                    None::<()>
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the protection information of what was read.
+    fn damage(request: &Request, target: &Target, commands: &Commands) -> Option<Damage> {
+        let (format, tags) = (target.namespace.format, commands.tags);
+        // SAFETY: the command is complete, and its buffers are still those of the unit.
+        unsafe {
+            each_block(&request.command, target, |block, data, metadata| {
+                protection::check(&format, &format.protection?, &tags, block, data, metadata)
+            })
+        }
     }
 
     /// The entry of a unit whose request is filled.
@@ -192,11 +274,62 @@ impl IoUringCmdEngine {
     }
 
     fn flush(&self, file: u32) -> io::Result<()> {
-        match self.namespaces.get(file as usize) {
-            Some(Some(namespace)) => nvme::flush(self.files.raw(file), namespace.number),
+        match self.targets.get(file as usize) {
+            Some(Some(target)) => nvme::flush(self.files.raw(file), target.namespace.number),
             _ => Err(io::Error::from_raw_os_error(libc::EBADF)),
         }
     }
+}
+
+/// The values of placement that the job can use on a namespace.
+fn placed(placement: &Placement, device: RawFd, number: u32) -> io::Result<Vec<u16>> {
+    let refused = |errno, why| explained(&io::Error::from_raw_os_error(errno), why);
+    // Who may not ask for that may still write.
+    let support = nvme::PlacementSupport::of(device, number).ok();
+    if let Some(why) = support.and_then(|support| placement.refusal(&support)) {
+        return Err(refused(libc::EOPNOTSUPP, why));
+    }
+    let handles = if placement.needs_handles() {
+        nvme::handles(device, number).map_err(|error| {
+            explained(&error, format!("dataplacement=fdp: the device tells no placement handles: {error}"))
+        })?
+    } else {
+        Vec::new()
+    };
+    placement.values(&handles).map_err(|why| refused(libc::EINVAL, why))
+}
+
+/// Words of metadata that each unit has.
+fn words_per_unit(own: &IoUringCmdOptions) -> usize {
+    own.md_per_io_size.div_ceil(8) as usize
+}
+
+/// Does something with the data and the metadata of each block of a transfer, until it finds something.
+///
+/// # Safety
+/// The command's buffers are valid for their lengths, and nobody else uses them.
+unsafe fn each_block<T>(
+    command: &Command,
+    target: &Target,
+    mut act: impl FnMut(u64, &[u8], &mut [u8]) -> Option<T>,
+) -> Option<T> {
+    let format = target.namespace.format;
+    let (size, metadata) = (format.data as usize, usize::from(format.metadata));
+    let first = u64::from(command.cdw11) << 32 | u64::from(command.cdw10);
+    let count = u64::from(command.data_length) / target.block;
+    (0..count).find_map(|block| {
+        let place = block as usize;
+        let data = (command.address as *mut u8).wrapping_add(place * target.block as usize);
+        let beside = match target.metadata {
+            0 => data.wrapping_add(size),
+            apart => (command.metadata as *mut u8).wrapping_add(place * apart),
+        };
+        // SAFETY: both are parts of the buffers, and do not overlap.
+        let (data, beside) = unsafe {
+            (std::slice::from_raw_parts(data, size), std::slice::from_raw_parts_mut(beside, metadata))
+        };
+        act(first + block, data, beside)
+    })
 }
 
 /// What became of a command.
@@ -222,20 +355,6 @@ fn ended(request: &mut Request, result: i32) -> Outcome {
     }
 }
 
-/// Whether units are blocks of data and nothing else.
-fn usable(namespace: &Namespace) -> io::Result<()> {
-    let format = namespace.format;
-    if format.metadata == 0 {
-        return Ok(());
-    }
-    let error = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
-    let text = format!(
-        "its blocks of {} bytes have {} bytes of metadata, which is not supported yet; nvme format gives it a format without",
-        format.data, format.metadata
-    );
-    Err(explained(&error, text))
-}
-
 impl Engine for IoUringCmdEngine {
     const SYNCHRONOUS: bool = false;
 
@@ -243,21 +362,31 @@ impl Engine for IoUringCmdEngine {
         // The flags of reads and writes mean nothing to a device that takes commands, and it refuses O_DIRECT.
         let mode = OpenMode { direct: false, sync: false, dsync: false, create: false, ..mode };
         let descriptor = self.ring.open(&mut self.files, index, spec, mode)?;
-        let namespace = Namespace::of(descriptor).and_then(|found| usable(&found).map(|()| found));
+        let namespace = Namespace::of(descriptor);
         let place = index as usize;
-        if place >= self.namespaces.len() {
-            self.namespaces.resize(place + 1, None);
+        if place >= self.targets.len() {
+            self.targets.resize(place + 1, None);
         }
-        self.namespaces[place] = Some(namespace.inspect_err(|_| {
+        let namespace = namespace.inspect_err(|_| {
             // The error that matters is the one before.
             let _ = self.ring.close(&mut self.files, index);
-        })?);
+        })?;
+        if let Some(placement) = &self.placement
+            && mode.write
+        {
+            let values = placed(placement, descriptor, namespace.number).inspect_err(|_| {
+                let _ = self.ring.close(&mut self.files, index);
+            })?;
+            self.placed.resize(self.placed.len().max(place + 1), Vec::new());
+            self.placed[place] = values;
+        }
+        self.targets[place] = Some(Target::new(namespace, &self.own));
         Ok(())
     }
 
     fn close(&mut self, index: u32) -> io::Result<()> {
-        if let Some(namespace) = self.namespaces.get_mut(index as usize) {
-            *namespace = None;
+        if let Some(target) = self.targets.get_mut(index as usize) {
+            *target = None;
         }
         self.ring.close(&mut self.files, index)
     }
@@ -268,6 +397,7 @@ impl Engine for IoUringCmdEngine {
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         self.requests = (0..layout.count).map(|_| Request::default()).collect();
+        self.metadata = vec![0; layout.count * words_per_unit(&self.own)];
         if self.fixes_buffers {
             self.fixed = FixedBuffers::register(self.ring.kernel(), layout)?;
         }
@@ -319,10 +449,21 @@ impl Engine for IoUringCmdEngine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        let requests = &mut self.requests;
+        let IoUringCmdEngine { requests, targets, commands, .. } = self;
         self.ring.reap(min, max, timeout, done, |entry| {
             let unit = entry.user_data() as u32;
-            Completion { unit, outcome: ended(&mut requests[unit as usize], entry.result()) }
+            let request = &mut requests[unit as usize];
+            let mut outcome = ended(request, entry.result());
+            if request.guarded
+                && outcome.is_ok()
+                && request.command.opcode == nvme::opcode::READ
+                && let Some(Some(target)) = targets.get(request.file as usize)
+                && let Some(damage) = Self::damage(request, target, commands)
+            {
+                request.end = End::Damaged(damage);
+                outcome = Err(Errno(libc::EILSEQ));
+            }
+            Completion { unit, outcome }
         })
     }
 
@@ -358,6 +499,10 @@ impl Engine for IoUringCmdEngine {
             End::Cancelled => Some(nvme::CANCELLED.to_owned()),
             End::Told => Some(request.told.clone()),
             End::Kernel(_) => None,
+            End::Damaged(damage) => Some(damage.to_string()),
+            End::Crowded(needed) => {
+                Some(format!("it has {needed} bytes of metadata; md_per_io_size={needed} has room for them"))
+            }
             End::Device(status) => {
                 let name = nvme::opcode::name(opcode);
                 Some(match opcode {
@@ -411,6 +556,7 @@ mod tests {
     fn ranges_of_a_trim_that_could_not_be_made_are_forgotten() {
         let format = nvme::Format { data: 4096, metadata: 0, extended: false, protection: None };
         let namespace = Namespace { number: 1, blocks: 1 << 20, format, optional: 0 };
+        let target = Target::new(namespace, &IoUringCmdOptions::default());
         let commands = Commands::new(&IoUringCmdOptions::default());
         let unit = Unit {
             buffer: std::ptr::null_mut(),
@@ -422,8 +568,8 @@ mod tests {
             priority: 0,
         };
         let mut request = Request { extents: vec![(0, 512), (4096, 4096)], ..Request::default() };
-        assert_eq!(request.fill(&commands, &unit, &namespace), Err(Errno(libc::EINVAL)));
-        assert_eq!(request.fill(&commands, &unit, &namespace), Ok(()), "the trim of one range that follows");
+        assert_eq!(request.fill(&commands, &unit, &target), Err(Errno(libc::EINVAL)));
+        assert_eq!(request.fill(&commands, &unit, &target), Ok(()), "the trim of one range that follows");
         assert_eq!(request.ranges.len(), 1);
     }
 }

@@ -1,7 +1,8 @@
 //! Zones, of the workload and of the device, and placement of data by the device.
 
 use crate::definition::{Category, Definition, Given, Kind, Limits};
-use crate::values::zone_skip;
+use crate::typed::DataPlacement;
+use crate::values::{number_set, zone_skip};
 
 const fn zones(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Zones, kind, help)
@@ -75,15 +76,21 @@ pub static ZONES: &[Definition] = &[
     zones("write_zone_remainder", Kind::Bool, "Write what is left of a zone with a smaller block")
         .range(0, 1)
         .lands(put!(zones.write_zone_remainder, boolean())),
-    zones("fdp", Kind::Bool, "Let the device place data by handles (flexible data placement)").default("0"),
+    zones("fdp", Kind::Bool, "Let the device place data by handles (flexible data placement)")
+        .default("0")
+        .range(0, 1)
+        .lands(|job, given| {
+            // fdp=0, which is its default as well, takes nothing back.
+            if given.boolean()? {
+                job.data_placement.dataplacement = DataPlacement::Fdp;
+            }
+            Ok(())
+        }),
     zones("dataplacement", Kind::Str, "How the device is told where data belongs")
         .aliases(&["data_placement"])
         .default("none")
-        .keywords(&[
-            ("none", "Not at all"),
-            ("fdp", "By placement handles"),
-            ("streams", "By write streams"),
-        ]),
+        .keywords(&[("none", "Not at all"), ("fdp", "By placement handles"), ("streams", "By write streams")])
+        .lands(put_keyword!(data_placement.dataplacement, DataPlacement)),
     zones("plid_select", Kind::Str, "How the placement handle of the next write is chosen")
         .aliases(&["fdp_pli_select"])
         .default("roundrobin")
@@ -91,9 +98,18 @@ pub static ZONES: &[Definition] = &[
             ("random", "Any"),
             ("roundrobin", "One after the other"),
             ("scheme", "By the offset, as dp_scheme says"),
-        ]),
-    zones("plids", Kind::Str, "The placement handles to use").aliases(&["fdp_pli"]),
-    zones("dp_scheme", Kind::Str, "File with the handles for ranges of offsets"),
+        ])
+        .lands(put_keyword!(data_placement.plid_select, PlacementChoice)),
+    zones("plids", Kind::Str, "The placement handles to use").aliases(&["fdp_pli"]).lands(|job, given| {
+        let numbers = number_set(given.required()?, &[','], &mut given.notes)?;
+        let narrow = |number: u32| u16::try_from(number).map_err(|_| format!("{number} is more than 65535"));
+        job.data_placement.plids = numbers.into_iter().map(narrow).collect::<Result<_, _>>()?;
+        Ok(())
+    }),
+    zones("dp_scheme", Kind::Str, "File with the handles for ranges of offsets").lands(|job, given| {
+        job.data_placement.dp_scheme = given.required()?.to_owned();
+        Ok(())
+    }),
 ];
 
 /// A number of bytes; for zones, percentages have no meaning.

@@ -20,7 +20,7 @@ use crate::definition::Definition;
 use super::{ExtentAct, NameAct, NameKind, NameUse};
 use Capability::{
     AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, FixedSize, MadeByWriting, OnlyLook,
-    OnlyWritersMake, Polling, Priorities, Ranges, Sync, Trim,
+    OnlyWritersMake, Placement, Polling, Priorities, Ranges, Sync, Trim,
 };
 use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
@@ -220,7 +220,7 @@ pub(super) const ALL: [EngineInfo; 40] = [
     engine("io_uring_cmd", "Commands passed through to the device by io_uring")
         .works_on(Target::Nvme)
         .completion(Completion::Kernel)
-        .can(&[Sync, Trim, Ranges, Polling])
+        .can(&[Sync, Trim, Ranges, Placement, Polling])
         .own(|| IoUringCmdOptions::default().into(), io_uring::OPTIONS),
     engine("libaio", "The kernel's asynchronous I/O, io_submit(2)")
         .aliases(&["aio", "linuxaio"])

@@ -178,8 +178,7 @@ mod tests {
                 let Some(Land::Engine(land)) = definition.land else { continue };
                 let keyword = definition.keywords.first().map(|(keyword, _)| *keyword);
                 let text = match definition.name {
-                    // It has no default, and no other value is supported yet.
-                    "pi_chk" if engine.name == "io_uring_cmd" => continue,
+                    "pi_chk" => "GUARD",
                     "cmdprio_bssplit" => "4k/50",
                     "rbd_encryption_format" => "luks2",
                     _ => definition.default.or(keyword).unwrap_or("1"),

@@ -124,6 +124,8 @@ pub enum Capability {
     Trim,
     /// Trim several ranges with one command (`num_range`).
     Ranges,
+    /// Say with each write where the device is to put it (`dataplacement`).
+    Placement,
     /// Ask for writes that are whole or not at all (`atomic`).
     AtomicWrites,
     /// Give each I/O a priority of its own (`cmdprio_percentage`, `cmdprio_bssplit`).
@@ -151,10 +153,11 @@ pub enum Capability {
 }
 
 impl Capability {
-    const ALL: [Capability; 14] = [
+    const ALL: [Capability; 15] = [
         Capability::Sync,
         Capability::Trim,
         Capability::Ranges,
+        Capability::Placement,
         Capability::AtomicWrites,
         Capability::Priorities,
         Capability::Polling,

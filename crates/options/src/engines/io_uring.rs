@@ -1,6 +1,6 @@
 //! The options of `io_uring`. `io_uring_cmd` has the same list, and more of them land in its struct ([`IoUringCmdOptions`]).
 
-use super::io_uring_cmd::{CommandType, IoUringCmdOptions, NvmeWriteMode};
+use super::io_uring_cmd::{Checks, CommandType, IoUringCmdOptions, NvmeWriteMode};
 use super::own::{OwnOptions, found, own_options};
 use super::priorities::{
     CMDPRIO, CMDPRIO_BSSPLIT, CMDPRIO_CLASS, CMDPRIO_HINT, CMDPRIO_PERCENTAGE, CommandPriorities,
@@ -179,20 +179,20 @@ static READ_MODE: Definition = option("read_mode", Kind::Str, "Device command fo
     .lands_in_engine(of_scsi!());
 static MD_PER_IO_SIZE: Definition = option("md_per_io_size", Kind::Int, "Bytes of separate metadata per I/O")
     .default("0")
-    .lands_in_engine(not_yet!());
+    .lands_in_engine(command!(md_per_io_size, |given| given.number()));
 static PI_ACT: Definition =
     option("pi_act", Kind::Bool, "Let the device make and check protection information")
         .default("1")
-        .lands_in_engine(not_yet!());
+        .lands_in_engine(command!(pi_act, |given| given.boolean()));
 static PI_CHK: Definition =
     option("pi_chk", Kind::Str, "Which protection fields are checked: GUARD, REFTAG, APPTAG with commas")
-        .lands_in_engine(not_yet!());
+        .lands_in_engine(command!(pi_chk, |given| Checks::read(given.required()?)));
 static APPTAG: Definition = option("apptag", Kind::Int, "Application tag of the protection information")
     .default("0x1234")
-    .lands_in_engine(not_yet!());
+    .lands_in_engine(command!(apptag, |given| given.number()));
 static APPTAG_MASK: Definition = option("apptag_mask", Kind::Int, "Bits of that tag that count")
     .default("0xffff")
-    .lands_in_engine(not_yet!());
+    .lands_in_engine(command!(apptag_mask, |given| given.number()));
 static DEAC: Definition = option("deac", Kind::Bool, "Deallocate with write-zeroes commands")
     .default("0")
     .lands_in_engine(command!(deac, |given| given.boolean()));

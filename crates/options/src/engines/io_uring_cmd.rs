@@ -2,6 +2,7 @@
 
 use super::io_uring::{IoUringOptions, OPTIONS};
 use super::own::{OwnOptions, own_options};
+use crate::DataPlacementOptions;
 use serde::{Deserialize, Serialize};
 
 /// The commands of which device are passed through.
@@ -46,6 +47,33 @@ impl NvmeWriteMode {
     }
 }
 
+/// What is looked at of protection information (`pi_chk`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checks {
+    /// The guard, which is a checksum of the data.
+    pub guard: bool,
+    /// The application tag.
+    pub application: bool,
+    /// The reference tag, which is the block's address.
+    pub reference: bool,
+}
+
+impl Checks {
+    /// Reads a value of `pi_chk`.
+    pub(super) fn read(text: &str) -> Result<Checks, String> {
+        let mut checks = Checks::default();
+        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+            match word.to_ascii_uppercase().as_str() {
+                "GUARD" => checks.guard = true,
+                "APPTAG" => checks.application = true,
+                "REFTAG" => checks.reference = true,
+                _ => return Err(format!("\"{word}\" is none of GUARD, APPTAG, REFTAG")),
+            }
+        }
+        Ok(checks)
+    }
+}
+
 own_options! {
     /// The options of `io_uring_cmd`.
     pub struct IoUringCmdOptions declared by OPTIONS {
@@ -59,6 +87,18 @@ own_options! {
         pub writefua: bool,
         /// What a write is.
         pub write_mode: NvmeWriteMode,
+        /// Bytes of the buffer that each I/O has for metadata of its own.
+        pub md_per_io_size: u32,
+        /// The device makes and strips protection information; otherwise it is made and checked here.
+        pub pi_act: bool,
+        /// What is looked at of it.
+        pub pi_chk: Checks,
+        /// Its application tag.
+        pub apptag: u16,
+        /// Bits of the application tag that count.
+        pub apptag_mask: u16,
+        /// Where the device is to put what is written: what the job's own options say.
+        pub placement: DataPlacementOptions,
         /// Write Zeroes may deallocate the blocks.
         pub deac: bool,
     }
@@ -99,6 +139,11 @@ mod tests {
     fn modes_of_writing_are_read() {
         assert_eq!(NvmeWriteMode::read("uncor"), Ok(NvmeWriteMode::Uncorrectable));
         assert!(NvmeWriteMode::read("zones").unwrap_err().contains("none of write, uncor, zeroes, verify"));
+        let own = IoUringCmdOptions::default();
+        assert_eq!((own.pi_act, own.apptag, own.apptag_mask, own.md_per_io_size), (true, 0x1234, 0xffff, 0));
+        let checks = Checks { guard: true, reference: true, application: false };
+        assert_eq!(Checks::read("GUARD,REFTAG"), Ok(checks));
+        assert!(Checks::read("GUARDS").unwrap_err().contains("none of GUARD, APPTAG, REFTAG"));
         assert!(NvmeWriteMode::Write.stores_data() && !NvmeWriteMode::Zeroes.stores_data());
     }
 }

@@ -30,6 +30,7 @@ macro_rules! options {
 }
 
 mod buffers;
+mod data_placement;
 mod depth;
 mod durability;
 mod errors;
@@ -46,6 +47,7 @@ mod verification;
 mod zones;
 
 pub use buffers::*;
+pub use data_placement::*;
 pub use depth::*;
 pub use durability::*;
 pub use errors::*;
@@ -82,6 +84,7 @@ pub struct JobOptions {
     pub extent: ExtentOptions,
     pub pattern: PatternOptions,
     pub zones: ZoneOptions,
+    pub data_placement: DataPlacementOptions,
     pub durability: DurabilityOptions,
     pub buffers: BufferOptions,
     pub replay: ReplayOptions,
@@ -117,6 +120,7 @@ impl JobOptions {
             extent: ExtentOptions::blank(),
             pattern: PatternOptions::blank(),
             zones: ZoneOptions::blank(),
+            data_placement: DataPlacementOptions::blank(),
             durability: DurabilityOptions::blank(),
             buffers: BufferOptions::blank(),
             replay: ReplayOptions::blank(),

@@ -57,6 +57,7 @@ fn abilities(facets: &Facets) -> String {
         (Capability::Sync, "sync"),
         (Capability::Trim, "trim"),
         (Capability::Ranges, "several ranges per trim"),
+        (Capability::Placement, "data placement"),
         (Capability::Extend, "extend"),
         (Capability::AtomicWrites, "atomic writes"),
         (Capability::Priorities, "priorities per I/O"),

@@ -1,6 +1,6 @@
 //! The identity of a namespace: how large it is, and what its blocks are.
 
-use super::{identify, number};
+use super::{identify, number, receive};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -50,6 +50,81 @@ pub struct Protection {
     pub storage_tag: u8,
 }
 
+/// A placement handle of a namespace, as Reclaim Unit Handle Status tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle {
+    /// The placement identifier that a write names it by.
+    pub identifier: u16,
+    /// The reclaim unit handle that it stands for.
+    pub unit: u16,
+    /// Logical blocks that can still be written to its reclaim unit.
+    pub room: u64,
+}
+
+/// The placement handles of a namespace, in the device's order.
+///
+/// # Errors
+/// The device has no Flexible Data Placement, or it is not enabled.
+pub fn handles(device: RawFd, number: u32) -> io::Result<Vec<Handle>> {
+    let answer = receive(device, number, HANDLE_STATUS)?;
+    Ok(read_handles(&answer[..]))
+}
+
+/// What a device says of placement: of Flexible Data Placement whether it has it, and whether it is enabled where the namespace
+/// is; of streams, how many there can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacementSupport {
+    /// The controller has Flexible Data Placement.
+    pub has_fdp: bool,
+    /// The endurance group of the namespace, and whether Flexible Data Placement is enabled there; `None` = not told.
+    pub enabled: Option<(u16, bool)>,
+    /// How many streams there can be, 0 = the controller has none; `None` = not told.
+    pub streams: Option<u16>,
+}
+
+impl PlacementSupport {
+    /// Asks the device of a namespace.
+    ///
+    /// # Errors
+    /// It tells nothing of itself, or the user may not ask.
+    pub fn of(device: RawFd, number: u32) -> io::Result<PlacementSupport> {
+        const FEATURE: u8 = 0x1d;
+        const DIRECTIVES: u8 = 0;
+        const STREAMS: u8 = 1;
+        let controller = identify(device, 0, OF_CONTROLLER, NVM)?;
+        let namespace = identify(device, number, OF_NAMESPACE, NVM)?;
+        let group = u16::from_le_bytes([namespace[102], namespace[103]]);
+        let has_fdp = word(&controller[..], 96) & 1 << 19 != 0;
+        let has_directives = controller[256] & 1 << 5 != 0;
+        let enabled = has_fdp.then(|| super::feature(device, 0, FEATURE, group.into()));
+        let enabled = enabled.and_then(|value| Some((group, value.ok()? & 1 != 0)));
+        // Which directives there are, a bit for each; and the first number of the streams' own answer.
+        let mut known = [0; 32];
+        let mut parameters = [0; 32];
+        let streams = match has_directives.then(|| super::directive(device, number, DIRECTIVES, &mut known)) {
+            None => Some(0),
+            Some(Ok(())) if known[0] & 1 << STREAMS == 0 => Some(0),
+            Some(_) => super::directive(device, number, STREAMS, &mut parameters)
+                .ok()
+                .map(|()| u16::from_le_bytes([parameters[0], parameters[1]])),
+        };
+        Ok(PlacementSupport { has_fdp, enabled, streams })
+    }
+}
+
+/// Reclaim Unit Handle Status, a management operation of I/O Management Receive.
+const HANDLE_STATUS: u8 = 1;
+
+fn read_handles(answer: &[u8]) -> Vec<Handle> {
+    let count = usize::from(u16::from_le_bytes([answer[14], answer[15]]));
+    let handle = |bytes: &[u8]| Handle {
+        identifier: u16::from_le_bytes([bytes[0], bytes[1]]),
+        unit: u16::from_le_bytes([bytes[2], bytes[3]]),
+        room: u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")),
+    };
+    answer[16..].chunks_exact(32).take(count).map(handle).collect()
+}
+
 /// What guards the data of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
@@ -89,6 +164,25 @@ impl Namespace {
 }
 
 impl Format {
+    /// Whether the device makes protection information and strips it, so that blocks are transferred without metadata,
+    /// where `device_makes` it.
+    const fn strips(&self, device_makes: bool) -> bool {
+        match self.protection {
+            Some(protection) => device_makes && protection.guard.bytes() == self.metadata as usize,
+            None => false,
+        }
+    }
+
+    /// Bytes of a block in the buffer of a command: its data, and behind it the metadata if that is interleaved.
+    pub const fn in_buffer(&self, device_makes: bool) -> u32 {
+        if self.extended && !self.strips(device_makes) { self.data + self.metadata as u32 } else { self.data }
+    }
+
+    /// Bytes of a block's metadata in the buffer that a command has for it.
+    pub const fn apart(&self, device_makes: bool) -> u16 {
+        if self.extended || self.strips(device_makes) { 0 } else { self.metadata }
+    }
+
     /// From the structures of a namespace. The second is that of extended formats, if the controller has it.
     fn read(namespace: &[u8], extended: Option<&[u8]>) -> Option<Format> {
         let (last, chosen) = (namespace[25], namespace[26]);
@@ -158,6 +252,16 @@ mod tests {
             Format { protection: Some(Protection { kind: 3, first: true, ..protection }), ..separate };
         assert_eq!(Format::read(&namespace(1, 0xb), None), Some(first));
         assert_eq!(Format::read(&namespace(2, 0), None), None, "blocks of one byte");
+        let sizes = |format: Format, device| (format.in_buffer(device), format.apart(device));
+        assert_eq!([sizes(interleaved, false), sizes(interleaved, true)], [(4104, 0), (4096, 0)]);
+        assert_eq!([sizes(first, false), sizes(first, true)], [(4096, 8), (4096, 0)]);
+        assert_eq!(
+            [sizes(separate, false), sizes(separate, true)],
+            [(4096, 8); 2],
+            "there is nothing to strip"
+        );
+        let more = Format { metadata: 16, ..interleaved };
+        assert_eq!(sizes(more, true), (4112, 0), "there is more than protection information");
     }
 
     #[test]
@@ -172,6 +276,16 @@ mod tests {
         let with_storage_tag = structure(&[(12, &[0x90, 0, 0, 0])]);
         let protection = Format::read(&namespace, Some(&with_storage_tag)).unwrap().protection.unwrap();
         assert_eq!((protection.guard, protection.storage_tag), (Guard::Crc32, 16));
+    }
+
+    #[test]
+    fn handles_are_read_in_their_order() {
+        let mut answer = structure(&[(14, &[2])]);
+        answer[16..20].copy_from_slice(&[0, 0, 0, 0]);
+        answer[24] = 7;
+        answer[48..52].copy_from_slice(&[1, 2, 3, 0]);
+        let handle = |identifier, unit, room| Handle { identifier, unit, room };
+        assert_eq!(read_handles(&answer), [handle(0, 0, 7), handle(0x201, 3, 0)]);
     }
 
     #[test]

@@ -39,7 +39,7 @@ use crate::engines::connects_to;
 use crate::workload::workload_spec;
 use crate::{JobPlan, Layout, Plan, WorkerPlan, content, verification};
 use iolite_engine::{AccessPattern, EngineConfig};
-use iolite_options::engines::{Completion, NetOptions};
+use iolite_options::engines::{Completion, IoUringCmdOptions, NetOptions};
 use iolite_options::{JobOptions, SubmitMode};
 use iolite_verify::Rivals;
 use serde::{Deserialize, Serialize};
@@ -202,10 +202,14 @@ impl JobPlan {
 }
 
 fn probe_config(options: &JobOptions) -> EngineConfig {
+    let mut own = options.engine.clone();
+    if let Some(commands) = own.of_mut::<IoUringCmdOptions>() {
+        commands.placement = options.data_placement.clone();
+    }
     EngineConfig {
         direct: options.durability.direct,
         block: options.only_block().unwrap_or(0),
-        ..EngineConfig::new(options.engine.clone(), options.depth.iodepth as usize)
+        ..EngineConfig::new(own, options.depth.iodepth as usize)
     }
 }
 
@@ -220,6 +224,9 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
         if let (true, Some(name)) = (net.hostname.is_empty(), connects_to(options, net)) {
             net.hostname = name.to_owned();
         }
+    }
+    if let Some(commands) = own.of_mut::<IoUringCmdOptions>() {
+        commands.placement = options.data_placement.clone();
     }
     EngineConfig {
         options: own,

@@ -63,12 +63,25 @@ impl Maker<'_> {
             options.push(("direct", "1".to_owned()));
         }
         options.extend(own);
+        self.add_room(&mut options);
         let is_bounded = options.iter().any(|(name, _)| *name == "size");
         if !is_bounded {
             options.extend([("time_based", String::new()), ("runtime", RUNTIME.to_owned())]);
         }
         options.push(("stonewall", String::new()));
         self.jobs.push(Job { ability, changes_data, name, options });
+    }
+
+    /// Room for metadata that is transferred in a buffer of its own.
+    fn add_room(&self, options: &mut Vec<(&'static str, String)>) {
+        let Passed { block, apart, .. } = Passed::of(self.device);
+        let size = options.iter().find_map(|(name, value)| (*name == "bs").then(|| value.parse::<u64>()));
+        if let Some(Ok(size)) = size
+            && self.engine == "io_uring_cmd"
+            && apart > 0
+        {
+            options.push(("md_per_io_size", (size / block * apart).to_string()));
+        }
     }
 
     fn number(&self, section: &str, name: &str) -> Option<u64> {
@@ -99,14 +112,13 @@ pub(super) fn of(path: &Path, found: &Found) -> Vec<Job> {
         return Vec::new();
     }
     let block = block(device, is_passed);
-    // Commands transfer metadata that is interleaved together with the data.
     maker.reads(block);
     if !is_file && !maker.says("capacity", "read_only") {
         maker.writes(block);
         maker.zones(block);
     }
-    if !is_file && device.kind == "NVMe namespace" && !is_passed {
-        maker.passthrough(path, block);
+    if !is_file && device.kind == "NVMe namespace" {
+        maker.passthrough(path);
     }
     maker.jobs
 }
@@ -116,8 +128,36 @@ fn block(device: &Device, is_passed: bool) -> u64 {
     let number = |section, name| device.number(section, name).unwrap_or(0);
     let of_flash =
         number("flash", "page_bytes").max(number("persistent_memory", "alignment_bytes").min(4096));
-    let of_format = if is_passed { number("format", "data_bytes") } else { 0 };
-    number("queue", "logical_block_bytes").max(of_format).max(of_flash).max(512)
+    if is_passed && device.kind == "NVMe namespace" {
+        return Passed::of(device).block;
+    }
+    number("queue", "logical_block_bytes").max(of_flash).max(512)
+}
+
+/// What commands transfer of a block of a namespace, while the device makes its protection information.
+struct Passed {
+    /// Bytes in the buffer.
+    block: u64,
+    /// Bytes of metadata in a buffer of its own.
+    apart: u64,
+    is_protected: bool,
+}
+
+impl Passed {
+    fn of(device: &Device) -> Passed {
+        let number = |name| device.number("format", name).unwrap_or(0);
+        let words = |name| device.fact("format", name).map(Value::text).unwrap_or_default();
+        let (data, metadata) = (number("data_bytes").max(512), number("metadata_bytes"));
+        let protection = words("protection_information");
+        let is_protected = protection.starts_with("type");
+        let information = if protection.contains("CRC-16") { 8 } else { 16 };
+        // Where there is nothing else, the device takes it away.
+        let metadata = if is_protected && metadata == information { 0 } else { metadata };
+        match words("metadata").as_str() {
+            "interleaved" => Passed { block: data + metadata, apart: 0, is_protected },
+            _ => Passed { block: data, apart: metadata, is_protected },
+        }
+    }
 }
 
 impl Maker<'_> {
@@ -129,7 +169,12 @@ impl Maker<'_> {
         let own = |rw: &str, bs: u64, depth: u64| {
             vec![("rw", rw.to_owned()), ("bs", bs.to_string()), ("iodepth", depth.to_string())]
         };
-        self.add("random reads at depth", "random-reads", false, own("randread", block.max(4096), depth));
+        self.add(
+            "random reads at depth",
+            "random-reads",
+            false,
+            own("randread", at_least(4096, block), depth),
+        );
         self.add(
             "reads in sequence",
             "sequential-reads",
@@ -137,7 +182,7 @@ impl Maker<'_> {
             own("read", self.large(block), depth.min(8)),
         );
         if self.says("queue", "polled") && self.engine == "io_uring" {
-            let mut polled = own("randread", block.max(4096), 1);
+            let mut polled = own("randread", at_least(4096, block), 1);
             polled.push(("hipri", String::new()));
             self.add("completions that are polled for", "polled-reads", false, polled);
         }
@@ -153,7 +198,7 @@ impl Maker<'_> {
         if self.device.section("zones").is_some() {
             return;
         }
-        let small = block.max(4096).to_string();
+        let small = at_least(4096, block).to_string();
         let write = |more: Vec<(&'static str, String)>| {
             [vec![("rw", "randwrite".to_owned()), ("bs", small.clone())], more].concat()
         };
@@ -176,7 +221,8 @@ impl Maker<'_> {
             );
         }
         if self.number("queue", "largest_trim_bytes").is_some_and(|most| most > 0) && self.engine != "sg" {
-            let unit = self.number("queue", "trim_granularity_bytes").unwrap_or(0).max(block).max(64 << 10);
+            let unit = self.number("queue", "trim_granularity_bytes").unwrap_or(0).max(64 << 10);
+            let unit = at_least(unit, block);
             let trims = vec![("rw", "randtrim".to_owned()), ("bs", unit.to_string())];
             self.add("trims", "trims", true, trims);
         }
@@ -198,7 +244,7 @@ impl Maker<'_> {
             let mut own = vec![
                 ("zonemode", "zbd".to_owned()),
                 ("rw", rw.to_owned()),
-                ("bs", block.max(4096).to_string()),
+                ("bs", at_least(4096, block).to_string()),
                 ("size", "4z".to_owned()),
             ];
             if let Some(most) = self.number("zones", "most_open") {
@@ -211,29 +257,45 @@ impl Maker<'_> {
         self.add("writes to several open zones at random", "zones-at-random", true, random);
     }
 
-    /// The same device by commands.
-    fn passthrough(&mut self, path: &str, block: u64) {
-        let Some(generic) = generic(path) else { return };
-        self.filename = generic;
-        self.engine = "io_uring_cmd";
-        let read = vec![
-            ("rw", "randread".to_owned()),
-            ("bs", block.max(4096).to_string()),
-            ("iodepth", "32".to_owned()),
-        ];
-        self.add("NVMe commands passed through, past the block layer", "passed-reads", false, read);
+    /// The device by commands.
+    fn passthrough(&mut self, path: &str) {
+        let Passed { block, is_protected, .. } = Passed::of(self.device);
+        let bs = at_least(4096, block);
+        if self.engine != "io_uring_cmd" {
+            let Some(generic) = generic(path) else { return };
+            self.filename = generic;
+            self.engine = "io_uring_cmd";
+            let read =
+                vec![("rw", "randread".to_owned()), ("bs", bs.to_string()), ("iodepth", "32".to_owned())];
+            self.add("NVMe commands passed through, past the block layer", "passed-reads", false, read);
+        }
+        if self.says("capacity", "read_only") || self.device.section("zones").is_some() {
+            return;
+        }
+        let write = |more: &[(&'static str, &str)]| {
+            let mut own = vec![("rw", "write".to_owned()), ("bs", bs.to_string())];
+            own.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+            own
+        };
+        if is_protected {
+            let own = write(&[("pi_act", "1"), ("pi_chk", "GUARD,APPTAG,REFTAG")]);
+            self.add("protection information, made and checked by the device", "protected-writes", true, own);
+        }
+        if self.says("placement", "fdp_enabled") {
+            let own = write(&[("dataplacement", "fdp")]);
+            self.add("writes to all placement handles in turn", "placed-writes", true, own);
+        }
         let optional = self.device.fact("commands", "optional").map(Value::text).unwrap_or_default();
-        if optional.split(", ").any(|command| command == "Write Zeroes")
-            && self.device.section("zones").is_none()
-        {
-            let own = vec![
-                ("rw", "write".to_owned()),
-                ("write_mode", "zeroes".to_owned()),
-                ("bs", self.large(block).to_string()),
-            ];
+        if optional.split(", ").any(|command| command == "Write Zeroes") {
+            let own = write(&[("write_mode", "zeroes")]);
             self.add("zeroes without a transfer", "write-zeroes", true, own);
         }
     }
+}
+
+/// Whole blocks, of so many bytes or more.
+fn at_least(bytes: u64, block: u64) -> u64 {
+    bytes.div_ceil(block) * block
 }
 
 /// The generic device of a namespace's node, if it is there: /dev/ng0n1 of /dev/nvme0n1.
@@ -300,6 +362,33 @@ mod tests {
             ["[random-reads]", "[sequential-reads]", "[polled-reads]"],
             "only those that read"
         );
+    }
+
+    #[test]
+    fn commands_have_blocks_with_their_metadata() {
+        let format = |metadata: u64, place: &str, protection: &str| {
+            let format = [
+                ("data_bytes", Value::Number(512)),
+                ("metadata_bytes", Value::Number(metadata)),
+                ("metadata", Value::Text(place.into())),
+                ("protection_information", Value::Text(protection.into())),
+            ];
+            let placement = [("fdp_enabled", Value::Is(true))];
+            let mut found = device("NVMe namespace", &[("format", &format), ("placement", &placement)]);
+            found.what = "character device";
+            of(Path::new("/dev/ng0n1"), &found).iter().map(Job::text).collect::<String>()
+        };
+        let stripped = format(8, "interleaved", "type 1 with CRC-16, in the last bytes");
+        assert!(
+            stripped.contains("bs=4096\n") && stripped.contains("pi_chk=GUARD,APPTAG,REFTAG"),
+            "{stripped}"
+        );
+        assert!(stripped.contains("dataplacement=fdp") && !stripped.contains("md_per_io_size"), "{stripped}");
+        let more = format(16, "interleaved", "type 1 with CRC-16, in the last bytes");
+        assert!(more.contains("bs=4224\n"), "{more}");
+        let apart = format(16, "separate", "none");
+        assert!(apart.contains("bs=4096\n") && apart.contains("md_per_io_size=128\n"), "{apart}");
+        assert!(!apart.contains("pi_act"), "{apart}");
     }
 
     #[test]

@@ -65,6 +65,11 @@ pub const TABLE: &[Effect] = &[
     ),
     row("max_open_zones", ZONED_RANDOM, "1", "4", IOS),
     row("job_max_open_zones", ZONED_RANDOM, "1", "4", IOS),
+    test!("fdp", emulated::nvme::data_is_placed_as_asked_for),
+    test!("dataplacement", emulated::nvme::data_is_placed_as_asked_for),
+    test!("plid_select", emulated::nvme::data_is_placed_as_asked_for),
+    test!("plids", emulated::nvme::data_is_placed_as_asked_for),
+    test!("dp_scheme", emulated::nvme::data_is_placed_as_asked_for),
     test!("ignore_zone_limits", emulated::zoned::limits_of_open_zones_are_kept),
     row(
         "zone_reset_threshold",

@@ -160,7 +160,7 @@ cmd nonvectored --nonvectored=1
 cmd vectored --nonvectored=0
 cmd force_async --force_async=4
 cmd all --fixedbufs --registerfiles --hipri --sqthread_poll
-dmesg | grep -i 'warning\|bug:' >kernel
+dmesg | grep -i 'warning\|\bbug:' >kernel
 true
 "#
     ));
@@ -244,6 +244,292 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
     for name in ["uncor", "block", "regular", "null", "part"] {
         if let (text, status @ (0 | 2..)) = told_by_peer(&ran, name, 1) {
             panic!("{name}: the peer ends with {status}: {text}");
+        }
+    }
+}
+
+/// A namespace with protection information.
+struct Protected {
+    /// What scripts call it.
+    device: &'static str,
+    /// Its number.
+    number: u32,
+    /// Bytes of a block in the buffer when the host makes the information, and when the device does.
+    block: [u64; 2],
+    /// Bytes of its metadata in a buffer of its own.
+    apart: [u64; 2],
+}
+
+const PROTECTED: [Protected; 4] = [
+    Protected { device: "separate", number: 3, block: [512, 512], apart: [8, 0] },
+    Protected { device: "interleaved", number: 4, block: [520, 512], apart: [0, 0] },
+    Protected { device: "guard64", number: 5, block: [4112, 4096], apart: [0, 0] },
+    // It has more metadata than protection information, so the metadata is transferred whoever makes that.
+    Protected { device: "type3", number: 6, block: [512, 512], apart: [16, 16] },
+];
+
+/// A job for each namespace of which the device (1) and the host (0) makes protection information, in blocks of their own.
+/// `swapped`: who makes it where the other one has made it.
+fn jobs(rw: &str, swapped: bool, more: &str) -> String {
+    let mut file = format!("[global]\nioengine=io_uring_cmd\niodepth=4\napptag=0x4321\nrw={rw}\n{more}\n");
+    for Protected { device, number, block, apart } in &PROTECTED {
+        // Type 3 has no reference tag: fio has it looked at all the same, which the device refuses.
+        let checks = if *device == "type3" { "GUARD,APPTAG" } else { "GUARD,APPTAG,REFTAG" };
+        for place in [0, 1] {
+            let by = if swapped { 1 - place } else { place };
+            let (block, apart) = (block[by], apart[by]);
+            let (size, offset) = (block * 256, block * 1024 * place as u64);
+            file += &format!(
+                "[{device}{place}]\nfilename=/dev/ng0n{number}\nstonewall\npi_chk={checks}\npi_act={by}\nbs={}\nsize={size}\noffset={offset}\n\
+                 md_per_io_size={}\n",
+                block * 8,
+                apart * 8
+            );
+        }
+    }
+    file
+}
+
+/// Each format, with the device and with the host making protection information: what one of the two programs has written
+/// is right for the other one, and what the device has made is right for the host.
+#[test]
+pub fn protection_information_is_made_and_checked_as_fio_does() {
+    let mut script = "least=41\nnvme_namespaces || exit\n".to_owned();
+    let files = [
+        ("write", jobs("write", false, "")),
+        ("read", jobs("read", false, "")),
+        ("swapped", jobs("randread", true, "")),
+        ("tag", jobs("read", false, "apptag=0x4322")),
+        ("mask", jobs("read", true, "apptag=0x4322\napptag_mask=0xff00")),
+    ];
+    for (name, file) in &files {
+        script += &format!("cat >{name}.fio <<'END'\n{file}END\n");
+    }
+    // The peer reads what we have written, we read what the peer has written.
+    script += "run() { local who=$1 name=$2 file=$3; shift 3; $who $name --ioengine=null --size=4k --output-format=json,normal \"$@\" $file.fio; }\n\
+               run ours write write; run theirs read read; run ours swapped swapped; run ours mask mask\n\
+               run ours tag tag\n\
+               run theirs write-peer write; run ours read-peer read; run ours swapped-peer swapped\n";
+    let ran = or_skip!(run("nvme-protection", &script));
+    for name in ["write", "swapped", "mask", "read-peer", "swapped-peer"] {
+        let json = json(&ran, name);
+        assert!(json.jobs().iter().all(|job| job.int("error") == 0), "{name}");
+        let moved = json.jobs().iter().filter(|job| job.ios().iter().sum::<u64>() == 32).count();
+        assert_eq!(moved, 2 * PROTECTED.len(), "{name}");
+    }
+    let (text, status) = told(&ran, "tag", "ours");
+    assert!(status != 0 && text.contains("End-to-end Application Tag Check Error"), "{text}");
+    for name in ["read", "write-peer"] {
+        let (text, status) = told_by_peer(&ran, name, 0);
+        assert_eq!(status, 0, "{name}: {text}");
+    }
+    if told_by_peer(&ran, "read", 0).0.is_empty() {
+        partly_skipped(&this_test!(), "there is no fio of release 3.41 or later");
+    }
+}
+
+/// Blocks whose guard, application tag or reference tag is wrong, written by a plain command that nobody checks.
+#[test]
+pub fn damaged_protection_information_is_found() {
+    // The metadata of block 3 with zeros as data: guard, application tag, reference tag.
+    let of_16_bits = ["00011234 00000003", "00001235 00000003", "00001234 00000004"];
+    let of_64_bits = [
+        "6482d367eb22b64f 1234 000000000003",
+        "6482d367eb22b64e 1235 000000000003",
+        "6482d367eb22b64e 1234 000000000004",
+    ];
+    let damages = ["guard", "application", "reference"];
+    let mut script = "command -v nvme >/dev/null || { touch no-nvme; exit 0; }\nnvme_namespaces || exit\n\
+        cmd() { local name=$1; shift; ours $name --ioengine=io_uring_cmd --pi_chk=GUARD,APPTAG,REFTAG \"$@\"; }\n\
+        bytes() { local text=${1// /}; printf \"$(sed 's/../\\\\x&/g' <<<$text)\"; }\n"
+        .to_owned();
+    for (device, number, data, metadata) in
+        [("separate", 3, 512, &of_16_bits), ("guard64", 5, 4096, &of_64_bits)]
+    {
+        let whole = if device == "guard64" { data + 16 } else { data };
+        script += &format!(
+            "cmd {device} --filename=${device} --pi_act=1 --rw=write --bs={data} --size={} || exit\n",
+            data * 16
+        );
+        for (damage, metadata) in damages.iter().zip(metadata) {
+            let buffers = match device {
+                "guard64" => "bytes \"$metadata\" >>data; nvme write $it --data=data --data-size=4112",
+                _ => {
+                    "bytes \"$metadata\" >metadata; nvme write $it --data=data --data-size=512 --metadata=metadata --metadata-size=8"
+                }
+            };
+            script += &format!(
+                "it=${device} metadata='{metadata}'; head -c {data} /dev/zero >data; {buffers} --namespace-id={number} \
+                 --start-block=3 --block-count=0 --prinfo=0 || exit\n\
+                 cmd {device}-{damage} --filename=$it --pi_act=0 --md_per_io_size=8 --rw=read --bs={whole} --size={}\n",
+                whole * 16
+            );
+        }
+        // The right one, so that it is the damage that is found.
+        let right =
+            if device == "guard64" { "6482d367eb22b64e 1234 000000000003" } else { "00001234 00000003" };
+        let buffers = match device {
+            "guard64" => "bytes \"$metadata\" >>data; nvme write $it --data=data --data-size=4112",
+            _ => {
+                "bytes \"$metadata\" >metadata; nvme write $it --data=data --data-size=512 --metadata=metadata --metadata-size=8"
+            }
+        };
+        script += &format!(
+            "metadata='{right}'; head -c {data} /dev/zero >data; {buffers} --namespace-id={number} --start-block=3 \
+             --block-count=0 --prinfo=0 || exit\n\
+             cmd {device}-right --filename=$it --pi_act=0 --md_per_io_size=8 --rw=read --bs={whole} --size={}\n",
+            whole * 16
+        );
+    }
+    let ran = or_skip!(run("nvme-damage", &script));
+    if ran.directory.join("no-nvme").exists() {
+        iolite_testing::skip!("nvme-cli is not installed");
+    }
+    for device in ["separate", "guard64"] {
+        for (damage, words) in damages.iter().zip(["Guard", "Application Tag", "Reference Tag"]) {
+            let (text, status) = told(&ran, &format!("{device}-{damage}"), "ours");
+            let expected = format!("End-to-end {words} Check Error (status code type 2h");
+            assert!(
+                status == 1 && text.contains(&expected) && text.contains("to Read of 1 block at block 3"),
+                "{device} {damage}: {text}"
+            );
+        }
+        let (text, status) = told(&ran, &format!("{device}-right"), "ours");
+        assert_eq!(status, 0, "{device}: {text}");
+    }
+}
+
+#[test]
+pub fn metadata_is_transferred_with_its_blocks() {
+    let ran = or_skip!(run(
+        "nvme-metadata",
+        r#"
+least=41
+nvme_namespaces || exit
+both verified --ioengine=io_uring_cmd --filename=$metadata --rw=write --bs=4224 --size=132k --verify=crc32c --iodepth=4
+both stripped --ioengine=io_uring_cmd --filename=$separate --rw=randwrite --bs=4k --size=256k --verify=crc32c --iodepth=4
+both part --ioengine=io_uring_cmd --filename=$metadata --rw=read --bs=4k --size=64k
+both small --ioengine=io_uring_cmd --filename=$separate --pi_act=0 --md_per_io_size=8 --rw=read --bs=4k --size=64k
+ours check --ioengine=io_uring_cmd --filename=$separate --pi_act=0 --md_per_io_size=64 --pi_chk=GUARDS --rw=read
+ours plain --ioengine=io_uring_cmd --filename=$ng --pi_act=0 --pi_chk=GUARD --md_per_io_size=64 --rw=read --bs=4k --size=64k
+"#
+    ));
+    compare(&ran, &["verified", "stripped"], &this_test!());
+    for (name, words) in [
+        ("part", "528 in all"),
+        ("small", "set md_per_io_size=64"),
+        ("check", "none of GUARD, APPTAG, REFTAG"),
+    ] {
+        let (text, status) = told(&ran, name, "ours");
+        assert!(status == 1 && text.contains(words), "{name}: {text}");
+    }
+    for name in ["part", "small"] {
+        let (text, status) = told_by_peer(&ran, name, 1);
+        assert_ne!(status, 0, "{name}: {text}");
+    }
+    assert_eq!(told(&ran, "plain", "ours").1, 0, "there is no protection information to be made");
+}
+
+/// Writes go where they are told to, as the device counts: each handle has as much less room as was written to it.
+#[test]
+pub fn data_is_placed_as_asked_for() {
+    let jobs = [
+        ("turns", "--dataplacement=fdp", "--bs=4k --size=32k", [2, 2, 2, 2]),
+        ("some", "--fdp=1 --plids=0,2-3", "--bs=8k --size=48k", [4, 0, 4, 4]),
+        ("alias", "--fdp=1 --fdp_pli=3", "--bs=4k --size=16k", [0, 0, 0, 4]),
+        (
+            "scheme",
+            "--data_placement=fdp --plid_select=scheme --dp_scheme=scheme",
+            "--bs=4k --size=24k",
+            [2, 1, 0, 3],
+        ),
+        ("zeroes", "--fdp=1 --plids=1 --write_mode=zeroes", "--bs=4k --size=16k", [0, 4, 0, 0]),
+    ];
+    let mut script = "least=41\nnvme_namespaces || exit\n\
+        # 12 KiB at the start go to the last handle, 4 to the second, and what no range has to the default of the device.
+        printf '0, 12288, 3\\n8192, 16384, 1\\n' >scheme; echo '0, 4096' >short; echo '0, 4096, 9' >beyond\n\
+        cmd() { local name=$1; shift; ours $name --ioengine=io_uring_cmd --rw=write --bs=4k --size=16k \"$@\"; }\n\
+        cmd without --filename=$ng --dataplacement=fdp; cmd streams --filename=$ng --dataplacement=streams --plids=1\n\
+        cmd reads --filename=$ng --rw=read --fdp=1\n\
+        cmd none --filename=$ng --dataplacement=streams; cmd lacking --filename=$ng --fdp=1 --plid_select=scheme\n\
+        cmd psync --filename=$disk --ioengine=psync --fdp=1; cmd wide --filename=$ng --fdp=1 --plids=65536\n\
+        cmd words --filename=$ng --fdp=1 --plids=a; cmd alone --filename=$ng --plids=1\n\
+        cmd missing --filename=$ng --fdp=1 --plid_select=scheme --dp_scheme=nosuch\n\
+        cmd short --filename=$ng --fdp=1 --plid_select=scheme --dp_scheme=short\n\
+        nvme_placement || { touch no-placement; exit 0; }\n\
+        cmd handle --filename=$placed --fdp=1 --plids=4\n\
+        cmd beyond --filename=$placed --fdp=1 --plid_select=scheme --dp_scheme=beyond\n\
+        cmd random --filename=$placed --fdp=1 --plid_select=random --size=256k\n\
+        nvme fdp status $placeddisk >random.status\n"
+        .to_owned();
+    for (name, words, extent, _) in &jobs {
+        for who in ["theirs", "ours"] {
+            script += &format!(
+                "nvme fdp status $placeddisk >{name}.{who}.before\n\
+                 nvme_commands {name}.{who}.commands {who} {name} --ioengine=io_uring_cmd --filename=$placed --rw=write {extent} {words}\n\
+                 nvme fdp status $placeddisk >{name}.{who}.after\n"
+            );
+        }
+    }
+    let ran = or_skip!(run("nvme-placement", &script));
+    for (name, words) in [
+        ("without", "the controller says that it has no Flexible Data Placement"),
+        ("streams", "the controller says that it has no streams"),
+        ("none", "plids= is missing"),
+        ("lacking", "dp_scheme= is missing"),
+        ("psync", "cannot say where data belongs; io_uring_cmd can"),
+        ("wide", "is not between 0 and 65535"),
+        ("words", "plids=a"),
+        ("missing", "dp_scheme=nosuch: No such file or directory"),
+        ("short", "line 1 is not \"start, end, handle\": 0, 4096"),
+    ] {
+        let (text, status) = told(&ran, name, "ours");
+        assert!(status == 1 && text.contains(words), "{name}: {status}: {text}");
+    }
+    assert_eq!(told(&ran, "reads", "ours").1, 0, "reads are placed nowhere");
+    let (alone, status) = told(&ran, "alone", "ours");
+    assert!(status == 0 && alone.contains("plids: has no effect without dataplacement"), "{alone}");
+    if ran.directory.join("no-placement").exists() {
+        return partly_skipped(
+            &this_test!(),
+            "this QEMU has no Flexible Data Placement, which 8.1 has (IOLITE_QEMU)",
+        );
+    }
+    for (name, words) in
+        [("handle", "plids=4: the namespace has 4 placement handles"), ("beyond", "4 placement handles")]
+    {
+        let (text, status) = told(&ran, name, "ours");
+        assert!(status == 1 && text.contains(words), "{name}: {status}: {text}");
+    }
+    let rooms = |name: &str| -> Vec<i64> {
+        let text = left(&ran, name);
+        let told = text.lines().filter_map(|line| line.split_once("(RUAMW):"));
+        told.map(|(_, room)| room.trim().parse().expect("it is a number")).collect()
+    };
+    assert!(
+        rooms("random.status").iter().all(|&room| room < 2048),
+        "64 writes at random miss none of four handles"
+    );
+    for (name, _, _, expected) in &jobs {
+        for who in ["theirs", "ours"] {
+            if who == "theirs" && told_by_peer(&ran, name, 0).0.is_empty() {
+                partly_skipped(&this_test!(), "there is no fio of release 3.41 or later");
+                continue;
+            }
+            assert_eq!(told(&ran, name, who).1, 0, "{name}: {}", told(&ran, name, who).0);
+            let (before, after) =
+                (rooms(&format!("{name}.{who}.before")), rooms(&format!("{name}.{who}.after")));
+            // A reclaim unit that is full is followed by an empty one of 2048 blocks.
+            let written: Vec<i64> =
+                before.iter().zip(&after).map(|(before, after)| (before - after).rem_euclid(2048)).collect();
+            assert_eq!(written, expected, "{name}: {who}");
+        }
+        let commands = |who: &str| left(&ran, &format!("{name}.{who}.commands"));
+        if !told_by_peer(&ran, name, 0).0.is_empty() {
+            let writes = |text: String| -> Vec<String> {
+                text.lines().filter(|line| line.contains("nvme_cmd_write")).map(without_pract).collect()
+            };
+            assert_eq!(writes(commands("ours")), writes(commands("theirs")), "{name}");
         }
     }
 }
