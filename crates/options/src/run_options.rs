@@ -603,7 +603,7 @@ pub(crate) static ALL: &[RunOption] = &[
     ),
     option(
         "web-linger",
-        'y',
+        'g',
         Required("time"),
         &[
             "Keep the page of --web for so long after the end, with the final report",
