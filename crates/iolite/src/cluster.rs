@@ -5,7 +5,7 @@ use crate::session::{exporters, has_program_format};
 use crate::{INTERRUPTED, complain, program, protection, status_of, told};
 use iolite_options::{EtaWhen, Name, OutputFormat, RunElsewhere, RunOptions, WhenLost};
 use iolite_os::signals::SignalQueue;
-use iolite_remote::coordinator::{Coordinator, Settings, Told, Wish};
+use iolite_remote::coordinator::{Coordinator, NotReached, Settings, Told, Wish};
 use iolite_remote::keys::{Keys, Role};
 use iolite_remote::message::Request;
 use iolite_remote::ranks::Meeting;
@@ -16,11 +16,8 @@ use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
 use std::cell::Cell;
 use std::os::unix::process::parent_id;
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether all machines have been reached.
-const LOOK: Duration = Duration::from_millis(5);
 /// How often a machine reports while it runs, so that what it had measured is known when it is lost.
 const KEPT_MS: u64 = 5000;
 
@@ -90,17 +87,24 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         exec,
         program: name.own_version(),
     };
-    let reached =
-        unless_interrupted(name, &signals, || Coordinator::reach(&addresses, keys.as_ref(), settings));
-    let coordinator = reached.map_err(|failed| {
-        let said = |(index, why): (usize, String)| match &addresses[index] {
-            rank @ Address::Rank { .. } => format!("--mpi: {rank}: {why}"),
-            address => format!("--client={address}: {why}"),
-        };
-        failed.into_iter().map(said).collect::<Vec<_>>()
-    })?;
-    let machines: Vec<String> = coordinator.machines().map(|hello| hello.machine.clone()).collect();
     let wants_report = Cell::new(false);
+    let mut wishes =
+        Wishes { signals, requests: Requests::none(), asked: false, wants_report: &wants_report, launcher };
+    let coordinator = match Coordinator::reach(&addresses, keys, settings, &mut || wishes.next()) {
+        Ok(coordinator) => coordinator,
+        Err(NotReached::Failed(failed)) => {
+            let said = |(index, why): (usize, String)| match &addresses[index] {
+                rank @ Address::Rank { .. } => format!("--mpi: {rank}: {why}"),
+                address => format!("--client={address}: {why}"),
+            };
+            return Err(failed.into_iter().map(said).collect());
+        }
+        Err(NotReached::Stopped) => {
+            complain(name, &"interrupted before all hosts were reached; nothing was begun");
+            return Ok(status_of(name, true, false, 0));
+        }
+    };
+    let machines: Vec<String> = coordinator.machines().map(|hello| hello.machine.clone()).collect();
     let labels = labels(name, &machines, &addresses);
     let mut session = Session::new(name, &run, &mut console, labels, &addresses, &wants_report);
     let requests = requests.into_iter().map(|jobs| Request {
@@ -109,8 +113,6 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         status_ms: if run.status_interval > 0 { run.status_interval } else { KEPT_MS },
         jobs,
     });
-    let mut wishes =
-        Wishes { signals, requests: Requests::none(), asked: false, wants_report: &wants_report, launcher };
     let start = coordinator.run(
         requests.collect(),
         &tags(&addresses),
@@ -130,21 +132,6 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         return Err(vec![error]);
     }
     Ok(status_of(name, asked, session.failed, session.failures))
-}
-
-/// Does something that may take long before anything is begun; asked to end meanwhile, this program ends at once.
-fn unless_interrupted<T: Send>(name: Name, signals: &SignalQueue, what: impl FnOnce() -> T + Send) -> T {
-    thread::scope(|scope| {
-        let doing = scope.spawn(what);
-        while !doing.is_finished() {
-            if signals.next().is_some_and(|signal| signal != libc::SIGUSR1) {
-                complain(name, &"interrupted before all hosts were reached; nothing was begun");
-                std::process::exit(INTERRUPTED.into());
-            }
-            thread::sleep(LOOK);
-        }
-        doing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
 
 /// The keys for these machines; `None` = they need none, or somebody has asked for no protection.
@@ -447,13 +434,16 @@ impl<'a> Session<'a> {
 
     fn complain(&mut self, index: usize, text: &str) {
         self.clear_line();
-        let text = self.with_host(index, text);
+        let text = self.with_host(index, &iolite_types::without_error_numbers(text));
         text.lines().for_each(|line| console::print_error(&format!("{}: {line}\n", self.name)));
     }
 
     fn with_host(&self, index: usize, text: &str) -> String {
         let label = &self.cluster.hosts[index].label;
-        text.lines().map(|line| format!("<{label}> {line}\n")).collect()
+        // Another machine says it: not what a terminal acts on.
+        let is_shown = |c: &char| *c == '\t' || !c.is_control();
+        let lines = text.lines().map(|line| line.chars().filter(is_shown).collect::<String>());
+        lines.map(|line| format!("<{label}> {line}\n")).collect()
     }
 
     /// Draws the line of all machines together.

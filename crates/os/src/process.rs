@@ -102,12 +102,30 @@ pub fn tie_to_this_thread(command: &mut Command) {
         command.pre_exec(move || {
             die_with_parent(parent);
             // The run has blocked signals for itself. The program is to get them.
-            let mut none: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&raw mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+            unblock_all();
             Ok(())
         })
     };
+}
+
+/// Has a program that is about to be started begin with no signals blocked, whichever this process has blocked for itself.
+pub fn start_with_none_blocked(command: &mut Command) {
+    // SAFETY: between fork and exec, the closure makes a few system calls and allocates nothing.
+    unsafe {
+        command.pre_exec(|| {
+            unblock_all();
+            Ok(())
+        })
+    };
+}
+
+fn unblock_all() {
+    // SAFETY: the set is initialised by sigemptyset before it is used.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
 }
 
 /// Has a program that is about to be started begin with these signals blocked. They wait until it takes them.

@@ -3,6 +3,8 @@
 //! Such a program has one end of a pair of sockets as its standard input and output. What it says on standard error is kept, to
 //! be told when the connection is lost.
 
+use iolite_os::process::start_with_none_blocked;
+use iolite_os::signals;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
@@ -15,9 +17,9 @@ use std::time::{Duration, Instant};
 
 /// How many lines of its words are kept, and how long each may be.
 const LINES: usize = 8;
-const LINE: usize = 512;
+pub(crate) const LINE: usize = 512;
 /// How long it has to end when nothing is left to say.
-const GRACE: Duration = Duration::from_secs(4);
+pub(crate) const GRACE: Duration = Duration::from_secs(4);
 /// How long the reason of a lost connection is waited for.
 pub(crate) const REASON: Duration = Duration::from_secs(1);
 
@@ -44,6 +46,7 @@ impl Carrier {
         command.stdin(OwnedFd::from(socket)).stdout(OwnedFd::from(output)).stderr(Stdio::piped());
         // A ^C is for this program, which ends the run in order, and not for what carries it.
         command.process_group(0);
+        start_with_none_blocked(&mut command);
         let mut process = command.spawn()?;
         // It has the only other handle of the socket now.
         drop(command);
@@ -73,6 +76,16 @@ impl Carrier {
         }
     }
 
+    /// Ends it at once, with all that it has started: what ssh connects through, too.
+    fn kill(&self) {
+        let mut process = self.process();
+        // As long as it has not been waited for, its number is that of its group.
+        if let Ok(None) = process.try_wait() {
+            signals::kill_group(process.id() as libc::pid_t, libc::SIGKILL);
+            let _ = process.wait();
+        }
+    }
+
     /// Why something has failed, with what it has said.
     pub fn explain(&self, why: &str) -> String {
         match self.words.said() {
@@ -93,15 +106,43 @@ impl Carrier {
 }
 
 /// Waits until all have ended whose connections are closed: then their agents have ended, and what was sent along is removed;
-/// unless nobody answers any more.
-pub(crate) fn wait_for_all(carriers: &[Arc<Carrier>]) {
-    let until = Instant::now() + GRACE;
+/// unless nobody answers any more. Those are killed in the end, all of them after the same time.
+pub(crate) fn wait_for_all(carriers: &[Arc<Carrier>], patience: Duration) {
+    let until = Instant::now() + patience;
     for carrier in carriers {
         carrier.end_within(until.saturating_duration_since(Instant::now()));
-        let mut process = carrier.process();
-        // Nothing, if it has ended.
-        let _ = process.kill();
-        let _ = process.wait();
+        carrier.kill();
+    }
+}
+
+/// All of a run's, so that they can be ended while they are on their way.
+#[derive(Debug, Default)]
+pub(crate) struct Carriers {
+    /// And whether they are to end.
+    all: Mutex<(Vec<Arc<Carrier>>, bool)>,
+}
+
+impl Carriers {
+    fn all(&self) -> MutexGuard<'_, (Vec<Arc<Carrier>>, bool)> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds one, unless all are to end.
+    pub fn add(&self, carrier: &Arc<Carrier>) -> Result<(), String> {
+        let mut all = self.all();
+        if all.1 {
+            carrier.kill();
+            return Err("given up".to_owned());
+        }
+        all.0.push(carrier.clone());
+        Ok(())
+    }
+
+    /// Ends all of them now, and those that are still to come.
+    pub fn end(&self) {
+        let mut all = self.all();
+        all.1 = true;
+        all.0.drain(..).for_each(|carrier| carrier.kill());
     }
 }
 
@@ -109,8 +150,7 @@ impl Drop for Carrier {
     fn drop(&mut self) {
         // After a run, all of them have ended already.
         self.end_within(GRACE);
-        let _ = self.process().kill();
-        let _ = self.process().wait();
+        self.kill();
     }
 }
 

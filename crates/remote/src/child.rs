@@ -65,7 +65,7 @@ fn with(word: &str, path: &Path) -> OsString {
     word
 }
 
-/// The directory for what goes back, among the words of a command line. It does not exist. The agent removes it in the end.
+/// The directory for what goes back, among the words of a command line. It does not exist yet; the agent removes it at the end.
 pub fn spool(words: &[OsString]) -> PathBuf {
     let named = words.iter().find_map(|word| word.as_bytes().strip_prefix(SPOOL.as_bytes()));
     // Without one it cannot be made.

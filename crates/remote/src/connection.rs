@@ -106,6 +106,11 @@ impl Connection {
         why.to_string()
     }
 
+    /// Over the stream of an agent that ssh has started.
+    pub fn carried(stream: Arc<Stream>) -> Connection {
+        Connection::Plain(stream)
+    }
+
     /// Over a stream that needs no protection of its own.
     pub fn over(stream: io::Result<Stream>) -> io::Result<Connection> {
         Ok(Connection::Plain(Arc::new(stream?)))

@@ -4,14 +4,13 @@
 //! that hangs makes nobody wait for longer than the time that it may be silent.
 
 use crate::address::Address;
-use crate::carrier::{self, Carrier};
+use crate::carrier::{self, Carrier, Carriers};
 use crate::connection::Connection;
 use crate::frame::{self, FrameError};
 use crate::keys::Keys;
-use crate::message::{Done, FromAgent, Hello, Refusal, Request, ToAgent, machine_name};
+use crate::message::{Done, FromAgent, Hello, Refusal, Request, SAME_VERSION, ToAgent, machine_name};
 use crate::returned::Keeper;
 use crate::ssh;
-use crate::stream::Stream;
 use iolite_os::time;
 use iolite_stats::{Event, EventKind, StartSpread};
 use std::path::Path;
@@ -92,6 +91,15 @@ struct Link {
     carrier: Option<Arc<Carrier>>,
 }
 
+/// Why no run begins.
+#[derive(Debug)]
+pub enum NotReached {
+    /// These cannot be reached, each with its number and the reason.
+    Failed(Vec<(usize, String)>),
+    /// The user has asked for the end.
+    Stopped,
+}
+
 /// Agents that have been reached.
 #[derive(Debug)]
 pub struct Coordinator {
@@ -126,21 +134,25 @@ enum State {
 }
 
 impl Coordinator {
-    /// Reaches all agents; those that are reached over TCP have to show that they belong to these keys. This starts threads: the process is not to fork any more.
+    /// Reaches all agents; those that are reached over TCP have to show that they belong to these keys. Whoever is there
+    /// already hears of this machine while others are waited for.
+    ///
+    /// This starts threads: the process is not to fork any more.
     ///
     /// # Errors
-    /// Those that cannot be reached, each with its number and the reason.
+    /// Those that cannot be reached, or the user has asked for the end.
     pub fn reach(
         addresses: &[Address],
-        keys: Option<&Keys>,
+        keys: Option<Keys>,
         settings: Settings,
-    ) -> Result<Coordinator, Vec<(usize, String)>> {
-        let reached = thread::scope(|scope| {
-            let started: Vec<_> =
-                addresses.iter().map(|address| scope.spawn(move || reach(address, keys, settings))).collect();
-            let joined = started.into_iter().map(|one| one.join());
-            joined.map(|one| one.unwrap_or_else(|_| Err("failed".to_owned()))).collect::<Vec<_>>()
-        });
+        wish: &mut dyn FnMut() -> Wish,
+    ) -> Result<Coordinator, NotReached> {
+        let carriers = Arc::new(Carriers::default());
+        let reached = reach_all(addresses, keys, settings, &carriers, wish);
+        let Some(reached) = reached else {
+            carriers.end();
+            return Err(NotReached::Stopped);
+        };
         let (mut links, mut failed) = (Vec::new(), Vec::new());
         for (index, one) in reached.into_iter().enumerate() {
             match one {
@@ -148,7 +160,14 @@ impl Coordinator {
                 Err(why) => failed.push((index, why)),
             }
         }
-        if failed.is_empty() { Ok(Coordinator { links, settings }) } else { Err(failed) }
+        if failed.is_empty() {
+            return Ok(Coordinator { links, settings });
+        }
+        // All of them first, and then all are waited for together.
+        links.iter().for_each(|link| link.connection.end());
+        let carriers: Vec<_> = links.iter().filter_map(|link| link.carrier.clone()).collect();
+        carrier::wait_for_all(&carriers, carrier::GRACE);
+        Err(NotReached::Failed(failed))
     }
 
     /// What the machines say of themselves.
@@ -176,6 +195,7 @@ impl Coordinator {
             round_trip_ns: 0,
             has_started: false,
             is_stopped: false,
+            is_given_up: false,
             writers: Vec::new(),
         };
         // They are waited for together, when all connections are closed.
@@ -194,7 +214,7 @@ impl Coordinator {
         drop(sender);
         run.hear_all(&heard, tell, wish);
         run.writers.drain(..).flatten().for_each(|writer| lock(&writer).end());
-        carrier::wait_for_all(&carriers);
+        carrier::wait_for_all(&carriers, if run.is_given_up { Duration::ZERO } else { carrier::GRACE });
         run.spread()
     }
 }
@@ -210,6 +230,7 @@ struct Run {
     round_trip_ns: u64,
     has_started: bool,
     is_stopped: bool,
+    is_given_up: bool,
     writers: Vec<Option<Writer>>,
 }
 
@@ -235,7 +256,10 @@ impl Run {
                 Wish::None => {}
                 Wish::Status => self.send_all(&ToAgent::Status),
                 Wish::Stop => self.stop(),
-                Wish::GiveUp => self.give_up("given up: it did not end when it was asked to", tell),
+                Wish::GiveUp => {
+                    self.is_given_up = true;
+                    self.give_up("given up: it did not end when it was asked to", tell);
+                }
             }
             self.start_when_ready();
         }
@@ -346,26 +370,79 @@ fn lock(writer: &Writer) -> std::sync::MutexGuard<'_, Connection> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Reaches all agents, each in a thread of its own; `None` = the user has asked for the end, and some threads may still wait.
+fn reach_all(
+    addresses: &[Address],
+    keys: Option<Keys>,
+    settings: Settings,
+    carriers: &Arc<Carriers>,
+    wish: &mut dyn FnMut() -> Wish,
+) -> Option<Vec<Result<Link, String>>> {
+    let keys = keys.map(Arc::new);
+    let (sender, arriving) = mpsc::channel();
+    for (index, address) in addresses.iter().enumerate() {
+        let (address, keys, carriers) = (address.clone(), keys.clone(), carriers.clone());
+        let theirs = sender.clone();
+        let body = move || {
+            // If nobody waits any more, the link ends here.
+            let _ = theirs.send((index, reach(&address, keys.as_deref(), settings, &carriers)));
+        };
+        let started = thread::Builder::new().name("iolite-reach".into()).stack_size(STACK).spawn(body);
+        if let Err(error) = started {
+            let _ = sender.send((index, Err(error.to_string())));
+        }
+    }
+    drop(sender);
+    let mut reached: Vec<Option<Result<Link, String>>> = addresses.iter().map(|_| None).collect();
+    let mut pinged = Instant::now();
+    while reached.iter().any(Option::is_none) {
+        match arriving.recv_timeout(LOOK) {
+            Ok((index, one)) => reached[index] = Some(one),
+            Err(RecvTimeoutError::Timeout) => {}
+            // A thread has failed without a word.
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if matches!(wish(), Wish::Stop | Wish::GiveUp) {
+            return None;
+        }
+        if pinged.elapsed() >= PING {
+            pinged = Instant::now();
+            for link in reached.iter_mut().flatten().flatten() {
+                // The number is none that clocks are compared with. Who is gone meanwhile is found when it gets its jobs.
+                let _ = frame::write(&mut link.connection, &ToAgent::Ping(0));
+            }
+        }
+    }
+    Some(reached.into_iter().map(|one| one.unwrap_or_else(|| Err("failed".to_owned()))).collect())
+}
+
 /// Reaches one agent.
-fn reach(address: &Address, keys: Option<&Keys>, settings: Settings) -> Result<Link, String> {
+fn reach(
+    address: &Address,
+    keys: Option<&Keys>,
+    settings: Settings,
+    carriers: &Carriers,
+) -> Result<Link, String> {
     let wish = ssh::Wish { push: settings.push, exec: settings.exec, timeout: settings.timeout };
-    let (socket, carrier) = match address {
-        Address::Ssh(target) => ssh::start(target, wish)?,
-        Address::Rank { places, .. } if places.is_empty() => ssh::start_here(wish)?,
+    let (stream, carrier) = match address {
+        Address::Ssh(target) => ssh::start(target, wish, carriers)?,
+        Address::Rank { places, .. } if places.is_empty() => ssh::start_here(wish, carriers)?,
         address => {
             let mut connection = Connection::reach(address, keys, settings.timeout)?;
             let hello = meet(&mut connection, settings)?;
             return Ok(Link { connection, hello, carrier: None });
         }
     };
-    let connection = Connection::over(Stream::over_socket(socket)).map_err(|error| error.to_string())?;
-    connection.set_patience(settings.timeout);
+    let connection = Connection::carried(stream);
+    connection.set_deadline(Some(Instant::now() + settings.timeout));
     let met = connection.clone().greeted().and_then(|mut connection| meet(&mut connection, settings));
     match met {
-        Ok(hello) => Ok(Link { connection, hello, carrier: Some(Arc::new(carrier)) }),
+        Ok(hello) => Ok(Link { connection, hello, carrier: Some(carrier) }),
         Err(why) => {
             connection.end();
-            Err(carrier.explain(&why))
+            let is_other = matches!(address, Address::Ssh(_)) && why.ends_with(SAME_VERSION);
+            let remedy = if is_other { "; --push sends this one along" } else { "" };
+            Err(carrier.explain(&format!("{why}{remedy}")))
         }
     }
 }
@@ -559,6 +636,7 @@ impl Ear {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stream::Stream;
 
     /// Who waits for others has another clock than when it was ready.
     #[test]

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 /// The version of the protocol. Both ends have the same: reports and options have the same form then.
 pub const VERSION: u32 = 1;
 
+/// What is said where they differ.
+pub(crate) const SAME_VERSION: &str = "both ends have to have the same version";
+
 /// How many characters the name of a program or a machine may have.
 const LONGEST_NAME: usize = 256;
 /// What fits into a message that has no list in it.
@@ -63,10 +66,7 @@ impl Hello {
         if self.program == own {
             return Ok(());
         }
-        Err(format!(
-            "{} is at the other end, and this is {own}; both ends have to have the same version",
-            self.program
-        ))
+        Err(format!("{} is at the other end, and this is {own}; {SAME_VERSION}", self.program))
     }
 }
 

@@ -6,12 +6,15 @@
 //! What a shell prints when it starts comes first. So the script that starts the agent prints a line of its own, and what is
 //! in front of it is passed over.
 
-use crate::carrier::{Carrier, REASON, printable};
+use crate::carrier::{Carrier, Carriers, LINE, REASON, printable};
+use crate::stream::Stream;
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::net::UnixStream;
-use std::process::Command;
-use std::time::Duration;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What the script says in front of anything else.
 const MARK: &str = "iolite-is-next";
@@ -19,21 +22,27 @@ const MARK: &str = "iolite-is-next";
 const NOISE: u64 = 64 << 10;
 /// How long a machine may take to store the program that is sent along, while nothing is heard of it.
 const STORING: Duration = Duration::from_secs(60);
+/// How long that may take as a whole: a slow line needs minutes.
+const SENDING: Duration = Duration::from_secs(600);
+/// How many lines are kept of what a shell says in front of the script's own.
+const NOISE_LINES: usize = 3;
 /// ssh's exit status when it has failed itself.
 const FAILED: i32 = 255;
 /// The exit status of the script when the program is not there.
 const MISSING: i32 = 127;
 
-/// Finds the program, and becomes it. Its place on this machine is where it may be as well: clusters share directories.
+/// Finds the program, and becomes it. Its place on this machine is where it may be as well: clusters share directories, and what
+/// is there is the same version then.
 ///
 /// The script has no quotes of the kind that is around it, no exclamation mark and no line feed: some shells change these.
-const RUN: &str = r#"p=$(command -v iolite) || p=$1; [ -x "$p" ] || exit 127; echo; echo MARK; exec "$p" "#;
+const RUN: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v iolite) || exit 127; echo; echo MARK; exec "$p" "#;
 
-/// Takes the program from its input into a place of its own, and runs it. The place is removed with the shell's end.
+/// Takes the program from its input into a place of its own, and runs it. The place is removed when the shell ends. Only
+/// the user gets into a directory of mktemp's; what jobs make has the permissions that it has without this.
 const TAKE: &str = concat!(
-    r#"umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/iolite-XXXXXXXX") || exit 126; "#,
-    r#"trap "rm -f \"$d/iolite\"; rmdir \"$d\"" EXIT; trap "exit 129" HUP INT TERM; "#,
-    r#"echo; echo MARK "$(uname -s) $(uname -m)"; "#,
+    r#"d=$(mktemp -d "${TMPDIR:-/tmp}/iolite-XXXXXXXX") || exit 126; "#,
+    r#"trap "rm -f \"$d/iolite\"; rmdir \"$d\"" EXIT; trap "exit 129" HUP INT TERM PIPE; "#,
+    r#"echo; echo MARK "$(uname -sm)"; "#,
     r#"head -c "$1" >"$d/iolite"; [ "$(wc -c <"$d/iolite")" -eq "$1" ] || exit 126; "#,
     r#"chmod 700 "$d/iolite" && "$d/iolite" --version >/dev/null || exit 126; echo MARK; "$d/iolite" "#
 );
@@ -66,13 +75,15 @@ impl Target {
             None => (None, place.trim()),
             Some((user, host)) => (Some(user), host),
         };
-        // ssh would take what begins with a dash for an option of its own.
+        // ssh would take what begins with a dash for an option of its own, and before its version 9.6 it hands the others to a shell
+        // if there is a ProxyCommand.
         let is_bad = |text: &str| {
             text.is_empty()
                 || text.starts_with('-')
-                || text.contains(|c: char| c.is_control() || " ,/'\"".contains(c))
+                || text.contains(|c: char| c.is_control() || " ,/'\"`$;&|<>(){}".contains(c))
         };
-        if is_bad(host) {
+        let is_bad = |text: &str| is_bad(text) || text.ends_with('\\');
+        if is_bad(host) || host.contains('\\') {
             return Err(format!("\"{host}\" is no host (ssh:[USER@]HOST[,PORT])"));
         }
         if let Some(user) = user.filter(|user| is_bad(user)) {
@@ -116,7 +127,11 @@ impl Wish {
 ///
 /// # Errors
 /// Why there is no agent, in ssh's own words where it has said something.
-pub(crate) fn start(target: &Target, wish: Wish) -> Result<(UnixStream, Carrier), String> {
+pub(crate) fn start(
+    target: &Target,
+    wish: Wish,
+    carriers: &Carriers,
+) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
     let program =
         std::fs::read_link("/proc/self/exe").map_err(|error| format!("where this program is: {error}"))?;
     let far = if wish.push {
@@ -127,26 +142,65 @@ pub(crate) fn start(target: &Target, wish: Wish) -> Result<(UnixStream, Carrier)
     };
     let (mine, theirs) = UnixStream::pair().map_err(|error| error.to_string())?;
     let failed = |error: io::Error| format!("ssh cannot be started: {error} (package openssh-client)");
-    let carrier = Carrier::start("ssh", command(target, &far, wish.timeout), theirs).map_err(failed)?;
-    let prepared = mine
-        .set_read_timeout(Some(wish.timeout.max(STORING)))
-        .and_then(|()| mine.set_write_timeout(Some(wish.timeout.max(STORING))))
-        .map_err(|error| error.to_string())
-        .and_then(|()| if wish.push { push(&mine) } else { wait_for_mark(&mine).map(drop) });
-    match prepared {
-        Ok(()) => Ok((mine, carrier)),
-        Err(why) => {
-            drop(mine);
-            let why = match carrier.end_within(REASON).and_then(|status| status.code()) {
-                Some(MISSING) if !wish.push => format!(
-                    "there is no iolite on that machine, neither in PATH nor at {}: install it, or copy it with --push",
-                    program.display()
-                ),
-                Some(FAILED) => carrier.said_or(&why),
-                None => carrier.explain(&why),
-                Some(_) => carrier.explain("the agent cannot be started there"),
-            };
-            Err(why)
+    let mine = Stream::over_socket(mine).map_err(|error| error.to_string())?;
+    let carrier =
+        Arc::new(Carrier::start("ssh", command(target, &far, wish.timeout), theirs).map_err(failed)?);
+    carriers.add(&carrier)?;
+    // As much time to be let in as to be reached.
+    mine.set_deadline(Some(Instant::now() + 2 * wish.timeout));
+    let prepared = if wish.push { push(&mine) } else { wait_for_mark(&mine).map(drop) };
+    let why = match prepared {
+        Ok(()) => return Ok((Arc::new(mine), carrier)),
+        Err(why) => why,
+    };
+    drop(mine);
+    Err(match carrier.end_within(REASON).and_then(|status| status.code()) {
+        Some(MISSING) if !wish.push => format!(
+            "there is no iolite on that machine, neither in PATH nor at {}: install it, or copy it with --push",
+            program.display()
+        ),
+        Some(FAILED) => with_remedy(carrier.said_or(&why.to_string())),
+        None => carrier.explain(&why.to_string()),
+        Some(_) => carrier.explain(&match why {
+            Missed::Closed(said) if said.is_empty() => "the agent cannot be started there".to_owned(),
+            Missed::Closed(why) | Missed::Other(why) => format!("the agent cannot be started there: {why}"),
+        }),
+    })
+}
+
+/// What ssh says, and what helps.
+fn with_remedy(said: String) -> String {
+    let known = [
+        (
+            "Host key verification failed",
+            "log in there once by hand (ssh), and look whether its key is the right one",
+        ),
+        (
+            "Permission denied",
+            "nobody is asked for a password here: ssh needs a key that gets in there, or its agent",
+        ),
+    ];
+    match known.iter().find(|(words, _)| said.contains(words)) {
+        Some((_, remedy)) => format!("{said}; {remedy}"),
+        None => said,
+    }
+}
+
+/// Why the script's own line has not come.
+#[derive(Debug)]
+enum Missed {
+    /// The other end has ended, and this is what it had said last.
+    Closed(String),
+    /// In words.
+    Other(String),
+}
+
+impl std::fmt::Display for Missed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Missed::Closed(said) if said.is_empty() => f.write_str("the connection was closed"),
+            Missed::Closed(said) => write!(f, "the connection was closed; it had said: {said}"),
+            Missed::Other(why) => f.write_str(why),
         }
     }
 }
@@ -155,12 +209,15 @@ pub(crate) fn start(target: &Target, wish: Wish) -> Result<(UnixStream, Carrier)
 ///
 /// # Errors
 /// It cannot be started.
-pub(crate) fn start_here(wish: Wish) -> Result<(UnixStream, Carrier), String> {
+pub(crate) fn start_here(wish: Wish, carriers: &Carriers) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
     let failed = |error: io::Error| format!("the agent cannot be started: {error}");
     let (mine, theirs) = UnixStream::pair().map_err(failed)?;
     let mut command = Command::new("/proc/self/exe");
     command.args(wish.words().split(' '));
-    Ok((mine, Carrier::start("its agent", command, theirs).map_err(failed)?))
+    let mine = Stream::over_socket(mine).map_err(failed)?;
+    let carrier = Arc::new(Carrier::start("its agent", command, theirs).map_err(failed)?);
+    carriers.add(&carrier)?;
+    Ok((Arc::new(mine), carrier))
 }
 
 /// How ssh is called.
@@ -168,6 +225,9 @@ fn command(target: &Target, far: &str, timeout: Duration) -> Command {
     let mut command = Command::new("ssh");
     // Nobody is asked for anything, nothing else goes through the connection, and of ssh's words those about errors are told.
     command.args(["-T", "-x", "-a", "-oBatchMode=yes", "-oLogLevel=ERROR", "-oClearAllForwardings=yes"]);
+    // A master of its own could not end while somebody else uses it; one that is there already is used. And a command
+    // that its settings name for the host is not the one for here.
+    command.args(["-oControlMaster=no", "-oRemoteCommand=none"]);
     command.arg(format!("-oConnectTimeout={}", timeout.as_secs().max(1)));
     if let Some(port) = target.port {
         command.arg("-p").arg(port.to_string());
@@ -191,42 +251,78 @@ fn quoted(word: &str) -> String {
 }
 
 /// Passes over what shells say, up to the script's own line: what follows the mark.
-fn wait_for_mark(mut stream: &UnixStream) -> Result<String, String> {
+fn wait_for_mark(stream: &Stream) -> Result<String, Missed> {
     let mut line = Vec::new();
+    let mut said = VecDeque::new();
     for _ in 0..NOISE {
         // One byte at a time: what follows is not for here.
         let mut byte = [0];
         match stream.read(&mut byte) {
-            Ok(0) => return Err("the connection was closed".to_owned()),
+            Ok(0) => {
+                said.push_back(printable(&String::from_utf8_lossy(&line)));
+                let said: Vec<String> = said.into_iter().filter(|line| !line.is_empty()).collect();
+                return Err(Missed::Closed(said.join("; ")));
+            }
             Ok(_) if byte[0] != b'\n' => line.push(byte[0]),
             Ok(_) => {
                 let text = String::from_utf8_lossy(&std::mem::take(&mut line)).into_owned();
                 if let Some(rest) = text.strip_prefix(MARK) {
                     return Ok(rest.trim().to_owned());
                 }
+                said.push_back(printable(&text).chars().take(LINE).collect());
+                if said.len() > NOISE_LINES {
+                    said.pop_front();
+                }
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err("no answer".to_owned()),
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(Missed::Other(error.to_string())),
         }
     }
-    Err("the login shell there says too much before it runs anything".to_owned())
+    Err(Missed::Other("the login shell there says too much before it runs anything".to_owned()))
 }
 
 /// Sends this program.
-fn push(mut stream: &UnixStream) -> Result<(), String> {
+fn push(stream: &Stream) -> Result<(), Missed> {
     let theirs = wait_for_mark(stream)?;
-    let own = format!("Linux {}", std::env::consts::ARCH);
+    let own = own_kind();
     if theirs != own {
-        return Err(format!(
+        return Err(Missed::Other(format!(
             "--push: that machine is \"{}\", and this program is for \"{own}\"; install the one for it there",
             printable(&theirs)
-        ));
+        )));
     }
-    let sent = File::open("/proc/self/exe").and_then(|mut program| io::copy(&mut program, &mut stream));
-    sent.map_err(|error| format!("--push: {error}"))?;
+    stream.set_patience(STORING);
+    stream.set_deadline(Some(Instant::now() + SENDING));
+    let sent = File::open("/proc/self/exe").and_then(|mut program| io::copy(&mut program, &mut To(stream)));
+    // Who has closed it says why by the way he ends.
+    sent.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Missed::Closed(String::new()),
+        _ => Missed::Other(format!("--push: {error}")),
+    })?;
     // It has to be there as a whole before anything else is said.
-    wait_for_mark(stream).map(drop).map_err(|why| format!("--push: {why}"))
+    match wait_for_mark(stream) {
+        Err(Missed::Other(why)) => Err(Missed::Other(format!("--push: {why}"))),
+        other => other.map(drop),
+    }
+}
+
+/// What this machine is, in the words of its `uname`: those of the other one are compared with it.
+fn own_kind() -> String {
+    let asked = Command::new("uname").arg("-sm").stdin(Stdio::null()).output();
+    let known = asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    known.ok().filter(|kind| !kind.is_empty()).unwrap_or_else(|| format!("Linux {}", std::env::consts::ARCH))
+}
+
+/// A stream to write to.
+struct To<'a>(&'a Stream);
+
+impl io::Write for To<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -243,6 +339,7 @@ mod tests {
         assert_eq!(Target::parse("one"), target(None, "one", None));
         assert_eq!(Target::parse("u@one,2222"), target(Some("u"), "one", Some(2222)));
         assert_eq!(Target::parse("a@b@::1"), target(Some("a@b"), "::1", None));
+        assert_eq!(Target::parse("D\\u@one"), target(Some("D\\u"), "one", None));
         assert_eq!(Target::parse("u@one,22").unwrap().to_string(), "ssh:u@one,22");
         for wrong in [
             "",
@@ -257,6 +354,12 @@ mod tests {
             "one,65536",
             "a b",
             "o'e",
+            "a`b`",
+            "a$(b)",
+            "$a@one",
+            "a;b@one",
+            "a\\@one",
+            "one\\",
         ] {
             assert!(Target::parse(wrong).is_err(), "{wrong}");
         }
@@ -278,14 +381,24 @@ mod tests {
     #[test]
     fn what_shells_say_is_passed_over() {
         let (mine, mut theirs) = UnixStream::pair().unwrap();
+        let mine = Stream::over_socket(mine).unwrap();
         theirs.write_all(format!("Welcome!\n\nbye\n{MARK} Linux x86_64\nrest").as_bytes()).unwrap();
         assert_eq!(wait_for_mark(&mine).unwrap(), "Linux x86_64");
         let mut rest = [0; 4];
-        (&mine).read_exact(&mut rest).unwrap();
+        assert_eq!(mine.read(&mut rest).unwrap(), 4);
         assert_eq!(&rest, b"rest");
         let writer = thread::spawn(move || drop(theirs.write_all(&vec![b'x'; NOISE as usize])));
-        assert!(wait_for_mark(&mine).unwrap_err().contains("too much"));
+        assert!(wait_for_mark(&mine).unwrap_err().to_string().contains("too much"));
         writer.join().unwrap();
-        assert!(wait_for_mark(&mine).unwrap_err().contains("closed"));
+        assert!(wait_for_mark(&mine).unwrap_err().to_string().contains("closed"));
+        // Who is not let in is told so in front of it.
+        let (mine, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(b"\nThis account is\x1b[0m not available.\n").unwrap();
+        drop(theirs);
+        let missed = wait_for_mark(&Stream::over_socket(mine).unwrap()).unwrap_err();
+        assert!(
+            matches!(&missed, Missed::Closed(said) if said == "This account is[0m not available."),
+            "{missed}"
+        );
     }
 }

@@ -205,7 +205,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for it, not until this moment and no longer than a slice: whether it is there.
+    /// Waits for it, until this moment at most, and no longer than a slice: whether it is there.
     fn poll(&self, what: PollFlags, until: Instant) -> bool {
         let patience = until.saturating_duration_since(Instant::now()).min(SLICE);
         let timeout =

@@ -32,6 +32,7 @@ mod exchange;
 mod extents;
 mod external;
 mod failures;
+mod fake_ssh;
 mod gluster;
 mod http;
 mod idleness;

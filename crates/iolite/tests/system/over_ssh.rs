@@ -82,6 +82,16 @@ impl Lab {
     }
 }
 
+/// The program without what only debuggers want: it goes through a connection.
+pub fn small_program(directory: &Path) -> PathBuf {
+    let program = directory.join("small");
+    let stripped = Command::new("strip").arg("-o").arg(&program).arg(&Program::own().path).status();
+    if !stripped.is_ok_and(|status| status.success()) {
+        fs::copy(&Program::own().path, &program).unwrap();
+    }
+    program
+}
+
 const JOB: &str = "[a]\nrw=write\nsize=64k\nbs=4k\n";
 /// A job that would take minutes.
 const ENDLESS: &str =
@@ -126,12 +136,7 @@ pub fn ssh_starts_the_agent() {
 pub fn the_program_is_sent_along() {
     let lab = or_skip!(Lab::new());
     lab.job(JOB);
-    // Without what only debuggers want: it goes through the connection.
-    let program = lab.dir.path().join("small");
-    let stripped = Command::new("strip").arg("-o").arg(&program).arg(&Program::own().path).status();
-    if !stripped.is_ok_and(|status| status.success()) {
-        fs::copy(&Program::own().path, &program).unwrap();
-    }
+    let program = small_program(lab.dir.path());
     let run = |words: &[&str]| Running::start(&mut lab.command(&program, words));
     let finished = run(&["--push", &lab.client(), "job.fio"]).wait().ok();
     assert!(finished.stdout.contains("All clients: (groupid=0, jobs=1): err= 0"), "{finished}");

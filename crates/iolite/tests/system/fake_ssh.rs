@@ -1,0 +1,128 @@
+//! What happens before an agent of ssh is there: an `ssh` of the test, which runs the script here, or does what a bad line does.
+
+use crate::common::program::Running;
+use crate::common::{Program, scratch};
+use crate::over_ssh::small_program;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const JOB: &str = "[a]\nioengine=null\nrw=write\nsize=64k\nbs=4k\n";
+
+/// A directory with an `ssh` in it, the last word of which is what is to run.
+struct Lab {
+    dir: tempfile::TempDir,
+}
+
+impl Lab {
+    /// `there` is what this `ssh` does: `$run` is what it was asked for, `$*` all of its words.
+    fn new(there: &str) -> Lab {
+        let lab = Lab { dir: scratch() };
+        fs::create_dir_all(lab.path("bin/there")).unwrap();
+        fs::create_dir(lab.path("tmp")).unwrap();
+        lab.program("bin/ssh", &format!("for run; do :; done\n{there}\n"));
+        // Another one in PATH is not taken: it could be an older one.
+        lab.program("bin/iolite", "exit 9\n");
+        fs::write(lab.path("job.fio"), JOB).unwrap();
+        lab
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn program(&self, name: &str, script: &str) {
+        fs::write(self.path(name), format!("#!/bin/sh\n{script}")).unwrap();
+        fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    fn start(&self, program: &Path, words: &[&str]) -> Running {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new(program);
+        command.args(words).current_dir(self.dir.path()).env("TMPDIR", self.path("tmp"));
+        command.env("PATH", format!("{}:{path}", self.path("bin").display()));
+        Running::start(&mut command)
+    }
+}
+
+/// One machine needs longer to let somebody in than the other one waits for a client that is silent.
+#[test]
+pub fn who_is_there_already_waits_for_the_others() {
+    let lab = Lab::new("case \"$*\" in *slow*) sleep 4;; esac\nexec sh -c \"$run\"");
+    let words = ["--client-timeout=3s", "--client=ssh:one", "--client=ssh:slow", "job.fio"];
+    let finished = lab.start(&Program::own().path, &words).wait().ok();
+    assert_eq!(finished.stderr, "");
+    assert!(finished.stdout.contains("All clients: (groupid=0, jobs=2): err= 0"), "{finished}");
+}
+
+/// While a machine does not answer, the end can be asked for. Nothing is left of ssh, nor of what it has started.
+#[test]
+pub fn an_end_while_machines_are_reached() {
+    let lab = Lab::new("sleep 1000 &\necho $$ $! >pids.new\nmv pids.new pids\nwait");
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let mut client =
+            lab.start(&Program::own().path, &["--client-timeout=5m", "--client=ssh:one", "job.fio"]);
+        client.wait_until("ssh", |_| lab.path("pids").exists());
+        let pids = fs::read_to_string(lab.path("pids")).unwrap();
+        let pids: Vec<&str> = pids.split_whitespace().collect();
+        let status = fs::read_to_string(format!("/proc/{}/status", pids[0])).unwrap();
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        // A shell may block SIGCHLD while it waits.
+        let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap() & !(1 << (libc::SIGCHLD - 1));
+        assert_eq!(blocked, 0, "signals of this program are blocked in ssh");
+        client.signal(signal);
+        let finished = client.wait();
+        assert_eq!(finished.code(), 128, "{finished}");
+        assert!(
+            finished.stderr.contains("interrupted before all hosts were reached; nothing was begun"),
+            "{finished}"
+        );
+        for pid in pids {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+        }
+        fs::remove_file(lab.path("pids")).unwrap();
+    }
+    // Without a wish, it has an end as well.
+    let finished =
+        lab.start(&Program::own().path, &["--client-timeout=1s", "--client=ssh:one", "job.fio"]).wait();
+    assert!(finished.refused().stderr.contains("--client=ssh:one: the other end has taken too long"));
+}
+
+#[test]
+pub fn machines_that_say_why_they_do_not_run_it() {
+    let lab = Lab::new("echo This account is currently not available.\nexit 1");
+    let refused = lab.start(&Program::own().path, &["--client=ssh:one", "job.fio"]).wait().refused();
+    let why = "the agent cannot be started there: This account is currently not available.";
+    assert!(refused.stderr.contains(why), "{refused}");
+    let lab = Lab::new("export PATH=\"$PWD/bin/there:$PATH\"\nexec sh -c \"$run\"");
+    lab.program("bin/there/uname", "echo Linux riscv64\n");
+    let refused =
+        lab.start(&Program::own().path, &["--push", "--client=ssh:one", "job.fio"]).wait().refused();
+    assert!(refused.stderr.contains("--push: that machine is \"Linux riscv64\", and this"), "{refused}");
+    assert_eq!(fs::read_dir(lab.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+pub fn a_program_that_is_sent_changes_nothing() {
+    let lab = Lab::new("exec sh -c \"$run\"");
+    let program = small_program(lab.dir.path());
+    let mode = |words: &[&str]| {
+        fs::write(lab.path("job.fio"), "[a]\nfilename=f\nrw=write\nsize=64k\nbs=4k\n").unwrap();
+        lab.start(&program, words).wait().ok();
+        let mode = fs::metadata(lab.path("f")).unwrap().permissions().mode();
+        fs::remove_file(lab.path("f")).unwrap();
+        mode
+    };
+    let plain = mode(&["--client=ssh:one", "job.fio"]);
+    assert_eq!(mode(&["--push", "--client=ssh:one", "job.fio"]), plain);
+    assert_eq!(fs::read_dir(lab.path("tmp")).unwrap().count(), 0);
+    // The line is cut while the program is stored: the next word goes nowhere.
+    lab.program(
+        "bin/ssh",
+        "for run; do :; done\nsh -c \"$run\" | { read a; echo; read b; echo \"$b\"; exec <&-; }\n",
+    );
+    lab.start(&program, &["--push", "--client=ssh:one", "job.fio"]).wait().refused();
+    assert_eq!(fs::read_dir(lab.path("tmp")).unwrap().count(), 0);
+}
