@@ -2,12 +2,14 @@
 //!
 //! A set of keys has an authority of its own ([`home`] makes it), which issues a key to coordinators and one to agents. Each of their
 //! files holds a certificate with its key and the authority's certificate, in PEM, behind a few lines of text: the kind of
-//! the file, until when it is valid (the certificate says so too, and that counts), and which keys are revoked.
+//! the file, until when it is valid (as its certificate says, too), and which keys are revoked. The authority's file lists what
+//! it has issued as well.
 //! A key is known by its [`id`]. A file is used only if nobody but its user can read it.
 
 pub mod home;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
+use rcgen::{KeyPair, PublicKeyData};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
@@ -17,7 +19,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -62,7 +64,7 @@ impl Role {
     }
 
     /// One of them, in words.
-    pub(crate) fn article(self) -> &'static str {
+    pub fn article(self) -> &'static str {
         match self {
             Role::Authority => "an authority",
             Role::Coordinator => "a coordinator",
@@ -78,6 +80,17 @@ impl Role {
             Role::Agent => "of agents",
         }
     }
+}
+
+/// A key that an authority has issued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issued {
+    /// By what it is known.
+    pub id: String,
+    /// Who shows it.
+    pub role: Role,
+    /// When it is over.
+    pub until: SystemTime,
 }
 
 /// What is in a file of keys.
@@ -99,6 +112,8 @@ pub struct Keys {
     pub until: SystemTime,
     /// Keys that are not trusted any more.
     pub revoked: BTreeSet<String>,
+    /// What an authority has issued and has not expired; the others issue nothing.
+    pub issued: Vec<Issued>,
 }
 
 /// By what a key is known: the beginning of the SHA-256 of the public key in its certificate. Not of the whole certificate:
@@ -162,19 +177,31 @@ impl Keys {
         }
         let roles = [Role::Authority, Role::Coordinator, Role::Agent];
         let role = roles.into_iter().find(|known| known.word() == role).ok_or_else(none)?;
-        let (mut until, mut revoked) = (None, BTreeSet::new());
+        let damaged = |what: &str| format!("the file is damaged: {what}");
+        let (mut until, mut revoked, mut issued) = (None, None, Vec::new());
+        // What is not understood is not passed over: it may be what keeps somebody out.
         for line in lines {
             match line.split_once(':') {
-                Some(("until", seconds)) => {
-                    let seconds = seconds.split_whitespace().next().and_then(|word| word.parse().ok());
-                    until = seconds.and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+                Some(("key" | "authority", _)) => {}
+                Some(("until", word)) => until = word.split_whitespace().next().and_then(moment),
+                Some(("revoked", ids)) => {
+                    let ids: BTreeSet<String> = ids.split_whitespace().map(str::to_owned).collect();
+                    if let Some(strange) = ids.iter().find(|word| !is_id(word)) {
+                        return Err(damaged(&format!(
+                            "\"{strange}\" is among the revoked keys, and is no key"
+                        )));
+                    }
+                    revoked = Some(ids);
                 }
-                Some(("revoked", ids)) => revoked.extend(ids.split_whitespace().map(str::to_owned)),
-                _ => {}
+                Some(("issued", words)) => {
+                    let one = Issued::parse(words);
+                    issued.push(one.ok_or_else(|| damaged(&format!("\"{line}\" is not understood")))?);
+                }
+                _ => return Err(damaged(&format!("\"{line}\" is not understood"))),
             }
         }
-        let damaged = |what: &str| format!("the file is damaged: {what}");
         let until = until.ok_or_else(|| damaged("it does not say until when it is valid"))?;
+        let revoked = revoked.ok_or_else(|| damaged("it does not say which keys are revoked"))?;
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
         let mut certificates =
             certificates.map_err(|error| damaged(&format!("its certificates: {error}")))?.into_iter();
@@ -187,7 +214,16 @@ impl Keys {
         };
         let ids =
             ids(&certificate, &authority).map_err(|error| damaged(&format!("its certificates: {error}")))?;
-        Ok(Keys { file: file.to_owned(), role, certificate, key, authority, ids, until, revoked })
+        // (The key that belongs to another certificate would be found when somebody connects.)
+        let pair = KeyPair::try_from(&key).map_err(|error| damaged(&format!("its key: {error}")))?;
+        let shown = ParsedCertificate::try_from(&certificate)
+            .map_err(|error| damaged(&format!("its certificates: {error}")))?
+            .subject_public_key_info();
+        if pair.subject_public_key_info() != shown.as_ref() {
+            return Err(damaged("its key is not the one of its certificate"));
+        }
+        let file = file.to_owned();
+        Ok(Keys { file, role, certificate, key, authority, ids, until, revoked, issued })
     }
 
     /// By what this key is known.
@@ -202,13 +238,14 @@ impl Keys {
 
     /// The text of its file.
     fn text(&self) -> String {
-        let seconds = self.until.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let revoked: Vec<&str> = self.revoked.iter().map(String::as_str).collect();
+        let issued: String = self.issued.iter().map(|one| one.line()).collect();
         format!(
-            "{NAME} {VERSION} {}\nkey: {}\nauthority: {}\nuntil: {seconds} ({})\nrevoked: {}\n{}{}{}",
+            "{NAME} {VERSION} {}\nkey: {}\nauthority: {}\nuntil: {} ({})\nrevoked: {}\n{issued}{}{}{}",
             self.role.word(),
             self.id(),
             self.authority_id(),
+            seconds(self.until),
             date(self.until),
             revoked.join(" "),
             pem("CERTIFICATE", &self.certificate),
@@ -216,6 +253,38 @@ impl Keys {
             pem("CERTIFICATE", &self.authority),
         )
     }
+}
+
+impl Issued {
+    /// Reads what stands behind `issued:`.
+    fn parse(words: &str) -> Option<Issued> {
+        let mut words = words.split_whitespace();
+        let id = words.next().filter(|word| is_id(word))?.to_owned();
+        let role = match words.next()? {
+            "coordinator" => Role::Coordinator,
+            "agent" => Role::Agent,
+            _ => return None,
+        };
+        Some(Issued { id, role, until: moment(words.next()?)? })
+    }
+
+    fn line(&self) -> String {
+        format!("issued: {} {} {} ({})\n", self.id, self.role, seconds(self.until), date(self.until))
+    }
+}
+
+/// Whether a word has the form of what a key is known by.
+fn is_id(word: &str) -> bool {
+    word.len() == 16 && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// A moment as files say it, in seconds since 1970.
+fn seconds(moment: SystemTime) -> u64 {
+    moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn moment(word: &str) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_secs(word.parse().ok()?))
 }
 
 /// The day of a moment, in UTC: `2027-11-23`.
@@ -235,7 +304,9 @@ fn pem(kind: &str, bytes: &[u8]) -> String {
 
 /// Reads a file that only its user can read. What is checked is the file that is read, whatever its name becomes meanwhile.
 fn read_private(file: &Path) -> Result<String, String> {
-    let opened = File::open(file).map_err(|error| error.to_string())?;
+    // A FIFO without a writer must not hold anybody up.
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
+    let opened = opened.map_err(|error| error.to_string())?;
     let found = opened.metadata().map_err(|error| error.to_string())?;
     if !found.is_file() {
         return Err("this is no file".to_owned());
@@ -312,6 +383,9 @@ mod tests {
             (&good[100..], "no file of keys"),
             (&good.replace("keys 1 ", "keys 7 "), "version 7"),
             (&good.replace("until: ", "until: x"), "until when"),
+            (&good.replace("revoked:", "unrevoked:"), "\"unrevoked: \" is not understood"),
+            (&good.replace("revoked: \n", ""), "which keys are revoked"),
+            (&good.replace("revoked: ", "revoked: 0123456789ABCDEF"), "is no key"),
             (&good[..good.len() - 100], "damaged"),
             (&good[..good.rfind("-----BEGIN").unwrap()], "two certificates"),
         ] {
@@ -337,20 +411,77 @@ mod tests {
     }
 
     #[test]
-    fn revoked_keys_are_listed_and_replaced() {
+    fn the_key_of_another_certificate_is_damage() {
         let directory = tempfile::tempdir().unwrap();
         let [_, coordinator, agent] = home::make(directory.path(), 30, SystemTime::now()).unwrap();
-        home::revoke(directory.path(), &["agents".into(), "0123456789abcdef".into()], 30, SystemTime::now())
-            .unwrap();
-        let now = Keys::read(&agent.file, Role::Agent).unwrap();
-        assert_ne!(now.id(), agent.id());
+        let mixed = Keys { key: coordinator.key.clone_key(), ..agent };
+        fs::write(&mixed.file, mixed.text()).unwrap();
+        let refused = Keys::read(&mixed.file, Role::Agent).unwrap_err();
+        assert!(refused.contains("its key is not the one of its certificate"), "{refused}");
+    }
+
+    #[test]
+    fn nobody_waits_for_a_fifo() {
+        let directory = tempfile::tempdir().unwrap();
+        let fifo = directory.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert!(Keys::read_any(&fifo).unwrap_err().contains("this is no file"));
+    }
+
+    #[test]
+    fn revoked_keys_are_listed_and_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let [_, coordinator, agent] = home::make(directory.path(), 30, now).unwrap();
+        home::revoke(directory.path(), &["agents".into()], 30, now).unwrap();
+        let new = Keys::read(&agent.file, Role::Agent).unwrap();
+        assert_ne!(new.id(), agent.id());
         let coordinator_now = Keys::read(&coordinator.file, Role::Coordinator).unwrap();
         assert_eq!(coordinator_now.id(), coordinator.id());
-        for keys in [now, coordinator_now] {
-            assert!(keys.revoked.contains(&agent.id()) && keys.revoked.contains("0123456789abcdef"));
+        for keys in [new, coordinator_now] {
+            assert_eq!(keys.revoked, BTreeSet::from([agent.id()]));
         }
-        let strange = home::revoke(directory.path(), &["bogus".into()], 30, SystemTime::now()).unwrap_err();
+        let revoked = |word: &str| home::revoke(directory.path(), &[word.to_owned()], 30, now);
+        let strange = revoked("bogus").unwrap_err();
         assert!(strange.contains("\"bogus\" is no key"), "{strange}");
+        let foreign = revoked("0123456789abcdef").unwrap_err();
+        assert!(foreign.contains("0123456789abcdef is no key that was issued here"), "{foreign}");
+        let own = revoked(&agent.authority_id()).unwrap_err();
+        assert!(own.contains("is the authority itself"), "{own}");
+    }
+
+    #[test]
+    fn a_renewed_key_is_revoked_with_all_that_were_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let [_, first, _] = home::make(directory.path(), 30, now).unwrap();
+        let [second, _] = home::renew(directory.path(), 300, now).unwrap();
+        let (revoked, [third, agent]) =
+            home::revoke(directory.path(), &["coordinator".into()], 30, now).unwrap();
+        assert_eq!(revoked, [first.id(), second.id()]);
+        assert_eq!(agent.revoked, BTreeSet::from([first.id(), second.id()]));
+        // Lists do not grow without end: what has expired cannot be shown any more.
+        let later = now + Duration::from_secs(40 * 86_400);
+        let gone = home::revoke(directory.path(), &[third.id()], 30, later).unwrap_err();
+        assert!(gone.contains("has expired"), "{gone}");
+        let [renewed, _] = home::renew(directory.path(), 30, later).unwrap();
+        assert_eq!(renewed.revoked, BTreeSet::from([second.id()]));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let [_, coordinator, _] = home::make(directory.path(), 30, now).unwrap();
+        fs::set_permissions(&coordinator.file, PermissionsExt::from_mode(0o644)).unwrap();
+        let before = fs::read(&coordinator.file).unwrap();
+        let refused = home::revoke(directory.path(), &["agents".into()], 30, now).unwrap_err();
+        assert!(refused.contains("coordinator.keys: others may be able to read"), "{refused}");
+        assert_eq!(fs::read(&coordinator.file).unwrap(), before);
+        // One that is not there is made anew.
+        fs::remove_file(&coordinator.file).unwrap();
+        home::revoke(directory.path(), &["agents".into()], 30, now).unwrap();
+        assert_ne!(Keys::read(&coordinator.file, Role::Coordinator).unwrap().id(), coordinator.id());
     }
 
     #[test]

@@ -559,6 +559,7 @@ mod tests {
             ids: keys.ids.clone(),
             until: keys.until,
             revoked: keys.revoked.clone(),
+            issued: Vec::new(),
         };
         check(
             &pretender(&agent, Role::Coordinator),

@@ -16,7 +16,7 @@ pub fn run(asked: &Asked) -> Result<String, String> {
     };
     let what = what.to_string_lossy();
     let days = match asked.number('d', 1)? {
-        Some(_) if what == "show" => return Err("-d says nothing to show".to_owned()),
+        Some(_) if what == "show" => return Err("-d has no effect on show".to_owned()),
         Some(days) if days > MOST_DAYS => return Err(format!("-d {days}: must be at most {MOST_DAYS}")),
         days => days.unwrap_or(DAYS),
     };
@@ -49,7 +49,10 @@ fn new(directory: &Path, days: u64) -> Result<String, String> {
     for (keys, what) in [
         (&coordinator, "for where iolite --client is called"),
         (&agents, "copy it to each machine with an iolite --server"),
-        (&authority, "leave it here; it renews and revokes the others"),
+        (
+            &authority,
+            "leave it here, or better where no jobs are sent from: whoever has it can make keys of this set",
+        ),
     ] {
         line!(text, "{}: {what}", keys.file.display());
     }
@@ -142,5 +145,9 @@ fn describe(keys: &Keys, text: &mut String) {
     line!(text, "  authority  {}", keys.authority_id());
     line!(text, "  valid      until {} (UTC), {left}", keys::date(keys.until));
     let revoked: Vec<&str> = keys.revoked.iter().map(String::as_str).collect();
+    for one in keys.issued.iter().filter(|one| !keys.revoked.contains(&one.id)) {
+        let until = keys::date(one.until);
+        line!(text, "  issued     {} to {}, until {until}", one.id, one.role.article());
+    }
     line!(text, "  revoked    {}", if revoked.is_empty() { "none".to_owned() } else { revoked.join(" ") });
 }

@@ -3,7 +3,7 @@
 //! The authority's own key stays there, in a file that nobody copies. So whoever gets hold of the file of a coordinator or an agent has
 //! one key, which can be revoked, and cannot make others.
 
-use super::{Keys, Role, ids};
+use super::{Issued, Keys, Role, ids, is_id};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose,
@@ -11,9 +11,10 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -38,6 +39,7 @@ pub fn make(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 3], S
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder.create(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let _alone = lock(directory)?;
     for role in [Role::Authority, Role::Coordinator, Role::Agent] {
         let file = directory.join(role.file_name());
         if file.symlink_metadata().is_ok() {
@@ -47,9 +49,9 @@ pub fn make(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 3], S
             ));
         }
     }
-    let authority = found(directory, now)?;
-    let coordinator = issue(&authority, directory, Role::Coordinator, days, now)?;
-    let agent = issue(&authority, directory, Role::Agent, days, now)?;
+    let mut authority = found(directory, now)?;
+    let coordinator = issue(&mut authority, directory, Role::Coordinator, days, now)?;
+    let agent = issue(&mut authority, directory, Role::Agent, days, now)?;
     let made = [authority, coordinator, agent];
     made.iter().try_for_each(save)?;
     Ok(made)
@@ -60,49 +62,78 @@ pub fn make(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 3], S
 /// # Errors
 /// There is no authority here, or the files cannot be made: in words.
 pub fn renew(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 2], String> {
-    let authority = authority(directory)?;
-    let coordinator = issue(&authority, directory, Role::Coordinator, days, now)?;
-    let agent = issue(&authority, directory, Role::Agent, days, now)?;
+    let _alone = lock(directory)?;
+    let mut authority = authority(directory, now)?;
+    let coordinator = issue(&mut authority, directory, Role::Coordinator, days, now)?;
+    let agent = issue(&mut authority, directory, Role::Agent, days, now)?;
     let made = [coordinator, agent];
+    // What it has issued is known before anybody has it.
+    save(&authority)?;
     made.iter().try_for_each(save)?;
     Ok(made)
 }
 
-/// Revokes keys: those that the words name (`coordinator` and `agents` mean the present ones). Whoever had a present one gets
-/// another. Returns the ids that were revoked, and what has a new file now.
+/// Revokes keys: those that the words name (`coordinator` and `agents` mean all that were issued to them). If the present
+/// key of the coordinator or the agents is among them, has expired, or is not there, another one is made. Returns the ids that
+/// were revoked, and what has a new file now.
 ///
 /// # Errors
-/// A word names no key, there is no authority here, or the files cannot be made: in words.
+/// A word names no key that was issued here, there is no authority here, or the files cannot be read or made: in words.
 pub fn revoke(
     directory: &Path,
     words: &[String],
     days: u64,
     now: SystemTime,
 ) -> Result<(Vec<String>, [Keys; 2]), String> {
-    let mut authority = authority(directory)?;
-    let present = |role: Role| Keys::read_any(&directory.join(role.file_name()));
-    let mut ids = Vec::new();
+    let _alone = lock(directory)?;
+    let mut authority = authority(directory, now)?;
+    let mut ids: Vec<String> = Vec::new();
     for word in words {
-        ids.push(match word.as_str() {
-            "coordinator" => present(Role::Coordinator)?.id(),
-            "agent" | "agents" => present(Role::Agent)?.id(),
-            id if is_id(id) => id.to_owned(),
+        let of = |role: Role| {
+            authority.issued.iter().filter(move |one| one.role == role).map(|one| one.id.clone())
+        };
+        match word.as_str() {
+            "coordinator" => ids.extend(of(Role::Coordinator)),
+            "agent" | "agents" => ids.extend(of(Role::Agent)),
+            id if id == authority.id() => {
+                return Err(format!(
+                    "{id} is the authority itself: make a new set (iolite keys new) in its place"
+                ));
+            }
+            id if authority.issued.iter().any(|one| one.id == id) => ids.push(id.to_owned()),
+            id if is_id(id) => {
+                return Err(format!(
+                    "{id} is no key that was issued here, or it has expired (iolite keys show)"
+                ));
+            }
             other => {
                 return Err(format!(
                     "\"{other}\" is no key: name coordinator, agents, or an id, which has 16 digits (iolite keys show)"
                 ));
             }
-        });
-    }
-    authority.revoked.extend(ids.iter().cloned());
-    let again = |role: Role| -> Result<Keys, String> {
-        match present(role) {
-            Ok(mut keys) if !authority.revoked.contains(&keys.id()) => {
-                keys.revoked.clone_from(&authority.revoked);
-                Ok(keys)
-            }
-            _ => issue(&authority, directory, role, days, now),
         }
+    }
+    ids.retain(|id| !authority.revoked.contains(id));
+    authority.revoked.extend(ids.iter().cloned());
+    let mut again = |role: Role| -> Result<Keys, String> {
+        let file = directory.join(role.file_name());
+        if file.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return issue(&mut authority, directory, role, days, now);
+        }
+        let mut keys = Keys::read_any(&file)?;
+        if keys.role != role || keys.authority_id() != authority.id() {
+            return Err(format!(
+                "{}: these are the keys {} of another set, or not the keys {}; move the file away",
+                file.display(),
+                keys.role.whose(),
+                role.whose()
+            ));
+        }
+        if authority.revoked.contains(&keys.id()) || keys.until <= now {
+            return issue(&mut authority, directory, role, days, now);
+        }
+        keys.revoked.clone_from(&authority.revoked);
+        Ok(keys)
     };
     let made = [again(Role::Coordinator)?, again(Role::Agent)?];
     // First who remembers it, so that an interrupted one can be repeated.
@@ -116,18 +147,32 @@ pub fn is_key(word: &str) -> bool {
     matches!(word, "coordinator" | "agent" | "agents") || is_id(word)
 }
 
-fn is_id(word: &str) -> bool {
-    word.len() == 16 && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+/// Keeps others from working on the keys of a directory, until it is dropped.
+fn lock(directory: &Path) -> Result<File, String> {
+    let opened = File::open(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    match iolite_os::files::try_lock(&opened) {
+        Ok(()) => Ok(opened),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(format!("{}: another iolite keys works here; try again later", directory.display()))
+        }
+        Err(error) => Err(format!("{}: {error}", directory.display())),
+    }
 }
 
-/// The authority that is at home here.
-fn authority(directory: &Path) -> Result<Keys, String> {
+/// The authority that is at home here. What it has issued and has expired is forgotten, revoked or not: nobody takes it.
+fn authority(directory: &Path, now: SystemTime) -> Result<Keys, String> {
     let keys = Keys::read_any(&directory.join(Role::Authority.file_name()));
     let keys = keys.map_err(|why| {
         format!("{why}; keys are renewed and revoked where they were made (iolite keys new)")
     })?;
     match keys.role {
-        Role::Authority => Ok(keys),
+        Role::Authority => {
+            let mut keys = keys;
+            // (Clocks of other machines may be behind.)
+            keys.issued.retain(|one| one.until + EARLIER > now);
+            keys.revoked.retain(|id| keys.issued.iter().any(|one| one.id == *id));
+            Ok(keys)
+        }
         other => Err(format!("{}: these are the keys {}", keys.file.display(), other.whose())),
     }
 }
@@ -149,15 +194,22 @@ fn found(directory: &Path, now: SystemTime) -> Result<Keys, String> {
         key: private(&key),
         until,
         revoked: BTreeSet::new(),
+        issued: Vec::new(),
     })
 }
 
-/// Issues a key.
-fn issue(authority: &Keys, directory: &Path, role: Role, days: u64, now: SystemTime) -> Result<Keys, String> {
+/// Issues a key, and notes that in the authority.
+fn issue(
+    authority: &mut Keys,
+    directory: &Path,
+    role: Role,
+    days: u64,
+    now: SystemTime,
+) -> Result<Keys, String> {
     let words = |error: rcgen::Error| error.to_string();
     let signing = KeyPair::try_from(&authority.key).map_err(words)?;
     let until = now + DAY * u32::try_from(days.min(MOST_DAYS)).unwrap_or_default();
-    // Whoever made the authority's certificate had the same words for it.
+    // The issuer's name has to be the subject of the authority's certificate.
     let params = authority_params(&signing, now, until);
     let issuer = Issuer::new(params, &signing);
     let key = KeyPair::generate().map_err(words)?;
@@ -174,6 +226,7 @@ fn issue(authority: &Keys, directory: &Path, role: Role, days: u64, now: SystemT
     if authority.revoked.contains(&ids[0]) {
         return Err("a new key is among those that are revoked".to_owned());
     }
+    authority.issued.push(Issued { id: ids[0].clone(), role, until });
     Ok(Keys {
         file: directory.join(role.file_name()),
         role,
@@ -183,6 +236,7 @@ fn issue(authority: &Keys, directory: &Path, role: Role, days: u64, now: SystemT
         ids,
         until,
         revoked: authority.revoked.clone(),
+        issued: Vec::new(),
     })
 }
 
@@ -213,21 +267,30 @@ fn private(key: &KeyPair) -> PrivateKeyDer<'static> {
     PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()))
 }
 
-/// Writes a file of keys, which is there as a whole or not at all, and never for others to read.
+/// Writes a file of keys, which is there as a whole or not at all, and never for others to read. A link is followed, and the
+/// file keeps its owner. The directory is locked.
 fn save(keys: &Keys) -> Result<(), String> {
-    let beside = PathBuf::from(format!("{}.{}", keys.file.display(), std::process::id()));
-    let written = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)
-        .and_then(|mut file| {
-            file.write_all(keys.text().as_bytes())?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&beside, &keys.file));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&beside);
-        format!("{}: {error}", keys.file.display())
-    })
+    let file = fs::canonicalize(&keys.file).unwrap_or_else(|_| keys.file.clone());
+    let mut beside = OsString::from(&file);
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let write = || {
+        // One that was interrupted may have left its own.
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut made = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
+        if let Ok(before) = fs::metadata(&file) {
+            let now = made.metadata()?;
+            if (before.uid(), before.gid()) != (now.uid(), now.gid()) {
+                fchown(&made, Some(before.uid()), Some(before.gid()))?;
+            }
+        }
+        made.write_all(keys.text().as_bytes())?;
+        made.sync_all()?;
+        fs::rename(&beside, &file)?;
+        file.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+    };
+    write().map_err(|error| format!("{}: {error}", keys.file.display()))
 }
