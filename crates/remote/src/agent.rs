@@ -342,7 +342,7 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
     let turn = match shared.take_next(who, &mut connection) {
         Ok(turn) => turn,
         Err(other) => {
-            return frame::write(&mut connection, &FromAgent::Busy(other)).map_err(|error| error.to_string());
+            return last_word(&mut connection, &FromAgent::Busy(other), shared);
         }
     };
     // Of those who wait for their turn, nobody has his jobs taken apart, which needs far more memory than they do.
@@ -355,7 +355,7 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
         Ok(started) => started,
         Err(error) => {
             let died = FromAgent::Died(format!("cannot be started: {error}"));
-            return frame::write(&mut connection, &died).map_err(|error| error.to_string());
+            return last_word(&mut connection, &died, shared);
         }
     };
     let child::Started { mut process, mut channel, gate } = started;
@@ -384,7 +384,20 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
         Ok(()) => format!("{end} {who}"),
         Err(why) => format!("{end} {who} were ended: {why}"),
     });
-    connection.end();
+    drop(turn);
+    if is_lost {
+        connection.end();
+    } else {
+        // The result may still be on its way.
+        connection.part_within(shared.settings.timeout);
+    }
+    Ok(())
+}
+
+/// Says something that ends the connection, and ends it when the other end has heard that.
+fn last_word(connection: &mut Connection, word: &FromAgent, shared: &Shared) -> Result<(), String> {
+    frame::write(connection, word).map_err(|error| error.to_string())?;
+    connection.part_within(shared.settings.timeout);
     Ok(())
 }
 

@@ -129,6 +129,11 @@ impl Connection {
         self.stream().part();
     }
 
+    /// The same, with this much time.
+    pub fn part_within(&self, patience: Duration) {
+        self.stream().part_within(patience);
+    }
+
     /// Tells an Iolite why it is not served.
     pub fn refuse(&self, why: greeting::Refusal) {
         greeting::refuse(self.stream(), why);

@@ -81,9 +81,14 @@ impl Stream {
 
     /// Ends it when the other end has heard the last word and has ended it too, or has had time for that.
     pub fn part(&self) {
+        self.part_within(PARTING);
+    }
+
+    /// The same, with this much time.
+    pub fn part_within(&self, patience: Duration) {
         if self.output.is_none() {
             let _ = rustix::net::shutdown(&self.input, Shutdown::Write);
-            self.set_deadline(Some(Instant::now() + PARTING));
+            self.set_deadline(Some(Instant::now() + patience));
             let mut unread = [0; 4096];
             while matches!(self.read(&mut unread), Ok(1..)) {}
         }
