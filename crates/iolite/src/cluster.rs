@@ -173,7 +173,9 @@ fn tags(addresses: &[Address]) -> Vec<String> {
         address => in_file_name(&address.host()),
     };
     let shorts: Vec<String> = addresses.iter().map(short).collect();
-    let is_only = |tag: &String| shorts.iter().filter(|other| *other == tag).count() == 1;
+    // Own states are called so.
+    let is_own = |tag: &String| tag == "local";
+    let is_only = |tag: &String| !is_own(tag) && shorts.iter().filter(|other| *other == tag).count() == 1;
     let with_port = |(short, address): (&String, &Address)| format!("{short},{}", address.port());
     let long: Vec<String> = shorts.iter().zip(addresses).map(with_port).collect();
     let tags = long.iter().enumerate().map(|(index, long_tag)| {
@@ -186,13 +188,21 @@ fn tags(addresses: &[Address]) -> Vec<String> {
     tags.collect()
 }
 
+/// How many bytes of a host's name are in the names of files.
+const MOST_OF_A_NAME: usize = 64;
+
 /// The same without what changes the directory, or starts an option.
 fn in_file_name(host: &str) -> String {
     let kept = |c: char| if c.is_alphanumeric() || ".:_-@%".contains(c) { c } else { '_' };
     let name: String = host.chars().map(kept).collect();
     let name = name.trim_start_matches(['_', '-', '.']);
-    let length = name.char_indices().nth_back(63).map_or(0, |(at, _)| at);
-    if name.is_empty() { "host".to_owned() } else { name[length..].to_owned() }
+    let length = name.char_indices().map(|(at, _)| at).find(|at| name.len() - at <= MOST_OF_A_NAME);
+    match &name[length.unwrap_or(name.len())..] {
+        "" => "host".to_owned(),
+        // The state of an own job is called so.
+        name if name.starts_with("local-") => format!("host-{name}"),
+        name => name.to_owned(),
+    }
 }
 
 /// What signals ask for.
@@ -495,6 +505,9 @@ mod tests {
         assert_eq!(tags(&["one,1", "one,2", "ip6:::1"]), ["one,1", "one,2", "::1"]);
         assert_eq!(tags(&["ssh:one", "ssh:you@one"]), ["one,22,0", "one,22,1"]);
         let long = tags(&[&format!("sock:/{}", "é".repeat(200)), "sock:/"]);
-        assert_eq!(long, ["é".repeat(64), "host".to_owned()]);
+        assert_eq!(long, ["é".repeat(32), "host".to_owned()]);
+        // This machine's own verify states are `local-JOB-0-verify.state`.
+        assert_eq!(tags(&["local", "ssh:local,5"]), ["local,8765", "local,5"]);
+        assert_eq!(tags(&["ssh:local", "local-1"]), ["local,22", "host-local-1"]);
     }
 }

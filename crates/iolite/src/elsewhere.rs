@@ -1,6 +1,6 @@
 //! A run for an agent, in the process that the agent has started: jobs come through a socket, and what happens goes back.
 
-use crate::returned::Logs;
+use crate::returned::{self, Logs};
 use crate::{Drafted, draft, served, session, writes_to_output};
 use iolite_host::ThisMachine;
 use iolite_options::engines::{ExternalOptions, NetOptions, Protocol};
@@ -123,15 +123,16 @@ fn perform(
     let announced = session::jobs_announced(&plan) + &session::workers_announced(&plan);
     channel.tell(&FromAgent::Begun(announced));
     let settings = settings(request, channel);
+    let earlier = returned::States::of(&plan);
     let _held = HeldSignals::new().map_err(refused)?;
     let outcome = prepared
         .perform(settings, &mut |event| channel.tell(&FromAgent::Event(Box::new(event))))
         .map_err(refused)?;
-    logs.send(&plan, channel);
+    let lost = logs.send(&plan, &earlier, channel);
     Ok(FromAgent::Done(Box::new(Done {
         report: outcome.report,
-        failed: outcome.failed,
-        failures: outcome.failures as u64,
+        failed: outcome.failed || lost > 0,
+        failures: outcome.failures as u64 + lost,
         signal: outcome.signal,
     })))
 }

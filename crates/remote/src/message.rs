@@ -148,7 +148,7 @@ pub enum FromAgent {
     Done(Box<Done>),
     /// The process of the run has ended without a report; this says how.
     Died(String),
-    /// A part of a file that the run has left. They come before it is over.
+    /// A part of a file that the run has left. They come before [`FromAgent::Done`].
     File(Box<FilePart>),
 }
 

@@ -9,11 +9,11 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// How much of a file goes in one message.
-pub(crate) const PART: usize = 256 << 10;
+pub(crate) const PART: usize = 64 << 10;
 /// How many files a machine may send.
 const MOST: usize = 100_000;
-/// How long a name may be, so that there is room for the machine's.
-const LONGEST: usize = 180;
+/// How long a name may be, in bytes, so that there is room for the machine's.
+const LONGEST: usize = 160;
 /// How the name of a file ends that is not complete.
 const INCOMPLETE: &str = ".part";
 
@@ -115,9 +115,14 @@ impl Keeper {
             return Ok(());
         };
         let path = incoming.path.clone();
-        let mut written = file.write_all(&part.bytes.0);
+        let written = file.write_all(&part.bytes.0);
         if part.is_last {
-            written = written.and_then(|()| fs::rename(incomplete(&path), &path));
+            if written.is_ok()
+                && let Err(error) = fs::rename(incomplete(&path), &path)
+            {
+                let whole = incomplete(&path);
+                return Err(format!("{}: {error}; all of it is in {}", path.display(), whole.display()));
+            }
         } else {
             if written.is_err() {
                 incoming.file = None;
@@ -136,6 +141,7 @@ impl Keeper {
         self.count += 1;
         let result = match own_name(theirs, &self.tag) {
             _ if self.count > MOST => Err(refused("is one too many")),
+            _ if theirs.len() > LONGEST => Err(refused("is too long a name")),
             None => Err(refused("is no name of a log or a verify state")),
             Some(name) => {
                 let path = self.directory.join(name);
@@ -163,11 +169,13 @@ fn incomplete(path: &Path) -> PathBuf {
 /// What a file of another machine is called here: logs have the machine behind their names, states have it in place of
 /// `local`, as users of fio know both. `None` = it is neither.
 fn own_name(theirs: &str, tag: &str) -> Option<String> {
-    if theirs.len() > LONGEST || theirs.contains(|c: char| c == '/' || c.is_control()) {
+    if theirs.contains(|c: char| c == '/' || c.is_control()) {
         return None;
     }
     if [".log", ".log.fz"].iter().any(|end| theirs.ends_with(end)) {
-        return Some(format!("{theirs}.{tag}"));
+        // Nothing that programs take for an option, or do not show.
+        let front = if theirs.starts_with(['-', '.']) { "_" } else { "" };
+        return Some(format!("{front}{theirs}.{tag}"));
     }
     let state = theirs.strip_prefix("local-").filter(|name| name.ends_with("-verify.state"))?;
     Some(format!("{tag}-{state}"))
@@ -234,8 +242,12 @@ mod tests {
             // Told once.
             keeper.take(&part(name, b"x", true)).unwrap();
         }
-        assert!(keeper.take(&part(&("x".repeat(LONGEST) + ".log"), b"", true)).is_err());
+        let long = keeper.take(&part(&("x".repeat(LONGEST) + ".log"), b"", true)).unwrap_err();
+        assert!(long.contains("is too long a name"), "{long}");
         assert!(names(&directory).is_empty());
+        keeper.take(&part("--x.log", b"", true)).unwrap();
+        assert_eq!(names(&directory), ["_--x.log.one"]);
+        fs::remove_file(directory.join("_--x.log.one")).unwrap();
         assert_eq!(names(here.path()), ["d"]);
         // A link that somebody has put there is replaced, and not followed.
         let victim = here.path().join("victim");
@@ -256,7 +268,8 @@ mod tests {
         assert_eq!(names(here.path()), ["x.log.one.part"]);
         // Another one begins, which has a directory in its way.
         fs::create_dir_all(here.path().join("y.log.one/full")).unwrap();
-        assert!(keeper.take(&part("y.log", b"", true)).unwrap_err().contains("y.log.one: "));
+        let in_the_way = keeper.take(&part("y.log", b"", true)).unwrap_err();
+        assert!(in_the_way.contains("y.log.one: ") && in_the_way.ends_with("y.log.one.part"), "{in_the_way}");
         keeper.take(&part("z.log", b"", true)).unwrap();
         assert!(here.path().join("z.log.one").exists());
     }
@@ -269,6 +282,7 @@ mod tests {
             if let Some(own) = own_name(&name, "one") {
                 prop_assert_eq!(Path::new(&own).file_name().unwrap().to_str(), Some(own.as_str()));
                 prop_assert!(own.ends_with(".one") || own.starts_with("one-"));
+                prop_assert!(!own.starts_with(['-', '.']));
             }
         }
     }
