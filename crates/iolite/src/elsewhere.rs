@@ -42,9 +42,10 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     };
     let last = spool.and_then(|spool| perform(name, &request, &permissions, &spool, &mut channel));
     let last = last.unwrap_or_else(|mut refusal| {
-        // The kernel does not say why.
+        // The kernel does not say whether it was this, or the file's own permissions.
         if !permissions.only.is_empty() && refusal.problems.iter().any(|problem| problem.contains(DENIED)) {
-            refusal.problems.push(served::words(&permissions.only));
+            let words = served::words(&permissions.only);
+            refusal.problems.push(format!("unless the file's own permissions forbid it: {words}"));
         }
         FromAgent::Refused(refusal)
     });

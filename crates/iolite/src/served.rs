@@ -30,6 +30,7 @@ pub fn outside_of_jobs(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
 /// What a job names that is not served.
 pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<String> {
     let mut found: Vec<(&'static str, PathBuf)> = Vec::new();
+    let mut strange_uri = false;
     let mut name = |option: &'static str, path: &str| {
         if !path.is_empty() {
             found.push((option, path.into()));
@@ -44,6 +45,10 @@ pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<String> {
         if job.files.directory.is_empty() && job.files.filename.is_empty() && job.files.opendir.is_none() {
             name("directory", ".");
         }
+    }
+    // The kernel does not refuse to connect to sockets.
+    if let Some(net) = job.engine.of::<NetOptions>().filter(|_| waits_at_socket) {
+        name("hostname", &net.hostname);
     }
     job.replay.read_iolog.iter().for_each(|path| name("read_iolog", path));
     job.replay.replay_redirect.iter().for_each(|path| name("replay_redirect", path));
@@ -62,10 +67,10 @@ pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<String> {
         name("http_key_file", &options.http_key_file);
     }
     if let Some(options) = job.engine.of::<NbdOptions>() {
-        let query = options.uri.reveal().split_once('?').map_or("", |(_, query)| query);
-        let sockets = query.split('&').filter_map(|part| part.strip_prefix("socket="));
-        // What is written in another way is not what it looks like.
-        sockets.for_each(|path| name("uri", if path.contains('%') { "/" } else { path }));
+        match nbd_socket(options.uri.reveal()) {
+            Ok(socket) => name("uri", socket.unwrap_or_default()),
+            Err(()) => strange_uri = true,
+        }
     }
     let outside = found.into_iter().filter(|(_, path)| !covers(only, path));
     let told = outside.map(|(option, path)| {
@@ -75,5 +80,62 @@ pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<String> {
         };
         Problem::of(job, option, format!("{shown}: {}", words(only))).to_string()
     });
-    told.collect()
+    let strange = strange_uri.then(|| {
+        let why = "uri: a server with --serve-only understands nbd://HOST:PORT/EXPORT, nbds:// and \
+                   nbd+unix:///EXPORT?socket=FILE, with one socket= and no percent signs or semicolons";
+        Problem::of(job, "uri", format!("{why}: {}", words(only))).to_string()
+    });
+    told.chain(strange).collect()
+}
+
+/// The socket that libnbd connects to for this URI. Libnbd reads a URI in more ways than one, and the kernel refuses no
+/// socket, so what is written in another way than the plain one is an error.
+fn nbd_socket(uri: &str) -> Result<Option<&str>, ()> {
+    if uri.is_empty() {
+        return Ok(None);
+    }
+    let (scheme, rest) = uri.split_once("://").ok_or(())?;
+    let is_plain = !uri.contains(['%', ';', '#']) && !uri.contains(char::is_control);
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let mut sockets = query
+        .split('&')
+        .filter(|part| part.to_ascii_lowercase().starts_with("socket"))
+        .map(|part| part.strip_prefix("socket="));
+    match (scheme, sockets.next(), sockets.next()) {
+        _ if !is_plain => Err(()),
+        ("nbd" | "nbds", None, None) => Ok(None),
+        ("nbd+unix" | "nbds+unix", Some(Some(socket)), None)
+            if place.starts_with('/') && !socket.is_empty() =>
+        {
+            Ok(Some(socket))
+        }
+        _ => Err(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nbd_socket;
+
+    #[test]
+    fn only_plain_uris_name_a_socket() {
+        for (uri, expected) in [
+            ("nbd://host:10809/export", Ok(None)),
+            ("nbds://host/?tls-certificates=/served", Ok(None)),
+            ("nbd+unix:///?socket=/run/x", Ok(Some("/run/x"))),
+            ("nbds+unix:///e?tls-certificates=/k&socket=x", Ok(Some("x"))),
+            ("nbd+unix:///?x=1;socket=/run/x", Err(())),
+            ("nbd+unix:///?s%6fcket=/run/x", Err(())),
+            ("nbd+unix:///?socket=%2Frun%2Fx", Err(())),
+            ("nbd+unix:///?socket=fine&socket=/run/x", Err(())),
+            ("nbd+unix:///?Socket=/run/x", Err(())),
+            ("nbd+unix:///", Err(())),
+            ("nbd://host/?socket=/run/x", Err(())),
+            ("nbd+vsock://2/", Err(())),
+            ("NBD+UNIX:///?socket=/run/x", Err(())),
+            ("/run/x", Err(())),
+        ] {
+            assert_eq!(nbd_socket(uri), expected, "{uri}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What every run may read: the system's libraries, what names and addresses are looked up in, and what is known of the machine.
-const READ: [&str; 25] = [
+const READ: [&str; 31] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -39,9 +39,16 @@ const READ: [&str; 25] = [
     "/etc/services",
     "/etc/passwd",
     "/etc/group",
-    "/etc/ssl",
-    "/etc/pki",
     "/etc/ca-certificates",
+    // Beside these are private keys, which a server of root could read.
+    "/etc/ssl/certs",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/openssl.cnf",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/pki/ca-trust",
 ];
 /// Devices that every run may use.
 const USED: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
@@ -120,7 +127,8 @@ pub fn covers(only: &[PathBuf], path: &Path) -> bool {
 /// The kernel cannot do that, or something that is served is gone: in words.
 pub fn confine(wish: Wish<'_>) -> Result<(), String> {
     let known = KNOWN[(version()? as usize - 1).min(KNOWN.len() - 1)];
-    let rules = create(known).map_err(|error| format!("the run cannot be confined: {error}"))?;
+    let rules = create(known, version()? >= SCOPES_SINCE)
+        .map_err(|error| format!("the run cannot be confined: {error}"))?;
     let mut reading = READ_FILE | READ_DIR;
     if wish.exec {
         reading |= EXECUTE;
@@ -143,11 +151,6 @@ pub fn confine(wish: Wish<'_>) -> Result<(), String> {
     for path in paths(&SETTINGS).filter(there).filter(|_| wish.exec) {
         allow(path, known & !MAKE_DEVICES)?;
     }
-    // It starts itself again, to try engines in a process of their own.
-    let own_program = std::env::current_exe().map_err(|error| error.to_string())?;
-    if own_program.exists() {
-        allow(&own_program, EXECUTE | READ_FILE)?;
-    }
     allow(wish.own, known & !MAKE_DEVICES)?;
     wish.only.iter().try_for_each(|path| allow(path, anything))?;
     restrict(&rules).map_err(|error| format!("the run cannot be confined: {error}"))
@@ -167,10 +170,19 @@ fn version() -> Result<u32, String> {
     })
 }
 
-fn create(handled: u64) -> io::Result<OwnedFd> {
-    // SAFETY: the attributes are as many bytes as the call is told, of which the kernel knows the meaning.
+/// The first version that keeps signals, and connections to sockets without a file, within the run.
+const SCOPES_SINCE: u32 = 6;
+
+fn create(handled: u64, scopes: bool) -> io::Result<OwnedFd> {
+    /// Files, network, and what does not leave the run: sockets without a file (1) and signals (2).
+    #[repr(C)]
+    struct Attributes([u64; 3]);
+    let attributes = Attributes([handled, 0, 1 | 2]);
+    // An older kernel knows the first word only.
+    let length = if scopes { size_of::<Attributes>() } else { size_of::<u64>() };
+    // SAFETY: the attributes are at least as many bytes as the call is told, of which the kernel knows the meaning.
     let descriptor = unsafe {
-        libc::syscall(libc::SYS_landlock_create_ruleset, &raw const handled, size_of::<u64>(), 0 as c_long)
+        libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, length, 0 as c_long)
     };
     match i32::try_from(descriptor) {
         // SAFETY: the kernel has just made it for this process.
@@ -220,6 +232,16 @@ fn restrict(rules: &OwnedFd) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn private_keys_of_the_machine_are_out_of_reach() {
+        for key in
+            ["/etc/ssl/private/machine.key", "/etc/pki/tls/private/machine.key", "/etc/pki/rsyslog/key.pem"]
+        {
+            let over = READ.iter().find(|place| Path::new(key).starts_with(place));
+            assert_eq!(over, None, "{key}");
+        }
+    }
 
     #[test]
     fn links_are_followed_before_anything_is_served() {

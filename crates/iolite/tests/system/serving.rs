@@ -82,7 +82,11 @@ pub fn nothing_but_what_is_served_can_be_used() {
         ("rw=read\nmem=mmap:../other/new", "mem=../other/new: "),
         ("ioengine=net\nprotocol=unix\nrw=read\nfilename=../other/new", "filename=../other/new: "),
         ("ioengine=nbd\nrw=read\nuri=nbd+unix:///?socket=/run/x", "uri=/run/x: "),
-        ("ioengine=nbd\nrw=read\nuri=nbd+unix:///?socket=%2Frun%2Fx", "uri=/: "),
+        ("ioengine=nbd\nrw=read\nuri=nbd+unix:///?socket=%2Frun%2Fx", "no percent signs"),
+        ("ioengine=nbd\nrw=read\nuri=nbd+unix:///?s%6fcket=/run/x", "no percent signs"),
+        ("ioengine=nbd\nrw=read\nuri=\"nbd+unix:///?x=1;socket=/run/x\"", "no percent signs"),
+        ("ioengine=nbd\nrw=read\nuri=nbd+unix:///?socket=fine&socket=/run/x", "no percent signs"),
+        ("ioengine=net\nprotocol=unix\nrw=write\nfilename=x\nhostname=/run/x", "hostname=/run/x: "),
         ("rw=write\nbuffer_pattern='../other/f'", "the server serves nothing but"),
     ] {
         job(dir.path(), &format!("[a]\nsize=64k\n{line}\n"));
