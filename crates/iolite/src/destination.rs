@@ -50,8 +50,11 @@ impl Destination {
     /// Opens the file, and changes nothing that is in it.
     ///
     /// # Errors
-    /// The file cannot be opened for writing.
+    /// The file cannot be opened for writing, or is a store of runs: to replace that is to lose them all.
     pub fn open(path: &Path) -> io::Result<Destination> {
+        if iolite_store::is_store(path) {
+            return Err(io::Error::other("that is a store of runs, which would be lost; give another name"));
+        }
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         let found = file.metadata()?;
         // What is named like /dev/stdout is the business of whoever has opened it.

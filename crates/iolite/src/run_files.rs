@@ -25,7 +25,10 @@ pub fn check_store(store: &Path, plan: &Plan, machine: &ThisMachine) -> Result<(
 /// # Errors
 /// One has, and something would be lost.
 pub fn check(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<(), OpenError> {
-    let there = |path: &Path| own_files::at(plan, path, machine);
+    let there = |path: &Path| {
+        let is_store = || iolite_store::is_store(path).then(|| "a store of runs".to_owned());
+        own_files::at(plan, path, machine).or_else(is_store)
+    };
     if let Some(path) = &run.output {
         let option = format!("--output={}", path.display());
         let refused =

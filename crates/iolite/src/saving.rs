@@ -2,7 +2,7 @@
 //!
 //! Whoever says `--save` wants the run to be kept: what is in the way is told before anything runs, as with `--output`, and a run
 //! that could not be kept in the end makes the exit status 1. `IOLITE_SAVE=1` is for whole sessions: there it is
-//! told, and changes nothing else. In no case is the report another one.
+//! told, and changes nothing else (a store that another program locks costs a second). In no case is the report another one.
 
 use crate::diagnostic;
 use crate::{console, program};
@@ -11,7 +11,7 @@ use iolite_report::{Exporter, Json, clock};
 use iolite_stats::Report;
 use iolite_store::{Run, Store};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The environment variable that stands for `--save`.
 const VARIABLE: &str = "IOLITE_SAVE";
@@ -68,7 +68,7 @@ impl Saving {
             .and(place)
             .and_then(|store| {
                 check(&store)?;
-                open(&store)?;
+                open_within(&store, patience(is_demanded))?;
                 Ok(store)
             });
         match checked {
@@ -88,7 +88,7 @@ impl Saving {
         // Writing to memory does not fail.
         let _ = Json { bins: true }.write(report, &program(self.name), &mut text);
         let told = |why: &dyn std::fmt::Display| format!("{}: {why}", self.store.display());
-        let kept = open(&self.store).and_then(|mut store| {
+        let kept = open_within(&self.store, patience(self.is_demanded)).and_then(|mut store| {
             store.keep(&String::from_utf8_lossy(&text), &self.label, now_ms()).map_err(|error| told(&error))
         });
         let (what, is_kept) = match kept {
@@ -132,9 +132,18 @@ pub fn place(given: Option<&Path>) -> Result<PathBuf, String> {
     })
 }
 
+/// How long another program may use the store. What the environment asks for does not hold the run up.
+fn patience(is_demanded: bool) -> Duration {
+    if is_demanded { iolite_store::PATIENCE } else { Duration::from_secs(1) }
+}
+
 /// Opens the store, and makes it if there is none.
 pub fn open(path: &Path) -> Result<Store, String> {
-    Store::open(path).map_err(|error| format!("{}: {error}", path.display()))
+    open_within(path, iolite_store::PATIENCE)
+}
+
+fn open_within(path: &Path, patience: Duration) -> Result<Store, String> {
+    Store::open_within(path, patience).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Milliseconds since 1970.

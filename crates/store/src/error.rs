@@ -23,7 +23,7 @@ pub enum StoreError {
     #[error("the store is damaged: {0}")]
     Damaged(String),
     /// Another program does not let go of it.
-    #[error("another program has been using the store for 20 s")]
+    #[error("another program is using the store, and has not let go of it; end it, or try again later")]
     Busy,
     /// A run is larger than all that may be kept.
     #[error(

@@ -19,13 +19,15 @@ use error::Result;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
+use std::collections::BTreeSet;
 use std::io::Read;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long another program may use the store before this one gives up.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 /// No report is larger than this, in bytes.
 const LARGEST_REPORT: u64 = 1 << 30;
 /// No label has more characters.
@@ -77,13 +79,21 @@ impl Store {
     /// # Errors
     /// It cannot be used; nothing was changed.
     pub fn open(path: &Path) -> Result<Store> {
+        Store::open_within(path, PATIENCE)
+    }
+
+    /// Opens a store, and makes it if there is none, if other programs let go of it in this time.
+    ///
+    /// # Errors
+    /// It cannot be used; nothing was changed.
+    pub fn open_within(path: &Path, patience: Duration) -> Result<Store> {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         }
         // SQLite would make it readable for others; its journal has the mode of the file.
         match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
-            _ => Store::connect(path),
+            _ => Store::connect(path, patience),
         }
     }
 
@@ -95,21 +105,22 @@ impl Store {
         match std::fs::metadata(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
-            Ok(_) => Store::connect(path).map(Some),
+            Ok(_) => Store::connect(path, PATIENCE).map(Some),
         }
     }
 
-    fn connect(path: &Path) -> Result<Store> {
+    fn connect(path: &Path, patience: Duration) -> Result<Store> {
         // Opening a pipe would wait for its other end.
         if !std::fs::metadata(path)?.is_file() {
             return Err(StoreError::Foreign("it is no regular file"));
         }
+        check_file(path)?;
         // An absolute name cannot be taken as a URI.
         let path = std::fs::canonicalize(path)?;
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(&path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE);
         let mut connection = opened?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(patience)?;
         // What the file holds is data: nothing in it is run.
         connection.execute_batch(
             "PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;",
@@ -227,6 +238,38 @@ impl Store {
         let lines: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
+}
+
+/// Looks whether a file is a store of runs, or empty and so may become one.
+fn check_file(path: &Path) -> Result<()> {
+    // Closing a file gives up all locks of this process on it, also those of SQLite in other threads: each store is looked at
+    // once, before SQLite knows it.
+    static KNOWN: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = std::fs::metadata(path)?;
+    if known.contains(&(found.dev(), found.ino())) {
+        return Ok(());
+    }
+    let file = std::fs::File::open(path)?;
+    if schema::check_header(&file)? {
+        // Who has made it may have let others read it; and its journal has the mode of the file.
+        file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    } else {
+        known.insert((found.dev(), found.ino()));
+    }
+    Ok(())
+}
+
+/// Whether a file is a store of runs, or the journal of one: what nothing else may replace.
+pub fn is_store(path: &Path) -> bool {
+    let holds_runs = |path: &Path| {
+        // Opening a pipe would wait for its other end.
+        path.metadata().is_ok_and(|found| found.is_file())
+            && std::fs::File::open(path)
+                .is_ok_and(|file| schema::check_header(file).is_ok_and(|empty| !empty))
+    };
+    let of_journal = || Some(PathBuf::from(path.to_str()?.strip_suffix("-journal")?));
+    holds_runs(path) || of_journal().is_some_and(|path| holds_runs(&path))
 }
 
 /// Where runs are kept unless something else was said: in the user's data directory. `None` = the environment does not tell

@@ -4,12 +4,23 @@
 //! step: those that are there never change, because stores have been made with them.
 
 use crate::error::{Result, StoreError};
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Says in an SQLite file that it is a store of runs: `Iolt`.
 const APPLICATION: i64 = 0x496f_6c74;
+
+/// What an SQLite file begins with.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+/// Where in the file the application's number is: four bytes, the highest first.
+const APPLICATION_AT: usize = 68;
+/// Bytes of the header, as SQLite documents it.
+const HEADER: u64 = 100;
+
+/// Why an SQLite file is none of ours.
+const ANOTHER: &str = "it is an SQLite file of another program";
 
 /// The steps.
 const STEPS: &[&str] = &["
@@ -28,6 +39,23 @@ const STEPS: &[&str] = &["
     CREATE TABLE limits (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 "];
 
+/// Looks at the first bytes of a file, without SQLite: SQLite would recover, and so change, a file that another program has left
+/// unfinished. Whether the file is empty.
+///
+/// # Errors
+/// It is something else than a store, or cannot be read.
+pub fn check_header(file: impl Read) -> Result<bool> {
+    let mut header = Vec::new();
+    file.take(HEADER).read_to_end(&mut header)?;
+    let application = APPLICATION.to_be_bytes();
+    match header.get(APPLICATION_AT..APPLICATION_AT + 4) {
+        _ if header.is_empty() => Ok(true),
+        _ if !header.starts_with(MAGIC) => Err(StoreError::Foreign("it is not an SQLite file")),
+        Some(found) if *found == application[4..] => Ok(false),
+        _ => Err(StoreError::Foreign(ANOTHER)),
+    }
+}
+
 /// Makes what opens the store's tables, or brings them to the newest version, with a copy of the file as it was.
 ///
 /// # Errors
@@ -40,33 +68,43 @@ fn number(connection: &Connection, pragma: &str) -> Result<i64> {
     Ok(connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?)
 }
 
-/// The version of the store; 0 = the file is empty.
-fn version(connection: &Connection, known: i64) -> Result<i64> {
-    let (application, version) = (number(connection, "application_id")?, number(connection, "user_version")?);
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+/// The version of the store; 0 = the file is empty. Who asks holds a lock (is in a transaction): another program may be making
+/// the store, and half of it looks like somebody else's file.
+fn version(transaction: &Transaction<'_>, known: i64) -> Result<i64> {
+    let (application, version) =
+        (number(transaction, "application_id")?, number(transaction, "user_version")?);
+    let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (application, version) {
         (APPLICATION, version) if version > known => Err(StoreError::Newer { found: version, known }),
         (APPLICATION, version) if version > 0 => Ok(version),
         (0, 0) if tables == 0 => Ok(0),
-        _ => Err(StoreError::Foreign("it is an SQLite file of another program")),
+        _ => Err(StoreError::Foreign(ANOTHER)),
     }
+}
+
+fn look(connection: &mut Connection, known: i64) -> Result<i64> {
+    version(&connection.transaction()?, known)
 }
 
 fn bring_to(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<()> {
     let known = i64::try_from(steps.len()).unwrap_or(i64::MAX);
-    let found = version(connection, known)?;
+    let found = look(connection, known)?;
     if found == known {
         return Ok(());
     }
     if found == 0 {
         // It holds for files that have no table yet, and gives room back when runs are removed.
         connection.execute_batch("PRAGMA auto_vacuum = FULL")?;
-    } else {
-        copy(connection, path, found)?;
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another program may have been faster.
     let found = version(&transaction, known)?;
+    if found == known {
+        return Ok(());
+    }
+    if found > 0 {
+        copy(path, found)?;
+    }
     for step in steps.iter().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(step)?;
     }
@@ -75,29 +113,35 @@ fn bring_to(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<
     Ok(transaction.commit()?)
 }
 
-/// Keeps a copy of a store as it is, beside it: `runs.db.1` of version 1. One that is there is older, and stays.
-fn copy(connection: &Connection, path: &Path, version: i64) -> Result<()> {
+/// Keeps a copy of a store as it is, beside it: `runs.db.1` of version 1, and `runs.db.1.2` if there is one. The caller
+/// holds the lock for writing, so nobody adds a run between the copy and the change; a connection of its own may read.
+fn copy(path: &Path, version: i64) -> Result<()> {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".{version}{ending}"));
-        std::path::PathBuf::from(name)
+        PathBuf::from(name)
     };
-    let (copy, growing) = (beside(""), beside(&format!(".unfinished.{}", std::process::id())));
-    if copy.exists() {
-        return Ok(());
-    }
-    // SQLite takes an empty file, which nobody else may read.
-    let options =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&growing);
-    let copied = options.map_err(StoreError::from).and_then(|_| {
-        connection.execute("VACUUM INTO ?1", [growing.to_string_lossy().as_ref()])?;
-        std::fs::File::open(&growing)?.sync_all()?;
-        Ok(std::fs::rename(&growing, &copy)?)
-    });
+    let growing = beside(&format!(".unfinished.{}", std::process::id()));
+    let name = growing.to_str().ok_or_else(|| {
+        std::io::Error::other("an older store whose name is not UTF-8 is not brought up to date; rename it")
+    })?;
+    let is_free = |copy: &PathBuf| copy.symlink_metadata().is_err();
+    let numbered = (2..).map(|number: u32| beside(&format!(".{number}")));
+    let copy = std::iter::once(beside("")).chain(numbered).find(is_free).unwrap_or_else(|| beside(""));
+    let copied = copy_to(path, name).and_then(|()| Ok(std::fs::rename(&growing, &copy)?));
     if copied.is_err() {
         let _ = std::fs::remove_file(&growing);
     }
     copied
+}
+
+fn copy_to(path: &Path, name: &str) -> Result<()> {
+    // SQLite takes an empty file, which nobody else may read.
+    std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(name)?;
+    let reading = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let connection = Connection::open_with_flags(path, reading)?;
+    connection.execute("VACUUM INTO ?1", [name])?;
+    Ok(std::fs::File::open(name)?.sync_all()?)
 }
 
 #[cfg(test)]
@@ -140,7 +184,55 @@ mod tests {
             STEPS.iter().copied().chain(["CREATE TABLE more (a); CREATE TABLE runs (a)"]).collect();
         let mut connection = Connection::open(&path).unwrap();
         assert!(bring_to(&mut connection, &path, &next).is_err());
-        assert_eq!(version(&connection, 9).unwrap(), STEPS.len() as i64);
+        assert_eq!(version(&connection.transaction().unwrap(), 9).unwrap(), STEPS.len() as i64);
         assert_eq!(Store::open(&path).unwrap().runs().unwrap(), []);
+    }
+
+    /// Whoever looks while another program makes the store sees all of it, or nothing.
+    #[test]
+    fn a_store_that_is_being_made_is_not_taken_for_somebody_elses() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("runs.db");
+        let open = || {
+            let connection = Connection::open(&path).unwrap();
+            connection.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+            connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").unwrap();
+            connection
+        };
+        open().execute_batch("VACUUM").unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let ordering = std::sync::atomic::Ordering::Relaxed;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let made = format!(
+                    "CREATE TABLE t (a); PRAGMA application_id = {APPLICATION}; PRAGMA user_version = 1;"
+                );
+                let gone = "DROP TABLE t; PRAGMA application_id = 0; PRAGMA user_version = 0;";
+                let connection = open();
+                while !is_over.load(ordering) {
+                    for change in [made.as_str(), gone] {
+                        connection.execute_batch(&format!("BEGIN IMMEDIATE; {change} COMMIT;")).unwrap();
+                    }
+                }
+            });
+            let mut connection = open();
+            let mut looked = (0..3000).map(|_| look(&mut connection, 1));
+            let strange = looked.find(|found| !matches!(found, Ok(0 | 1)));
+            is_over.store(true, ordering);
+            assert!(strange.is_none(), "{strange:?}");
+        });
+    }
+
+    /// A store that a failed upgrade has left a copy of has more runs since: they are copied too.
+    #[test]
+    fn each_upgrade_has_a_copy_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("runs.db");
+        Store::open(&path).unwrap().keep(REPORT, "old", 5).unwrap();
+        std::fs::write(directory.path().join("runs.db.1"), "an older copy").unwrap();
+        let next: Vec<&str> = STEPS.iter().copied().chain(["CREATE TABLE more (a)"]).collect();
+        bring_to(&mut Connection::open(&path).unwrap(), &path, &next).unwrap();
+        assert_eq!(std::fs::read_to_string(directory.path().join("runs.db.1")).unwrap(), "an older copy");
+        assert_eq!(Store::open(&directory.path().join("runs.db.1.2")).unwrap().runs().unwrap().len(), 1);
     }
 }

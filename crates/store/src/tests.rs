@@ -145,3 +145,51 @@ fn the_usual_place_is_in_the_users_data() {
     assert_eq!(place("relative", "/h").unwrap(), Path::new("/h/.local/share/iolite/runs.db"));
     assert_eq!(place("", ""), None);
 }
+
+/// SQLite would bring to an end what a killed program has left, in somebody else's file.
+#[test]
+fn another_programs_unfinished_file_is_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let theirs = Connection::open(path("live.db")).unwrap();
+    theirs.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
+    // As a kill leaves it.
+    for ending in ["", "-wal", "-shm"] {
+        std::fs::copy(path(&format!("live.db{ending}")), path(&format!("killed.db{ending}"))).unwrap();
+    }
+    let all =
+        || ["", "-wal", "-shm"].map(|ending| std::fs::read(path(&format!("killed.db{ending}"))).unwrap());
+    let before = all();
+    let error = Store::open(&path("killed.db")).unwrap_err().to_string();
+    assert!(error.contains("SQLite file of another program"), "{error}");
+    assert_eq!(all(), before);
+}
+
+#[test]
+fn nobody_else_reads_an_empty_file_that_becomes_the_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("runs.db");
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    drop(Store::open(&path).unwrap());
+    assert_eq!(mode(&path), 0o600);
+}
+
+#[test]
+fn a_store_is_known_without_being_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    drop(Store::open(&path("runs.db")).unwrap());
+    std::fs::write(path("text"), "text").unwrap();
+    std::fs::write(path("empty"), "").unwrap();
+    for (name, is_one) in [
+        ("runs.db", true),
+        ("runs.db-journal", true),
+        ("text", false),
+        ("empty", false),
+        ("none", false),
+        (".", false),
+    ] {
+        assert_eq!(is_store(&path(name)), is_one, "{name}");
+    }
+}

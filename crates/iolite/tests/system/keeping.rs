@@ -364,3 +364,24 @@ fn mistakes_are_told() {
     ours().line(dir.path(), "runs --store=none.db").ok().says("no runs are kept yet");
     assert!(!dir.path().join("none.db").exists());
 }
+
+/// What writes a file does not write it over the store: all runs would be lost.
+#[test]
+fn nothing_replaces_the_store() {
+    let dir = tempfile::tempdir().unwrap();
+    ours().line(dir.path(), &format!("{JOB} --save=base --store=s.db")).ok();
+    for line in [
+        format!("{JOB} --save --store=s.db --output=s.db"),
+        format!("{JOB} --output=s.db"),
+        format!("{JOB} --output=s.db-journal"),
+        format!("{JOB} --save --store=new.db --output=new.db"),
+        format!("{JOB} --trigger-file=s.db --trigger=true"),
+        "runs show 1 --store=s.db -o s.db".to_owned(),
+        "runs export 1 --store=s.db -o s.db".to_owned(),
+        "report run:1 --store=s.db -o s.db".to_owned(),
+    ] {
+        ours().line(dir.path(), &line).refused().says("a store of runs");
+        assert_eq!(numbers(dir.path(), ""), [1], "{line}");
+    }
+    ours().line(dir.path(), "runs check --store=s.db").ok().says("whole, 1 runs");
+}

@@ -47,8 +47,11 @@ pub fn series_since(report: &Report, series: &Series, window: usize) -> String {
     let mut bytes = Vec::new();
     let mut json = Writer::new(&mut bytes);
     // Writing to memory does not fail.
-    let written = json.open_root().and_then(|()| series_members(&mut json, report, series, window));
-    debug_assert!(written.and_then(|()| json.close_root()).is_ok());
+    let written = json
+        .open_root()
+        .and_then(|()| series_members(&mut json, report, series, window))
+        .and_then(|()| json.close_root());
+    debug_assert!(written.is_ok());
     String::from_utf8_lossy(&bytes).replace('\n', "")
 }
 
