@@ -258,7 +258,7 @@ pub static ALL: &[Command] = &[
         name: SWEEP,
         operand: "job.fio",
         choices: &[],
-        help: "Runs a job with many values of some options: where it saturates, and how it depends on them",
+        help: "Runs a job with many values of some options, and shows where it saturates",
         details: "Any job option with values makes an axis: --iodepth=1..256x2 (doubled each time), --numjobs=1..8+1 (one more each time), \
                   --bs=4k,64k (a list; a comma within a value is \\,). All combinations are run, each as a run of its own, with the values in \
                   place of those of each job of the file. Reports go to a directory; after an interrupt the same command goes on where \
