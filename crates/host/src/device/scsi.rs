@@ -54,8 +54,12 @@ pub(super) fn tell(device: &mut Device, directory: &Path, node: Option<&Path>) {
 /// Asks by commands.
 fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
     let mut page = [0; 252];
-    inquiry(file, SERIAL, &mut page)?;
-    device.tell("identity", Facts::default().with("serial", serial(&page)));
+    match inquiry(file, SERIAL, &mut page) {
+        Ok(()) => device.tell("identity", Facts::default().with("serial", serial(&page))),
+        // The disk says that it has no such page: it may have the others.
+        Err(error) if matches!(iolite_os::errno_of(&error), libc::EIO | libc::EOPNOTSUPP) => {}
+        Err(error) => return Err(error),
+    }
     let mut page = [0; 64];
     if inquiry(file, LIMITS, &mut page).is_ok() {
         limits(device, &page);

@@ -36,6 +36,12 @@ pub fn run(asked: &Asked) -> Result<String, String> {
     Ok(match format {
         Format::Table => table(path, &found, &jobs),
         Format::Json => json(path, &found, &jobs),
+        Format::Jobs if !jobs::can_be_named(path) => {
+            return Err(format!(
+                "{}: a job file would take this name for something else; give the device a plain name (a link)",
+                path.display()
+            ));
+        }
         Format::Jobs => jobs::file(&jobs),
     })
 }
@@ -47,7 +53,8 @@ fn table(path: &Path, found: &Found, jobs: &[jobs::Job]) -> String {
     let part = partition
         .as_ref()
         .map_or(String::new(), |(name, bytes)| format!(", partition {name} of {}", show::bytes(*bytes)));
-    line!(text, "{}: {what}{on}{part}", path.display());
+    let first = format!("{}: {what}{on}{part}", path.display()).replace('\n', "\\n");
+    line!(text, "{}", String::from_utf8_lossy(&crate::console::harmless(first.as_bytes())));
     show::table(&mut text, device);
     if !jobs.is_empty() {
         line!(text, "\nJobs to try (those that change data are commented out):\n");

@@ -95,7 +95,7 @@ impl Maker<'_> {
 
 /// The jobs for what a path leads to. `path` is what was asked about.
 pub(super) fn of(path: &Path, found: &Found) -> Vec<Job> {
-    let Some(path) = path.to_str() else { return Vec::new() };
+    let Some(path) = path.to_str().filter(|_| can_be_named(path)) else { return Vec::new() };
     let device = &found.device;
     let is_file = found.what == "file";
     let is_passed = found.what == "character device";
@@ -121,6 +121,13 @@ pub(super) fn of(path: &Path, found: &Found) -> Vec<Job> {
         maker.passthrough(path);
     }
     maker.jobs
+}
+
+/// Whether a job file means this file by its name: a line break would begin another option, `;` and `#` a comment, and `$` a
+/// variable.
+pub(super) fn can_be_named(path: &Path) -> bool {
+    let is_plain = |letter: char| !letter.is_control() && !matches!(letter, '$' | ';' | '#' | '"' | '\\');
+    path.to_str().is_some_and(|path| path.chars().all(is_plain) && path.trim() == path)
 }
 
 /// The smallest block that jobs may have.
@@ -362,6 +369,16 @@ mod tests {
             ["[random-reads]", "[sequential-reads]", "[polled-reads]"],
             "only those that read"
         );
+    }
+
+    #[test]
+    fn a_name_that_would_mean_something_else_has_no_jobs() {
+        let disk = device("block device", &[]);
+        assert!(!of(Path::new("/dev/a"), &disk).is_empty());
+        for name in ["/dev/a\nexec_prerun=x", "/dev/a$HOME", "/dev/a;b", "/dev/a#b", "/dev/a ", "/dev/\u{1b}"]
+        {
+            assert!(of(Path::new(name), &disk).is_empty(), "{name:?}");
+        }
     }
 
     #[test]
