@@ -3,7 +3,7 @@
 //! The kernel sees to it (Landlock): the process of the run gives up all other files before it reads its jobs, for itself and
 //! for all workers and programs that it starts, and cannot get them back. What is refused is what is opened, made or removed in
 //! the end, whatever links, mounts and names lead there, so there is no moment in which a link could be swapped. Besides what is served,
-//! a run can read what programs need to work at all ([`READ`]), and use devices that keep nothing ([`USED`]).
+//! a run can read what programs need to work at all (`READ`), and use devices that keep nothing (`USED`).
 //!
 //! Landlock says nothing about connecting to a socket in the file system, nor about asking whether a file is there and how
 //! large it is. Sockets are refused by their names ([`covers`]).

@@ -4,7 +4,7 @@
 //! files holds a certificate with its key and the authority's certificate, in PEM, behind a few lines of text: the kind of
 //! the file, until when it is valid (as its certificate says, too), and which keys are revoked. The authority's file lists what
 //! it has issued as well.
-//! A key is known by its [`id`]. A file is used only if nobody but its user can read it.
+//! A key is known by its id. A file is used only if nobody but its user can read it.
 
 pub mod home;
 
