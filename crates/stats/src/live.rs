@@ -248,6 +248,8 @@ pub struct LiveStats {
     generation: Word,
     /// The number of resets (at the end of a ramp), so that samplers know when counters went back to zero.
     pub resets: Word,
+    /// How many of them are over. In between, some of what is here is of before the reset.
+    resets_over: Word,
     /// Units queued, by the depth that they raised the queue to.
     pub level: [Word; DEPTH_CLASSES],
     /// Submission calls by class.
@@ -384,22 +386,28 @@ impl LiveStats {
 
     /// What the directions have counted, and the number of resets. Latencies are copied only if they are asked for: they
     /// are thousands of words, in cache lines that the worker writes to. So they are copied once, while it goes on: they
-    /// may have some I/Os more than the counts beside them. None of them is of before a reset that is counted here.
+    /// may have some I/Os more than the counts beside them. None of them is of before a reset that is counted here: there are
+    /// none of them while a reset takes longer than anybody waits for it.
     pub fn counters(&self, with_latencies: bool) -> ([Counters; 3], u64) {
         const ATTEMPTS: usize = 4;
         let mut attempt = 1;
         loop {
             self.wait_for_the_end_of_a_change();
-            let resets = self.resets.get();
+            let over = self.resets_over.get();
             fence(std::sync::atomic::Ordering::Acquire);
-            let counters = std::array::from_fn(|direction| {
+            let mut counters: [Counters; 3] = std::array::from_fn(|direction| {
                 let Moved { ios, bytes } = self.moved(direction);
                 let clat = &self.directions[direction].clat;
                 let latency = if with_latencies { clat.read() } else { Latency::default() };
                 Counters { ios, bytes, latency }
             });
             fence(std::sync::atomic::Ordering::Acquire);
-            if self.resets.get() == resets || attempt == ATTEMPTS {
+            let resets = self.resets.get();
+            if resets == over {
+                return (counters, resets);
+            }
+            if attempt == ATTEMPTS {
+                counters.iter_mut().for_each(|one| one.latency = Latency::default());
                 return (counters, resets);
             }
             attempt += 1;
@@ -442,6 +450,8 @@ impl LiveStats {
         }
         self.sync.reset();
         self.lateness.reset();
+        fence(std::sync::atomic::Ordering::Release);
+        self.resets_over.add(1);
         self.end();
     }
 }

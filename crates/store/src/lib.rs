@@ -247,6 +247,11 @@ fn check_file(path: &Path) -> Result<()> {
     static KNOWN: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let found = std::fs::metadata(path)?;
+    if found.len() == 0 {
+        // Who has made it may have let others read it; and its journal has the mode of the file. (An empty file may be another
+        // one with the number of one that was known and is gone.)
+        return Ok(std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?);
+    }
     if known.contains(&(found.dev(), found.ino())) {
         return Ok(());
     }

@@ -47,7 +47,7 @@ fn one_killed_clone_is_checked_with_its_own_job_line() {
         for clone in ["0", "2"] {
             let words =
                 format!("v: there is no local-v-{clone}-verify.state, so nothing is left to check here: ");
-            assert_eq!(run.output().matches(&words).count(), 1, "{run}");
+            assert_eq!(run.stderr.matches(&words).count(), 1, "{run}");
         }
     }
     damage(&file);
