@@ -297,10 +297,13 @@ fn questions() -> Vec<String> {
         "keys" => vec!["keys --help".to_owned()],
         "log2csv" => vec!["log2csv report.json".to_owned()],
         "report" => vec!["report report.json".to_owned()],
+        "runs" => vec!["runs --help".to_owned(), "runs import --store=runs.db report.json".to_owned()],
+        "sweep" => vec!["sweep --help".to_owned()],
         "trace" => {
             ["", "--to-job", "--json", "--to-log=3"].map(|more| format!("trace {more} app.log")).to_vec()
         }
         "verify-state" => vec!["verify-state --help".to_owned()],
+        "web" => vec!["web --help".to_owned()],
         "zipf" => vec!["zipf -g 1 -b 1m".to_owned()],
         other => panic!("a new companion: {other}"),
     });
