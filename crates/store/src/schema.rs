@@ -52,8 +52,21 @@ pub fn check_header(file: impl Read) -> Result<bool> {
         _ if header.is_empty() => Ok(true),
         _ if !header.starts_with(MAGIC) => Err(StoreError::Foreign("it is not an SQLite file")),
         Some(found) if *found == application[4..] => Ok(false),
+        // Another program is making the store: SQLite writes the first page before anything can be in it.
+        Some([0, 0, 0, 0]) if is_first_page(&header) => Ok(true),
         _ => Err(StoreError::Foreign(ANOTHER)),
     }
+}
+
+/// Whether this is the header of a database of one page, in which nothing can be, and that has no log of changes beside it.
+fn is_first_page(header: &[u8]) -> bool {
+    const FORMATS_AT: usize = 18;
+    const PAGES_AT: usize = 28;
+    const VERSION_AT: usize = 60;
+    let number = |at: usize| header.get(at..at + 4);
+    header.get(FORMATS_AT..FORMATS_AT + 2) == Some(&[1, 1])
+        && number(PAGES_AT) == Some(&[0, 0, 0, 1])
+        && number(VERSION_AT) == Some(&[0; 4])
 }
 
 /// Makes what opens the store's tables, or brings them to the newest version, with a copy of the file as it was.
@@ -149,6 +162,19 @@ mod tests {
     use super::*;
     use crate::Store;
     use crate::tests::{REPORT, mode};
+
+    /// What another program that makes a store has written first, and what is somebody else's.
+    #[test]
+    fn a_first_page_may_become_a_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("runs.db");
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch("PRAGMA auto_vacuum = FULL").unwrap();
+        let look = || check_header(std::fs::File::open(&path).unwrap()).is_ok_and(|may| may);
+        assert!(std::fs::metadata(&path).unwrap().len() > 0 && look());
+        connection.execute_batch("CREATE TABLE t (a)").unwrap();
+        assert!(!look());
+    }
 
     /// The next version, as it may be one day.
     #[test]
