@@ -7,6 +7,7 @@ use iolite_engine::{Engine, EngineConfig, FileKind, OpenMode, Visitor};
 use iolite_host::{Machine, ThisMachine};
 use iolite_testing::or_skip;
 use iolite_types::Operation;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,6 +18,8 @@ const SIZE: u64 = 1 << 20;
 struct LoopDevice {
     path: PathBuf,
     image: tempfile::NamedTempFile,
+    /// Keeps the device attached; the kernel clears it at its last close, also when the test is killed.
+    _held: File,
 }
 
 impl LoopDevice {
@@ -29,17 +32,13 @@ impl LoopDevice {
         match made {
             Ok(made) if made.status.success() => {
                 let path = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
-                Ok(LoopDevice { path, image })
+                let held = File::open(&path);
+                let detached = Command::new("losetup").arg("--detach").arg(&path).status();
+                assert!(detached.is_ok_and(|status| status.success()), "{} stays attached", path.display());
+                Ok(LoopDevice { path, image, _held: held.unwrap() })
             }
             other => Err(format!("no loop device ({other:?})")),
         }
-    }
-}
-
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        let detached = Command::new("losetup").arg("--detach").arg(&self.path).status();
-        assert!(detached.is_ok_and(|status| status.success()), "{} stays attached", self.path.display());
     }
 }
 

@@ -1,14 +1,21 @@
-//! Loop devices and mounted images, gone again at the end of the test.
+//! Loop devices and mounted images, gone again at the end of the test, also of one that is killed.
+//!
+//! A device is detached as soon as it is held open, so that the kernel clears it when its last user is gone.
+//! A mount is made in a mount namespace of the test's own thread, which programs that the test starts inherit.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::ptr;
 
 /// A block device backed by a file.
 #[derive(Debug)]
 pub struct Loop {
     /// `/dev/loopN`
     pub path: String,
+    /// Keeps the device attached.
+    _held: File,
 }
 
 impl Loop {
@@ -26,12 +33,20 @@ impl Loop {
         let mut last = String::new();
         for _ in 0..20 {
             match tool("losetup", &["--find", "--show", &image.to_string_lossy()]) {
-                Ok(output) => return Ok(Loop { path: output.trim().to_string() }),
+                Ok(output) => return Loop::held(output.trim().to_string()),
                 Err(error) => last = error,
             }
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
         Err(last)
+    }
+
+    fn held(path: String) -> Result<Loop, String> {
+        let held = File::open(&path);
+        // Of a device that is open, this asks only that it be cleared at its last close (loop(4), LO_FLAGS_AUTOCLEAR).
+        tool("losetup", &["--detach", &path])?;
+        let held = held.map_err(|error| format!("{path}: {error}"))?;
+        Ok(Loop { path, _held: held })
     }
 
     /// Its name without the directory, as disk statistics show it.
@@ -40,18 +55,12 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
-    fn drop(&mut self) {
-        report(tool("losetup", &["--detach", &self.path]));
-    }
-}
-
 /// A file system on a loop device, mounted.
 #[derive(Debug)]
 pub struct Mounted {
     /// Where.
     pub directory: PathBuf,
-    /// The device below, detached after the unmount (fields are dropped in order, after `drop`).
+    /// The device below, closed after the unmount (fields are dropped in order, after `drop`).
     pub device: Loop,
 }
 
@@ -72,6 +81,7 @@ impl Mounted {
         let options: Vec<&str> = options.iter().copied().chain([&*path]).collect();
         tool(&format!("mkfs.{kind}"), &options)?;
         let device = Loop::on(&image)?;
+        private_mounts()?;
         let directory = dir.join("mounted");
         std::fs::create_dir(&directory).map_err(|error| error.to_string())?;
         tool("mount", &["-t", kind, &device.path, &directory.to_string_lossy()])?;
@@ -98,6 +108,7 @@ impl Ramfs {
         if !crate::common::is_root() {
             return Err("mounts need root".into());
         }
+        private_mounts()?;
         let directory = dir.join("ramfs");
         std::fs::create_dir(&directory).map_err(|error| error.to_string())?;
         tool("mount", &["-t", "ramfs", "none", &directory.to_string_lossy()])?;
@@ -109,6 +120,17 @@ impl Drop for Ramfs {
     fn drop(&mut self) {
         report(tool("umount", &[&self.directory.to_string_lossy()]));
     }
+}
+
+/// Gives this thread, and what it starts from now on, mounts that nobody else sees.
+fn private_mounts() -> Result<(), String> {
+    let root = c"/".as_ptr();
+    // SAFETY: unshare takes flags alone; mount reads two strings that live on, and ignores the others with these flags.
+    let done = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(root, root, ptr::null(), libc::MS_REC | libc::MS_PRIVATE, ptr::null()) == 0
+    };
+    if done { Ok(()) } else { Err(format!("a mount namespace: {}", io::Error::last_os_error())) }
 }
 
 /// A file of `size` bytes without any of them allocated.
