@@ -238,7 +238,7 @@ impl Incoming {
     fn keep(&mut self, bytes: &[u8], place: &mut Place<'_>) {
         match place {
             Place::Memory(memory) if self.answer.is_success() => {
-                // What there is no room for is counted.
+                // Bytes beyond the buffer are counted, not kept.
                 let start = (self.answer.length as usize).min(memory.len());
                 let count = bytes.len().min(memory.len() - start);
                 memory[start..start + count].copy_from_slice(&bytes[..count]);

@@ -25,7 +25,7 @@ const LONGEST: usize = 64 << 20;
 /// Calls that go in one message.
 const AT_ONCE: usize = 128;
 
-/// For how long receiving sleeps at most before whoever waits looks around.
+/// The longest sleep of a receive, before the caller checks whether it should stop.
 const NAP: Duration = Duration::from_millis(100);
 
 /// Calls that were gathered after one another, with the data of the last one.

@@ -47,7 +47,7 @@ fn settle_engine(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Whoever is between this machine and another one reads what is not encrypted.
+/// Warns of secrets that would travel unencrypted: an eavesdropper could read them.
 fn settle_http(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     if let Some(own) = job.engine.of::<HttpOptions>().filter(|own| own.identifies_in_the_open()) {
         let message = format!(

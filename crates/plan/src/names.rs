@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// More names than this are not all looked at if they are known to be alike.
+/// The most names that are looked at one by one, if they follow one pattern.
 const MANY: usize = 1000;
 
 /// Names in order, from 0.

@@ -642,7 +642,7 @@ mod tests {
                 scope.spawn(move || receive(end));
             }
         });
-        // What somebody between them changes is noticed.
+        // Tampering is noticed.
         one.stream().write_all(b"\x17\x03\x03\x00\x20aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa").unwrap();
         assert!(other.is_readable_within(Duration::from_secs(600)));
         let why = other.read(&mut [0; 10]).unwrap_err();

@@ -153,7 +153,7 @@ impl Run {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked was answering somebody, and changed nothing.
+        // Threads that may panic answer requests and do not change the state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

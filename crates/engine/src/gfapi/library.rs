@@ -12,7 +12,7 @@ pub(super) type Callback = unsafe extern "C" fn(Handle, ssize_t, Handle, Handle,
 functions! {
     /// The functions of the library that are used.
     Gfapi {
-        // (Not called: with it, in version 6, the types of others changed whose names stayed.)
+        // Never called: it tells version 6, which changed the types of other functions without changing their names.
         _since_six = "glfs_copy_file_range": fn();
         create = "glfs_new": fn(*const c_char) -> Handle;
         set_server = "glfs_set_volfile_server": fn(Handle, *const c_char, *const c_char, c_int) -> c_int;

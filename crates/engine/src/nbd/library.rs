@@ -1,4 +1,4 @@
-//! libnbd, opened at run time: who does not use it does not need it. Its interface is described in libnbd(3).
+//! libnbd, opened at run time, so that only its users need it. Its interface is described in libnbd(3).
 
 use crate::EngineError;
 use libc::{c_char, c_int, c_uint, c_void, size_t};

@@ -1,4 +1,4 @@
-//! libpmem, opened at run time: who does not use it does not need it. Its interface is described in libpmem(7).
+//! libpmem, opened at run time, so that only its users need it. Its interface is described in libpmem(7).
 
 use crate::EngineError;
 use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};

@@ -216,8 +216,8 @@ fn files_are_exchanged_with_the_newer_releases_as_they_are() {
     }
 }
 
-/// A job that repeats in its mind what fio wrote insists on the order of its writes, and on seeds only when it is told to: they
-/// are fio's own.
+/// A job that recomputes what fio wrote checks the order of its writes. It checks the seeds in the headers only when asked, because fio has
+/// its own.
 #[test]
 fn what_fio_wrote_is_checked_in_its_order() {
     for peer in peers!() {

@@ -305,7 +305,7 @@ impl Calls {
         };
         if self.slots[place].what == What::Commit {
             self.settle(place);
-            // Whoever closes the file is told as well.
+            // The caller that closes the file gets the error too.
             if let Some(file) = &mut self.files[self.slots[place].file as usize] {
                 file.give_up();
             }
@@ -358,7 +358,7 @@ impl Calls {
         }
     }
 
-    /// What had been written is on stable storage, if the server is still the one that took it.
+    /// Marks the writes before this commit as stable, if the server's verifier shows that it did not restart since.
     fn committed(&mut self, place: usize, verifier: Verifier) {
         self.settle(place);
         let Slot { unit, file, mark, .. } = self.slots[place];
@@ -369,7 +369,7 @@ impl Calls {
             return self.end_part(unit, Ok(()));
         }
         if self.keeps {
-            // Whoever waits is told when it has been sent again.
+            // The commit ends when the data has been sent again.
             file.waiting.push(unit);
             file.has_changed = true;
             self.is_restless = true;
@@ -444,7 +444,7 @@ impl Sink for Calls {
         if slot.what != What::Read {
             return None;
         }
-        // What is wrong with it is told when all of it is there.
+        // A bad reply is reported when all of it has arrived.
         rpc::accepted(&mut reader).ok()?;
         if reader.u32().ok()? != 0 {
             return None;

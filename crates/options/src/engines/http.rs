@@ -46,7 +46,7 @@ pub enum Authentication {
     /// By name and password in each request.
     #[default]
     Basic,
-    /// By answers to what the server asks, which do not have the password.
+    /// Digest authentication (RFC 7616): the password itself is not sent.
     Digest,
 }
 
@@ -206,7 +206,7 @@ impl HttpOptions {
     }
 }
 
-/// What is about S3 only, and what no other protocol has a default for.
+/// The options of S3 that other protocols do not have.
 const OF_S3: &[&str] = &[
     "http_s3_keyid",
     "http_s3_key",

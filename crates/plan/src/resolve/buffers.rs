@@ -6,8 +6,8 @@ use iolite_options::{JobOptions, MemoryKind, SubmitMode};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 
-/// Buffers are made ready before the first I/O up to this many bytes. The rest is when it is first used: so many I/Os
-/// in flight do not wait for a page fault.
+/// Up to this many bytes of buffers are faulted in before the first I/O. The rest is faulted in at its first use: with so
+/// many I/Os in flight, a page fault delays none of them.
 const READY_BYTES: u64 = 256 << 20;
 
 /// Which memory a worker's buffers are.

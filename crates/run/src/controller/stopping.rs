@@ -20,7 +20,7 @@ const HANGING_WITH_LOGS_NS: u64 = 5_000_000_000;
 /// nobody waits for it.
 const DYING_NS: u64 = 1_000_000_000;
 
-/// What is seen of a worker that was asked to stop, while what hangs is given up.
+/// The signs of life of a worker that was asked to stop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Signs {
     /// Its phase, and how often its logs were written to.
@@ -171,7 +171,7 @@ impl Controller<'_> {
         member.doom = Some(JobError { errno: libc::EINTR, what });
     }
 
-    /// Waits no longer for processes that do not even end when they are killed.
+    /// Stops waiting for processes that do not end when killed.
     fn leave_undying(&mut self, now: u64, events: &mut Events<'_>) {
         for index in 0..self.members.len() {
             let member = &mut self.members[index];

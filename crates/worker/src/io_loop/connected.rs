@@ -29,7 +29,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Ends the job. A sender that was to send more tells so; one whose time is limited expects that.
+    /// Ends the job. A sender warns if it had more to send, unless its time is limited.
     fn other_end_is_done(&mut self, index: u32) {
         self.end.stopping = true;
         let sends = self.flight.units[index as usize].operation == Operation::Write;
@@ -60,7 +60,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Gives up a unit that nothing was moved for, as if it had not been made, or the rest of one.
+    /// Withdraws a unit of which nothing was transferred, or the rest of a unit.
     #[cold]
     pub(super) fn take_back(&mut self, index: u32, marks: u8) {
         self.flight.fresh_stamp = 0;

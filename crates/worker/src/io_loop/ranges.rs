@@ -55,7 +55,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.generator.next()
     }
 
-    /// Tells the engine what the trim is about that is issued next as this unit.
+    /// Hands the engine the ranges of the trim that this unit issues next.
     pub(super) fn tell_ranges(&mut self, index: u32, io: &Io) {
         if io.direction == Direction::Trim
             && let Some(ranges) = &self.extras.ranges
