@@ -469,6 +469,8 @@ fn frames() {
             ..Default::default()
         },
         as_fio: false,
+        host: 0,
+        hosts: 1,
         snapshot_ms: 1000,
         status_ms: 0,
     };

@@ -3,7 +3,7 @@
 use crate::console::{self, Console};
 use crate::session::{exporters, has_program_format};
 use crate::{INTERRUPTED, complain, program, protection, status_of, told};
-use iolite_options::{EtaWhen, Name, OutputFormat, RunElsewhere, RunOptions, WhenLost};
+use iolite_options::{EtaWhen, Name, OutputFormat, RunElsewhere, RunOptions, SentJobs, WhenLost};
 use iolite_os::signals::SignalQueue;
 use iolite_remote::coordinator::{Coordinator, NotReached, Settings, Told, Wish};
 use iolite_remote::keys::{Keys, Role};
@@ -107,19 +107,22 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let machines: Vec<String> = coordinator.machines().map(|hello| hello.machine.clone()).collect();
     let labels = labels(name, &machines, &addresses);
     let mut session = Session::new(name, &run, &mut console, labels, &addresses, &wants_report);
-    let requests = requests.into_iter().map(|jobs| Request {
+    let places = places(&requests);
+    let requests = requests.into_iter().zip(places).map(|(jobs, (host, hosts))| Request {
+        host,
+        hosts,
         as_fio: name.is_strict(),
         snapshot_ms: if session.is_live { run.eta_interval } else { 0 },
         status_ms: if run.status_interval > 0 { run.status_interval } else { KEPT_MS },
         jobs,
     });
-    let start = coordinator.run(
+    let together = coordinator.run(
         requests.collect(),
         &tags(&addresses),
         &mut |index, told| session.take(index, told),
         &mut || wishes.next(),
     );
-    session.cluster.start = start;
+    (session.cluster.start, session.cluster.steady) = (together.start, together.steady);
     // The queue lives on: without it, the signals would not be held any more.
     let Wishes { signals: _held, requests, asked, .. } = wishes;
     if let Ok(held) = HeldSignals::new() {
@@ -132,6 +135,23 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         return Err(vec![error]);
     }
     Ok(status_of(name, asked, session.failed, session.failures))
+}
+
+/// Which of the machines with the same jobs each one is, and how many of those there are.
+fn places(jobs: &[SentJobs]) -> Vec<(u64, u64)> {
+    // There are few of them, and long lists of machines.
+    let mut kinds: Vec<(&SentJobs, u64)> = Vec::new();
+    let mut numbered = Vec::new();
+    for one in jobs {
+        let known = kinds.iter().position(|(known, _)| *known == one);
+        let kind = known.unwrap_or_else(|| {
+            kinds.push((one, 0));
+            kinds.len() - 1
+        });
+        numbered.push((kinds[kind].1, kind));
+        kinds[kind].1 += 1;
+    }
+    numbered.into_iter().map(|(number, kind)| (number, kinds[kind].1)).collect()
 }
 
 /// The keys for these machines; `None` = they need none, or somebody has asked for no protection.
@@ -297,7 +317,7 @@ impl<'a> Session<'a> {
             over: vec![false; hosts.len()],
             wants_report,
             awaits_report: false,
-            cluster: Cluster { hosts, start: None },
+            cluster: Cluster { hosts, ..Cluster::default() },
             name,
             run,
             console,
@@ -380,7 +400,13 @@ impl<'a> Session<'a> {
             EventKind::Terminating(signal) => {
                 self.note(index, &format!("terminating on signal {signal}\n"));
             }
-            EventKind::Sample(_) | EventKind::Slice(_) | EventKind::Ready | EventKind::Started(_) => {}
+            EventKind::Sample(_) | EventKind::Slice(_) => {}
+            // The coordinator has seen to these.
+            EventKind::InStep(_)
+            | EventKind::Ready(_)
+            | EventKind::Passed(_)
+            | EventKind::Started { .. }
+            | EventKind::Measured(_) => {}
         }
     }
 
@@ -493,6 +519,13 @@ impl<'a> Session<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn machines_with_the_same_jobs_are_numbered() {
+        let jobs = |name: &str| SentJobs { sections: vec![name.to_owned()], ..SentJobs::default() };
+        let all = ["a", "b", "a", "a"].map(jobs);
+        assert_eq!(places(&all), [(0, 3), (0, 1), (1, 3), (2, 3)]);
+    }
 
     #[test]
     fn machines_in_file_names() {

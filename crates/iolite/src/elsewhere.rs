@@ -5,7 +5,7 @@ use crate::{Drafted, draft, served, session, writes_to_output};
 use iolite_host::ThisMachine;
 use iolite_options::engines::{ExternalOptions, NetOptions, Protocol};
 use iolite_options::{Diagnostic, Invocation, JobOptions, Name, RunOptions};
-use iolite_plan::{Plan, Problem};
+use iolite_plan::{Plan, Problem, Share};
 use iolite_remote::child::{self, Channel, Permissions};
 use iolite_remote::confine;
 use iolite_remote::message::{Done, FromAgent, Refusal, Request};
@@ -83,6 +83,11 @@ fn perform(
         return Err(refusal(outside));
     }
     let (mut batches, warnings) = read(request, name)?;
+    let share = Share { index: request.host, of: request.hosts };
+    let unshared: Vec<Problem> = batches.iter_mut().flatten().flat_map(|job| share.take(job)).collect();
+    if !unshared.is_empty() {
+        return Err(refusal(unshared));
+    }
     for warning in &warnings {
         channel.tell(&FromAgent::Warning(warning.as_warning().to_string()));
     }

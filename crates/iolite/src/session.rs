@@ -261,8 +261,12 @@ impl Session<'_> {
                     slices.take(&report);
                 }
             }
-            // Only a run that is a part of one on several machines waits for a moment.
-            EventKind::Ready | EventKind::Started(_) => {}
+            // Only a run that is a part of one on several machines keeps step.
+            EventKind::InStep(_)
+            | EventKind::Ready(_)
+            | EventKind::Passed(_)
+            | EventKind::Started { .. }
+            | EventKind::Measured(_) => {}
             EventKind::Terminating(signal) => {
                 self.clear_line();
                 if self.is_readable() {

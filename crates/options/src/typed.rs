@@ -155,6 +155,8 @@ keyword_enum!(/// `thinktime_blocks_type`
     ThinktimeBlocks { Complete = "complete", Issue = "issue" });
 keyword_enum!(/// `rate_process`
     RateProcess { Linear = "linear", Poisson = "poisson" });
+keyword_enum!(/// `rate_scope`
+    RateScope { Host = "host", All = "all" });
 keyword_enum!(/// `zonemode`
     ZoneMode { None = "none", Strided = "strided", Zbd = "zbd" });
 keyword_enum!(/// `dataplacement`

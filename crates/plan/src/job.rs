@@ -46,6 +46,9 @@ pub struct JobPlan {
     pub thread: bool,
     /// Its files are those found in a directory (`opendir`).
     pub found_files: bool,
+    /// What it does together with others, it does together with those on the other hosts of a client
+    /// (`client_barrier`).
+    pub keeps_step: bool,
     /// Which other workers end when one of its workers ends.
     pub end: EndRules,
     /// Its workers end when all workers that do I/O have ended (`exit_on_io_done`).
@@ -125,6 +128,7 @@ impl JobPlan {
             clones: options.schedule.numjobs,
             thread: options.schedule.thread,
             found_files: options.finds_files(),
+            keeps_step: options.schedule.client_barrier,
             end: EndRules::of(&options),
             ends_with_io: options.engine.of::<CpuioOptions>().is_some_and(|own| own.exit_on_io_done),
             starts_programs: options.engine.starts_programs(),

@@ -54,12 +54,13 @@ pub use layout::{FileLayout, Layout, LeftOut, NamedFiles};
 pub use memory::holds_data;
 pub use names::Names;
 pub use priorities::MOST_PRIORITIES;
+pub use rates::Share;
 pub(crate) use replay::replay_layout;
 pub use replay::{FileNeeds, ReplayPlan, Target};
 pub use room::buffers as too_large_buffers;
 pub use safety::is_missing_device;
 pub use storages::{NoStorages, Storages};
-pub use workers::{Plan, WorkerPlan};
+pub use workers::{Barrier, Plan, WorkerPlan};
 pub use zones::{ZoneRules, ZonedDevice, ZonedFile};
 
 use iolite_options::{JobOptions, Origin};

@@ -1,9 +1,53 @@
-//! Checks that rates go together.
+//! Checks that rates go together, and parts those that hosts share.
 //!
 //! A direction has one limit and one minimum, each in bytes or in I/Os. No storage can meet a minimum above the limit.
 
-use iolite_options::JobOptions;
+use crate::Problem;
+use iolite_options::{JobOptions, RateScope};
 use iolite_types::Direction;
+
+/// Which of several hosts with the same jobs this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Its number, from 0.
+    pub index: u64,
+    /// How many there are.
+    pub of: u64,
+}
+
+impl Share {
+    /// Its even part of an amount. What is left over goes to the first hosts, one each, so that the parts add up.
+    fn part(self, amount: u64) -> u64 {
+        amount / self.of.max(1) + u64::from(self.index < amount % self.of.max(1))
+    }
+
+    /// Leaves a job this host's part of the rates that hosts share (`rate_scope=all`): what is in the way.
+    pub fn take(self, job: &mut JobOptions) -> Vec<Problem> {
+        if job.rates.rate_scope == RateScope::Host {
+            return Vec::new();
+        }
+        let rates = &mut job.rates;
+        let all = [
+            ("rate", &mut rates.rate),
+            ("rate_iops", &mut rates.rate_iops),
+            ("rate_min", &mut rates.rate_min),
+            ("rate_iops_min", &mut rates.rate_iops_min),
+        ];
+        let mut blamed = Vec::new();
+        for (option, amounts) in all {
+            for amount in amounts.values.iter_mut().filter(|amount| **amount > 0) {
+                let part = self.part(*amount);
+                let why = format!("{option}={amount}: {} hosts cannot share it (rate_scope=all)", self.of);
+                // 0 would be no limit at all.
+                if part == 0 && !blamed.contains(&(option, why.clone())) {
+                    blamed.push((option, why));
+                }
+                *amount = part;
+            }
+        }
+        blamed.into_iter().map(|(option, why)| Problem::of(job, option, why)).collect()
+    }
+}
 
 /// What stands in the way: the option to blame, and why.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
@@ -66,6 +110,23 @@ mod tests {
             (o.rates.rate_min, o.rates.rate_iops_min) = (PerDirection::all(1), PerDirection::all(1));
         });
         assert_eq!(minima, ["rate_min and rate_iops_min exclude each other: give one of them"]);
+    }
+
+    #[test]
+    fn parts_of_a_rate_add_up() {
+        let shared = |index, of, scope| {
+            let mut job = JobOptions::default();
+            job.rates.rate_scope = scope;
+            (job.rates.rate, job.rates.rate_iops_min) = (PerDirection::new(11, 3, 0), PerDirection::all(3));
+            let problems = Share { index, of }.take(&mut job);
+            (job.rates.rate.values, job.rates.rate_iops_min.values, problems.len())
+        };
+        let parts: Vec<_> = (0..3).map(|index| shared(index, 3, RateScope::All)).collect();
+        assert_eq!(parts, [([4, 1, 0], [1; 3], 0), ([4, 1, 0], [1; 3], 0), ([3, 1, 0], [1; 3], 0)]);
+        assert_eq!(shared(2, 3, RateScope::Host), ([11, 3, 0], [3; 3], 0));
+        assert_eq!(shared(0, 1, RateScope::All), ([11, 3, 0], [3; 3], 0));
+        // A host would have no limit.
+        assert_eq!(shared(3, 4, RateScope::All).2, 2);
     }
 
     #[test]

@@ -58,7 +58,32 @@ impl WorkerPlan {
     }
 }
 
+/// What begins together on all hosts of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Barrier {
+    /// This wave.
+    Wave(u32),
+    /// The workers of this job, which wait for those of another one.
+    Job(usize),
+}
+
 impl Plan {
+    /// What begins together on all hosts of a client, in the order of the jobs: all of the first wave, and what says so
+    /// (`client_barrier`). Others do not begin before.
+    pub fn barriers(&self) -> Vec<Barrier> {
+        let mut barriers = vec![Barrier::Wave(0)];
+        let asking = self.jobs.iter().enumerate().filter(|(_, job)| job.keeps_step);
+        for (number, job) in asking {
+            let Some(first) = self.workers.get(job.first_worker) else { continue };
+            let barrier =
+                if first.wait_for.is_empty() { Barrier::Wave(first.wave) } else { Barrier::Job(number) };
+            if !barriers.contains(&barrier) {
+                barriers.push(barrier);
+            }
+        }
+        barriers
+    }
+
     /// Whether a job has ended when workers of this wave begin that wait for `wait_for`.
     pub(crate) fn is_over_before(&self, job: &JobPlan, wave: u32, wait_for: &std::ops::Range<usize>) -> bool {
         // A job with a problem may have fewer workers than it asked for.

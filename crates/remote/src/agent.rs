@@ -16,6 +16,7 @@ use iolite_os::process;
 use iolite_os::signals;
 use iolite_os::socket::Socket;
 use iolite_os::time;
+use iolite_stats::Word;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -501,8 +502,8 @@ fn hear(
                 let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
                 pong(&mut writer, sequence).map_err(|error| error.to_string())?;
             }
-            // If the run has ended meanwhile, it does not matter.
-            ToAgent::Start(at_ns) => drop(gate.send(&at_ns.to_le_bytes())),
+            ToAgent::Start { barrier, at_ns } => say(gate, Word::Start { barrier, at_ns }),
+            ToAgent::Steady(place) => say(gate, Word::Steady(place)),
             // The process is not waited for before this loop has ended, so the number is its own.
             ToAgent::Stop => signals::kill(process.id() as i32, libc::SIGINT),
             ToAgent::Status => signals::kill(process.id() as i32, libc::SIGUSR1),
@@ -512,6 +513,11 @@ fn hear(
         }
     }
     Ok(())
+}
+
+/// Tells the run something. If it has ended meanwhile, it does not matter; one that hears nothing is not waited for.
+fn say(gate: &Socket, word: Word) {
+    let _ = gate.send_if_there_is_room(&word.to_bytes());
 }
 
 /// Hands on what the run says, to its last message.

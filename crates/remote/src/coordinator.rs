@@ -3,6 +3,8 @@
 //! Each agent has a thread that reads what comes from it, and one channel brings everything to the caller's. So an agent
 //! that hangs makes nobody wait for longer than the time that it may be silent.
 
+mod step;
+
 use crate::address::Address;
 use crate::carrier::{self, Carrier, Carriers};
 use crate::connection::Connection;
@@ -12,12 +14,14 @@ use crate::message::{Done, FromAgent, Hello, Refusal, Request, SAME_VERSION, ToA
 use crate::returned::Keeper;
 use crate::ssh;
 use iolite_os::time;
-use iolite_stats::{Event, EventKind, StartSpread};
+use iolite_stats::{Event, EventKind, InStep, Measured, StartSpread, SteadyReport};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use step::{Clock, Gone, Steps};
 
 /// The time between two pings.
 const PING: Duration = Duration::from_millis(500);
@@ -111,26 +115,21 @@ pub struct Coordinator {
 #[derive(Debug)]
 enum Heard {
     Told(Told),
-    Ready(Clock),
+    InStep(InStep),
+    /// It waits at this barrier, by this clock; without one, nothing of it does any more.
+    Waits(u32, Option<Clock>),
+    /// It has begun, so much later than at the moment that it was given.
     Started(u64),
+    Measured(Measured),
 }
 
-/// The clock of another machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Clock {
-    /// What it shows when this machine's clock shows 0, in nanoseconds.
-    offset_ns: i128,
-    /// The round trip by which that is known.
-    round_trip_ns: u64,
-}
-
-/// Where a machine stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    SettingUp,
-    Ready(Clock),
-    Running,
-    Over,
+/// What machines have done together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Together {
+    /// How far apart they began, if they did.
+    pub start: Option<StartSpread>,
+    /// The steady states that were judged over all of them.
+    pub steady: Vec<SteadyReport>,
 }
 
 impl Coordinator {
@@ -178,22 +177,22 @@ impl Coordinator {
     /// Has each machine run its jobs, all from the same moment on. Ends when each is done, has refused, or is lost. What their
     /// runs leave is kept in the present directory, with these names of the machines.
     ///
-    /// Returns how far apart they began, if they did.
+    /// Returns what they have done together.
     pub fn run(
         self,
         requests: Vec<Request>,
         tags: &[String],
         tell: &mut dyn FnMut(usize, Told),
         wish: &mut dyn FnMut() -> Wish,
-    ) -> Option<StartSpread> {
+    ) -> Together {
         let Coordinator { links, settings } = self;
         let (sender, heard) = mpsc::channel();
         let mut run = Run {
             settings,
-            states: vec![State::SettingUp; links.len()],
+            are_over: vec![false; links.len()],
+            steps: Steps::of(links.len()),
             lates: vec![None; links.len()],
             round_trip_ns: 0,
-            has_started: false,
             is_stopped: false,
             is_given_up: false,
             writers: Vec::new(),
@@ -215,7 +214,7 @@ impl Coordinator {
         run.hear_all(&heard, tell, wish);
         run.writers.drain(..).flatten().for_each(|writer| lock(&writer).end());
         carrier::wait_for_all(&carriers, if run.is_given_up { Duration::ZERO } else { carrier::GRACE });
-        run.spread()
+        Together { start: run.spread(), steady: run.steps.judged() }
     }
 }
 
@@ -223,12 +222,12 @@ impl Coordinator {
 #[derive(Debug)]
 struct Run {
     settings: Settings,
-    states: Vec<State>,
+    are_over: Vec<bool>,
+    steps: Steps,
     /// How late each machine began.
     lates: Vec<Option<u64>>,
     /// The longest round trip of a machine.
     round_trip_ns: u64,
-    has_started: bool,
     is_stopped: bool,
     is_given_up: bool,
     writers: Vec<Option<Writer>>,
@@ -243,7 +242,7 @@ impl Run {
         tell: &mut dyn FnMut(usize, Told),
         wish: &mut dyn FnMut() -> Wish,
     ) {
-        while self.states.iter().any(|state| *state != State::Over) {
+        while self.are_over.contains(&false) {
             match heard.recv_timeout(LOOK) {
                 Ok((index, what)) => self.take(index, what, tell),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -261,28 +260,30 @@ impl Run {
                     self.give_up("given up: it did not end when it was asked to", tell);
                 }
             }
-            self.start_when_ready();
+            self.begin_what_is_ready();
         }
     }
 
     /// Waits for nobody any more.
     fn give_up(&mut self, why: &str, tell: &mut dyn FnMut(usize, Told)) {
-        for (index, state) in self.states.iter_mut().enumerate() {
-            if *state != State::Over {
-                *state = State::Over;
+        for (index, is_over) in self.are_over.iter_mut().enumerate() {
+            if !std::mem::replace(is_over, true) {
                 tell(index, Told::Lost(why.to_owned()));
             }
         }
     }
 
     fn take(&mut self, index: usize, what: Heard, tell: &mut dyn FnMut(usize, Told)) {
-        if self.states[index] == State::Over {
+        if self.are_over[index] {
             return;
         }
         match what {
-            // One that has begun meanwhile does not wait any more.
-            Heard::Ready(_) if self.states[index] == State::Running => {}
-            Heard::Ready(clock) => self.states[index] = State::Ready(clock),
+            Heard::InStep(together) => self.steps.announced(index, together),
+            Heard::Waits(barrier, clock) => self.steps.waits(index, barrier, clock),
+            Heard::Measured(measured) => {
+                let attained = self.steps.measured(index, measured);
+                attained.into_iter().for_each(|attained| self.end_what_is_steady(&attained));
+            }
             Heard::Started(late_ns) => self.lates[index] = Some(late_ns),
             Heard::Told(told) => {
                 let told = match told {
@@ -294,9 +295,12 @@ impl Run {
                 // Where one of them cannot run, nothing runs.
                 let ends_all = matches!(told, Told::Refused(_))
                     || (matches!(told, Told::Lost(_)) && self.settings.abort_when_lost);
+                let how = if matches!(told, Told::Done(_)) { Gone::Done } else { Gone::Lost };
                 tell(index, told);
                 if ends {
-                    self.states[index] = State::Over;
+                    self.are_over[index] = true;
+                    let attained = self.steps.over(index, how);
+                    attained.iter().for_each(|attained| self.end_what_is_steady(attained));
                 }
                 if ends_all {
                     self.stop();
@@ -313,26 +317,24 @@ impl Run {
         }
     }
 
-    /// Gives all machines the moment at which they begin, once each of them is ready.
-    fn start_when_ready(&mut self) {
-        let ready = |state: &State| matches!(state, State::Ready(_) | State::Over);
-        if self.has_started || self.is_stopped || !self.states.iter().all(ready) {
+    /// Gives the machines that wait at a barrier the moment at which they go on, once all are there.
+    fn begin_what_is_ready(&mut self) {
+        if self.is_stopped {
             return;
         }
-        let clocks = self.states.iter().filter_map(|state| match state {
-            State::Ready(clock) => Some(*clock),
-            _ => None,
-        });
-        let Some(longest) = clocks.map(|clock| clock.round_trip_ns).max() else { return };
-        self.has_started = true;
-        self.round_trip_ns = longest;
-        let begin = time::monotonic_ns() + MARGIN_NS + 2 * longest;
-        for index in 0..self.states.len() {
-            if let State::Ready(clock) = self.states[index] {
-                self.states[index] = State::Running;
-                self.send(index, &ToAgent::Start(clock.at(begin)));
+        for begin in self.steps.begin() {
+            let longest = begin.machines.iter().map(|(_, clock)| clock.round_trip_ns).max();
+            let Some(longest) = longest else { continue };
+            self.round_trip_ns = self.round_trip_ns.max(longest);
+            let at = time::monotonic_ns() + MARGIN_NS + 2 * longest;
+            for (index, clock) in begin.machines {
+                self.send(index, &ToAgent::Start { barrier: begin.barrier, at_ns: clock.at(at) });
             }
         }
+    }
+
+    fn end_what_is_steady(&self, (place, machines): &(u32, Vec<usize>)) {
+        machines.iter().for_each(|&index| self.send(index, &ToAgent::Steady(*place)));
     }
 
     fn stop(&mut self) {
@@ -342,11 +344,11 @@ impl Run {
     }
 
     fn send_all(&self, message: &ToAgent) {
-        (0..self.states.len()).for_each(|index| self.send(index, message));
+        (0..self.are_over.len()).for_each(|index| self.send(index, message));
     }
 
     fn send(&self, index: usize, message: &ToAgent) {
-        if let (Some(writer), false) = (&self.writers[index], self.states[index] == State::Over) {
+        if let (Some(writer), false) = (&self.writers[index], self.are_over[index]) {
             // Who cannot be reached is found to be silent by the one who listens.
             let _ = frame::write(&mut *lock(writer), message);
         }
@@ -356,13 +358,6 @@ impl Run {
         let lates = || self.lates.iter().flatten().copied();
         let spread_ns = lates().max()?.saturating_sub(lates().min()?);
         Some(StartSpread { spread_ns, uncertainty_ns: self.round_trip_ns })
-    }
-}
-
-impl Clock {
-    /// What it shows at this moment of this machine's clock.
-    fn at(self, ns: u64) -> u64 {
-        u64::try_from(i128::from(ns) + self.offset_ns).unwrap_or(0)
     }
 }
 
@@ -484,7 +479,8 @@ fn listen(
         keeper,
         pings: 0,
         heard: Instant::now(),
-        waits: None,
+        waits: BTreeSet::new(),
+        compared: None,
     };
     thread::Builder::new().name("iolite-host".into()).stack_size(STACK).spawn(move || {
         let told = match ear.listen(request, timeout) {
@@ -509,8 +505,10 @@ struct Ear {
     keeper: Keeper,
     pings: u64,
     heard: Instant,
-    /// It is ready, and waits for the moment of the start: when its clock was compared, if it was.
-    waits: Option<Option<Instant>>,
+    /// The barriers at which it waits for the moment to go on.
+    waits: BTreeSet<u32>,
+    /// When its clock was compared for the last of them, if it was.
+    compared: Option<Instant>,
 }
 
 impl Ear {
@@ -539,9 +537,11 @@ impl Ear {
                 pinged = Instant::now();
                 self.ping()?;
             }
-            if self.waits.is_some_and(|compared| compared.is_none_or(|at| at.elapsed() >= DRIFT)) {
+            if !self.waits.is_empty() && self.compared.is_none_or(|at| at.elapsed() >= DRIFT) {
                 match self.compare_clocks(timeout)? {
-                    Ok(clock) => self.tell(Heard::Ready(clock)),
+                    Ok(clock) => {
+                        self.waits.iter().for_each(|&barrier| self.tell(Heard::Waits(barrier, Some(clock))));
+                    }
                     Err(last) => return Ok(last),
                 }
             }
@@ -559,18 +559,7 @@ impl Ear {
             FromAgent::Hello(_) | FromAgent::Pong { .. } => return None,
             FromAgent::Warning(text) => Told::Warning(text),
             FromAgent::Begun(text) => Told::Begun(text),
-            FromAgent::Event(event) => match event.kind {
-                EventKind::Ready => {
-                    self.waits = Some(None);
-                    return None;
-                }
-                EventKind::Started(late_ns) => {
-                    self.waits = None;
-                    self.tell(Heard::Started(late_ns));
-                    return None;
-                }
-                _ => Told::Event(event),
-            },
+            FromAgent::Event(event) => Told::Event(self.keep_step(event)?),
             FromAgent::Busy(who) => {
                 let problems = vec![format!("it runs the jobs of another client: {who}")];
                 return Some(Told::Refused(Box::new(Refusal { problems, report: None })));
@@ -582,6 +571,31 @@ impl Ear {
             FromAgent::File(part) => Told::NotKept(self.keeper.take(&part).err()?),
         };
         self.tell(Heard::Told(told));
+        None
+    }
+
+    /// Hands on what machines do together; everything else is nothing to keep step by.
+    fn keep_step(&mut self, event: Box<Event>) -> Option<Box<Event>> {
+        match event.kind {
+            EventKind::InStep(together) => self.tell(Heard::InStep(together)),
+            EventKind::Ready(barrier) => {
+                self.waits.insert(barrier);
+                self.compared = None;
+            }
+            EventKind::Passed(barrier) => {
+                self.waits.remove(&barrier);
+                self.tell(Heard::Waits(barrier, None));
+            }
+            EventKind::Started { barrier, late_ns } => {
+                self.waits.remove(&barrier);
+                // Of later ones, the moment was told in the same way.
+                if barrier == 0 {
+                    self.tell(Heard::Started(late_ns));
+                }
+            }
+            EventKind::Measured(measured) => self.tell(Heard::Measured(measured)),
+            _ => return Some(event),
+        }
         None
     }
 
@@ -627,8 +641,7 @@ impl Ear {
                 }
             }
         }
-        // Unless it has begun meanwhile.
-        self.waits = self.waits.map(|_| Some(Instant::now()));
+        self.compared = Some(Instant::now());
         best.map(Ok).ok_or_else(|| "its clock cannot be compared".to_owned())
     }
 }
@@ -654,11 +667,12 @@ mod tests {
             keeper: Keeper::new(Path::new(""), "a"),
             pings: 0,
             heard: Instant::now(),
-            waits: None,
+            waits: BTreeSet::new(),
+            compared: None,
         };
         thread::scope(|scope| {
             scope.spawn(move || {
-                let ready = FromAgent::Event(Box::new(Event::new(0, None, EventKind::Ready)));
+                let ready = FromAgent::Event(Box::new(Event::new(0, None, EventKind::Ready(0))));
                 let mut pings = 0;
                 loop {
                     match frame::read(&mut agent) {
@@ -676,24 +690,17 @@ mod tests {
             let connection = ear.connection.clone();
             scope.spawn(move || {
                 let jobs = iolite_options::SentJobs::default();
-                let request = Request { jobs, as_fio: false, snapshot_ms: 0, status_ms: 0 };
+                let request =
+                    Request { jobs, as_fio: false, host: 0, hosts: 1, snapshot_ms: 0, status_ms: 0 };
                 ear.listen(request, Duration::from_secs(600))
             });
             let mut offsets = heard.iter().filter_map(|(_, what)| match what {
-                Heard::Ready(clock) => Some(clock.offset_ns),
+                Heard::Waits(0, Some(clock)) => Some(clock.offset_ns),
                 _ => None,
             });
             assert!(offsets.next().unwrap() < i128::from(SHIFT_NS / 2));
             assert!(offsets.next().unwrap() > i128::from(SHIFT_NS / 2));
             connection.end();
         });
-    }
-
-    #[test]
-    fn a_moment_is_told_in_the_clock_of_the_other() {
-        let clock = |offset_ns| Clock { offset_ns, round_trip_ns: 0 };
-        assert_eq!(clock(5).at(10), 15);
-        assert_eq!(clock(-5).at(10), 5);
-        assert_eq!(clock(-50).at(10), 0);
     }
 }

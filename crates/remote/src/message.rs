@@ -77,6 +77,10 @@ pub struct Request {
     pub jobs: SentJobs,
     /// The coordinator was called `fio`.
     pub as_fio: bool,
+    /// Which of the machines this is that run these jobs, from 0.
+    pub host: u64,
+    /// How many of them there are.
+    pub hosts: u64,
     /// The time between two snapshots in milliseconds; 0 = none are wanted.
     pub snapshot_ms: u64,
     /// The time between two reports on the way in milliseconds; 0 = none are wanted.
@@ -92,12 +96,19 @@ pub enum ToAgent {
     Run(Box<Request>),
     /// Is somebody there? With a number that comes back.
     Ping(u64),
-    /// Begin when the agent's monotonic clock has so many nanoseconds.
-    Start(u64),
+    /// Begin what is behind a barrier when the agent's monotonic clock has so many nanoseconds.
+    Start {
+        /// The barrier; 0 is the start of the run.
+        barrier: u32,
+        /// The moment.
+        at_ns: u64,
+    },
     /// End the run, and report.
     Stop,
     /// Make a report now.
     Status,
+    /// This steady state is attained, judged over all machines.
+    Steady(u32),
 }
 
 /// A run that has ended.
@@ -158,16 +169,17 @@ impl Message for ToAgent {
             ToAgent::Hello(_) => 0,
             ToAgent::Run(_) => RUN,
             ToAgent::Ping(_) => 2,
-            ToAgent::Start(_) => 3,
+            ToAgent::Start { .. } => 3,
             ToAgent::Stop => 4,
             ToAgent::Status => 5,
+            ToAgent::Steady(_) => 6,
         }
     }
 
     fn limit(kind: u8) -> Option<u32> {
         match kind {
             RUN => Some(JOBS),
-            0..=5 => Some(SMALL),
+            0..=6 => Some(SMALL),
             _ => None,
         }
     }

@@ -85,7 +85,7 @@ mod tests {
     fn cluster() -> Cluster {
         let hosts = vec![host("one", 1000), host("two", 1000), host("slow", 3000)];
         let start = Some(StartSpread { spread_ns: 40_000, uncertainty_ns: 9_000 });
-        Cluster { hosts, start }
+        Cluster { hosts, start, ..Cluster::default() }
     }
 
     fn text(exporter: &dyn Exporter, version: &str) -> String {

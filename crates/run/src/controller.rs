@@ -216,7 +216,7 @@ impl<'a> Controller<'a> {
             keeps_time: ticker.is_some(),
             impaired: false,
             members: vec![Member::default(); plan.workers.len()],
-            steady_groups: SteadyGroup::all(plan),
+            steady_groups: SteadyGroup::all(plan, settings.gate.is_some()),
             plan,
             layouts,
             arena,
@@ -228,7 +228,7 @@ impl<'a> Controller<'a> {
             _groups: groups,
             _orphans: orphans,
             bandwidth_log: BandwidthLog::new(settings.bandwidth_log)?,
-            gate: Gate::new(settings.gate.clone()),
+            gate: Gate::new(settings.gate.clone(), plan),
             watch: Watch::new(settings.trigger.clone(), settings.status_files.clone()),
             disks,
             _locked: locked,
@@ -289,16 +289,14 @@ impl<'a> Controller<'a> {
         self.begin_wave();
         self.watch.begin(self.now());
         while !self.is_over() {
-            let opens = self.mind_the_gate(events);
+            let opened = self.mind_the_gate(events);
             self.start_what_may_start()?;
-            if opens {
-                self.tell_start(events);
-            }
+            self.tell_starts(&opened, events);
             self.wait()?;
             self.handle(events)?;
             self.interrupt(events)?;
             self.sample();
-            self.watch_steadiness();
+            self.watch_steadiness(events);
             self.tell_on_the_way(events);
             self.look_around(events);
             self.log_bandwidth(false, events);
@@ -313,6 +311,9 @@ impl<'a> Controller<'a> {
         while !self.laid_out && !self.spawner_gone {
             self.wait_until(self.next_interrupt)?;
             self.handle(events)?;
+            if self.signal.is_none() {
+                self.hear_the_gate(events);
+            }
             if self.signal.is_some() {
                 // Files that are laid out stay. Nothing has run yet.
                 self.skip_the_rest();

@@ -33,9 +33,7 @@ impl Scene<'_> {
             EventKind::Snapshot(snapshot) => self.on_snapshot.iter().for_each(|act| act(&snapshot)),
             EventKind::Failed { error, .. } => self.failures.push(error),
             EventKind::Status(_) => self.reports += 1,
-            EventKind::Warning(_) | EventKind::Trouble(_) | EventKind::WrongData(_) => {}
-            EventKind::Sample(_) | EventKind::Slice(_) | EventKind::Terminating(_) => {}
-            EventKind::Ready | EventKind::Started(_) => {}
+            _ => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What happens in a run, as a stream of values: whoever shows, stores or forwards a run reads the same one.
 
-use crate::{JobError, Report, Snapshot};
+use crate::{JobError, Measurement, Report, Snapshot, SteadyReport};
 use serde::{Deserialize, Serialize};
 
 /// The version of the serialised form of [`Event`], [`Snapshot`] and [`Report`]. It grows when a reader of the form
@@ -66,15 +66,120 @@ pub enum EventKind {
     Slice(Box<Report>),
     /// This signal ends the run.
     Terminating(i32),
-    /// Everything is set up, and waits for the moment at which it may begin.
-    Ready,
-    /// The I/O has begun, so many nanoseconds after the moment that was given for it.
-    Started(u64),
+    /// What the run does together with those on other machines. Told before anything of it.
+    InStep(InStep),
+    /// What is behind the barrier with this number is set up, and waits for the moment at which it may begin.
+    Ready(u32),
+    /// Nothing waits at this barrier any more: what is behind it has ended before it began.
+    Passed(u32),
+    /// What is behind this barrier has begun.
+    Started {
+        /// The barrier.
+        barrier: u32,
+        /// So many nanoseconds after the moment that was given for it.
+        late_ns: u64,
+    },
+    /// An interval of a steady state that is judged over several machines.
+    Measured(Measured),
+}
+
+/// What a run does together with those on other machines.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InStep {
+    /// How many barriers it has. The first is its start.
+    pub barriers: u32,
+    /// The steady states that are judged over all, without measurements.
+    pub steady: Vec<SteadyReport>,
+}
+
+/// An interval of a steady state on one machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The place in [`InStep::steady`].
+    pub state: u32,
+    /// Which interval, from 0. The first ones begin together.
+    pub interval: u64,
+    /// What was found.
+    pub found: Interval,
+}
+
+/// What was found in an interval of a steady state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Interval {
+    /// What the jobs did.
+    Rates {
+        /// What was measured.
+        measured: Measurement,
+        /// How many latencies there were.
+        latencies: u64,
+    },
+    /// Counting began anew in it: it says nothing.
+    LeftOut,
+    /// The jobs have ended: nothing more comes.
+    Over,
+}
+
+/// What a run is told from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// What is behind this barrier begins when the system's monotonic clock has so many nanoseconds.
+    Start {
+        /// Its number.
+        barrier: u32,
+        /// The moment.
+        at_ns: u64,
+    },
+    /// This place of [`InStep::steady`] is steady.
+    Steady(u32),
+    /// What the run has left is wanted now.
+    Send,
+    /// Run the command of the trigger, now that all is safe.
+    Trigger,
+}
+
+impl Word {
+    /// As bytes: which one, its number, and the moment, each with the lowest byte first.
+    pub fn to_bytes(self) -> [u8; 13] {
+        let (kind, number, moment) = match self {
+            Word::Start { barrier, at_ns } => (0, barrier, at_ns),
+            Word::Steady(place) => (1, place, 0),
+            Word::Send => (2, 0, 0),
+            Word::Trigger => (3, 0, 0),
+        };
+        let mut bytes = [kind; 13];
+        bytes[1..5].copy_from_slice(&number.to_le_bytes());
+        bytes[5..].copy_from_slice(&moment.to_le_bytes());
+        bytes
+    }
+
+    /// What these bytes say; `None` = nothing that is known.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Word> {
+        let bytes: &[u8; 13] = bytes.try_into().ok()?;
+        let number = u32::from_le_bytes(bytes[1..5].try_into().ok()?);
+        let moment = u64::from_le_bytes(bytes[5..].try_into().ok()?);
+        match bytes[0] {
+            0 => Some(Word::Start { barrier: number, at_ns: moment }),
+            1 => Some(Word::Steady(number)),
+            2 => Some(Word::Send),
+            3 => Some(Word::Trigger),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_travel_as_bytes() {
+        let start = Word::Start { barrier: 7, at_ns: u64::MAX - 1 };
+        for word in [start, Word::Steady(u32::MAX), Word::Send, Word::Trigger] {
+            assert_eq!(Word::from_bytes(&word.to_bytes()), Some(word));
+        }
+        assert_eq!(Word::from_bytes(&[9; 13]), None);
+        assert_eq!(Word::from_bytes(&[0; 8]), None);
+    }
 
     #[test]
     fn events_travel_as_text() {
@@ -84,8 +189,11 @@ mod tests {
             EventKind::Snapshot(Box::default()),
             EventKind::Status(Box::default()),
             EventKind::Terminating(15),
-            EventKind::Ready,
-            EventKind::Started(5),
+            EventKind::InStep(InStep { barriers: 2, steady: vec![SteadyReport::default()] }),
+            EventKind::Ready(1),
+            EventKind::Passed(2),
+            EventKind::Started { barrier: 1, late_ns: 5 },
+            EventKind::Measured(Measured { state: 1, interval: 2, found: Interval::LeftOut }),
         ];
         for kind in kinds {
             let source = Some(Source { job: "a".into(), worker: 3 });

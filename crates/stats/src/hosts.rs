@@ -1,6 +1,6 @@
 //! The results of several machines that ran together.
 
-use crate::{Identity, JobReport, Report};
+use crate::{Identity, JobReport, Report, SteadyReport};
 use serde::{Deserialize, Serialize};
 
 /// What one machine has measured.
@@ -25,6 +25,8 @@ pub struct Cluster {
     pub hosts: Vec<HostReport>,
     /// How far apart they began, and how well that is known; `None` = they did not begin together.
     pub start: Option<StartSpread>,
+    /// The steady states that were judged over all of them.
+    pub steady: Vec<SteadyReport>,
 }
 
 /// How far apart machines began their I/O.
@@ -48,7 +50,12 @@ impl Cluster {
     /// All jobs of all machines as one, exactly; `None` = there are none.
     pub fn all(&self) -> Option<Report> {
         let reports = self.hosts.iter().map(|host| &host.report);
-        one_of(reports.flat_map(|report| &report.jobs), ALL, self.timestamp_ms())
+        let mut all = one_of(reports.flat_map(|report| &report.jobs), ALL, self.timestamp_ms())?;
+        // Of several, none is that of all jobs.
+        if let ([state], Some(job)) = (&self.steady[..], all.jobs.first_mut()) {
+            job.steady_state = Some(state.clone());
+        }
+        Some(all)
     }
 }
 

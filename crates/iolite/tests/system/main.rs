@@ -36,6 +36,7 @@ mod fake_ssh;
 mod gluster;
 mod http;
 mod idleness;
+mod in_step;
 mod keeping;
 mod keys;
 mod launched;

@@ -9,6 +9,21 @@ const fn own(name: &'static str, kind: Kind, help: &'static str) -> Definition {
 /// The options that only Iolite has.
 pub static OWN: &[Definition] = &[
     own(
+        "client_barrier",
+        Kind::Bool,
+        "With --client: start behind a stonewall or wait_for, and judge a steady state, on all hosts together",
+    )
+    .default("0")
+    .lands(put!(schedule.client_barrier, boolean())),
+    own("rate_scope", Kind::Str, "With --client: whose the rates are")
+        .under("rate")
+        .default(crate::RateScope::DEFAULT)
+        .keywords(&[
+            ("host", "Each host has the whole rate"),
+            ("all", "The hosts share it: each has its even part"),
+        ])
+        .lands(put_keyword!(rates.rate_scope, RateScope)),
+    own(
         "lat_from_intended_start",
         Kind::Bool,
         "Also measure latency from the time at which the rate intended an I/O to start (ilat)",

@@ -1,6 +1,6 @@
 //! Rates, think time, latency targets, and flows.
 
-use crate::typed::{RateProcess, ThinktimeBlocks};
+use crate::typed::{RateProcess, RateScope, ThinktimeBlocks};
 use iolite_types::PerDirection;
 
 options! {
@@ -18,6 +18,8 @@ options! {
         /// Bytes per second; 0 = no minimum.
         pub rate_min: PerDirection<u64>,
         pub rate_process: RateProcess,
+        /// Whether rates are those of a host, or of all hosts of a client together.
+        pub rate_scope: RateScope,
         /// Milliseconds.
         pub rate_cycle: u64,
         pub rate_ignore_thinktime: bool,

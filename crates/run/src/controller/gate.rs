@@ -1,32 +1,59 @@
-//! The gate of a run that is a part of one on several machines: everything is set up, and then waits until it is told at
-//! which moment to begin. Whoever tells it is expected to stay: without him the run ends.
+//! The barriers of a run that is a part of one on several machines: what is behind one is set up, and then waits until it is
+//! told at which moment to begin. The first is the start of the run. Whoever tells the moments is expected to stay: without
+//! him the run ends.
 
 use super::{Controller, Events};
 use crate::shared::Phase;
 use iolite_os::socket::Socket;
 use iolite_os::time;
-use iolite_stats::EventKind;
+use iolite_plan::{Barrier, Plan};
+use iolite_stats::{EventKind, Word};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
-/// Where a run is told when to begin: messages of eight bytes, the moment in nanoseconds of the system's monotonic
-/// clock, with the lowest byte first.
+/// Where a run is told what others do: messages of [`Word`].
 #[derive(Clone, Debug)]
 pub struct StartGate(Arc<Socket>);
 
 impl StartGate {
-    /// The other end of this socket tells the moment.
+    /// The other end of this socket tells the moments.
     pub fn new(socket: Socket) -> StartGate {
         StartGate(Arc::new(socket))
     }
+
+    /// Waits for the next word; `None` = nothing comes any more.
+    pub fn next(&self) -> Option<Word> {
+        let mut bytes = [0; 64];
+        loop {
+            match self.0.receive(&mut bytes) {
+                Ok(0) | Err(_) => return None,
+                Ok(length) => {
+                    if let Some(word) = Word::from_bytes(&bytes[..length.min(bytes.len())]) {
+                        return Some(word);
+                    }
+                }
+            }
+        }
+    }
 }
 
-/// The state of the gate.
+/// The state of all barriers.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// `None` = nobody is there who tells anything, and the gate is open.
+    /// `None` = nobody is there who tells anything, and all barriers are open.
     socket: Option<StartGate>,
+    barriers: Vec<Bar>,
+    /// Whether others were told what is done together with them.
+    is_announced: bool,
+    /// Steady states of all machines together that were reached since they were last asked for.
+    steady: Vec<u32>,
+}
+
+/// The state of one of them.
+#[derive(Clone, Copy, Debug)]
+struct Bar {
+    what: Barrier,
     is_open: bool,
     told_ready: bool,
     /// When it opens; `u64::MAX` = that is not known.
@@ -35,18 +62,47 @@ pub(super) struct Gate {
     moment: Option<u64>,
 }
 
+/// A barrier that has just been opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Opened {
+    number: u32,
+    moment: Option<u64>,
+}
+
+impl Opened {
+    /// How much later than it was told to it was opened, if that was at this moment of the system's monotonic clock; `None` =
+    /// it was told no moment.
+    fn lateness(self, monotonic_ns: u64) -> Option<u64> {
+        Some(monotonic_ns.saturating_sub(self.moment?))
+    }
+}
+
 impl Gate {
-    pub(super) fn new(socket: Option<StartGate>) -> Gate {
-        Gate { is_open: socket.is_none(), socket, told_ready: false, opens_at: u64::MAX, moment: None }
+    pub(super) fn new(socket: Option<StartGate>, plan: &Plan) -> Gate {
+        let barriers = if socket.is_some() { plan.barriers() } else { Vec::new() };
+        let closed = |what| Bar { what, is_open: false, told_ready: false, opens_at: u64::MAX, moment: None };
+        Gate {
+            socket,
+            barriers: barriers.into_iter().map(closed).collect(),
+            is_announced: false,
+            steady: Vec::new(),
+        }
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.is_open
+    /// Whether nothing but other workers keeps this from beginning.
+    pub(super) fn is_open(&self, what: Barrier) -> bool {
+        self.barriers.iter().all(|bar| bar.what != what || bar.is_open)
     }
 
-    /// When it opens; `u64::MAX` = it is open, or that is not known.
+    /// Whether somebody is there who tells what others do.
+    pub(super) fn is_minded(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// When the next barrier opens; `u64::MAX` = that is not known.
     pub(super) fn due(&self) -> u64 {
-        if self.is_open { u64::MAX } else { self.opens_at }
+        let closed = self.barriers.iter().filter(|bar| !bar.is_open);
+        closed.map(|bar| bar.opens_at).min().unwrap_or(u64::MAX)
     }
 
     /// The descriptor that becomes readable when there is something to hear.
@@ -54,78 +110,133 @@ impl Gate {
         self.socket.as_ref().map(|gate| gate.0.as_raw_fd())
     }
 
+    /// The steady states that were reached since this was last asked.
+    pub(super) fn take_steady(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.steady)
+    }
+
     /// Hears what was said until now.
     ///
     /// # Errors
-    /// `UnexpectedEof` = whoever tells the moment is gone.
-    fn hear(&mut self, now: u64) -> io::Result<()> {
+    /// `UnexpectedEof` = whoever tells the moments is gone.
+    pub(super) fn hear(&mut self, now: u64) -> io::Result<()> {
         let Some(gate) = self.socket.clone() else { return Ok(()) };
-        let mut bytes = [0; 8];
+        let mut bytes = [0; 64];
         loop {
-            match gate.0.try_receive_or_end(&mut bytes) {
-                Ok(Some(8)) => {
-                    let moment = u64::from_le_bytes(bytes);
-                    let left = moment.saturating_sub(time::monotonic_ns());
-                    self.moment = Some(moment);
-                    self.opens_at = now.saturating_add(left);
-                }
-                Ok(Some(_)) => {}
+            let length = match gate.0.try_receive_or_end(&mut bytes) {
+                Ok(Some(length)) => length.min(bytes.len()),
                 Ok(None) => return Ok(()),
                 Err(error) => {
                     self.socket = None;
                     return Err(error);
                 }
+            };
+            match Word::from_bytes(&bytes[..length]) {
+                Some(Word::Start { barrier, at_ns }) => {
+                    if let Some(bar) = self.barriers.get_mut(barrier as usize) {
+                        let left = at_ns.saturating_sub(time::monotonic_ns());
+                        bar.moment = Some(at_ns);
+                        bar.opens_at = now.saturating_add(left);
+                    }
+                }
+                Some(Word::Steady(place)) => self.steady.push(place),
+                // These are for when the run is over.
+                Some(Word::Send | Word::Trigger) | None => {}
             }
         }
-    }
-
-    /// How much later than it was told to it opens, if that is at this moment of the system's monotonic clock; `None` =
-    /// it was told no moment.
-    fn lateness(&self, monotonic_ns: u64) -> Option<u64> {
-        Some(monotonic_ns.saturating_sub(self.moment?))
     }
 }
 
 impl Controller<'_> {
-    /// Tells when everything is ready, and opens the gate when its moment has come: whether it opens now.
-    pub(super) fn mind_the_gate(&mut self, events: &mut Events<'_>) -> bool {
+    /// Ends the run if whoever tells the moments is gone.
+    pub(super) fn hear_the_gate(&mut self, events: &mut Events<'_>) {
         let now = self.now();
         if self.gate.hear(now).is_err() {
             self.end_by(libc::SIGTERM, events);
         }
-        if self.gate.is_open {
-            return false;
-        }
-        if !self.gate.told_ready && self.is_ready() {
-            self.gate.told_ready = true;
-            self.tell(None, EventKind::Ready, events);
-        }
-        // Asked to end, nobody waits for a moment.
-        if self.gate.opens_at > now && self.signal.is_none() {
-            return false;
-        }
-        self.gate.is_open = true;
-        // Times count from here.
-        self.begun = now;
-        self.begin_wave();
-        true
     }
 
-    /// Tells how late the gate was opened, if it was not opened only so that everything can end.
-    pub(super) fn tell_start(&mut self, events: &mut Events<'_>) {
+    /// Tells when everything behind a barrier is ready, and opens those whose moments have come: these.
+    pub(super) fn mind_the_gate(&mut self, events: &mut Events<'_>) -> Vec<Opened> {
+        self.hear_the_gate(events);
+        if !std::mem::replace(&mut self.gate.is_announced, true) && self.gate.is_minded() {
+            let together = self.in_step();
+            self.tell(None, EventKind::InStep(together), events);
+        }
+        let mut opened = Vec::new();
+        for number in 0..self.gate.barriers.len() {
+            opened.extend(self.mind_one(number, events));
+        }
+        opened
+    }
+
+    fn mind_one(&mut self, number: usize, events: &mut Events<'_>) -> Option<Opened> {
+        let now = self.now();
+        let Bar { what, is_open, told_ready, opens_at, moment } = self.gate.barriers[number];
+        if is_open {
+            return None;
+        }
+        let barrier = number as u32;
+        if self.is_passed(what) {
+            self.gate.barriers[number].is_open = true;
+            self.tell(None, EventKind::Passed(barrier), events);
+            return None;
+        }
+        if !told_ready && self.is_ready(what) {
+            self.gate.barriers[number].told_ready = true;
+            self.tell(None, EventKind::Ready(barrier), events);
+        }
+        // Asked to end, nobody waits for a moment.
+        if opens_at > now && self.signal.is_none() {
+            return None;
+        }
+        self.gate.barriers[number].is_open = true;
+        if number == 0 {
+            // Times count from here.
+            self.begun = now;
+        }
+        if what == Barrier::Wave(self.wave) {
+            self.begin_wave();
+        }
+        Some(Opened { number: barrier, moment })
+    }
+
+    /// Tells how late barriers were opened, if that was not only so that everything can end.
+    pub(super) fn tell_starts(&mut self, opened: &[Opened], events: &mut Events<'_>) {
         if self.signal.is_some() {
             return;
         }
-        if let Some(late) = self.gate.lateness(time::monotonic_ns()) {
-            self.tell(None, EventKind::Started(late), events);
+        for one in opened {
+            if let Some(late_ns) = one.lateness(time::monotonic_ns()) {
+                let kind = EventKind::Started { barrier: one.number, late_ns };
+                self.tell(None, kind, events);
+            }
         }
     }
 
     /// Whether all workers that begin together are set up.
-    fn is_ready(&self) -> bool {
-        self.present().filter(|&index| !self.is_late(index)).all(|index| {
+    fn is_ready(&self, what: Barrier) -> bool {
+        let is_ready = |index: usize| {
             self.members[index].end.is_some() || self.arena.slot(index).control.phase() >= Phase::Ready
-        })
+        };
+        match what {
+            Barrier::Wave(wave) => {
+                wave == self.wave && self.present().filter(|&index| !self.is_late(index)).all(is_ready)
+            }
+            Barrier::Job(job) => self.behind(job).all(is_ready),
+        }
+    }
+
+    /// Whether nothing will begin behind a barrier any more.
+    fn is_passed(&self, what: Barrier) -> bool {
+        match what {
+            Barrier::Wave(wave) => self.wave > wave,
+            Barrier::Job(job) => self.behind(job).all(|index| self.members[index].end.is_some()),
+        }
+    }
+
+    fn behind(&self, job: usize) -> std::ops::Range<usize> {
+        self.plan.clones(&self.plan.jobs[job])
     }
 }
 
@@ -136,11 +247,28 @@ mod tests {
     #[test]
     fn a_moment_that_has_passed_counts_as_late() {
         let (theirs, mine) = Socket::pair().unwrap();
-        let mut gate = Gate::new(Some(StartGate::new(mine)));
-        assert_eq!(gate.lateness(7), None, "nothing was told");
-        theirs.send(&1000_u64.to_le_bytes()).unwrap();
+        let plan = Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1, readonly: false };
+        let mut gate = Gate::new(Some(StartGate::new(mine)), &plan);
+        assert_eq!(gate.due(), u64::MAX, "nothing was told");
+        theirs.send(&Word::Start { barrier: 0, at_ns: 1000 }.to_bytes()).unwrap();
+        // One that there is not.
+        theirs.send(&Word::Start { barrier: 1, at_ns: 1 }.to_bytes()).unwrap();
+        theirs.send(&Word::Steady(3).to_bytes()).unwrap();
         gate.hear(5).unwrap();
         assert_eq!(gate.due(), 5, "it opens at once");
-        assert_eq!(gate.lateness(1_500), Some(500));
+        assert_eq!((gate.take_steady(), gate.take_steady()), (vec![3], Vec::new()));
+        let opened = Opened { number: 0, moment: gate.barriers[0].moment };
+        assert_eq!(opened.lateness(1_500), Some(500));
+        assert!(!gate.is_open(Barrier::Wave(0)) && gate.is_open(Barrier::Wave(1)));
+        drop(theirs);
+        assert!(gate.hear(6).is_err());
+        assert_eq!(gate.descriptor(), None, "an end is not heard again and again");
+    }
+
+    #[test]
+    fn without_others_nothing_waits() {
+        let plan = Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1, readonly: false };
+        let gate = Gate::new(None, &plan);
+        assert!(gate.is_open(Barrier::Wave(0)) && !gate.is_minded());
     }
 }

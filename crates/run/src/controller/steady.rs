@@ -3,10 +3,10 @@
 //! Jobs that are reported as one (`group_reporting`) are watched as one and end together. The counters are read once
 //! per interval, which costs the workers nothing.
 
-use super::{Controller, Member};
+use super::{Controller, Events, Member};
 use crate::shared::{Arena, Phase};
 use iolite_plan::{Plan, SteadyRules};
-use iolite_stats::{Measurement, SteadyReport, per_second};
+use iolite_stats::{EventKind, InStep, Interval, Measured, Measurement, SteadyReport, per_second};
 use std::sync::atomic::Ordering::Relaxed;
 use tracing::debug;
 
@@ -18,6 +18,12 @@ pub(super) struct SteadyGroup {
     ramp_ns: u64,
     interval_ns: u64,
     state: SteadyReport,
+    /// It is judged over all machines, elsewhere: its place among those that are.
+    place: Option<u32>,
+    /// How many intervals there were.
+    intervals: u64,
+    /// Whoever judges knows that it is over.
+    told_over: bool,
     /// The time and the counters at the end of the latest interval; `None` = the first interval has not begun.
     last: Option<(u64, Counters)>,
 }
@@ -35,13 +41,16 @@ struct Counters {
 }
 
 impl SteadyGroup {
-    /// The groups to watch.
-    pub(super) fn all(plan: &Plan) -> Vec<SteadyGroup> {
+    /// The groups to watch. `has_others`: there are machines to judge some of them with.
+    pub(super) fn all(plan: &Plan, has_others: bool) -> Vec<SteadyGroup> {
+        let mut places = 0..;
         let blocks = plan.reporting_blocks().into_iter();
         blocks
             .filter_map(|members| {
-                let rules = plan.job_of(&plan.workers[members[0]]).steady?;
-                Some(SteadyGroup::new(&rules, members))
+                let job = plan.job_of(&plan.workers[members[0]]);
+                let rules = job.steady?;
+                let place = if has_others && job.keeps_step { places.next() } else { None };
+                Some(SteadyGroup { place, ..SteadyGroup::new(&rules, members) })
             })
             .collect()
     }
@@ -60,6 +69,9 @@ impl SteadyGroup {
                 size: rules.size,
                 ..SteadyReport::default()
             },
+            place: None,
+            intervals: 0,
+            told_over: false,
             last: None,
         }
     }
@@ -104,16 +116,19 @@ impl SteadyGroup {
         sum
     }
 
-    /// Measures; true = the state is steady.
-    fn look(&mut self, arena: &Arena, now: u64) -> bool {
+    /// Measures; true = the state is steady, as far as that is judged here. What others are to judge is put into `told`.
+    fn look(&mut self, arena: &Arena, now: u64, told: &mut Option<Measured>) -> bool {
         let counters = self.counters(arena);
         let first = self.members[0] + 1;
         let Some((at, before)) = self.last.replace((now, counters)) else {
             debug!(target: "steadystate", "worker {first}: the first interval begins; {} are looked at", self.state.size);
             return false;
         };
+        let interval = self.intervals;
+        self.intervals += 1;
         if before.resets != counters.resets {
             debug!(target: "steadystate", "worker {first}: counting began anew; this interval is left out");
+            *told = self.place.map(|state| Measured { state, interval, found: Interval::LeftOut });
             return false;
         }
         let span = now - at;
@@ -123,7 +138,16 @@ impl SteadyGroup {
             bandwidth: per_second(counters.bytes - before.bytes, span),
             latency: counters.latency.wrapping_sub(before.latency).checked_div(latencies).unwrap_or(0),
         };
-        let attained = self.state.push(measured);
+        let mut attained = self.state.push(measured);
+        *told = self.place.map(|state| Measured {
+            state,
+            interval,
+            found: Interval::Rates { measured, latencies },
+        });
+        if self.place.is_some() {
+            // That is not known here.
+            (attained, self.state.attained) = (false, false);
+        }
         let SteadyReport { quantity, slope, limit, window, size, .. } = &self.state;
         debug!(
             target: "steadystate",
@@ -152,18 +176,38 @@ impl Controller<'_> {
     }
 
     /// Measures the groups that are due, and ends those that are steady.
-    pub(super) fn watch_steadiness(&mut self) {
+    pub(super) fn watch_steadiness(&mut self, events: &mut Events<'_>) {
         let now = self.now();
+        let attained_by_all = self.gate.take_steady();
         for position in 0..self.steady_groups.len() {
             let group = &mut self.steady_groups[position];
-            if group.is_over(&self.members) || group.due(&self.arena).is_none_or(|due| due > now) {
-                continue;
+            let mut measured = None;
+            let mut attained = false;
+            if group.is_over(&self.members) {
+                if let (Some(state), false) = (group.place, std::mem::replace(&mut group.told_over, true)) {
+                    measured = Some(Measured { state, interval: group.intervals, found: Interval::Over });
+                }
+            } else if group.place.is_some_and(|place| attained_by_all.contains(&place)) {
+                (group.state.attained, attained) = (true, true);
+            } else if group.due(&self.arena).is_some_and(|due| due <= now) {
+                attained = group.look(&self.arena, now, &mut measured);
             }
-            let attained = group.look(&self.arena, now);
             let members = group.members.clone();
             if attained {
                 members.into_iter().for_each(|index| self.terminate(index));
             }
+            if let Some(measured) = measured {
+                self.tell(None, EventKind::Measured(measured), events);
+            }
+        }
+    }
+
+    /// What this run does together with those on other machines.
+    pub(super) fn in_step(&self) -> InStep {
+        let judged_by_all = self.steady_groups.iter().filter(|group| group.place.is_some());
+        InStep {
+            barriers: self.plan.barriers().len() as u32,
+            steady: judged_by_all.map(|group| group.state.clone()).collect(),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::Controller;
 use crate::shared::Phase;
 use crate::spawner::Order;
+use iolite_plan::Barrier;
 use std::io;
 use tracing::debug;
 
@@ -41,13 +42,18 @@ impl<'a> Controller<'a> {
         self.members[index].not_before > self.wave_begun || !self.plan.workers[index].wait_for.is_empty()
     }
 
+    /// Whether the wave has begun, or waits for nothing but its own workers.
+    fn wave_is_open(&self) -> bool {
+        self.gate.is_open(Barrier::Wave(self.wave))
+    }
+
     fn may_start(&self, index: usize) -> bool {
         let member = &self.members[index];
         let awaited = self.plan.workers[index].wait_for.clone();
         !member.ordered
             && member.end.is_none()
             && member.not_before <= self.looked_at
-            && (self.gate.is_open() || !self.is_late(index))
+            && (self.wave_is_open() || !self.is_late(index))
             && self.members[awaited].iter().all(|member| member.end.is_some())
     }
 
@@ -81,7 +87,9 @@ impl<'a> Controller<'a> {
         for index in self.present() {
             let control = &self.arena.slot(index).control;
             // A worker that was asked to stop does not wait for others, which may never be ready.
-            let may_go = (together && self.gate.is_open()) || self.is_late(index) || control.terminating();
+            let may_go = ((together && self.wave_is_open()) || self.is_late(index))
+                && self.gate.is_open(Barrier::Job(self.plan.workers[index].job));
+            let may_go = may_go || control.terminating();
             if control.phase() == Phase::Ready && !self.members[index].released && may_go {
                 self.members[index].released = true;
                 debug!(target: "mutex", job = index + 1, "worker {}: gate opened", index + 1);
@@ -97,8 +105,8 @@ impl<'a> Controller<'a> {
         // A worker whose time has come since then has not been started, so it is due at once.
         let waiting = waiting
             .filter(|member| member.end.is_none() && !member.ordered && member.not_before > self.looked_at)
-            // Those that start late count from the moment at which the gate opens.
-            .filter(|_| self.gate.is_open());
+            // Those that start late count from the moment at which the wave begins.
+            .filter(|_| self.wave_is_open());
         waiting.map(|member| member.not_before).min().unwrap_or(u64::MAX)
     }
 
