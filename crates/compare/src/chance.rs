@@ -35,6 +35,15 @@ pub fn difference(base: &[f64], new: &[f64], alpha: f64, resolution: f64) -> Dif
     Difference { centre: new - base, half: half.max(resolution) }
 }
 
+/// The mean of two values or more, and how far its interval goes to either side, which misses the true one in a share `alpha`
+/// of all cases. It is never narrower than `resolution` to either side.
+pub fn mean_within(values: &[f64], alpha: f64, resolution: f64) -> (f64, f64) {
+    let (count, mean) = (values.len() as f64, mean(values));
+    let error = (variance(values, mean) / count).sqrt();
+    let half = if error > 0.0 { quantile(alpha, count - 1.0) * error } else { 0.0 };
+    (mean, half.max(resolution))
+}
+
 /// The mean.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64

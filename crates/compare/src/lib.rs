@@ -7,18 +7,23 @@
 //! [`ERROR`], evenly (Bonferroni): so whatever is compared is all right together in 95 of 100 comparisons, and a verdict and
 //! its interval never say different things, as they could with procedures in steps (Holm's).
 //!
-//! `run.rs` reads a run, `likeness.rs` tells whether it may be compared, `limit.rs` what may change.
+//! `run.rs` reads a run, `likeness.rs` tells whether it may be compared, `limit.rs` what may change. `order.rs` says in which order
+//! runs are made that are to be compared, and `spread.rs` how the runs of one side differ.
 
 mod chance;
 mod figure;
 mod likeness;
 mod limit;
+mod order;
 mod run;
+mod spread;
 
 pub use figure::Figure;
 pub use likeness::may_differ;
 pub use limit::{BadLimit, Limit, Outcome, WHOLE_JOB};
+pub use order::order;
 pub use run::{Job, Latency, Part, Run};
+pub use spread::{SPREAD_CONFIDENCE, SpreadBlock, SpreadRow, spread};
 
 use likeness::InRuns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -174,6 +179,24 @@ pub fn compare(sides: &[Side], limits: &[Limit], allowed: &[String]) -> Result<C
     Ok(comparison)
 }
 
+/// What of [`may_differ`] differs between the first side and others, in jobs that both have.
+pub fn differing(sides: &[Side]) -> Vec<&'static str> {
+    let Some((base, others)) = sides.split_first() else { return Vec::new() };
+    let all: Vec<String> = may_differ().map(str::to_owned).collect();
+    let differs = |name: &&str| {
+        let rest: Vec<String> = all.iter().filter(|other| other != name).cloned().collect();
+        others.iter().any(|new| {
+            let by_name = [base, new].map(indexed);
+            job_names([base, new]).into_iter().any(|job| {
+                let in_runs = by_name.each_ref().map(|side| in_runs(side, job));
+                let obstacles = |allowed| likeness::obstacles(SIDES, in_runs.each_ref(), allowed);
+                obstacles(&all).is_empty() && !obstacles(&rest).is_empty()
+            })
+        })
+    };
+    may_differ().filter(differs).collect()
+}
+
 fn unmatched(limit: &Limit, blocks: &[Block]) -> String {
     const MOST: usize = 20;
     let known = blocks.iter().flat_map(|block| {
@@ -197,21 +220,26 @@ fn jobs_by_name(run: &Run) -> BTreeMap<&str, &Job> {
     run.jobs.iter().map(|job| (job.name.as_str(), job)).collect()
 }
 
+/// How sides are called in what is told.
+const SIDES: [&str; 2] = ["BASE", "NEW"];
+
+/// The runs of a side with their jobs by name, since there may be very many.
+fn indexed(side: &Side) -> Vec<(&Run, BTreeMap<&str, &Job>)> {
+    side.runs.iter().map(|run| (run, jobs_by_name(run))).collect()
+}
+
+fn in_runs<'a>(side: &[(&'a Run, BTreeMap<&str, &'a Job>)], name: &str) -> InRuns<'a> {
+    side.iter().map(|(run, jobs)| (*run, jobs.get(name).copied())).collect()
+}
+
 fn blocks_of(base: &Side, new: &Side, position: usize, limits: &[Limit], allowed: &[String]) -> Vec<Block> {
     let sides = [base, new];
     let mut blocks = Vec::new();
-    // Looked up by name, since there may be very many.
-    let by_name = sides.map(|side| {
-        let of = |run| (run, jobs_by_name(run));
-        side.runs.iter().map(of).collect::<Vec<_>>()
-    });
+    let by_name = sides.map(indexed);
     for name in job_names(sides) {
-        let in_runs = by_name.each_ref().map(|side| -> InRuns {
-            side.iter().map(|(run, jobs)| (*run, jobs.get(name).copied())).collect()
-        });
-        let both = [&in_runs[0], &in_runs[1]];
-        let names = ["BASE", "NEW"];
-        let obstacles = likeness::obstacles(names, both, allowed);
+        let in_runs = by_name.each_ref().map(|side| in_runs(side, name));
+        let both = in_runs.each_ref();
+        let obstacles = likeness::obstacles(SIDES, both, allowed);
         let also = likeness::also_differing(both);
         for direction in iolite_stored::DIRECTIONS.into_iter().chain([WHOLE_JOB]) {
             let parts = both.map(|side| parts(side, direction));
@@ -226,7 +254,7 @@ fn blocks_of(base: &Side, new: &Side, position: usize, limits: &[Limit], allowed
                 notes: Vec::new(),
                 rows: Vec::new(),
             };
-            block.fill(names, both, &parts, limits);
+            block.fill(SIDES, both, &parts, limits);
             if !also.is_empty() && block.obstacles.is_empty() {
                 block.notes.push(format!("other options that differ: {}", also.join(", ")));
             }

@@ -7,7 +7,7 @@ macro_rules! line {
     ($text:expr, $($format:tt)*) => { writeln!($text, $($format)*).expect("strings take everything") };
 }
 
-mod compare;
+pub mod compare;
 mod dedupe;
 mod device;
 mod kept;

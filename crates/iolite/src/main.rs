@@ -15,7 +15,9 @@ mod facts;
 mod live;
 mod merge;
 mod mpi;
+mod points;
 mod protection;
+mod repeat;
 mod returned;
 mod run_files;
 mod saving;
@@ -61,6 +63,9 @@ fn main() -> ExitCode {
     }
     if let Some(companion) = commands::called_by(&args) {
         return companions::run(name.word(), companion, &args[1..]);
+    }
+    if let Some(repeated) = iolite_options::repeated(&args, name) {
+        return ExitCode::from(repeat::run(name, &repeated));
     }
     debug::set_up(iolite_options::run_options(&args));
     match iolite_options::launched(&args) {

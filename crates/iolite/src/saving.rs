@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The environment variable that stands for `--save`.
-const VARIABLE: &str = "IOLITE_SAVE";
+pub const VARIABLE: &str = "IOLITE_SAVE";
 
 /// More runs that were dropped are not named.
 const MOST_NAMED: usize = 10;
@@ -82,15 +82,24 @@ impl Saving {
         }
     }
 
+    /// The label that the run gets; empty = none.
+    pub fn label(&self) -> &str {
+        &self.label
+    }
+
     /// Keeps the run, and tells that; whether what was demanded is done.
     pub fn keep(&self, report: &Report) -> bool {
         let mut text = Vec::new();
         // Writing to memory does not fail.
         let _ = Json { bins: true }.write(report, &program(self.name), &mut text);
+        self.keep_text(&String::from_utf8_lossy(&text))
+    }
+
+    /// Keeps a run whose report is written already, and tells that; whether what was demanded is done.
+    pub fn keep_text(&self, text: &str) -> bool {
         let told = |why: &dyn std::fmt::Display| format!("{}: {why}", self.store.display());
-        let kept = open_within(&self.store, patience(self.is_demanded)).and_then(|mut store| {
-            store.keep(&String::from_utf8_lossy(&text), &self.label, now_ms()).map_err(|error| told(&error))
-        });
+        let kept = open_within(&self.store, patience(self.is_demanded))
+            .and_then(|mut store| store.keep(text, &self.label, now_ms()).map_err(|error| told(&error)));
         let (what, is_kept) = match kept {
             Ok(kept) => {
                 dropped(self.name, &kept.dropped);

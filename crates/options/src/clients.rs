@@ -248,6 +248,7 @@ fn not_served(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
         ("--trigger", run.trigger.is_some()),
         ("--trigger-file", run.trigger_file.is_some()),
         ("--trigger-timeout", run.trigger_timeout.is_some()),
+        ("--repeat", run.repeat.is_some()),
         ("--client-lost", asked.others.when_lost.is_some()),
     ];
     let idle = idle.into_iter().filter(|(_, is_given)| *is_given);
@@ -341,6 +342,7 @@ fn not_sent(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
         ("--store", run.store.is_some()),
         ("--debug", run.debug != crate::DebugWish::default()),
         ("--web", run.web.is_some()),
+        ("--repeat", run.repeat.is_some()),
     ];
     let mut told: Vec<Diagnostic> = here
         .into_iter()

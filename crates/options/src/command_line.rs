@@ -34,6 +34,28 @@ pub(crate) struct Scanned {
     pub sections: Vec<Section>,
     /// Job files, in order.
     pub files: Vec<OsString>,
+    /// All options in order, each as one word with its whole name.
+    pub options: Vec<Given>,
+}
+
+/// An option that was given.
+#[derive(Debug)]
+pub(crate) struct Given {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it is one of the run as a whole.
+    pub is_of_run: bool,
+    value: Option<String>,
+}
+
+impl Given {
+    /// Its word: `--name=value`.
+    pub fn word(&self) -> OsString {
+        match &self.value {
+            Some(value) => format!("--{}={value}", self.name).into(),
+            None => format!("--{}", self.name).into(),
+        }
+    }
 }
 
 /// Parses a command line. Parsing stops at the first question (`--help`, `--version`, …).
@@ -51,7 +73,12 @@ pub(crate) fn scan(
         warnings,
         defaults_engine: DEFAULT_ENGINE.to_owned(),
         engine: DEFAULT_ENGINE.to_owned(),
-        result: Scanned { asked: Asked::default(), sections: Vec::new(), files: Vec::new() },
+        result: Scanned {
+            asked: Asked::default(),
+            sections: Vec::new(),
+            files: Vec::new(),
+            options: Vec::new(),
+        },
     };
     scanner.run();
     scanner.result
@@ -274,6 +301,8 @@ impl Scanner<'_> {
             self.error(format!("{text}: option \"{}\" requires a value", target.name()));
             return;
         }
+        let is_of_run = matches!(target, Target::Run(_));
+        self.result.options.push(Given { name: target.name(), is_of_run, value: value.clone() });
         match target {
             Target::Run(option) => self.run_option(option, text, value.as_deref()),
             Target::Profile(definition) => self.profile_option(definition, text, value.as_deref()),

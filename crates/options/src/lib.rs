@@ -20,6 +20,7 @@ mod needs;
 mod parse;
 pub mod profiles;
 pub mod registry;
+mod repeat;
 mod rules;
 mod run;
 mod run_options;
@@ -40,7 +41,8 @@ pub use clients::{Client, Launched, RunElsewhere, SentFile, SentJobs, Serving, W
 pub use engines::EngineOptions;
 pub use job::*;
 pub use name::Name;
-pub use parse::{NO_JOBS, launched, parse, parse_sent, parse_with, run_options};
+pub use parse::{NO_JOBS, launched, parse, parse_sent, parse_with, repeated, run_options};
+pub use repeat::{Repeat, Repeated};
 pub use run::*;
 pub use typed::*;
 pub use web::web_address;

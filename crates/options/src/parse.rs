@@ -2,9 +2,10 @@
 
 use crate::assemble::{Assembler, in_file_order};
 use crate::clients::{self, Launched, SentFile, SentJobs};
-use crate::command_line::{self, Scanned};
+use crate::command_line::{self, Given, Scanned};
 use crate::jobfile::{self, Surroundings, Texts};
 use crate::profiles::Profile;
+use crate::repeat::{self, Repeated};
 use crate::run_options::{Asked, DEBUG_CATEGORIES, Question};
 use crate::section::Section;
 use crate::sys::MachineFacts;
@@ -92,6 +93,20 @@ pub fn launched(args: &[OsString]) -> Option<Launched> {
     clients::launched(&asked)
 }
 
+/// The runs that `--repeat` asks for; `None` = nobody has asked for repeats, or there are mistakes, which [`parse`] tells.
+/// Job files are not read.
+pub fn repeated(args: &[OsString], name: Name) -> Option<Repeated> {
+    let mut errors = Vec::new();
+    let Scanned { asked, files, options, .. } =
+        command_line::scan(args, &MachineFacts::of_this_machine(), &mut errors, &mut Vec::new());
+    if !errors.is_empty() || name.is_strict() {
+        return None;
+    }
+    let is_of_each = |given: &&Given| !(given.is_of_run && repeat::OF_ALL_RUNS.contains(&given.name));
+    let common = options.iter().filter(is_of_each).map(Given::word).collect();
+    repeat::repeated(&asked, common, files)
+}
+
 /// [`parse`] with everything that it would ask the system for.
 pub(crate) fn parse_in(
     args: &[OsString],
@@ -100,7 +115,7 @@ pub(crate) fn parse_in(
 ) -> Result<Invocation, Vec<Diagnostic>> {
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
-    let Scanned { mut asked, mut sections, files } =
+    let Scanned { mut asked, mut sections, files, .. } =
         command_line::scan(args, &surroundings.facts, &mut errors, &mut warnings);
     let profile = asked.profile.take();
     if let Some(question) = asked.question.take() {
@@ -184,7 +199,7 @@ impl Input {
         }
         warnings.extend(trigger_never_pulled(&asked));
         errors.extend(page_without_place(&asked, name));
-        errors.extend(kept_as_fio(&asked, name));
+        errors.extend(ours_alone(&asked, name));
 
         let errors = tidy(errors, paths.clone());
         let warnings = tidy(warnings, paths.clone());
@@ -361,13 +376,12 @@ fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 
-/// fio keeps no runs.
-fn kept_as_fio(asked: &Asked, name: Name) -> Option<Diagnostic> {
-    let option = match (&asked.run.save, &asked.run.store) {
-        (Some(_), _) => "save",
-        (None, Some(_)) => "store",
-        (None, None) => return None,
-    };
+/// fio keeps no runs, and makes none several times.
+fn ours_alone(asked: &Asked, name: Name) -> Option<Diagnostic> {
+    let run = &asked.run;
+    let ours =
+        [("save", run.save.is_some()), ("store", run.store.is_some()), ("repeat", run.repeat.is_some())];
+    let (option, _) = ours.into_iter().find(|(_, is_given)| *is_given)?;
     name.is_strict().then(|| Diagnostic {
         origin: Some(Origin::CommandLine(0)),
         message: format!("unknown option \"{option}\" (of iolite, it is known under that name only)"),

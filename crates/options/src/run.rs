@@ -1,5 +1,6 @@
 //! The options of the run as a whole, as opposed to one job.
 
+use crate::Repeat;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -87,6 +88,9 @@ pub struct RunOptions {
     /// `--store`: the store, instead of the one in the user's data directory.
     #[serde(skip)]
     pub store: Option<PathBuf>,
+    /// `--repeat`: each job file is a run of its own, so often. Who is asked for that makes runs of the others.
+    #[serde(skip)]
+    pub repeat: Option<Repeat>,
 }
 
 impl RunOptions {
@@ -136,6 +140,7 @@ impl Default for RunOptions {
             web_linger: None,
             save: None,
             store: None,
+            repeat: None,
         }
     }
 }

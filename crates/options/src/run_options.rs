@@ -4,7 +4,7 @@
 
 use crate::clients::{Named, Others, WhenLost};
 use crate::values::{SECOND, time};
-use crate::{EtaWhen, IdleProfile, OutputFormat, RunOptions, SelfTest, profiles, web_address};
+use crate::{EtaWhen, IdleProfile, OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address};
 use std::path::PathBuf;
 
 /// What the command line asked for besides jobs.
@@ -254,6 +254,19 @@ pub(crate) static ALL: &[RunOption] = &[
         &["Keep runs in this file (default: iolite/runs.db in the user's data", "directory)"],
         Some(|asked, value| {
             asked.run.store = Some(PathBuf::from(value));
+            Ok(())
+        }),
+    ),
+    option(
+        "repeat",
+        't',
+        Required("number[:seed]"),
+        &[
+            "Run each job file so often (five times or more for verdicts), all in random",
+            "order, and compare them; --output=DIR keeps the reports, or --save",
+        ],
+        Some(|asked, value| {
+            asked.run.repeat = Some(Repeat::parse(value)?);
             Ok(())
         }),
     ),

@@ -8,7 +8,7 @@ use iolite_compare::{Comparison, Limit, Outcome, Side};
 use iolite_options::commands::Asked;
 
 /// What was asked, and what was found.
-struct Answer {
+pub struct Answer {
     sides: Vec<Side>,
     limits: Vec<Limit>,
     comparison: Comparison,
@@ -34,6 +34,24 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         Some(Outcome::Kept) | None => 0,
     };
     Ok((print(&Answer { sides, limits, comparison }), status))
+}
+
+impl Answer {
+    /// Sides against the first of them. What is named in `allowed` may differ.
+    pub fn of(sides: Vec<Side>, allowed: &[String]) -> Result<Answer, String> {
+        let comparison = iolite_compare::compare(&sides, &[], allowed)?;
+        Ok(Answer { sides, limits: Vec::new(), comparison })
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        table::text(self)
+    }
+
+    /// For programs.
+    pub fn json(&self) -> String {
+        data::json(self)
+    }
 }
 
 fn limits(asked: &Asked) -> Result<Vec<Limit>, String> {

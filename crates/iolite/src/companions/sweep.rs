@@ -1,24 +1,20 @@
 //! `iolite sweep`: one workload with many values of some options, each as a run of its own.
 
-mod directory;
 mod load;
 mod outcome;
 mod presets;
-mod runner;
 mod table;
 
-use directory::Directory;
+use crate::INTERRUPTED;
+use crate::points::directory::Directory;
+use crate::points::{self, Course, Points, Start};
 use iolite_options::commands::Asked;
 use iolite_options::{Name, engines, registry};
 use iolite_sweep::{Axis, MOST_POINTS, points};
 use load::{Case, Load};
 use outcome::{Measured, Outcome};
-use runner::{End, Runner};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// The exit status when a signal ended it, as of a run.
-const INTERRUPTED: u8 = 128;
 
 /// What is to be done.
 pub struct Sweep {
@@ -49,6 +45,55 @@ impl Run {
     }
 }
 
+/// A sweep, and what was measured of it.
+struct Measuring {
+    sweep: Sweep,
+    /// `None` = not yet, or the point failed.
+    measured: Vec<Option<Measured>>,
+}
+
+impl Points for Measuring {
+    fn whole(&self) -> &'static str {
+        "sweep"
+    }
+
+    fn several(&self) -> &'static str {
+        "points"
+    }
+
+    fn count(&self) -> usize {
+        self.sweep.runs.len()
+    }
+
+    fn report(&self, position: usize) -> String {
+        format!("point-{:04}.json", self.sweep.runs[position].number)
+    }
+
+    fn words(&self, position: usize) -> String {
+        self.sweep.runs[position].words()
+    }
+
+    fn seconds(&self, position: usize) -> u64 {
+        self.sweep.runs[position].load.seconds
+    }
+
+    fn start(&self, position: usize) -> Result<Start, String> {
+        Ok(Start {
+            options: Vec::new(),
+            file: Some("-".into()),
+            input: self.sweep.runs[position].load.text.clone().into_bytes(),
+            may_be_kept: true,
+        })
+    }
+
+    fn take(&mut self, position: usize, report: &Value) -> Result<String, String> {
+        let point = Measured::of(&self.sweep.runs[position], report)?;
+        let words = points::short(&point.figures);
+        self.measured[position] = Some(point);
+        Ok(words)
+    }
+}
+
 /// The answer in words, and the exit status.
 pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let print = match asked.value('f') {
@@ -59,104 +104,74 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     };
     let sweep = Sweep::of(asked)?;
     let place = asked.value('o').map_or_else(|| usual_place(&sweep), PathBuf::from);
-    let mut directory = Directory::open(&place, &sweep)?;
-    announce(program, &sweep, &directory);
-    let mut runner = Runner::new().map_err(|error| format!("signals cannot be received: {error}"))?;
-    let mut measured: Vec<Option<Measured>> = Vec::new();
-    let begun = Instant::now();
-    let mut done = 0;
-    for (position, run) in sweep.runs.iter().enumerate() {
-        if let Some(report) = directory.report(run.number)? {
-            measured.push(Some(Measured::of(run, &report)?));
-            continue;
-        }
-        let end = runner.perform(&run.load.text, &directory.growing(run.number))?;
-        let report = match end {
-            End::Interrupted => {
-                directory.give_up(run.number);
-                let left = sweep.runs.len() - position;
-                tell(
-                    program,
-                    &format!(
-                        "interrupted with {left} of {} points left; the same command goes on in {}",
-                        sweep.runs.len(),
-                        place.display()
-                    ),
-                );
-                return Ok((String::new(), INTERRUPTED));
-            }
-            End::Failed(why) => Err(why),
-            End::Done => directory.complete(run.number),
-            End::Doubtful(words) if !directory.has_moved(run.number) => Err(words),
-            End::Doubtful(_) => directory.complete(run.number),
-        };
-        done += 1;
-        let left = sweep.runs[position + 1..].iter().filter(|run| !directory.has(run.number)).count();
-        let progress = format!("[{}/{}] {}", position + 1, sweep.runs.len(), run.words());
-        match report.and_then(|report| Measured::of(run, &report)) {
-            Ok(point) => {
-                tell(
-                    program,
-                    &format!(
-                        "{progress}: {}{}",
-                        table::short(&point.figures),
-                        time_left(begun.elapsed(), done, left)
-                    ),
-                );
-                measured.push(Some(point));
-            }
-            Err(why) => {
-                directory.give_up(run.number);
-                tell(program, &format!("{progress}: failed: {}", why.trim()));
-                measured.push(None);
-            }
-        }
+    let directory = Directory::open(&place, "sweep", described(&sweep), |plan| {
+        let files = own_files(&sweep)?;
+        plan["files"] = files.iter().map(|file| Value::from(file.display().to_string())).collect();
+        Ok(())
+    })?;
+    let measured = sweep.runs.iter().map(|_| None).collect();
+    let mut measuring = Measuring { sweep, measured };
+    announce(program, &measuring, &directory);
+    if points::perform(program, &mut measuring, &directory)? == Course::Interrupted {
+        return Ok((String::new(), INTERRUPTED));
     }
-    drop(runner);
+    let Measuring { sweep, measured } = &measuring;
     let has_failed = measured.iter().any(|point| point.as_ref().is_none_or(|point| point.figures.error != 0));
-    let outcome = Outcome::new(&sweep, &measured);
+    let outcome = Outcome::new(sweep, measured);
     directory.write("result.json", &outcome::json(&outcome))?;
     directory.write("result.csv", &outcome::csv(&outcome))?;
     directory.write("result.html", &iolite_page::of_sweep(&outcome.value))?;
     if !has_failed {
-        directory.clean_up();
+        files_of(&directory).for_each(|file| drop(std::fs::remove_file(file)));
     }
-    tell(program, &format!("the page is {}", place.join("result.html").display()));
+    points::tell(program, &measuring, &format!("the page is {}", place.join("result.html").display()));
     Ok((print(&outcome), u8::from(has_failed)))
 }
 
-fn tell(program: &str, what: &str) {
-    crate::complain(program, &format_args!("sweep: {what}"));
-}
-
 /// What is about to happen, before it does.
-fn announce(program: &str, sweep: &Sweep, directory: &Directory) {
-    let there = sweep.runs.iter().filter(|run| directory.has(run.number)).count();
-    let seconds: u64 =
-        sweep.runs.iter().filter(|run| !directory.has(run.number)).map(|run| run.load.seconds).sum();
-    let time = if seconds > 0 {
-        format!(", at least {}", iolite_page::text::seconds(seconds as f64))
-    } else {
-        String::new()
-    };
-    let known = if there > 0 { format!(" ({there} of them are there already)") } else { String::new() };
-    tell(
-        program,
-        &format!("{} points{known}{time}; results go to {}", sweep.runs.len(), directory.path.display()),
-    );
-    for file in &directory.files {
-        let size = sweep.runs.iter().map(|run| run.load.bytes).max().unwrap_or(0);
+fn announce(program: &str, measuring: &Measuring, directory: &Directory) {
+    points::announce(program, measuring, directory, "");
+    for file in files_of(directory) {
+        let size = measuring.sweep.runs.iter().map(|run| run.load.bytes).max().unwrap_or(0);
         let size = iolite_page::text::bytes(size as f64);
-        tell(program, &format!("{}: a file of {size} is written, and removed in the end", file.display()));
+        let what = format!("{}: a file of {size} is written, and removed in the end", file.display());
+        points::tell(program, measuring, &what);
     }
 }
 
-fn time_left(elapsed: Duration, done: u32, left: usize) -> String {
-    if left == 0 {
-        return String::new();
+/// What makes the sweep the same when it goes on. (Of its job files, which may have secrets, only a fingerprint.)
+fn described(sweep: &Sweep) -> Value {
+    let runs: Vec<Value> = sweep
+        .runs
+        .iter()
+        .map(|run| json!({ "values": run.words(), "jobs": format!("{:032x}", xxhash_rust::xxh3::xxh3_128(run.load.text.as_bytes())) }))
+        .collect();
+    json!({ "format": 1, "sweep": sweep.name, "points": runs, "files": null })
+}
+
+/// Files that the sweep makes for its jobs, and removes in the end.
+fn files_of(directory: &Directory) -> impl Iterator<Item = PathBuf> {
+    directory.plan["files"].as_array().into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from)
+}
+
+/// The files that a preset makes. None of them may be there: it would be overwritten.
+fn own_files(sweep: &Sweep) -> Result<Vec<PathBuf>, String> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for run in &sweep.runs {
+        for file in run.load.files.iter().filter(|_| sweep.cases[run.case].owns_file(&sweep.axes)) {
+            let file = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
+            if std::fs::symlink_metadata(&file).is_ok() {
+                return Err(format!(
+                    "{}: this file is there, and would be overwritten; remove it, or name one with --filename",
+                    file.display()
+                ));
+            }
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
     }
-    let seconds = elapsed.as_secs_f64() / f64::from(done) * left as f64;
-    format!("; {left} left, about {}", iolite_page::text::seconds(seconds.ceil()))
+    Ok(files)
 }
 
 /// The directory of a sweep that names none: beside its job file's name, where it was started.

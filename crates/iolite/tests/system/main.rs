@@ -66,6 +66,7 @@ mod published;
 mod rates;
 mod recorded_traces;
 mod remote;
+mod repeating;
 mod reporting;
 mod reports;
 mod safety;

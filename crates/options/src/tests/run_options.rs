@@ -32,6 +32,7 @@ fn options_of_the_run() {
         "--web-linger=1h",
         "--save=base",
         "--store=s.db",
+        "--repeat=5:7",
     ]);
     assert_eq!(
         ran.run,
@@ -59,6 +60,7 @@ fn options_of_the_run() {
             web_linger: Some(3_600_000),
             save: Some("base".to_owned()),
             store: Some(PathBuf::from("s.db")),
+            repeat: Some(Repeat { times: 5, seed: Some(7) }),
         }
     );
     let web = |word: &str| run(&["--name=a", word]).run.web.map(|address| address.to_string());

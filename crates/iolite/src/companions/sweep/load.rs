@@ -1,6 +1,7 @@
 //! The job file of a point: that of the sweep, with other values of some options in each job.
 
 use super::{NAME, is_deep, shown};
+use crate::points;
 use iolite_options::{Invocation, JobOptions, Origin, SizeValue, parse_with};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -71,14 +72,13 @@ impl Case {
             let each = if is_deep(&job.ioengine) { job.depth.iodepth } else { 1 };
             f64::from(each) * f64::from(job.schedule.numjobs)
         };
-        let seconds = |job: &JobOptions| (job.schedule.ramp_time + job.schedule.runtime) / 1_000_000;
         let bytes = |job: &JobOptions| match job.extent.size {
             Some(SizeValue::Bytes(bytes)) => bytes,
             _ => 0,
         };
         Ok(Load {
             depth: jobs.iter().map(depth).sum(),
-            seconds: jobs.iter().map(seconds).max().unwrap_or(0),
+            seconds: points::seconds(&jobs),
             bytes: jobs.iter().map(bytes).max().unwrap_or(0),
             files: jobs.iter().flat_map(files).collect(),
             text,

@@ -2,18 +2,11 @@
 
 use super::outcome::{Measured, Outcome};
 use iolite_page::text;
-use iolite_sweep::Figures;
 use serde_json::Value;
 use std::fmt::Write;
 
 /// Characters of a value that are shown.
 const VALUE: usize = 40;
-
-/// A point in a few words.
-pub fn short(figures: &Figures) -> String {
-    let latency = figures.p99_ns.map(|p99| format!(", p99 {}", text::latency(p99))).unwrap_or_default();
-    format!("{} IOPS, {}{latency}", text::count(figures.iops), text::bandwidth(figures.bandwidth))
-}
 
 /// The table, the knees, and what is to be looked at.
 pub fn text(outcome: &Outcome<'_>) -> String {

@@ -36,6 +36,7 @@ pub const TABLE: &[Effect] = &[
     row("append-terse", JOB, ABSENT, "", Says(";j;0;0;")),
     test!("save", keeping::a_run_is_kept_with_all_that_was_measured),
     test!("store", keeping::a_run_is_kept_with_all_that_was_measured),
+    test!("repeat", repeating::files_take_turns_and_are_compared),
     row("terse-version", "--minimal --name=j --ioengine=null --size=4k", "3", "5", Says("5;iolite")),
     row(
         "eta",

@@ -1,9 +1,10 @@
-//! Runs the points, each as a run of this program in a process of its own.
+//! Makes runs of this program, each in a process of its own.
 //!
-//! Signals that end a run end the point, and with it the sweep. When this process is killed, the kernel kills the point.
+//! Signals that end a run end it, and with it the whole. When this process is killed, the kernel kills the run.
 
 use iolite_os::process::tie_to_this_thread;
 use iolite_os::signals::{self, SignalQueue};
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -16,7 +17,19 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Of what a run says when it fails, no more is told.
 const MOST_WORDS: u64 = 64 << 10;
 
-/// How a point ended.
+/// How a run is started.
+pub struct Start {
+    /// Its options.
+    pub options: Vec<OsString>,
+    /// Its job file; `-` is standard input.
+    pub file: Option<OsString>,
+    /// What it has as standard input.
+    pub input: Vec<u8>,
+    /// Whether `IOLITE_SAVE` in the environment is its business.
+    pub may_be_kept: bool,
+}
+
+/// How a run ended.
 pub enum End {
     /// Its report is complete.
     Done,
@@ -24,31 +37,35 @@ pub enum End {
     Doubtful(String),
     /// It has none, because of this.
     Failed(String),
-    /// The sweep is to end.
+    /// The whole is to end.
     Interrupted,
 }
 
-/// Runs one point after the other.
+/// Makes one run after the other.
 pub struct Runner {
     queue: SignalQueue,
 }
 
 impl Runner {
-    /// From here on, signals end the sweep in good order.
+    /// From here on, signals end the whole in good order.
     pub fn new() -> std::io::Result<Runner> {
         Ok(Runner { queue: SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
     }
 
-    /// Runs a job file; its report goes to this file.
-    pub fn perform(&mut self, jobs: &str, report: &Path) -> Result<End, String> {
+    /// Makes a run; its report goes to this file.
+    pub fn perform(&mut self, start: &Start, report: &Path) -> Result<End, String> {
         if self.queue.next().is_some() {
             return Ok(End::Interrupted);
         }
-        let told = |error: std::io::Error| format!("a point cannot be run: {error}");
+        let told = |error: std::io::Error| format!("a run cannot be started: {error}");
         let mut output = std::ffi::OsString::from("--output=");
         output.push(report);
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("iolite").arg("--output-format=json+").arg(output).args(["--eta=never", "-"]);
+        command.arg0("iolite").args(&start.options).arg("--output-format=json+").arg(output);
+        command.args(["--eta=never", "--"]).args(&start.file);
+        if !start.may_be_kept {
+            command.env_remove(crate::saving::VARIABLE);
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         // A terminal's ^C is for this process, which passes it on.
         command.process_group(0);
@@ -66,7 +83,7 @@ impl Runner {
         });
         if let Some(mut stdin) = child.stdin.take() {
             // If it has ended already, it says why.
-            let _ = stdin.write_all(jobs.as_bytes());
+            let _ = stdin.write_all(&start.input);
         }
         let (status, is_interrupted) = self.wait(&mut child).map_err(told)?;
         let words = words.and_then(|thread| thread.join().ok()).unwrap_or_default();

@@ -1,0 +1,164 @@
+//! Runs that belong together, each in a process of its own: the points of a sweep, repeats.
+//!
+//! What is complete is in a directory, so that whatever ends the whole, the same command goes on with what is missing.
+
+pub mod directory;
+mod runner;
+
+use directory::Directory;
+use iolite_options::JobOptions;
+use iolite_sweep::Figures;
+pub use runner::Start;
+use runner::{End, Runner};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Runs that belong together, in the order in which they are made.
+pub trait Points {
+    /// What the whole is called before what is told of it.
+    fn whole(&self) -> &'static str;
+    /// What several of them are called.
+    fn several(&self) -> &'static str;
+    /// Whether only what goes wrong is told on the way.
+    fn is_quiet(&self) -> bool {
+        false
+    }
+    /// How many they are.
+    fn count(&self) -> usize;
+    /// The name of the report of one in the directory.
+    fn report(&self, position: usize) -> String;
+    /// What it is, in words.
+    fn words(&self, position: usize) -> String;
+    /// How many seconds it takes at least, as far as it says so.
+    fn seconds(&self, position: usize) -> u64;
+    /// How it is run.
+    ///
+    /// # Errors
+    /// None can be run any more.
+    fn start(&self, position: usize) -> Result<Start, String>;
+    /// It was run just now, and this is the text of its report, which gets its name next.
+    fn keep(&mut self, _position: usize, _text: &str) {}
+    /// This is its report: what it says, in words.
+    ///
+    /// # Errors
+    /// It is no report of such a run.
+    fn take(&mut self, position: usize, report: &Value) -> Result<String, String>;
+}
+
+/// How it went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// All have been run. (Some may have failed.)
+    Through,
+    /// A signal has ended it.
+    Interrupted,
+}
+
+/// Runs what is missing, and takes the reports of all.
+///
+/// # Errors
+/// The directory cannot be read, or none can be run any more.
+pub fn perform(program: &str, points: &mut dyn Points, directory: &Directory) -> Result<Course, String> {
+    let mut runner = Runner::new().map_err(|error| format!("signals cannot be received: {error}"))?;
+    let begun = Instant::now();
+    let mut done = 0;
+    let count = points.count();
+    for position in 0..count {
+        let name = points.report(position);
+        if let Some(report) = directory.report(&name)? {
+            points.take(position, &report)?;
+            continue;
+        }
+        let start = points.start(position)?;
+        let (report, doubt) = match runner.perform(&start, &directory.growing(&name)?)? {
+            End::Interrupted => {
+                directory.give_up(&name);
+                let what = format!(
+                    "interrupted with {} of {count} {} left; the same command goes on in {}",
+                    (position..count).filter(|position| !directory.has(&points.report(*position))).count(),
+                    points.several(),
+                    directory.path.display()
+                );
+                tell(program, points, &what);
+                return Ok(Course::Interrupted);
+            }
+            End::Failed(why) => (Err(why), None),
+            End::Done => (directory.grown(&name), None),
+            End::Doubtful(words) if !directory.has_moved(&name) => (Err(words), None),
+            End::Doubtful(words) => (directory.grown(&name), Some(words)),
+        };
+        let report = report.and_then(|text| {
+            points.keep(position, &text);
+            let report = directory.complete(&name)?;
+            points.take(position, &report)
+        });
+        done += 1;
+        let rest = position + 1..count;
+        let left = rest.filter(|position| !directory.has(&points.report(*position))).count();
+        let progress = format!("[{}/{count}] {}", position + 1, points.words(position));
+        match report {
+            Ok(_) if points.is_quiet() => {}
+            Ok(words) => {
+                let what = format!("{progress}: {words}{}", time_left(begun.elapsed(), done, left));
+                tell(program, points, &what);
+            }
+            Err(why) => {
+                directory.give_up(&name);
+                tell(program, points, &format!("{progress}: failed: {}", why.trim()));
+            }
+        }
+        if let Some(doubt) = doubt {
+            tell(program, points, &format!("{progress}: {}", doubt.trim()));
+        }
+    }
+    Ok(Course::Through)
+}
+
+/// Tells something about the whole on standard error.
+pub fn tell(program: &str, points: &dyn Points, what: &str) {
+    crate::complain(program, &format_args!("{}: {what}", points.whole()));
+}
+
+/// Tells what is about to happen, before it does.
+pub fn announce(program: &str, points: &dyn Points, directory: &Directory, more: &str) {
+    if points.is_quiet() {
+        return;
+    }
+    let is_there = |position: &usize| directory.has(&points.report(*position));
+    let there = (0..points.count()).filter(is_there).count();
+    let missing = (0..points.count()).filter(|position| !is_there(position));
+    let seconds: u64 = missing.map(|position| points.seconds(position)).sum();
+    let time = if seconds > 0 {
+        format!(", at least {}", iolite_page::text::seconds(seconds as f64))
+    } else {
+        String::new()
+    };
+    let known = if there > 0 { format!(" ({there} of them are there already)") } else { String::new() };
+    let (count, several, place) = (points.count(), points.several(), directory.path.display());
+    tell(program, points, &format!("{count} {several}{more}{known}{time}; results go to {place}"));
+}
+
+fn time_left(elapsed: Duration, done: u32, left: usize) -> String {
+    if left == 0 {
+        return String::new();
+    }
+    let seconds = elapsed.as_secs_f64() / f64::from(done) * left as f64;
+    format!("; {left} left, about {}", iolite_page::text::seconds(seconds.ceil()))
+}
+
+/// What a run has measured, in a few words.
+pub fn short(figures: &Figures) -> String {
+    let latency =
+        figures.p99_ns.map(|p99| format!(", p99 {}", iolite_page::text::latency(p99))).unwrap_or_default();
+    format!(
+        "{} IOPS, {}{latency}",
+        iolite_page::text::count(figures.iops),
+        iolite_page::text::bandwidth(figures.bandwidth)
+    )
+}
+
+/// How long jobs take at least, in seconds, as far as they say so.
+pub fn seconds(jobs: &[JobOptions]) -> u64 {
+    let of = |job: &JobOptions| (job.schedule.ramp_time + job.schedule.runtime) / 1_000_000;
+    jobs.iter().map(of).max().unwrap_or(0)
+}

@@ -1,0 +1,175 @@
+//! Where runs that belong together keep what they have: what they are, a report for each, and the result.
+//!
+//! A report grows under another name and gets its own when it is complete, so whatever ends the whole, all that have
+//! their names are whole. One program at a time is at work in a directory: the others are told so.
+
+use iolite_sweep::Figures;
+use serde_json::Value;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// What is run.
+const PLAN: &str = "plan.json";
+/// The file whose lock says that somebody is at work. It stays, because who removes it could remove that of another.
+const LOCK: &str = ".lock";
+
+/// The directory of runs that belong together.
+pub struct Directory {
+    pub path: PathBuf,
+    /// What is run.
+    pub plan: Value,
+    /// As long as it is open, nobody else works here. `None` = the file system has no locks.
+    _lock: Option<File>,
+}
+
+impl Directory {
+    /// Makes the directory of something new, or finds what is there of it. `what` is a word for it. What is `null` in the plan is decided
+    /// by `fill` when it is new, and otherwise what was decided then.
+    pub fn open(
+        path: &Path,
+        what: &str,
+        mut plan: Value,
+        fill: impl FnOnce(&mut Value) -> Result<(), String>,
+    ) -> Result<Directory, String> {
+        let told = |error: std::io::Error| format!("--output={}: {error}", path.display());
+        let is_there = path.join(PLAN).try_exists().map_err(told)?;
+        let mut new = plan.clone();
+        if !is_there {
+            check_unused(path)?;
+            fill(&mut new)?;
+            std::fs::create_dir_all(path).map_err(told)?;
+        }
+        let lock = lock(path)?;
+        let found = match std::fs::read_to_string(path.join(PLAN)) {
+            Ok(text) => serde_json::from_str::<Value>(&text).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::NotFound && !is_there => {
+                let directory = Directory { path: path.to_owned(), plan: new, _lock: lock };
+                directory.write(PLAN, &format!("{:#}\n", directory.plan))?;
+                return Ok(directory);
+            }
+            Err(error) => return Err(told(error)),
+        };
+        for (key, value) in plan.as_object_mut().into_iter().flatten() {
+            if value.is_null() {
+                *value = found[key.as_str()].clone();
+            }
+        }
+        if found != plan {
+            return Err(format!(
+                "--output={}: there is another {what} (other options, values or jobs); give another directory, or remove it",
+                path.display()
+            ));
+        }
+        Ok(Directory { path: path.to_owned(), plan, _lock: lock })
+    }
+
+    /// Where the report of a run grows.
+    pub fn growing(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.path.join(format!("{name}.part"));
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path)
+    }
+
+    fn part(&self, name: &str) -> PathBuf {
+        self.path.join(format!("{name}.part"))
+    }
+
+    /// Whether the report of a run is there.
+    pub fn has(&self, name: &str) -> bool {
+        self.path.join(name).exists()
+    }
+
+    /// The report of a run; `None` = it is still to be made.
+    pub fn report(&self, name: &str) -> Result<Option<Value>, String> {
+        let path = self.path.join(name);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => read(&path, &text).map(Some),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(format!("{}: {error}", path.display())),
+        }
+    }
+
+    /// Whether the report of a run that is not complete has any I/O. One of a run that did not begin has none.
+    pub fn has_moved(&self, name: &str) -> bool {
+        let growing = self.part(name);
+        let report = std::fs::read_to_string(&growing).ok().and_then(|text| read(&growing, &text).ok());
+        report.and_then(|report| Figures::of(&report).ok()).is_some_and(|figures| figures.iops > 0.0)
+    }
+
+    /// The text of a report that has grown.
+    pub fn grown(&self, name: &str) -> Result<String, String> {
+        let growing = self.part(name);
+        std::fs::read_to_string(&growing).map_err(|error| format!("{}: {error}", growing.display()))
+    }
+
+    /// The report of a run is complete.
+    pub fn complete(&self, name: &str) -> Result<Value, String> {
+        let growing = self.part(name);
+        let told = |error: std::io::Error| format!("{}: {error}", growing.display());
+        let report = read(&growing, &self.grown(name)?)?;
+        File::open(&growing).and_then(|file| file.sync_all()).map_err(told)?;
+        std::fs::rename(&growing, self.path.join(name)).map_err(told)?;
+        Ok(report)
+    }
+
+    /// Removes what there is of a run that is not complete.
+    pub fn give_up(&self, name: &str) {
+        let _ = std::fs::remove_file(self.part(name));
+    }
+
+    /// Writes a file, whole.
+    pub fn write(&self, name: &str, text: &str) -> Result<(), String> {
+        let (growing, path) = (self.part(name), self.path.join(name));
+        let written = std::fs::write(&growing, text).and_then(|()| std::fs::rename(&growing, &path));
+        written.map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Removes these files, and the directory if there is nothing else in it.
+    pub fn remove(self, names: impl IntoIterator<Item = String>) {
+        let mut within: Vec<PathBuf> = Vec::new();
+        for name in names.into_iter().chain([PLAN.to_owned(), LOCK.to_owned()]) {
+            let path = self.path.join(name);
+            let _ = std::fs::remove_file(&path);
+            within.extend(path.parent().filter(|parent| *parent != self.path).map(Path::to_owned));
+        }
+        within.dedup();
+        // They stay if there is anything of somebody else in them.
+        within.iter().chain([&self.path]).for_each(|path| drop(std::fs::remove_dir(path)));
+    }
+}
+
+/// A new directory takes none in which others have files.
+fn check_unused(path: &Path) -> Result<(), String> {
+    // Who was killed when it began has left nothing but the beginning of its plan. (A plan that has come since
+    // is another program's, which is told from its lock.)
+    let is_begun = |name: &std::ffi::OsStr| name == "plan.json.part" || name == PLAN || name == LOCK;
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    if entries.into_iter().any(|entry| !is_begun(&entry.file_name())) {
+        return Err(format!(
+            "--output={}: there are files of others in this directory; give another one",
+            path.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Sees to it that nobody else works here. `None` = the file system has no locks.
+fn lock(path: &Path) -> Result<Option<File>, String> {
+    let place = path.join(LOCK);
+    let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&place);
+    let file = opened.map_err(|error| format!("--output={}: {error}", place.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(format!(
+            "--output={}: another program is at work in this directory; wait for its end, or give another directory",
+            path.display()
+        )),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+fn read(path: &Path, text: &str) -> Result<Value, String> {
+    iolite_stored::last_report(text).map_err(|error| error.of(&path.display().to_string()))
+}
