@@ -38,7 +38,9 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     let spool = match &permissions.only[..] {
         [] => Ok(own),
         // Before the jobs are read.
-        only => give_up_all_but(only, &permissions, &own).map(|()| own.join("logs")),
+        only => {
+            give_up_all_but(only, &permissions, &own).map(|()| own.join("logs")).map_err(|why| refusal([why]))
+        }
     };
     let last = spool.and_then(|spool| perform(name, &request, &permissions, &spool, &mut channel));
     let last = last.unwrap_or_else(|mut refusal| {
@@ -54,14 +56,14 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
 }
 
 /// What the system says where the kernel keeps the run from a file.
-const DENIED: &str = "Permission denied";
+pub const DENIED: &str = "Permission denied";
 
 /// From here on, nothing but what is served can be used, and a directory of the run's own.
-fn give_up_all_but(only: &[PathBuf], permissions: &Permissions, own: &Path) -> Result<(), Box<Refusal>> {
+pub fn give_up_all_but(only: &[PathBuf], permissions: &Permissions, own: &Path) -> Result<(), String> {
     let made = std::fs::DirBuilder::new().mode(0o700).create(own);
-    made.map_err(|error| refusal([format!("{}: {error}", own.display())]))?;
+    made.map_err(|error| format!("{}: {error}", own.display()))?;
     let wish = confine::Wish { only, own, changes: permissions.changes, exec: permissions.exec };
-    confine::confine(wish).map_err(|why| refusal([format!("--serve-only: {why}")]))
+    confine::confine(wish).map_err(|why| format!("--serve-only: {why}"))
 }
 
 /// Runs the jobs: the last thing to tell.
@@ -105,7 +107,7 @@ fn perform(
     }
     let outside =
         batches.iter().flatten().filter(|_| !only.is_empty()).flat_map(|job| served::outside(job, only));
-    let outside: Vec<String> = outside.collect();
+    let outside: Vec<String> = outside.map(|problem| problem.to_string()).collect();
     if !outside.is_empty() {
         return Err(refusal(outside));
     }
@@ -155,8 +157,8 @@ fn read(request: &Request, name: Name) -> Result<(Batches, Vec<Diagnostic>), Box
     }
 }
 
-/// What runs programs in a job, or changes settings of the machine.
-fn executing(job: &JobOptions) -> Vec<String> {
+/// What runs programs in a job, or changes settings of the machine: the options.
+pub fn executes(job: &JobOptions) -> impl Iterator<Item = &'static str> {
     let by_engine = job.engine.starts_programs() || job.engine.of::<ExternalOptions>().is_some();
     let found = [
         ("exec_prerun", job.schedule.exec_prerun.is_some()),
@@ -165,8 +167,11 @@ fn executing(job: &JobOptions) -> Vec<String> {
         ("ioscheduler", job.placement.ioscheduler.is_some()),
         ("cgroup", job.placement.cgroup.is_some()),
     ];
-    let found = found.into_iter().filter(|(_, is_there)| *is_there);
-    let told = found.map(|(option, _)| {
+    found.into_iter().filter(|(_, is_there)| *is_there).map(|(option, _)| option)
+}
+
+fn executing(job: &JobOptions) -> Vec<String> {
+    let told = executes(job).map(|option| {
         let message =
             format!("{option}: the server lets no jobs run programs or change the machine (--serve-exec)");
         Problem::of(job, option, message).to_string()

@@ -27,7 +27,7 @@ impl Live {
         let Some(address) = run.web else { return Ok(Live(None)) };
         let program = name.own_version().to_owned();
         let hello = Hello { outline, blocks, program, linger_ms: run.web_linger };
-        let page = LivePage::start(address, hello)
+        let page = LivePage::start(address, None, hello)
             .map_err(|error| format!("--web: {address}: {}", describe_error(&error)))?;
         let [owner, guest] = page.addresses();
         console::print_error(&format!(

@@ -12,6 +12,7 @@ mod destination;
 mod elsewhere;
 mod external;
 mod facts;
+mod from_page;
 mod live;
 mod merge;
 mod mpi;
@@ -60,6 +61,9 @@ fn main() -> ExitCode {
     }
     if args.first().is_some_and(|word| word == iolite_web::WORD) {
         return serve_page(name);
+    }
+    if args.first().is_some_and(|word| word == iolite_web::JOB_WORD) {
+        return from_page::run(name, &args[1..]);
     }
     if let Some(companion) = commands::called_by(&args) {
         return companions::run(name.word(), companion, &args[1..]);

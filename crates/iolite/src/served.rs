@@ -28,7 +28,7 @@ pub fn outside_of_jobs(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
 }
 
 /// What a job names that is not served.
-pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<String> {
+pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
     let mut found: Vec<(&'static str, PathBuf)> = Vec::new();
     let mut strange_uri = false;
     let mut name = |option: &'static str, path: &str| {
@@ -78,12 +78,12 @@ pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<String> {
             Some(".") => format!("{option}: without one, files are in the directory of the server"),
             _ => format!("{option}={}", path.display()),
         };
-        Problem::of(job, option, format!("{shown}: {}", words(only))).to_string()
+        Problem::of(job, option, format!("{shown}: {}", words(only)))
     });
     let strange = strange_uri.then(|| {
         let why = "uri: a server with --serve-only understands nbd://HOST:PORT/EXPORT, nbds:// and \
                    nbd+unix:///EXPORT?socket=FILE, with one socket= and no percent signs or semicolons";
-        Problem::of(job, "uri", format!("{why}: {}", words(only))).to_string()
+        Problem::of(job, "uri", format!("{why}: {}", words(only)))
     });
     told.chain(strange).collect()
 }

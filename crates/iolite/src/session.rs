@@ -320,7 +320,7 @@ impl Session<'_> {
 }
 
 /// The block of the report that tells of each worker; `None` = none does.
-fn blocks(plan: &Plan) -> Vec<Option<u32>> {
+pub fn blocks(plan: &Plan) -> Vec<Option<u32>> {
     let mut blocks = vec![None; plan.workers.len()];
     for (block, members) in (0..).zip(plan.reporting_blocks()) {
         for worker in members {

@@ -328,13 +328,21 @@ pub static ALL: &[Command] = &[
         choices: &[],
         help: "Stored results in a browser: a list, the page of each, comparisons",
         details: "Serves the runs of the store (--save keeps them), or the results in JSON in a directory (its *.json), of iolite or of \
-                  fio 3, until it is ended. The address is printed on standard error, with a secret in it. Nothing can be changed \
-                  from there, and addresses of other machines are refused, because pages are not encrypted yet. docs/results.md \
-                  says who can see what.",
+                  fio 3, until it is ended. The address is printed on standard error, with a secret in it. With --allow-run, whoever \
+                  has another address, which is printed as well, writes jobs in a page, has them looked at as they are typed, \
+                  and runs them, one at a time: that is remote execution, so jobs use nothing but what --serve-only names, and run no \
+                  programs, and runs are kept in the store. Without that, nothing can be changed from there. Addresses of other \
+                  machines are refused, because pages are not encrypted yet. docs/results.md says who can see and do what.",
         options: &[
             word('l', "listen", "address:port", "Where (default: 127.0.0.1 and any port)"),
             word('s', "store", "file", "The store (default: that of the user)"),
-            word('r', "allow-run", "", "Not supported yet: jobs that are written and started there"),
+            word('r', "allow-run", "", "Let jobs be written and started there (only with --serve-only)"),
+            word(
+                'o',
+                "serve-only",
+                "paths",
+                "What those jobs may use: files and directories, with commas between them; may be given several times",
+            ),
         ],
     },
     Command {

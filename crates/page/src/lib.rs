@@ -7,6 +7,8 @@
 //!
 //! The page of a run that goes on (`live.rs`) draws the same pictures, of a series that grows.
 //!
+//! A job is written and started in another page (`editor.rs`).
+//!
 //! Nothing of a report can become markup: texts are escaped here, the scripts make text nodes only, and the page's own
 //! policy allows no script but those in `assets`.
 
@@ -15,6 +17,7 @@ macro_rules! put {
     ($text:expr, $($format:tt)*) => { write!($text, $($format)*).expect("strings take everything") };
 }
 
+pub mod editor;
 mod html;
 pub mod live;
 mod packed;

@@ -5,6 +5,7 @@ use crate::commands::{When, output_file};
 use crate::verification::{StateUse, state_of};
 use crate::{FileKind, JobPlan, Layout, Plan, Problem, ReplayPlan, WorkerPlan};
 use iolite_host::{FileKey, Machine};
+use iolite_options::JobOptions;
 use iolite_options::engines::{E4defragOptions, ExecOptions};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -183,6 +184,46 @@ fn all_beside(plan: &Plan) -> impl Iterator<Item = Beside<'_>> {
             .chain(outputs(job).map(of_kind(Kind::Output)))
             .chain(donor.into_iter().map(of_kind(Kind::Donor)))
     })
+}
+
+/// What jobs make beside their data, with the options that ask for it: logs, outputs of programs, donors.
+pub fn made(plan: &Plan) -> impl Iterator<Item = (&JobOptions, &'static str, PathBuf)> {
+    all_beside(plan).map(|file| (&*file.job.options, file.option, file.path))
+}
+
+/// What holds data that the run would write over, trim, remove, replace or make longer: regular files that are not empty, and
+/// devices. Each once, with its size, where that is known.
+pub fn holding(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Vec<(PathBuf, Option<u64>)> {
+    let mut known = HashSet::new();
+    let mut found = Vec::new();
+    let mut look = |path: &Path| {
+        if !known.insert(machine.key(path)) {
+            return;
+        }
+        // What cannot be looked at is nobody's to write to.
+        match machine.usable_file(path) {
+            Ok((FileKind::Regular, None | Some(0)) | (FileKind::Pipe, _)) | Err(_) => {}
+            Ok((FileKind::Char, None)) if !keeps_data(machine, path) => {}
+            Ok((_, size)) => found.push((path.to_owned(), size)),
+        }
+    };
+    for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
+        let changed = files(plan, worker, &layouts[worker.index]).filter(|(_, is_changed)| *is_changed);
+        changed.for_each(|(path, _)| look(&path));
+    }
+    // Logs have names of their own kind, and each run makes them anew.
+    let made = all_beside(plan).filter(|file| file.kind != Kind::Log || file.option == "write_iolog");
+    made.for_each(|file| look(&file.path));
+    plan.jobs
+        .iter()
+        .filter_map(|job| job.options.buffers.mem_file.as_ref())
+        .for_each(|path| look(Path::new(path)));
+    found
+}
+
+/// Whether a character device is one that holds data.
+fn keeps_data(machine: &dyn Machine, device: &Path) -> bool {
+    machine.file(device).ok().flatten().is_some_and(|found| found.class.is_some())
 }
 
 /// The logs of a worker, with the options that ask for them.

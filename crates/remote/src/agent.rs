@@ -351,7 +351,7 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
         return Err("the request for a run is damaged".to_owned());
     };
     (shared.settings.log)(&format!("runs jobs for {who}"));
-    let spool = spool();
+    let spool = child::new_spool();
     let started = match child::start(request.as_fio, &shared.settings.permissions, &spool) {
         Ok(started) => started,
         Err(error) => {
@@ -400,12 +400,6 @@ fn last_word(connection: &mut Connection, word: &FromAgent, shared: &Shared) -> 
     frame::write(connection, word).map_err(|error| error.to_string())?;
     connection.part_within(shared.settings.timeout);
     Ok(())
-}
-
-/// A directory for what a run sends back, which nobody has made yet.
-fn spool() -> PathBuf {
-    let (process, now) = (std::process::id(), time::monotonic_ns());
-    std::env::temp_dir().join(format!("iolite-run-{process}-{now:x}"))
 }
 
 /// Waits for the end of a process; `None` = it has not ended.

@@ -5,6 +5,7 @@ use crate::frame::{self, FrameError};
 use crate::message::{FromAgent, Request, ToAgent};
 use iolite_os::process::{replace, start_with_blocked, tie_to_this_thread};
 use iolite_os::socket::Socket;
+use iolite_os::time::monotonic_ns;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -80,13 +81,18 @@ pub(crate) struct Started {
     pub gate: Socket,
 }
 
-/// Starts the process of a run. It is killed when this thread ends.
-pub(crate) fn start(as_fio: bool, permissions: &Permissions, spool: &Path) -> io::Result<Started> {
-    let (channel, its_channel) = UnixStream::pair()?;
-    let (gate, its_gate) = Socket::pair()?;
+/// A directory for what a run keeps until it is over, which nobody has made yet.
+pub fn new_spool() -> PathBuf {
+    let (process, now) = (std::process::id(), monotonic_ns());
+    std::env::temp_dir().join(format!("iolite-run-{process}-{now:x}"))
+}
+
+/// The command that starts this program again, with this word, as the process of a run with these permissions. It is killed when
+/// this thread ends.
+pub fn command(word: &str, as_fio: bool, permissions: &Permissions, spool: &Path) -> Command {
     // Not by its name: the file may have been replaced, and both ends are to be the same program.
     let mut command = Command::new("/proc/self/exe");
-    command.arg0(if as_fio { "fio" } else { "iolite" }).arg(WORD).args(permissions.words());
+    command.arg0(if as_fio { "fio" } else { "iolite" }).arg(word).args(permissions.words());
     command.arg(with(SPOOL, spool));
     if !permissions.only.is_empty() {
         // What is in the environment is not served either.
@@ -94,10 +100,18 @@ pub(crate) fn start(as_fio: bool, permissions: &Permissions, spool: &Path) -> io
             std::env::vars_os().filter(|(name, _)| KEPT.iter().any(|kept| name == kept)).collect();
         command.env_clear().envs(kept);
     }
-    command.stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(its_gate));
     tie_to_this_thread(&mut command);
     // A run that is asked to end while it is being planned is not killed by that: it takes the signal later, and reports.
     start_with_blocked(&mut command, &SIGNALS);
+    command
+}
+
+/// Starts the process of a run for a coordinator.
+pub(crate) fn start(as_fio: bool, permissions: &Permissions, spool: &Path) -> io::Result<Started> {
+    let (channel, its_channel) = UnixStream::pair()?;
+    let (gate, its_gate) = Socket::pair()?;
+    let mut command = command(WORD, as_fio, permissions, spool);
+    command.stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(its_gate));
     let process = command.spawn()?;
     Ok(Started { process, channel, gate })
 }

@@ -10,6 +10,7 @@ use iolite_plan::{Layout, Plan, Problem, own_files};
 use iolite_stats::Report;
 use iolite_verify::{Demands, Owners, check_rival_state};
 use iolite_worker::ZoneMaps;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tracing::debug;
 
@@ -63,6 +64,11 @@ impl<'a> Prepared<'a> {
     /// The report before anything was measured: what the jobs are.
     pub fn outline(&self) -> Report {
         collect::refused(self.plan, time::wall_ns() / 1_000_000, |_| None)
+    }
+
+    /// What holds data that would be destroyed or changed, with its size, where that is known.
+    pub fn holding(&self) -> Vec<(PathBuf, Option<u64>)> {
+        own_files::holding(self.plan, &self.layouts, self.machine)
     }
 
     /// Performs the plan. This process must be single-threaded: it forks.

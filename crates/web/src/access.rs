@@ -1,42 +1,64 @@
-//! Who may look, and who may end the run.
+//! Who may look, who may end a run, and who may start one.
 //!
-//! The address that is printed has a token of 128 bits. Whoever comes with it gets a cookie, and goes on without the token: so it
-//! is in no bookmark, no log of a proxy and no referrer. There are two, because looking and ending are two rights.
+//! The addresses that are printed have tokens of 128 bits. Whoever comes with one gets a cookie, and goes on without the token: so it
+//! is in no bookmark, no log of a proxy and no referrer. There is one for each right, because looking, ending and starting are three.
 //!
 //! Cookies belong to a host, not to a port: a page of another program on this machine would be sent them, too. So all pages are
 //! below a path of their own that nobody else knows, and the cookie is for that path only.
 //!
 //! A page of somebody else that the reader's browser has open can send requests here. It has none of the names of this machine
-//! (`Host`), or says where it is from (`Origin`, `Sec-Fetch-Site`), and a request that ends the run needs a proof that only the
+//! (`Host`), or says where it is from (`Origin`, `Sec-Fetch-Site`), and a request that changes something needs a proof that only the
 //! page itself has.
 
 use crate::answer::Answer;
-use crate::message::Tokens;
 use crate::request::Request;
+use crate::security::Names;
 use iolite_os::process::secret;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// What a reader may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a reader may do. Each includes those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Rights {
     /// Look.
     Look,
-    /// End the run as well.
+    /// End a run.
     End,
+    /// Write and start one.
+    Start,
+}
+
+/// A secret in an address that is printed, and what it is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    /// What whoever has it may do.
+    pub rights: Rights,
+    /// The secret.
+    pub secret: String,
+}
+
+impl Token {
+    /// New ones for these rights.
+    ///
+    /// # Errors
+    /// The kernel has no random numbers.
+    pub fn of(rights: &[Rights]) -> io::Result<Vec<Token>> {
+        rights.iter().map(|rights| Ok(Token { rights: *rights, secret: token()? })).collect()
+    }
 }
 
 /// The secrets of a site.
 #[derive(Debug)]
 pub struct Access {
-    tokens: Tokens,
+    /// The tokens, with what the cookies of their owners say.
+    tokens: Vec<(Token, String)>,
     /// The first part of all paths but `/`.
     place: String,
-    /// What the cookies say, in the order of the tokens.
-    cookies: [String; 2],
-    /// What a request must have that ends the run.
-    proof: String,
+    /// What a request must have that ends a run, or starts one.
+    proofs: [String; 2],
+    /// What the site may be called.
+    names: Names,
 }
 
 /// What becomes of a request.
@@ -52,7 +74,7 @@ pub enum Admission {
 ///
 /// # Errors
 /// The kernel has no random numbers.
-pub fn token() -> io::Result<String> {
+fn token() -> io::Result<String> {
     let bytes: [u8; 16] = secret()?;
     Ok(bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String does not fail.
@@ -67,30 +89,41 @@ fn is_same(given: &str, right: &str) -> bool {
 }
 
 impl Access {
-    /// That of a site with these tokens.
-    pub fn new(tokens: Tokens) -> io::Result<Access> {
-        let place = token()?;
-        Ok(Access { tokens, place, cookies: [token()?, token()?], proof: token()? })
+    /// That of a site with these tokens and names.
+    pub fn new(tokens: Vec<Token>, names: Names) -> io::Result<Access> {
+        let tokens = tokens.into_iter().map(|one| Ok((one, token()?))).collect::<io::Result<_>>()?;
+        Ok(Access { tokens, place: token()?, proofs: [token()?, token()?], names })
     }
 
-    /// What a request must have that ends the run.
-    pub fn proof(&self) -> &str {
-        &self.proof
+    /// What a request must have that uses this right, and the line of its head where that is.
+    fn right(&self, rights: Rights) -> Option<(&'static str, &str)> {
+        match rights {
+            Rights::Look => None,
+            Rights::End => Some(("x-iolite-stop", &self.proofs[0])),
+            Rights::Start => Some(("x-iolite-start", &self.proofs[1])),
+        }
     }
 
-    /// Whether a request has that.
-    pub fn is_proven(&self, request: &Request) -> bool {
-        request.one("x-iolite-stop").is_some_and(|given| is_same(given, &self.proof))
+    /// What the page of a reader with these rights has to prove that it ends a run, or starts one.
+    pub fn proof(&self, given: Rights, wanted: Rights) -> Option<&str> {
+        self.right(wanted).filter(|_| given >= wanted).map(|(_, proof)| proof)
+    }
+
+    /// Whether a request of a reader with these rights may do what another right is for, and comes from its page.
+    pub fn may(&self, given: Rights, wanted: Rights, request: &Request) -> bool {
+        let is_proven = |(line, proof)| request.one(line).is_some_and(|found| is_same(found, proof));
+        given >= wanted && self.right(wanted).is_none_or(is_proven)
     }
 
     /// Looks at where a request is from, and what the reader may do.
     pub fn admit(&self, request: &Request) -> Admission {
         let refused = |status, words: &str| Admission::Answered(Answer::text(status, words));
-        let Some(host) = request.one("host").filter(|host| is_here(host)) else {
-            return refused(421, "This server is 127.0.0.1, [::1] or localhost, and has no other name.");
+        let Some(host) = request.one("host").filter(|host| self.names.have(host)) else {
+            return refused(421, self.names.words());
         };
+        let scheme = self.names.scheme();
         let is_own =
-            |origin: &str| origin.strip_prefix("http://").is_some_and(|from| from.eq_ignore_ascii_case(host));
+            |origin: &str| origin.strip_prefix(scheme).is_some_and(|from| from.eq_ignore_ascii_case(host));
         let changes = request.method != "GET";
         let is_foreign = match request.all("origin").next() {
             Some(_) => !request.one("origin").is_some_and(is_own),
@@ -119,15 +152,11 @@ impl Access {
     /// would keep the cookie back there.
     fn exchange(&self, query: &str) -> Answer {
         let given = query.split('&').find_map(|part| part.strip_prefix("token=")).unwrap_or_default();
-        let cookie = match () {
-            () if is_same(given, &self.tokens.owner) => &self.cookies[0],
-            () if is_same(given, &self.tokens.guest) => &self.cookies[1],
-            () => {
-                return Answer::text(
-                    403,
-                    "Open the address that the run has printed: this one has not its token.",
-                );
-            }
+        let Some((_, cookie)) = self.tokens.iter().find(|(token, _)| is_same(given, &token.secret)) else {
+            return Answer::text(
+                403,
+                "Open the address that the run has printed: this one has not its token.",
+            );
         };
         let place = &self.place;
         let page = format!(
@@ -135,7 +164,9 @@ impl Access {
              <title>The run</title>\n</head>\n<body><p><a href=\"/{place}/\">To the run</a></p></body>\n</html>\n"
         );
         let policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-        let cookie = format!("{}={cookie}; Path=/{place}/; HttpOnly; SameSite=Strict", self.cookie_name());
+        let secure = if self.names.scheme() == "https://" { "; Secure" } else { "" };
+        let cookie =
+            format!("{}={cookie}; Path=/{place}/; HttpOnly; SameSite=Strict{secure}", self.cookie_name());
         Answer::page(page, policy).with_cookie(cookie)
     }
 
@@ -151,42 +182,26 @@ impl Access {
             .flat_map(|line| line.split(';'))
             .filter_map(|one| one.trim().split_once('='));
         let mut given = cookies.filter(|(found, _)| *found == name).map(|(_, value)| value);
-        given.find_map(|value| match () {
-            () if is_same(value, &self.cookies[0]) => Some(Rights::End),
-            () if is_same(value, &self.cookies[1]) => Some(Rights::Look),
-            () => None,
+        given.find_map(|value| {
+            let found = self.tokens.iter().find(|(_, cookie)| is_same(value, cookie));
+            found.map(|(token, _)| token.rights)
         })
     }
-}
-
-/// Whether a name of a host, with or without a port, means this machine whoever is asked. (The port is another one where a
-/// tunnel leads here.)
-fn is_here(host: &str) -> bool {
-    if let Some(rest) = host.strip_prefix('[') {
-        let Some((address, port)) = rest.split_once(']') else { return false };
-        return address.parse() == Ok(Ipv6Addr::LOCALHOST) && is_port(port);
-    }
-    let (name, port) = host.find(':').map_or((host, ""), |colon| host.split_at(colon));
-    let is_name = name.eq_ignore_ascii_case("localhost")
-        || name.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback());
-    is_name && is_port(port)
-}
-
-fn is_port(text: &str) -> bool {
-    text.is_empty() || text.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ALL: [Rights; 3] = [Rights::Start, Rights::End, Rights::Look];
+
     fn access() -> Access {
-        Access::new(Tokens { owner: token().unwrap(), guest: token().unwrap() }).unwrap()
+        Access::new(Token::of(&ALL).unwrap(), Names::Here).unwrap()
     }
 
     fn request(line: &str, headers: &[(&str, &str)]) -> Request {
         let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        Request::parse(format!("{line} HTTP/1.1\r\n{lines}\r\n").as_bytes()).unwrap().unwrap()
+        Request::parse(format!("{line} HTTP/1.1\r\n{lines}\r\n").as_bytes(), 0).unwrap().unwrap()
     }
 
     fn status(access: &Access, line: &str, headers: &[(&str, &str)]) -> u16 {
@@ -199,47 +214,18 @@ mod tests {
     const HOST: (&str, &str) = ("Host", "127.0.0.1:8080");
 
     #[test]
-    fn hosts_of_this_machine() {
-        for host in
-            ["127.0.0.1", "127.0.0.1:80", "127.1.2.3:9", "localhost:1", "LOCALHOST", "[::1]:443", "[::1]"]
-        {
-            assert!(is_here(host), "{host}");
-        }
-        for host in [
-            "",
-            "evil.example",
-            "127.0.0.1.evil.example",
-            "10.0.0.1",
-            "[::2]:1",
-            "[::1",
-            "localhost:x",
-            "127.0.0.1:",
-            "::1",
-            "localhost.",
-        ] {
-            assert!(!is_here(host), "{host}");
-        }
-    }
-
-    #[test]
     fn a_token_gives_a_cookie_and_a_cookie_its_right() {
         let access = access();
-        assert_ne!(access.tokens.owner, access.tokens.guest);
-        for (token, expected) in
-            [(access.tokens.owner.clone(), Rights::End), (access.tokens.guest.clone(), Rights::Look)]
-        {
-            assert_eq!(token.len(), 32);
+        for (place, expected) in ALL.into_iter().enumerate() {
+            let (Token { secret, .. }, value) = &access.tokens[place];
+            assert_eq!(secret.len(), 32);
             let exchange =
-                request(&format!("GET /?token={token}"), &[HOST, ("Sec-Fetch-Site", "cross-site")]);
+                request(&format!("GET /?token={secret}"), &[HOST, ("Sec-Fetch-Site", "cross-site")]);
             let Admission::Answered(answer) = access.admit(&exchange) else { panic!() };
             let sent = format!("{answer:?}");
             assert_eq!(answer.status, 200);
-            assert!(sent.contains("HttpOnly; SameSite=Strict") && !sent.contains(&token), "{sent}");
-            let cookies = match expected {
-                Rights::End => &access.cookies[0],
-                Rights::Look => &access.cookies[1],
-            };
-            let cookie = format!("other=1; {}={cookies}", access.cookie_name());
+            assert!(sent.contains("HttpOnly; SameSite=Strict") && !sent.contains(secret.as_str()), "{sent}");
+            let cookie = format!("other=1; {}={value}", access.cookie_name());
             let path = format!("GET /{}/a", access.place);
             let admitted = access.admit(&request(&path, &[HOST, ("Cookie", &cookie)]));
             assert_eq!(admitted, Admission::Admitted(expected, "a".to_owned()));
@@ -253,7 +239,7 @@ mod tests {
     #[test]
     fn others_are_refused() {
         let access = access();
-        let token = &access.tokens.owner;
+        let token = &access.tokens[0].0.secret;
         let wrong = "0".repeat(32);
         for (line, headers, expected) in [
             ("GET /".to_owned(), &[HOST][..], 403),
@@ -277,16 +263,29 @@ mod tests {
     }
 
     #[test]
-    fn the_proof_is_needed_once_and_whole() {
+    fn each_right_needs_its_own_proof_once_and_whole() {
         let access = access();
         let line = format!("POST /{}/stop", access.place);
-        let proven = |headers: &[(&str, &str)]| access.is_proven(&request(&line, headers));
-        assert!(proven(&[("X-Iolite-Stop", &access.proof)]));
+        let [stop, start] = &access.proofs;
+        let may =
+            |given, wanted, headers: &[(&str, &str)]| access.may(given, wanted, &request(&line, headers));
+        use Rights::{End, Look, Start};
+        assert!(may(End, End, &[("X-Iolite-Stop", stop)]) && may(Start, End, &[("X-Iolite-Stop", stop)]));
+        assert!(may(Start, Start, &[("X-Iolite-Start", start)]) && may(Look, Look, &[]));
+        for headers in [
+            &[][..],
+            &[("X-Iolite-Stop", "")],
+            &[("X-Iolite-Stop", access.tokens[0].1.as_str())],
+            &[("X-Iolite-Stop", start)],
+            &[("X-Iolite-Start", stop)],
+            &[("X-Iolite-Start", start), ("X-Iolite-Start", start)],
+        ] {
+            assert!(!may(Start, Start, headers) && !may(Start, End, headers), "{headers:?}");
+        }
         assert!(
-            !proven(&[])
-                && !proven(&[("X-Iolite-Stop", "")])
-                && !proven(&[("X-Iolite-Stop", &access.cookies[0])])
+            !may(End, Start, &[("X-Iolite-Start", start)]) && !may(Look, End, &[("X-Iolite-Stop", stop)])
         );
-        assert!(!proven(&[("X-Iolite-Stop", &access.proof), ("X-Iolite-Stop", &access.proof)]));
+        assert_eq!((access.proof(End, Start), access.proof(Look, End)), (None, None));
+        assert_eq!((access.proof(Start, Start), access.proof(End, End)), (Some(&**start), Some(&**stop)));
     }
 }

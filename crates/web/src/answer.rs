@@ -1,7 +1,8 @@
 //! Answers. Each is the last thing on its connection.
 
+use crate::wire::Wire;
+use serde_json::Value;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 /// What pages may do that say nothing about themselves: nothing.
@@ -42,6 +43,11 @@ impl Answer {
         Answer::of(200, kind, text.as_bytes().to_vec())
     }
 
+    /// What a script of a page has asked for.
+    pub fn json(status: u16, value: &Value) -> Answer {
+        Answer::of(status, "application/json", value.to_string().into_bytes())
+    }
+
     fn of(status: u16, kind: &'static str, body: Vec<u8>) -> Answer {
         Answer { status, kind, policy: NO_POLICY.to_owned(), cookie: None, body }
     }
@@ -52,14 +58,14 @@ impl Answer {
     }
 
     /// Sends it, and ends the connection.
-    pub fn send(&self, to: &mut TcpStream) -> io::Result<()> {
+    pub fn send(&self, to: &mut Wire) -> io::Result<()> {
         let length = format!("Content-Length: {}\r\n", self.body.len());
         let cookie =
             self.cookie.as_ref().map(|cookie| format!("Set-Cookie: {cookie}\r\n")).unwrap_or_default();
         to.write_all(head(self.status, self.kind, &self.policy, &(length + &cookie)).as_bytes())?;
         to.write_all(&self.body)?;
-        to.shutdown(Shutdown::Write)?;
-        to.set_read_timeout(Some(DRAIN))?;
+        to.finish()?;
+        to.read_within(DRAIN);
         let mut rest = [0; 4096];
         for _ in 0..16 {
             if matches!(to.read(&mut rest), Ok(0) | Err(_)) {
@@ -86,6 +92,7 @@ fn head(status: u16, kind: &str, policy: &str, more: &str) -> String {
         408 => "Request Timeout",
         409 => "Conflict",
         413 => "Content Too Large",
+        415 => "Unsupported Media Type",
         421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
         503 => "Service Unavailable",

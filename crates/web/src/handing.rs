@@ -1,8 +1,9 @@
 //! The run's end: it starts the process of its page, and hands events to it without ever waiting.
 
 use crate::WORD;
-use crate::access::token;
-use crate::message::{HAS_ALL, Hello, ToPage, Tokens};
+use crate::access::{Rights, Token};
+use crate::message::{HAS_ALL, Hello, Setup, ToPage};
+use crate::security::Certified;
 use iolite_os::process::tie_to_this_thread;
 use iolite_remote::frame;
 use iolite_stats::{Event, EventKind};
@@ -26,15 +27,21 @@ const LAST_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct LivePage {
     process: Child,
+    handing: Handing,
+    /// The address of the page for who may end the run, and of that for who may only look.
+    addresses: [String; 2],
+    /// It has everything, and goes on alone.
+    is_released: bool,
+}
+
+/// The socket on which events go to a page, without ever waiting.
+#[derive(Debug)]
+pub(crate) struct Handing {
     channel: UnixStream,
-    address: SocketAddr,
-    tokens: Tokens,
     waiting: VecDeque<Waiting>,
     /// So many bytes of the first were sent.
     sent: usize,
     is_lost: bool,
-    /// It has everything, and goes on alone.
-    is_released: bool,
 }
 
 /// A message that was not sent completely.
@@ -55,15 +62,18 @@ impl fmt::Display for Lost {
 }
 
 impl LivePage {
-    /// Starts the process of a page at this address.
+    /// Starts the process of a page at this address, encrypted with what is given.
     ///
     /// # Errors
     /// The address cannot be taken, or the process cannot be started.
-    pub fn start(address: SocketAddr, hello: Hello) -> io::Result<LivePage> {
+    pub fn start(address: SocketAddr, certified: Option<Certified>, hello: Hello) -> io::Result<LivePage> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        let tokens = Tokens { owner: token()?, guest: token()? };
-        let (mut channel, its_channel) = UnixStream::pair()?;
+        let tokens = Token::of(&[Rights::End, Rights::Look])?;
+        let scheme = if certified.is_some() { "https" } else { "http" };
+        let addresses =
+            [0, 1].map(|one: usize| format!("{scheme}://{address}/?token={}", tokens[one].secret));
+        let (channel, its_channel) = UnixStream::pair()?;
         // Not by its name: the file may have been replaced, and both ends are to be the same program.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("iolite").arg(WORD).stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(listener));
@@ -74,27 +84,13 @@ impl LivePage {
         tie_to_this_thread(&mut command);
         let process = command.spawn()?;
         drop(command);
-        let message = ToPage::Hello(Box::new(hello), tokens.clone());
-        let bytes = frame::encode(&message).map_err(io::Error::other)?;
-        channel.set_write_timeout(Some(LAST_PATIENCE))?;
-        channel.write_all(&bytes)?;
-        channel.set_nonblocking(true)?;
-        Ok(LivePage {
-            process,
-            channel,
-            address,
-            tokens,
-            waiting: VecDeque::new(),
-            sent: 0,
-            is_lost: false,
-            is_released: false,
-        })
+        let handing = Handing::over(channel, hello, Setup { tokens, certified })?;
+        Ok(LivePage { process, handing, addresses, is_released: false })
     }
 
     /// The address of the page for who may end the run, and of that for who may only look. They have secrets in them.
-    pub fn addresses(&self) -> [String; 2] {
-        [&self.tokens.owner, &self.tokens.guest]
-            .map(|token| format!("http://{}/?token={token}", self.address))
+    pub fn addresses(&self) -> &[String; 2] {
+        &self.addresses
     }
 
     /// Hands an event on, if it is one that a page shows. Does not wait.
@@ -102,6 +98,52 @@ impl LivePage {
     /// # Errors
     /// The process is gone. That is told once.
     pub fn take(&mut self, event: &Event) -> Result<(), Lost> {
+        self.handing.take(event).map_err(|error| self.lost(&error))
+    }
+
+    fn lost(&mut self, error: &io::Error) -> Lost {
+        let how = self.process.try_wait().ok().flatten();
+        Lost(how.map_or_else(
+            || iolite_types::describe_error(error),
+            |status| format!("its process had {status}"),
+        ))
+    }
+
+    /// The run is over: hands the page of its report on. The process stays for those who look at it, and nobody waits for that.
+    ///
+    /// # Errors
+    /// The process is gone, or takes nothing.
+    pub fn end(mut self, page: String) -> Result<(), Lost> {
+        if self.handing.is_lost {
+            return Ok(());
+        }
+        self.handing.end([ToPage::End(page)]).map_err(|error| self.lost(&error))?;
+        self.is_released = true;
+        Ok(())
+    }
+}
+
+impl Drop for LivePage {
+    fn drop(&mut self) {
+        if !self.is_released {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+}
+
+impl Handing {
+    /// Says over this socket that a run begins.
+    pub fn over(mut channel: UnixStream, hello: Hello, setup: Setup) -> io::Result<Handing> {
+        let bytes = frame::encode(&ToPage::Hello(Box::new(hello), setup)).map_err(io::Error::other)?;
+        channel.set_write_timeout(Some(LAST_PATIENCE))?;
+        channel.write_all(&bytes)?;
+        channel.set_nonblocking(true)?;
+        Ok(Handing { channel, waiting: VecDeque::new(), sent: 0, is_lost: false })
+    }
+
+    /// Hands an event on, if it is one that a page shows. Does not wait. An error is told once.
+    pub fn take(&mut self, event: &Event) -> io::Result<()> {
         if self.is_lost {
             return Ok(());
         }
@@ -120,7 +162,10 @@ impl LivePage {
         if is_shown && let Ok(bytes) = frame::encode(&ToPage::Event(Box::new(event.clone()))) {
             self.waiting.push_back(Waiting { bytes, is_sample });
         }
-        self.send().map_err(|error| self.lost(&error))
+        self.send().inspect_err(|_| {
+            self.is_lost = true;
+            self.waiting.clear();
+        })
     }
 
     /// Sends what the socket takes.
@@ -140,32 +185,12 @@ impl LivePage {
         Ok(())
     }
 
-    fn lost(&mut self, error: &io::Error) -> Lost {
-        self.is_lost = true;
-        self.waiting.clear();
-        let how = self.process.try_wait().ok().flatten();
-        Lost(how.map_or_else(
-            || iolite_types::describe_error(error),
-            |status| format!("its process had {status}"),
-        ))
-    }
-
-    /// The run is over: hands the page of its report on. The process stays for those who look at it, and nobody waits for that.
-    ///
-    /// # Errors
-    /// The process is gone, or takes nothing.
-    pub fn end(mut self, page: String) -> Result<(), Lost> {
-        if self.is_lost {
-            return Ok(());
+    /// Hands on what is left, and the last messages, and waits until the page has them all.
+    pub fn end(&mut self, last: impl IntoIterator<Item = ToPage>) -> io::Result<()> {
+        for message in last {
+            let bytes = frame::encode(&message).map_err(io::Error::other)?;
+            self.waiting.push_back(Waiting { bytes, is_sample: false });
         }
-        self.hand_over(page).map_err(|error| self.lost(&error))?;
-        self.is_released = true;
-        Ok(())
-    }
-
-    fn hand_over(&mut self, page: String) -> io::Result<()> {
-        let last = frame::encode(&ToPage::End(page)).map_err(io::Error::other)?;
-        self.waiting.push_back(Waiting { bytes: last, is_sample: false });
         self.channel.set_nonblocking(false)?;
         self.channel.set_write_timeout(Some(LAST_PATIENCE))?;
         self.channel.set_read_timeout(Some(LAST_PATIENCE))?;
@@ -176,15 +201,6 @@ impl LivePage {
             Ok(())
         } else {
             Err(io::ErrorKind::TimedOut.into())
-        }
-    }
-}
-
-impl Drop for LivePage {
-    fn drop(&mut self) {
-        if !self.is_released {
-            let _ = self.process.kill();
-            let _ = self.process.wait();
         }
     }
 }

@@ -11,9 +11,10 @@
 //! | the process | `process.rs` |
 //! | what is known of the run, and what a reader gets of it | `run.rs`, `telling.rs` |
 //! | stored results, in a process that forks nothing | `shelf.rs`; what is compared: `shelf/comparison.rs`; forms: `form.rs` |
-//! | connections, and their limits | `server.rs` |
+//! | jobs that are written and started in a page | `desk.rs` |
+//! | connections, and their limits | `server.rs`, `wire.rs`; keys and names: `security.rs` |
 //! | requests and answers | `request.rs`, `answer.rs` |
-//! | who may look, and who may end the run | `access.rs` |
+//! | who may look, who may end a run, and who may start one | `access.rs` |
 //!
 //! A thread waits for each connection, as in `iolite-remote`, and there are few. Each answers one request: no state of one
 //! request is left for another to be smuggled into. `httparse` reads heads. A framework (hyper, axum) would bring an asynchronous
@@ -21,20 +22,28 @@
 
 mod access;
 mod answer;
+mod desk;
 mod form;
 mod handing;
 mod message;
 mod process;
 mod request;
 mod run;
+mod security;
 mod server;
 mod shelf;
 mod telling;
+mod wire;
 
+pub use access::{Rights, Token};
+pub use desk::{Clerk, Desk, JobChannel};
 pub use handing::{LivePage, Lost};
-pub use message::Hello;
+pub use message::{Held, Hello, Judgement, Mistake, Step, Written};
 pub use process::serve;
+pub use security::Certified;
 pub use shelf::{Entry, Library, Resident};
 
 /// The first word behind the program's name that makes it the process of a page.
 pub const WORD: &str = "--page-of-a-run";
+/// The one that makes it the process of a job that was written in a page.
+pub const JOB_WORD: &str = "--job-of-a-page";

@@ -1,5 +1,7 @@
 //! What a run says to the process of its page, in the frames of `iolite-remote`.
 
+use crate::access::Token;
+use crate::security::Certified;
 use iolite_remote::message::Message;
 use iolite_stats::{Event, Report};
 use serde::{Deserialize, Serialize};
@@ -20,24 +22,28 @@ pub struct Hello {
     pub linger_ms: Option<u64>,
 }
 
-/// The secrets in the addresses that are printed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tokens {
-    /// For who may also end the run.
-    pub owner: String,
-    /// For who may look.
-    pub guest: String,
+/// How the pages of a run are served. A run that a page has started has none of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    /// The secrets in the addresses that are printed.
+    pub tokens: Vec<Token>,
+    /// What the pages are encrypted with.
+    pub certified: Option<Certified>,
 }
 
-/// To the process.
+/// To the process of a page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum ToPage {
     /// First.
-    Hello(Box<Hello>, Tokens),
+    Hello(Box<Hello>, Setup),
     /// Something has happened.
     Event(Box<Event>),
     /// The run is over, and this is the page of its report.
     End(String),
+    /// What is said of a job that a page has sent; it does not run.
+    Judged(Judgement),
+    /// The report of a run that a page has started, in JSON, to be kept. Before the end.
+    Report(String),
 }
 
 impl Message for ToPage {
@@ -46,12 +52,86 @@ impl Message for ToPage {
             ToPage::Hello(..) => 1,
             ToPage::Event(_) => 2,
             ToPage::End(_) => 3,
+            ToPage::Judged(_) => 4,
+            ToPage::Report(_) => 5,
         }
     }
 
     fn limit(kind: u8) -> Option<u32> {
-        (1..=3).contains(&kind).then_some(MOST)
+        (1..=5).contains(&kind).then_some(MOST)
     }
+}
+
+/// A job that somebody has written in a page, for the process that looks at it, or runs it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Written {
+    /// The job file.
+    pub text: String,
+    /// What is to be done with it.
+    pub step: Step,
+}
+
+/// What is to be done with a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// Look for mistakes.
+    Check,
+    /// Run it, if it has none.
+    Start {
+        /// What may be written over although it holds data, by name.
+        confirmed: Vec<String>,
+    },
+}
+
+impl Message for Written {
+    fn kind(&self) -> u8 {
+        1
+    }
+
+    fn limit(kind: u8) -> Option<u32> {
+        (kind == 1).then_some(MOST)
+    }
+}
+
+/// What is said of a job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// What is wrong or suspicious, in the order of the text.
+    pub mistakes: Vec<Mistake>,
+    /// What holds data that the job would destroy.
+    pub held: Vec<Held>,
+}
+
+impl Judgement {
+    /// Whether something is wrong, and not only suspicious.
+    pub fn is_refusal(&self) -> bool {
+        self.mistakes.iter().any(|one| !one.is_warning)
+    }
+
+    /// What is not among these names.
+    pub fn unconfirmed(&self, names: &[String]) -> bool {
+        self.held.iter().any(|one| !names.contains(&one.name))
+    }
+}
+
+/// Something wrong or suspicious in a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mistake {
+    /// Line and column, from 1; `None` = no single place is to blame.
+    pub place: Option<(u32, u32)>,
+    /// In words.
+    pub message: String,
+    /// It is accepted all the same.
+    pub is_warning: bool,
+}
+
+/// Something that holds data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The name by which it is confirmed.
+    pub name: String,
+    /// What it holds, in words.
+    pub what: String,
 }
 
 /// The one byte that the process answers: it has the final report, and goes on without the run.

@@ -1,9 +1,13 @@
 //! The process of a page.
 
-use crate::access::Access;
+use crate::access::{Access, Admission};
+use crate::answer::Answer;
 use crate::message::{HAS_ALL, ToPage};
+use crate::request::Request;
 use crate::run::Run;
-use crate::server::{self, Open};
+use crate::security::{Certified, Names};
+use crate::server::{self, Open, Site};
+use crate::wire::Wire;
 use iolite_os::process::{Process, outlive_parent, replace};
 use iolite_remote::frame;
 use std::fs::File;
@@ -21,6 +25,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked whether they have.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// The pages of one run, and of nothing else.
+struct Own {
+    run: Arc<Run>,
+    access: Access,
+}
+
+impl Site for Own {
+    fn answer(&self, request: &Request, to: &mut Wire) {
+        let answer = match self.access.admit(request) {
+            Admission::Answered(answer) => Some(answer),
+            Admission::Admitted(rights, path) => self.run.answer(&self.access, rights, request, &path, to),
+        };
+        // A reader that does not take its answer does without it.
+        let _ = answer.map(|answer: Answer| answer.send(to));
+    }
+}
+
 /// Serves the pages of the run that has started this process, until that is over, or nobody is left who looks.
 ///
 /// # Errors
@@ -34,13 +55,16 @@ pub fn serve() -> io::Result<()> {
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     replace(&io::stdin(), &nothing)?;
     replace(&io::stdout(), &nothing)?;
-    let Ok(ToPage::Hello(hello, tokens)) = frame::read(&mut channel) else { return Ok(()) };
+    let Ok(ToPage::Hello(hello, setup)) = frame::read(&mut channel) else { return Ok(()) };
     let linger = hello.linger_ms.map(Duration::from_millis);
-    let run = Arc::new(Run::new(*hello, Access::new(tokens)?, parent));
+    let run = Arc::new(Run::new(*hello, parent));
     let open = Open::default();
+    let security = setup.certified.as_ref().map(Certified::config).transpose().map_err(io::Error::other)?;
+    let names = setup.certified.map_or(Names::Here, |certified| Names::Certified(Box::new(certified)));
     {
-        let (run, open) = (run.clone(), open.clone());
-        thread::Builder::new().spawn(move || server::serve(&listener, &run, &open))?;
+        let site = Arc::new(Own { run: run.clone(), access: Access::new(setup.tokens, names)? });
+        let open = open.clone();
+        thread::Builder::new().spawn(move || server::serve(&listener, security.as_ref(), &site, &open))?;
     }
     loop {
         match frame::read(&mut channel) {
@@ -50,7 +74,7 @@ pub fn serve() -> io::Result<()> {
                 break;
             }
             // The run is gone.
-            Ok(ToPage::Hello(..)) | Err(_) => return Ok(()),
+            Ok(_) | Err(_) => return Ok(()),
         }
     }
     outlive_parent();

@@ -1,15 +1,16 @@
-//! Requests: the head of one, within limits. Nothing that is served takes a body.
+//! Requests: the head of one, within limits, and its body, where somebody who may send one does.
 
+use crate::wire::Wire;
 use std::io::{self, Read};
-use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bytes that a head has at most. That of a browser has one to two thousand.
 const MOST_BYTES: usize = 16 << 10;
 /// Lines that a head has at most.
 const MOST_HEADERS: usize = 64;
-/// How long a head may take to arrive.
+/// How long a head may take to arrive, and how long a body may.
 const PATIENCE: Duration = Duration::from_secs(5);
+const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,9 @@ pub struct Request {
     pub query: String,
     /// Names in small letters, and values.
     headers: Vec<(String, String)>,
+    /// How many bytes its body has, and those that came together with the head.
+    length: usize,
+    begun: Vec<u8>,
 }
 
 /// Why there is no request.
@@ -40,47 +44,48 @@ impl From<io::Error> for Refusal {
 }
 
 impl Request {
-    /// Reads one.
-    pub fn read(from: &mut TcpStream) -> Result<Request, Refusal> {
-        let until = Instant::now() + PATIENCE;
+    /// Reads the head of one, whose body has `most` bytes at most.
+    pub fn read(from: &mut Wire, most: usize) -> Result<Request, Refusal> {
+        from.read_within(PATIENCE);
         let mut head = Vec::new();
         let mut part = [0; 4096];
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(if head.is_empty() {
-                    Refusal::Gone
-                } else {
-                    Refusal::Bad(408, "the request is not complete")
-                });
-            }
-            from.set_read_timeout(Some(left))?;
             match from.read(&mut part) {
                 Ok(0) => return Err(Refusal::Gone),
                 Ok(count) => head.extend_from_slice(&part[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // The time is over.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && !head.is_empty() => {
+                    return Err(Refusal::Bad(408, "the request is not complete"));
+                }
                 Err(_) => return Err(Refusal::Gone),
             }
-            if let Some(request) = Request::parse(&head)? {
+            if let Some(request) = Request::parse(&head, most)? {
                 return Ok(request);
             }
         }
     }
 
-    /// The request in these bytes; `None` = it is not complete.
-    pub fn parse(head: &[u8]) -> Result<Option<Request>, Refusal> {
+    /// The body.
+    pub fn body(&self, from: &mut Wire) -> io::Result<Vec<u8>> {
+        let mut body = self.begun.clone();
+        let missing = self.length.saturating_sub(body.len());
+        from.read_within(BODY_PATIENCE);
+        from.take(missing as u64).read_to_end(&mut body)?;
+        if body.len() < self.length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(body) }
+    }
+
+    /// The request that these bytes begin with, whose body has `most` bytes at most; `None` = its head is not complete.
+    pub fn parse(head: &[u8], most: usize) -> Result<Option<Request>, Refusal> {
         let mut lines = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut parsed = httparse::Request::new(&mut lines);
-        match parsed.parse(&head[..head.len().min(MOST_BYTES)]) {
-            Ok(httparse::Status::Complete(_)) => {}
+        let end = match parsed.parse(&head[..head.len().min(MOST_BYTES)]) {
+            Ok(httparse::Status::Complete(end)) => end,
             Ok(httparse::Status::Partial) if head.len() < MOST_BYTES => return Ok(None),
             Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
                 return Err(Refusal::Bad(431, "the head of the request is too long"));
             }
             Err(_) => return Err(Refusal::Bad(400, "this is no request")),
-        }
+        };
         let target = parsed.path.unwrap_or_default();
         if !target.starts_with('/') {
             return Err(Refusal::Bad(400, "the target of the request is no path"));
@@ -93,10 +98,11 @@ impl Request {
             headers.push((header.name.to_ascii_lowercase(), value.trim().to_owned()));
         }
         let method = parsed.method.unwrap_or_default().to_owned();
-        let request = Request { method, path: path.to_owned(), query: query.to_owned(), headers };
-        if request.has_body() {
-            return Err(Refusal::Bad(413, "requests have no body here"));
-        }
+        let (path, query) = (path.to_owned(), query.to_owned());
+        let mut request = Request { method, path, query, headers, length: 0, begun: Vec::new() };
+        request.length = request.body_length(most)?;
+        // What comes behind it is for nobody: a connection has one request.
+        request.begun = head[end..].iter().take(request.length).copied().collect();
         Ok(Some(request))
     }
 
@@ -112,9 +118,19 @@ impl Request {
         found.next().is_none().then_some(first)
     }
 
-    fn has_body(&self) -> bool {
-        self.all("transfer-encoding").next().is_some()
-            || self.all("content-length").any(|length| length != "0")
+    fn body_length(&self, most: usize) -> Result<usize, Refusal> {
+        let too_long = || {
+            Refusal::Bad(413, if most == 0 { "requests have no body here" } else { "the body is too long" })
+        };
+        if self.all("transfer-encoding").next().is_some() {
+            return Err(too_long());
+        }
+        if self.all("content-length").next().is_none() {
+            return Ok(0);
+        }
+        let length = self.one("content-length").filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let length = length.and_then(|text| text.parse().ok()).filter(|length| *length <= most);
+        length.ok_or_else(too_long)
     }
 }
 
@@ -127,9 +143,9 @@ mod tests {
     fn a_head_is_read_when_it_is_complete() {
         let text = "GET /a/b?c=d?e HTTP/1.1\r\nHost: x\r\nCookie: a=1\r\nCookie: b=2\r\n\r\n";
         for end in 0..text.len() {
-            assert_eq!(Request::parse(&text.as_bytes()[..end]), Ok(None), "{end}");
+            assert_eq!(Request::parse(&text.as_bytes()[..end], 0), Ok(None), "{end}");
         }
-        let request = Request::parse(text.as_bytes()).unwrap().unwrap();
+        let request = Request::parse(text.as_bytes(), 0).unwrap().unwrap();
         assert_eq!((&*request.method, &*request.path, &*request.query), ("GET", "/a/b", "c=d?e"));
         assert_eq!(
             (request.one("host"), request.one("cookie"), request.one("none")),
@@ -140,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_or_no_request_is_refused() {
-        let status = |text: &str| match Request::parse(text.as_bytes()) {
+        let status = |text: &str| match Request::parse(text.as_bytes(), 0) {
             Err(Refusal::Bad(status, _)) => status,
             other => panic!("{other:?}"),
         };
@@ -149,8 +165,18 @@ mod tests {
         assert_eq!(status("\u{16}\u{3}\u{1}"), 400, "TLS");
         assert_eq!(status("GET http://elsewhere/ HTTP/1.1\r\n\r\n"), 400);
         assert_eq!(status("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n"), 413);
+        assert_eq!(status("POST / HTTP/1.1\r\nContent-Length: +0\r\n\r\n"), 413);
+        assert_eq!(status("POST / HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n"), 413);
         assert_eq!(status("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"), 413);
-        assert!(Request::parse(b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n").unwrap().is_some());
+        assert!(Request::parse(b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 0).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_body_is_as_long_as_it_says() {
+        let text = b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcd";
+        assert_eq!(Request::parse(text, 2), Err(Refusal::Bad(413, "the body is too long")));
+        let request = Request::parse(text, 3).unwrap().unwrap();
+        assert_eq!((request.length, &*request.begun), (3, &b"abc"[..]));
     }
 
     proptest! {
@@ -158,7 +184,7 @@ mod tests {
 
         #[test]
         fn rubbish_does_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
-            let _ = Request::parse(&bytes);
+            let _ = Request::parse(&bytes, 10);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A run that goes on, as its process knows it, and the pages of it.
 
-use crate::access::{Access, Admission, Rights};
+use crate::access::{Access, Rights};
 use crate::answer::{Answer, stream_head};
 use crate::message::Hello;
 use crate::request::Request;
-use crate::server::Site;
 use crate::telling::{Seen, news};
+use crate::wire::Wire;
 use iolite_os::process::Process;
 use iolite_page::live;
 use iolite_report::{Exporter, Json, Program};
@@ -15,7 +15,6 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::io::Write;
-use std::net::TcpStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -118,7 +117,6 @@ impl State {
 pub struct Run {
     state: Mutex<State>,
     changed: Condvar,
-    access: Access,
     /// The process that controls the run; `None` = it cannot be signalled safely.
     controller: Option<Process>,
     outline: Value,
@@ -126,7 +124,7 @@ pub struct Run {
 
 impl Run {
     /// A run that has not begun.
-    pub fn new(hello: Hello, access: Access, controller: Option<Process>) -> Run {
+    pub fn new(hello: Hello, controller: Option<Process>) -> Run {
         let program = Program { version: hello.program.clone(), own_version: hello.program };
         let mut json = Vec::new();
         // Writing to memory does not fail.
@@ -149,7 +147,7 @@ impl Run {
             owed: 0,
         };
         let outline = serde_json::from_slice(&json).unwrap_or_default();
-        Run { state: Mutex::new(state), changed: Condvar::new(), access, controller, outline }
+        Run { state: Mutex::new(state), changed: Condvar::new(), controller, outline }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -179,7 +177,12 @@ impl Run {
         self.state().owed > 0
     }
 
-    fn page(&self, rights: Rights) -> Answer {
+    /// Whether the run is over.
+    pub fn is_over(&self) -> bool {
+        self.state().page.is_some()
+    }
+
+    fn page(&self, access: &Access, rights: Rights) -> Answer {
         let mut state = self.state();
         if let Some(page) = state.page.clone() {
             state.owed = state.owed.saturating_sub(1);
@@ -187,7 +190,7 @@ impl Run {
             return Answer::page(page, &policy);
         }
         drop(state);
-        let proof = (rights == Rights::End && self.controller.is_some()).then(|| self.access.proof());
+        let proof = access.proof(rights, Rights::End).filter(|_| self.controller.is_some());
         match live::page(&self.outline, proof) {
             Ok(page) => Answer::page(page, live::POLICY),
             Err(why) => {
@@ -197,8 +200,8 @@ impl Run {
     }
 
     /// Ends the run, as an interrupt does: once, because the second one would give up what hangs.
-    fn stop(&self, request: &Request, rights: Rights) -> Answer {
-        if rights != Rights::End || !self.access.is_proven(request) {
+    fn stop(&self, access: &Access, rights: Rights, request: &Request) -> Answer {
+        if !access.may(rights, Rights::End, request) {
             return Answer::text(403, "You may look at the run, but not end it.");
         }
         let Some(controller) = &self.controller else {
@@ -221,7 +224,7 @@ impl Run {
     }
 
     /// Tells a reader what happens, until the run is over or the reader is gone.
-    fn stream(&self, to: &mut TcpStream) -> std::io::Result<()> {
+    fn stream(&self, to: &mut Wire) -> std::io::Result<()> {
         to.write_all(stream_head().as_bytes())?;
         let mut seen = Seen::default();
         loop {
@@ -230,6 +233,7 @@ impl Run {
                 (news(&state, &mut seen), state.urgent, state.page.is_some())
             };
             to.write_all(text.as_bytes())?;
+            to.flush()?;
             if is_over {
                 return Ok(());
             }
@@ -246,7 +250,7 @@ impl Run {
         }
     }
 
-    fn streamed(&self, to: &mut TcpStream) -> Option<Answer> {
+    fn streamed(&self, to: &mut Wire) -> Option<Answer> {
         let mut state = self.state();
         if state.streams >= MOST_STREAMS {
             return Some(Answer::text(503, "Too many pages are open."));
@@ -264,24 +268,24 @@ impl Run {
     }
 }
 
-impl Site for Run {
-    fn answer(&self, request: &Request, to: &mut TcpStream) {
-        let answer = match self.access.admit(request) {
-            Admission::Answered(answer) => answer,
-            Admission::Admitted(rights, path) => match (request.method.as_str(), path.as_str()) {
-                ("GET", "") => self.page(rights),
-                ("GET", "style.css") => Answer::file("text/css; charset=utf-8", live::STYLE),
-                ("GET", "script.js") => Answer::file("text/javascript; charset=utf-8", live::SCRIPT),
-                ("GET", "events") => match self.streamed(to) {
-                    Some(answer) => answer,
-                    None => return,
-                },
-                ("POST", "stop") => self.stop(request, rights),
-                ("GET", _) => Answer::text(404, "There is nothing here."),
-                _ => Answer::text(405, "This cannot be asked for here."),
-            },
-        };
-        // A reader that does not take its answer does without it.
-        let _ = answer.send(to);
+impl Run {
+    /// Answers a request for a path below that of the run; `None` = it is answered already.
+    pub fn answer(
+        &self,
+        access: &Access,
+        rights: Rights,
+        request: &Request,
+        path: &str,
+        to: &mut Wire,
+    ) -> Option<Answer> {
+        Some(match (request.method.as_str(), path) {
+            ("GET", "") => self.page(access, rights),
+            ("GET", "style.css") => Answer::file("text/css; charset=utf-8", live::STYLE),
+            ("GET", "script.js") => Answer::file("text/javascript; charset=utf-8", live::SCRIPT),
+            ("GET", "events") => return self.streamed(to),
+            ("POST", "stop") => self.stop(access, rights, request),
+            ("GET", _) => Answer::text(404, "There is nothing here."),
+            _ => Answer::text(405, "This cannot be asked for here."),
+        })
     }
 }

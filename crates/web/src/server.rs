@@ -2,7 +2,9 @@
 
 use crate::answer::Answer;
 use crate::request::{Refusal, Request};
-use std::net::{TcpListener, TcpStream};
+use crate::wire::Wire;
+use rustls::ServerConfig;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -10,8 +12,6 @@ use std::time::Duration;
 
 /// Connections at a time. Those beyond are told so.
 const MOST: usize = 128;
-/// How long a reader may take nothing of what it is sent.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Reports may be nested 128 times, which takes as much of a stack as the main thread has. What is not used is not there.
 const STACK: usize = 8 << 20;
 /// When connections cannot be taken (there are too many open files, say), it is tried again after this time.
@@ -19,8 +19,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// What answers requests.
 pub trait Site: Send + Sync + 'static {
+    /// How many bytes of a body it reads.
+    const MOST_BODY: usize = 0;
+
     /// Answers one. Whatever fails is the reader's business.
-    fn answer(&self, request: &Request, to: &mut TcpStream);
+    fn answer(&self, request: &Request, to: &mut Wire);
 }
 
 /// Counts connections.
@@ -51,29 +54,37 @@ impl Drop for Counted {
     }
 }
 
-/// Takes connections, for ever.
-pub fn serve(listener: &TcpListener, site: &Arc<impl Site>, open: &Open) {
+/// Takes connections, for ever. `security`: what they are encrypted with.
+pub fn serve<S: Site>(
+    listener: &TcpListener,
+    security: Option<&Arc<ServerConfig>>,
+    site: &Arc<S>,
+    open: &Open,
+) {
     loop {
-        let Ok((mut stream, _)) = listener.accept() else {
+        let Ok((stream, _)) = listener.accept() else {
             thread::sleep(PAUSE);
             continue;
         };
-        let _ = stream.set_nodelay(true);
-        if stream.set_write_timeout(Some(PATIENCE)).is_err() {
-            continue;
-        }
-        let Some(counted) = Counted::new(open) else {
+        let counted = Counted::new(open);
+        if counted.is_none() {
             let _ = stream.set_write_timeout(Some(PAUSE));
-            let _ = Answer::text(503, "Too many pages are open.").send(&mut stream);
+        }
+        let Ok(mut wire) = Wire::new(stream, security) else { continue };
+        let Some(counted) = counted else {
+            // Encrypted, it would take a thread to say so.
+            if security.is_none() {
+                let _ = Answer::text(503, "Too many pages are open.").send(&mut wire);
+            }
             continue;
         };
         let site = site.clone();
         // If there can be no thread, the connection is closed.
         let _ = thread::Builder::new().stack_size(STACK).spawn(move || {
             let _counted = counted;
-            match Request::read(&mut stream) {
-                Ok(request) => site.answer(&request, &mut stream),
-                Err(Refusal::Bad(status, words)) => drop(Answer::text(status, words).send(&mut stream)),
+            match Request::read(&mut wire, S::MOST_BODY) {
+                Ok(request) => site.answer(&request, &mut wire),
+                Err(Refusal::Bad(status, words)) => drop(Answer::text(status, words).send(&mut wire)),
                 Err(Refusal::Gone) => {}
             }
         });

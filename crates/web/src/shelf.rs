@@ -1,19 +1,23 @@
-//! Stored results: a list of them, the page of each, and comparisons. Nothing here changes anything.
+//! Stored results: a list of them, the page of each, and comparisons. Nothing here changes anything; where jobs may be started,
+//! the desk (`desk.rs`) has pages beside these.
 
 mod comparison;
 
-use crate::access::{Access, Admission, token};
+use crate::access::{Access, Admission, Rights, Token};
 use crate::answer::Answer;
+use crate::desk::{self, Desk};
 use crate::form::{encoded, fields};
-use crate::message::Tokens;
 use crate::request::Request;
+use crate::security::{Certified, Names};
 use crate::server::{self, Open, Site};
+use crate::wire::Wire;
 use iolite_page::live::STYLE;
 use iolite_page::text::{bandwidth, count, escaped, short};
+use rustls::ServerConfig;
 use serde_json::Value;
 use std::fmt::Write;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the pages may do: show the style beside them, and ask the server that they come from.
@@ -70,61 +74,90 @@ pub trait Library: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Resident<L> {
     listener: TcpListener,
-    address: String,
+    security: Option<Arc<ServerConfig>>,
+    addresses: Vec<(Rights, String)>,
     shelf: Arc<Shelf<L>>,
 }
 
 #[derive(Debug)]
 struct Shelf<L> {
     library: L,
+    desk: Option<Arc<Desk>>,
     access: Access,
     /// Reports may be large: one request at a time reads them.
     reading: Mutex<()>,
 }
 
 impl<L: Library> Resident<L> {
-    /// Takes an address.
+    /// Takes an address, whose pages are encrypted with what is given. `desk`: where jobs are written and started.
     ///
     /// # Errors
     /// It cannot be taken.
-    pub fn open(address: SocketAddr, library: L) -> io::Result<Resident<L>> {
+    pub fn open(
+        address: SocketAddr,
+        certified: Option<Certified>,
+        library: L,
+        desk: Option<Desk>,
+    ) -> io::Result<Resident<L>> {
         let listener = TcpListener::bind(address)?;
-        let tokens = Tokens { owner: token()?, guest: token()? };
-        let address = format!("http://{}/?token={}", listener.local_addr()?, tokens.guest);
-        let shelf = Shelf { library, access: Access::new(tokens)?, reading: Mutex::new(()) };
-        Ok(Resident { listener, address, shelf: Arc::new(shelf) })
+        let rights: &[Rights] = match desk {
+            Some(_) => &[Rights::Look, Rights::End, Rights::Start],
+            None => &[Rights::Look],
+        };
+        let tokens = Token::of(rights)?;
+        let security = certified.as_ref().map(Certified::config).transpose().map_err(io::Error::other)?;
+        let names = certified.map_or(Names::Here, |certified| Names::Certified(Box::new(certified)));
+        let (scheme, at) = (names.scheme(), listener.local_addr()?);
+        let address_of = |token: &Token| (token.rights, format!("{scheme}{at}/?token={}", token.secret));
+        let addresses = tokens.iter().map(address_of).collect();
+        let access = Access::new(tokens, names)?;
+        let shelf = Shelf { library, desk: desk.map(Arc::new), access, reading: Mutex::new(()) };
+        Ok(Resident { listener, security, addresses, shelf: Arc::new(shelf) })
     }
 
-    /// The address of the pages. It has a secret in it.
-    pub fn address(&self) -> &str {
-        &self.address
+    /// The addresses of the pages, and what each is for. They have secrets in them.
+    pub fn addresses(&self) -> &[(Rights, String)] {
+        &self.addresses
     }
 
     /// Serves them until this process is ended.
     pub fn serve(self) {
-        server::serve(&self.listener, &self.shelf, &Open::default());
+        server::serve(&self.listener, self.security.as_ref(), &self.shelf, &Open::default());
     }
 }
 
 impl<L: Library> Site for Shelf<L> {
-    fn answer(&self, request: &Request, to: &mut TcpStream) {
+    const MOST_BODY: usize = desk::MOST_BODY;
+
+    fn answer(&self, request: &Request, to: &mut Wire) {
         let answer = match self.access.admit(request) {
-            Admission::Answered(answer) => answer,
-            Admission::Admitted(_, path) => self.page(request, &path),
+            Admission::Answered(answer) => Some(answer),
+            Admission::Admitted(rights, path) => self.admitted(rights, request, &path, to),
         };
         // A reader that does not take its answer does without it.
-        let _ = answer.send(to);
+        let _ = answer.map(|answer| answer.send(to));
     }
 }
 
 impl<L: Library> Shelf<L> {
-    fn page(&self, request: &Request, path: &str) -> Answer {
+    /// The answer for somebody with these rights; `None` = it is given already.
+    fn admitted(&self, rights: Rights, request: &Request, path: &str, to: &mut Wire) -> Option<Answer> {
+        if let Some(desk) = &self.desk {
+            let (answer, is_its_own) = desk.answer(&self.access, rights, request, path, to);
+            if is_its_own {
+                return answer;
+            }
+        }
+        Some(self.page(rights, request, path))
+    }
+
+    fn page(&self, rights: Rights, request: &Request, path: &str) -> Answer {
         let fields = fields(&request.query);
         let all = |name: &str| -> Vec<String> {
             fields.iter().filter(|(found, _)| found == name).map(|(_, value)| value.clone()).collect()
         };
         let made = match (request.method.as_str(), path) {
-            ("GET", "") => self.list(all("find").first().map_or("", String::as_str)),
+            ("GET", "") => self.list(rights, all("find").first().map_or("", String::as_str)),
             ("GET", "run") => self.run(all("key").first().map_or("", String::as_str)),
             ("GET", "compare") => self.compare(&all("base"), &all("new")),
             ("GET", "style.css") => return Answer::file("text/css; charset=utf-8", STYLE),
@@ -140,7 +173,19 @@ impl<L: Library> Shelf<L> {
         })
     }
 
-    fn list(&self, find: &str) -> Result<Answer, String> {
+    /// The ways to a run and to an editor, where there are such.
+    fn ways(&self, rights: Rights) -> String {
+        let Some(desk) = &self.desk else { return String::new() };
+        let write = (rights >= Rights::Start).then_some("<a href=\"edit\">Write and run a job</a>");
+        let run = desk.standing().map(|goes_on| match goes_on {
+            true => "<a href=\"live/\">The run that goes on</a>",
+            false => "<a href=\"live/\">The last run</a>",
+        });
+        let ways: Vec<&str> = write.into_iter().chain(run).collect();
+        if ways.is_empty() { String::new() } else { format!("<p>{}</p>\n", ways.join(" · ")) }
+    }
+
+    fn list(&self, rights: Rights, find: &str) -> Result<Answer, String> {
         let all = self.library.list()?;
         let wanted = find.trim().to_lowercase();
         let is_wanted = |entry: &&Entry| {
@@ -148,7 +193,7 @@ impl<L: Library> Shelf<L> {
             wanted.is_empty() || texts.into_iter().any(|text| text.to_lowercase().contains(&wanted))
         };
         let found: Vec<&Entry> = all.iter().filter(is_wanted).collect();
-        let mut body = String::new();
+        let mut body = self.ways(rights);
         put!(
             body,
             "<p class=\"when\">{}: {} results, {} found, the newest first</p>\n\

@@ -1,13 +1,18 @@
-//! `iolite web`: stored results in a browser: a list, their pages, comparisons. Nothing is changed from there.
+//! `iolite web`: stored results in a browser: a list, their pages, comparisons; with `--allow-run`, jobs that are written and
+//! started there.
+
+mod options;
 
 use super::source;
 use crate::{console, saving};
 use iolite_options::commands::Asked;
 use iolite_options::web_address;
+use iolite_remote::child::Permissions;
+use iolite_remote::confine;
 use iolite_report::clock;
 use iolite_store::Store;
 use iolite_types::describe_error;
-use iolite_web::{Entry, Library, Resident};
+use iolite_web::{Clerk, Desk, Entry, Library, Resident, Rights};
 use serde_json::Value;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -20,11 +25,6 @@ const MOST_JOBS: usize = 3;
 
 /// Serves until the program is ended.
 pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
-    if asked.value('r').is_some() {
-        return Err(
-            "--allow-run: jobs cannot be written and started from a page yet; run them with --web".to_owned()
-        );
-    }
     let listen = asked.value('l').unwrap_or_default();
     let address = web_address(listen).map_err(|why| format!("--listen={listen}: {why}"))?;
     let place = match (&asked.operands[..], asked.value('s')) {
@@ -33,14 +33,88 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
         ([_], Some(_)) => return Err("--store: give it, or a directory of results, and not both".to_owned()),
         _ => return Err("needs the name of one directory of results at most".to_owned()),
     };
+    let desk = desk(program, asked, &place)?;
     let results = Results { program: program.to_owned(), place };
     // What cannot be read is told here, and not on a page that somebody may look at later.
     results.list()?;
-    let resident = Resident::open(address, results)
+    let resident = Resident::open(address, None, results, desk)
         .map_err(|error| format!("--listen: {address}: {}", describe_error(&error)))?;
-    console::print_error(&format!("{program}: web: the results are at {}\n", resident.address()));
+    for (rights, address) in resident.addresses() {
+        let what = match rights {
+            Rights::Look => "the results are",
+            Rights::End => "for those who may end runs as well, the results are",
+            Rights::Start => "jobs are written, started and ended",
+        };
+        console::print_error(&format!("{program}: web: {what} at {address}\n"));
+    }
     resident.serve();
     Ok(String::new())
+}
+
+/// Where jobs are written and started, if that was asked for.
+fn desk(program: &str, asked: &Asked, place: &Place) -> Result<Option<Desk>, String> {
+    let named =
+        asked.options.iter().filter(|(letter, _)| *letter == 'o').flat_map(|(_, value)| value.split(','));
+    let only: Vec<PathBuf> = named.filter(|path| !path.is_empty()).map(PathBuf::from).collect();
+    let is_allowed = asked.value('r').is_some();
+    match (is_allowed, asked.value('o').is_some(), only.is_empty()) {
+        (false, false, _) => return Ok(None),
+        (false, true, _) => return Err("--serve-only: says nothing without --allow-run".to_owned()),
+        (true, true, true) => return Err("--serve-only: needs the path of a file or directory".to_owned()),
+        (true, _, true) => {
+            return Err("--allow-run: whoever has the address could use all files that you can; name those that jobs may \
+                        use, and destroy (--serve-only=DIRECTORY,FILE,...)"
+                .to_owned());
+        }
+        (true, _, false) => {}
+    }
+    let Place::Store(store) = place else {
+        return Err("--allow-run: runs are kept in a store, and not in a directory of results; leave the directory out".to_owned());
+    };
+    let only = confine::prepare(&only).map_err(|why| format!("--serve-only: {why}"))?;
+    // So that it is known now whether runs can be kept.
+    saving::open(store)?;
+    let shown = store.canonicalize().map_err(|error| format!("{}: {error}", store.display()))?;
+    if confine::covers(&only, &shown) {
+        return Err(format!(
+            "--serve-only: the store of runs is within it ({}), and jobs could destroy it; name another store (--store=FILE)",
+            shown.display()
+        ));
+    }
+    let clerk = Keeper { program: program.to_owned(), store: store.clone() };
+    let permissions = Permissions { exec: false, changes: true, only };
+    Ok(Some(Desk::new(permissions, Box::new(clerk))))
+}
+
+/// Keeps the runs of jobs that were started in a page.
+struct Keeper {
+    program: String,
+    store: PathBuf,
+}
+
+impl Clerk for Keeper {
+    fn options(&self) -> String {
+        options::as_json()
+    }
+
+    fn keep(&self, report: &str) -> String {
+        let told = |why: String| format!("the run cannot be kept: {why}");
+        let mut store = match saving::open(&self.store) {
+            Ok(store) => store,
+            Err(why) => return told(why),
+        };
+        match store.keep(report, "", saving::now_ms()) {
+            Ok(kept) => {
+                saving::dropped(&self.program, &kept.dropped);
+                format!("the run is kept as run {} in {}", kept.number, self.store.display())
+            }
+            Err(error) => told(format!("{}: {error}", self.store.display())),
+        }
+    }
+
+    fn tell(&self, words: &str) {
+        console::print_error(&format!("{}: web: {words}\n", self.program));
+    }
 }
 
 enum Place {

@@ -84,6 +84,13 @@ impl Reader {
         ask(&self.host, &self.head("GET", path, ""))
     }
 
+    /// Sends a body along, with these lines in its head.
+    pub fn send(&self, path: &str, more: &str, body: &str) -> Answer {
+        let head = self.head("POST", path, more);
+        let length = body.len();
+        send_all(&self.host, format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes())
+    }
+
     pub fn post(&self, path: &str, more: &str) -> Answer {
         ask(&self.host, &self.head("POST", path, more))
     }
@@ -163,7 +170,8 @@ pub fn ask(host: &str, head: &str) -> Answer {
     send_all(host, format!("{head}\r\n\r\n").as_bytes())
 }
 
-fn send_all(host: &str, bytes: &[u8]) -> Answer {
+/// What is answered to these bytes.
+pub fn send_all(host: &str, bytes: &[u8]) -> Answer {
     let mut stream = connect(host);
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();

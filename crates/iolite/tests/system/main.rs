@@ -22,6 +22,7 @@ mod devices;
 mod differential;
 mod documents;
 mod earlier_runs;
+mod editing;
 mod effects;
 mod emulated;
 mod ends;

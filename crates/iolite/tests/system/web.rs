@@ -141,7 +141,10 @@ fn what_cannot_be_served_is_refused() {
         ("web r r".to_owned(), "one directory of results at most"),
         ("web r --listen=0.0.0.0:1".to_owned(), "--listen=0.0.0.0:1: only addresses of this machine alone"),
         (format!("web r --listen={}", taken.local_addr().unwrap()), "Address already in use"),
-        ("web r --allow-run".to_owned(), "--allow-run: jobs cannot be written and started from a page yet"),
+        ("web --allow-run".to_owned(), "name those that jobs may use, and destroy (--serve-only="),
+        ("web --allow-run --serve-only=".to_owned(), "needs the path of a file or directory"),
+        ("web r --allow-run --serve-only=empty".to_owned(), "runs are kept in a store"),
+        ("web --serve-only=empty".to_owned(), "--serve-only: says nothing without --allow-run"),
     ] {
         Program::own().line(dir.path(), &line).refused().says(why);
     }

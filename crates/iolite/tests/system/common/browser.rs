@@ -10,6 +10,12 @@ use std::time::Duration;
 /// No answer of the driver takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Keys, as WebDriver numbers them.
+pub const BACKSPACE: char = '\u{e003}';
+pub const TAB: char = '\u{e004}';
+pub const ENTER: char = '\u{e006}';
+pub const ARROW_DOWN: char = '\u{e015}';
+
 /// A browser with one page.
 pub struct Browser {
     driver: Child,
@@ -89,6 +95,26 @@ impl Browser {
         ] {
             self.ask("POST", "/goog/cdp/execute", &json!({"cmd": command, "params": parameters}));
         }
+    }
+
+    /// Types on the keyboard. Keys that are no characters have numbers of their own ([`ARROW_DOWN`] and so on).
+    ///
+    /// # Panics
+    /// The browser cannot do that.
+    pub fn type_keys(&self, text: &str) {
+        let pressed = |key: char| {
+            [
+                json!({"type": "keyDown", "value": key.to_string()}),
+                json!({"type": "keyUp", "value": key.to_string()}),
+            ]
+        };
+        let keys: Vec<Value> =
+            text.chars().map(|key| if key == '\n' { ENTER } else { key }).flat_map(pressed).collect();
+        self.ask(
+            "POST",
+            "/actions",
+            &json!({"actions": [{"type": "key", "id": "keyboard", "actions": keys}]}),
+        );
     }
 
     /// What a script in the page returns.
