@@ -34,6 +34,8 @@ trait Erased {
     fn announcements(&self) -> Vec<String>;
     fn explain(&self, unit: u32) -> Option<String>;
     fn trims(&mut self, unit: u32, ranges: &[(u64, u64)]);
+    fn compares(&mut self, unit: u32);
+    fn placed(&self, unit: u32) -> Option<u64>;
     fn remarks(&mut self) -> Vec<String>;
     fn first_byte(&self, unit: u32) -> Option<u64>;
     fn requests(&self) -> Requests;
@@ -98,6 +100,14 @@ impl<E: Engine> Erased for E {
         Engine::trims(self, unit, ranges);
     }
 
+    fn compares(&mut self, unit: u32) {
+        Engine::compares(self, unit);
+    }
+
+    fn placed(&self, unit: u32) -> Option<u64> {
+        Engine::placed(self, unit)
+    }
+
     fn remarks(&mut self) -> Vec<String> {
         Engine::remarks(self)
     }
@@ -141,6 +151,7 @@ impl<const SYNCHRONOUS: bool> AnyEngine<SYNCHRONOUS> {
 impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
     const SYNCHRONOUS: bool = SYNCHRONOUS;
     const REQUESTS: bool = true;
+    const PLACES: bool = !SYNCHRONOUS;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         self.0.open(index, spec, mode)
@@ -198,6 +209,14 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn trims(&mut self, unit: u32, ranges: &[(u64, u64)]) {
         self.0.trims(unit, ranges);
+    }
+
+    fn compares(&mut self, unit: u32) {
+        self.0.compares(unit);
+    }
+
+    fn placed(&self, unit: u32) -> Option<u64> {
+        self.0.placed(unit)
     }
 
     fn remarks(&mut self) -> Vec<String> {

@@ -15,6 +15,7 @@ mod placement;
 mod protection;
 mod ring;
 pub(crate) mod setup;
+mod shares;
 
 pub use self::passthrough::IoUringCmdEngine;
 

@@ -268,6 +268,9 @@ pub trait Engine {
     /// Whether units may be requests to a server, of which more is known ([`Engine::first_byte`]).
     const REQUESTS: bool = false;
 
+    /// Whether a write may land in another place than its unit says ([`Engine::placed`]).
+    const PLACES: bool = false;
+
     /// Whether a unit that is completed at once took a call to the system, as trims of queueing engines do.
     const CALLS: bool = true;
 
@@ -319,6 +322,19 @@ pub trait Engine {
     /// ranges at once, and only of units that trim more than one.
     fn trims(&mut self, unit: u32, ranges: &[(u64, u64)]) {
         let _ = (unit, ranges);
+    }
+
+    /// Says that the next read of this unit is a comparison: its buffer holds what should be there, and the storage tells
+    /// whether it is, by `EILSEQ` if not. Only engines are told that were asked to compare by their own options.
+    fn compares(&mut self, unit: u32) {
+        let _ = unit;
+    }
+
+    /// Where a write that has just been reaped has landed, in bytes of its file; `None` = where its unit says. Asked only of
+    /// engines whose writes may land elsewhere ([`Engine::PLACES`]).
+    fn placed(&self, unit: u32) -> Option<u64> {
+        let _ = unit;
+        None
     }
 
     /// Hands what was queued to the system; how many units went. Engines that submit in `queue` answer 0.

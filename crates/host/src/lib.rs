@@ -36,7 +36,7 @@ pub use memory::{HugePages, Memory};
 pub use refusal::Refusal;
 pub use this_machine::ThisMachine;
 
-pub use iolite_os::nvme::{Format, Guard, Namespace, Protection};
+pub use iolite_os::nvme::{Format, Guard, Namespace, Protection, ZoneGeometry};
 pub use iolite_os::zones::{Zone, ZoneCondition, ZoneKind};
 
 use iolite_types::FileKind;
@@ -111,7 +111,8 @@ pub trait Machine: fmt::Debug {
     /// is (a part of). `None` = no disk of this machine.
     fn disk(&self, path: &Path) -> Option<Disk>;
 
-    /// The zones of a block device as they are now; `None` = it has none. A device is opened for this.
+    /// The zones of a block device, or of an NVMe namespace by its generic device, as they are now; `None` = it has none. A
+    /// device is opened for this.
     ///
     /// # Errors
     /// The system does not tell.

@@ -359,7 +359,15 @@ impl Machine for MadeUp {
         if let Some(refusal) = self.refused.get(&absolute(path)) {
             return Err(refusal.clone());
         }
-        let geometry = self.find(path).and_then(|entry| entry.disk.as_ref()?.queue.zones);
+        let of_disk = |entry: &Entry| {
+            Some((entry.disk.as_ref()?.queue.zones?.size, entry.disk.as_ref()?.queue.zones?.count))
+        };
+        let of_namespace = |entry: &Entry| {
+            let namespace = entry.namespace?;
+            let blocks = namespace.zones?.blocks;
+            Some((blocks * u64::from(namespace.format.data), namespace.blocks / blocks))
+        };
+        let geometry = self.find(path).and_then(|entry| of_disk(entry).or_else(|| of_namespace(entry)));
         let zone = |number, size| Zone {
             start: number * size,
             size,
@@ -368,7 +376,7 @@ impl Machine for MadeUp {
             kind: ZoneKind::Sequential,
             condition: ZoneCondition::Empty,
         };
-        Ok(geometry.map(|zones| (0..zones.count).map(|number| zone(number, zones.size)).collect()))
+        Ok(geometry.map(|(size, count)| (0..count).map(|number| zone(number, size)).collect()))
     }
 
     fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites> {

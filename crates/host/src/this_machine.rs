@@ -5,6 +5,7 @@ use crate::{
     Access, AtomicWrites, Cpus, DeviceClass, DeviceNumber, DirectIo, Disk, EntryKind, FileFacts, FileSystem,
     Hierarchy, InUse, Limits, Machine, Memory, Namespace, Node, Refusal, Zone, disks, in_use,
 };
+use iolite_os::zones::ZonedDevice;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -107,11 +108,17 @@ impl Machine for ThisMachine {
     }
 
     fn zones(&self, path: &Path) -> Result<Option<Vec<Zone>>, Refusal> {
-        let is_zoned = || self.disk(path).is_some_and(|disk| disk.queue.zones.is_some());
-        if !self.file(path)?.is_some_and(|found| found.is_block_device()) || !is_zoned() {
+        let is_zoned = match self.file(path)? {
+            Some(found) if found.is_block_device() => {
+                self.disk(path).is_some_and(|disk| disk.queue.zones.is_some())
+            }
+            Some(_) => self.namespace(path)?.is_some_and(|namespace| namespace.zones.is_some()),
+            None => false,
+        };
+        if !is_zoned {
             return Ok(None);
         }
-        let zones = iolite_os::zones::report(&std::fs::File::open(path)?, 0, usize::MAX)?;
+        let zones = ZonedDevice::of(std::fs::File::open(path)?)?.report(0, usize::MAX)?;
         Ok((!zones.is_empty()).then_some(zones))
     }
 

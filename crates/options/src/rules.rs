@@ -19,6 +19,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_intended_starts(job, warnings);
     settle_steady_state(job, warnings);
     settle_ranges(job, warnings);
+    settle_comparisons(job, warnings);
     settle_syncs(job, warnings);
     settle_logs(job, warnings);
     settle_verification(job, warnings);
@@ -252,6 +253,20 @@ fn settle_ranges(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
             format!("num_range={}: has no effect on a job that does not trim", job.extent.num_range);
         warnings.push(Diagnostic { origin: origin(job, "num_range"), message });
     }
+}
+
+/// What is compared is what the job itself has written.
+fn settle_comparisons(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let compares = job.engine.of::<engines::IoUringCmdOptions>().is_some_and(|own| own.compares);
+    if !compares || job.pattern.rw.writes() && job.verification.is_on() {
+        return;
+    }
+    let why = match job.verification.is_on() {
+        true => "a job that only reads checks its own reads",
+        false => "without verify=",
+    };
+    let message = format!("verify_mode=compare: has no effect: {why}");
+    warnings.push(Diagnostic { origin: origin(job, "verify_mode"), message });
 }
 
 /// What only makes, looks up or removes names writes nothing that could be synced.

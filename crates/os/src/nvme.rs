@@ -4,9 +4,11 @@
 
 mod identify;
 mod status;
+pub mod zones;
 
 pub use identify::{Format, Guard, Handle, Namespace, PlacementSupport, Protection, handles};
 pub use status::Status;
+pub use zones::ZoneGeometry;
 
 use crate::explained;
 use std::io;
@@ -24,7 +26,7 @@ pub const URING_IO: u32 = 0xc048_4e80;
 /// `NVME_URING_CMD_IO_VEC`: the same, where the address is that of a vector, and the length counts its parts.
 pub const URING_IO_VECTOR: u32 = 0xc048_4e81;
 
-/// Opcodes of the NVM Command Set.
+/// Opcodes of the NVM and the Zoned Namespace Command Set.
 pub mod opcode {
     /// Flush
     pub const FLUSH: u8 = 0x00;
@@ -46,6 +48,13 @@ pub mod opcode {
     /// I/O Management Receive
     pub const IO_MANAGEMENT_RECEIVE: u8 = 0x12;
 
+    /// Zone Management Send
+    pub const ZONE_MANAGEMENT_SEND: u8 = 0x79;
+    /// Zone Management Receive
+    pub const ZONE_MANAGEMENT_RECEIVE: u8 = 0x7a;
+    /// Zone Append
+    pub const ZONE_APPEND: u8 = 0x7d;
+
     /// The command's name in the standard.
     pub fn name(opcode: u8) -> &'static str {
         match opcode {
@@ -58,6 +67,9 @@ pub mod opcode {
             DATASET_MANAGEMENT => "Dataset Management",
             VERIFY => "Verify",
             IO_MANAGEMENT_RECEIVE => "I/O Management Receive",
+            ZONE_MANAGEMENT_SEND => "Zone Management Send",
+            ZONE_MANAGEMENT_RECEIVE => "Zone Management Receive",
+            ZONE_APPEND => "Zone Append",
             _ => "command",
         }
     }

@@ -1,8 +1,11 @@
 //! Zones of block devices: what the kernel reports about them, and commands for whole zones (linux/blkzoned.h).
 
+use crate::nvme::Namespace;
+use crate::nvme::zones::{self as commands, action};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::FileTypeExt;
 
 /// Sectors of the kernel's interface have 512 bytes, whatever the size of a block is.
 const SECTOR: u64 = 512;
@@ -129,6 +132,66 @@ impl RawZone {
     }
 }
 
+/// An open device with zones.
+#[derive(Debug)]
+pub enum ZonedDevice {
+    /// A block device.
+    Block(File),
+    /// The way of commands to an NVMe namespace.
+    Nvme(File, Box<Namespace>),
+}
+
+impl ZonedDevice {
+    /// What is behind an open file.
+    ///
+    /// # Errors
+    /// It is a character device, and no NVMe namespace, or the user may not ask it.
+    pub fn of(file: File) -> io::Result<ZonedDevice> {
+        if file.metadata()?.file_type().is_char_device() {
+            let namespace = Namespace::of(file.as_raw_fd())?;
+            return Ok(ZonedDevice::Nvme(file, Box::new(namespace)));
+        }
+        Ok(ZonedDevice::Block(file))
+    }
+
+    /// Its zones from the one that holds this byte on, at most so many.
+    ///
+    /// # Errors
+    /// What the kernel or the device says; `ENOTTY` about what has no zones.
+    pub fn report(&self, from: u64, most: usize) -> io::Result<Vec<Zone>> {
+        match self {
+            ZonedDevice::Block(file) => report(file, from, most),
+            ZonedDevice::Nvme(file, namespace) => commands::report(file.as_raw_fd(), namespace, from, most),
+        }
+    }
+
+    /// Makes zones empty. The range is made of whole zones.
+    ///
+    /// # Errors
+    /// What the kernel or the device says.
+    pub fn reset(&self, start: u64, length: u64) -> io::Result<()> {
+        match self {
+            ZonedDevice::Block(file) => reset_of(file.as_raw_fd(), start, length),
+            ZonedDevice::Nvme(file, namespace) => {
+                commands::act(file.as_raw_fd(), namespace, action::RESET, start, length)
+            }
+        }
+    }
+
+    /// Makes zones full, without writing what is left of them. The range is made of whole zones.
+    ///
+    /// # Errors
+    /// What the kernel or the device says.
+    pub fn finish(&self, start: u64, length: u64) -> io::Result<()> {
+        match self {
+            ZonedDevice::Block(file) => act(file.as_raw_fd(), FINISH, start, length),
+            ZonedDevice::Nvme(file, namespace) => {
+                commands::act(file.as_raw_fd(), namespace, action::FINISH, start, length)
+            }
+        }
+    }
+}
+
 /// The zones of a block device from the one that holds this byte on, at most so many.
 ///
 /// # Errors
@@ -154,28 +217,12 @@ pub fn report(device: &File, from: u64, most: usize) -> io::Result<Vec<Zone>> {
     Ok(zones)
 }
 
-/// Makes zones empty. The range is made of whole zones.
-///
-/// # Errors
-/// What the kernel says.
-pub fn reset(device: &File, start: u64, length: u64) -> io::Result<()> {
-    reset_of(device.as_raw_fd(), start, length)
-}
-
-/// As [`reset`], of a device by its descriptor.
+/// Makes the zones of a block device empty. The range is made of whole zones.
 ///
 /// # Errors
 /// What the kernel says.
 pub fn reset_of(device: RawFd, start: u64, length: u64) -> io::Result<()> {
     act(device, RESET, start, length)
-}
-
-/// Makes zones full, without writing what is left of them. The range is made of whole zones.
-///
-/// # Errors
-/// What the kernel says.
-pub fn finish(device: &File, start: u64, length: u64) -> io::Result<()> {
-    act(device.as_raw_fd(), FINISH, start, length)
 }
 
 fn act(device: RawFd, command: libc::c_ulong, start: u64, length: u64) -> io::Result<()> {
@@ -201,6 +248,9 @@ mod tests {
     fn what_is_no_zoned_device_has_no_zones() {
         let file = tempfile::tempfile().unwrap();
         assert_eq!(report(&file, 0, 1).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
-        assert!(reset(&file, 0, 4096).is_err() && finish(&file, 0, 4096).is_err());
+        let device = ZonedDevice::of(file).unwrap();
+        assert!(device.reset(0, 4096).is_err() && device.finish(0, 4096).is_err());
+        let null = File::open("/dev/null").unwrap();
+        assert_eq!(ZonedDevice::of(null).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
     }
 }

@@ -3,11 +3,11 @@
 use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
 use iolite_options::engines::{
     CephPool, CommandType, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions,
-    IoUringCmdOptions, RadosOptions, RbdOptions, SgOptions,
+    IoUringCmdOptions, NvmeWriteMode, RadosOptions, RbdOptions, SgOptions,
 };
 use iolite_options::engines::{HttpOptions, NetOptions, Protocol};
 use iolite_options::{
-    DataPlacement, FileType, JobOptions, LockFile, PlacementChoice, RunOptions, SubmitMode, ZoneMode,
+    DataPlacement, FileType, JobOptions, LockFile, PlacementChoice, RunOptions, SubmitMode, Verify, ZoneMode,
 };
 
 /// What stands in the way: the option to blame, and why.
@@ -144,10 +144,47 @@ fn of_commands(options: &JobOptions) -> Option<(&'static str, String)> {
         return Some(("cmd_type", message.to_owned()));
     }
     let is_verified = options.verification.is_on() && options.pattern.rw.writes();
-    (is_verified && !own.write_mode.stores_data()).then(|| {
+    if is_verified && !own.write_mode.stores_data() {
         let message = "verify: with this write_mode the device does not keep the data of writes";
-        ("verify", message.to_owned())
-    })
+        return Some(("verify", message.to_owned()));
+    }
+    of_zone_commands(options, own).or_else(|| of_comparisons(options, own))
+}
+
+/// What commands about zones need, and what they are not.
+fn of_zone_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
+    let is_zoned = options.zones.zonemode == ZoneMode::Zbd;
+    let modes = &own.write_mode;
+    let message = if !options.pattern.rw.writes() {
+        return None;
+    } else if modes.has(NvmeWriteMode::Append) && !is_zoned {
+        "write_mode=append: a zone is needed to append to; add zonemode=zbd, which keeps account of zones"
+    } else if is_zoned && modes.has(NvmeWriteMode::Verify) {
+        "write_mode=verify: it moves no write pointers, so it does not go with zonemode=zbd; leave zonemode out"
+    } else {
+        return None;
+    };
+    Some(("write_mode", message.to_owned()))
+}
+
+/// What cannot be verified by comparing: the device gets what each block should be, so that has to be known.
+fn of_comparisons(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
+    // What a job reads by itself is read, as with fio.
+    if !own.compares || !options.verification.is_on() || !options.pattern.rw.writes() {
+        return None;
+    }
+    let has_header = options.verification.verify != Verify::Pattern;
+    let why = if options.loads_state() || options.relies_on_earlier_run() && has_header {
+        "what another run has written cannot be made once more, because its headers have the time (those of verify=pattern have \
+         not)"
+    } else if options.is_replay() {
+        "a replay checks what it reads on its way"
+    } else if options.depth.io_submit_mode == SubmitMode::Offload {
+        "io_submit_mode=offload has no way to say it"
+    } else {
+        return None;
+    };
+    Some(("verify_mode", format!("verify_mode=compare: {why}; use verify_mode=read")))
 }
 
 /// What an engine has to be told and was not.
@@ -395,8 +432,8 @@ pub(crate) fn connects_to<'a>(options: &'a JobOptions, net: &'a NetOptions) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iolite_options::ReadWrite;
     use iolite_options::engines::{Capabilities, NvmeWriteMode, engine};
-    use iolite_options::{ReadWrite, Verify};
 
     fn told(engine: &EngineInfo, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
         let mut options = JobOptions::default();
@@ -486,8 +523,11 @@ mod tests {
         assert_eq!(told(|_| ()), [""; 0]);
         let [message] = &told(|own| own.cmd_type = CommandType::Bsg)[..] else { panic!("one") };
         assert!(message.contains("which Linux has since 7.1"), "{message}");
-        let [message] = &told(|own| own.write_mode = NvmeWriteMode::Zeroes)[..] else { panic!("one") };
+        let [message] = &told(|own| own.write_mode = NvmeWriteMode::Zeroes.into())[..] else { panic!("one") };
         assert!(message.starts_with("verify: with this write_mode"), "{message}");
+        let [message] = &told(|own| own.write_mode = NvmeWriteMode::Append.into())[..] else { panic!("one") };
+        assert!(message.contains("add zonemode=zbd"), "{message}");
+        assert_eq!(told(|own| own.compares = true), [""; 0]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! What NVMe namespaces, and the commands that are passed through to them, do not allow.
 
 use iolite_host::{Machine, Namespace};
-use iolite_options::JobOptions;
-use iolite_options::engines::{EngineInfo, IoUringCmdOptions, Target};
+use iolite_options::engines::{EngineInfo, IoUringCmdOptions, NvmeWriteMode, Target};
+use iolite_options::{JobOptions, ZoneMode};
 use iolite_types::BlockSize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -51,6 +51,9 @@ fn of_namespace(options: &JobOptions, name: &Path, namespace: &Namespace) -> Opt
         );
         return Some(("md_per_io_size", message));
     }
+    if let Some(found) = of_optional_commands(options, own, &name, namespace, &all) {
+        return Some(found);
+    }
     let takes_place = format.extended && format.protection.is_some() && !own.pi_act;
     (takes_place && options.verification.is_on()).then(|| {
         let message = format!(
@@ -59,6 +62,50 @@ fn of_namespace(options: &JobOptions, name: &Path, namespace: &Namespace) -> Opt
         );
         ("verify", message)
     })
+}
+
+/// What the namespace has not, or not for blocks like these.
+fn of_optional_commands(
+    options: &JobOptions,
+    own: &IoUringCmdOptions,
+    name: &std::path::Display<'_>,
+    namespace: &Namespace,
+    sizes: &[u64],
+) -> Option<(&'static str, String)> {
+    let has_metadata = namespace.format.metadata > 0;
+    let appends = own.write_mode.has(NvmeWriteMode::Append) && options.pattern.rw.writes();
+    if own.compares && options.verification.is_on() {
+        let why = if !namespace.has_compare() {
+            format!("the controller of {name} says that it has no Compare (ONCS bit 0)")
+        } else if has_metadata {
+            format!("the blocks of {name} have metadata, which is not compared yet")
+        } else {
+            return None;
+        };
+        return Some(("verify_mode", format!("verify_mode=compare: {why}; use verify_mode=read")));
+    }
+    let zoned = options.zones.zonemode == ZoneMode::Zbd;
+    if zoned && namespace.format.in_buffer(own.pi_act) != namespace.format.data {
+        let message = format!(
+            "zonemode=zbd: the blocks of {name} have metadata between them, which zones do not count; use the block device"
+        );
+        return Some(("zonemode", message));
+    }
+    if !appends {
+        return None;
+    }
+    let largest = namespace.zones.map_or(0, |zones| zones.largest_append);
+    let why = match sizes.iter().max() {
+        _ if namespace.zones.is_none() => format!("{name} has no zones of its own; use write_mode=write"),
+        _ if has_metadata => {
+            format!("the blocks of {name} have metadata, which is not appended yet; use write_mode=write")
+        }
+        Some(&size) if largest > 0 && size > largest => {
+            format!("{name} takes at most {largest} bytes with a Zone Append, and not bs={size}")
+        }
+        _ => return None,
+    };
+    Some(("write_mode", format!("write_mode=append: {why}")))
 }
 
 /// The sizes that a job says.
@@ -78,7 +125,7 @@ mod tests {
     use iolite_options::{ReadWrite, Verify};
 
     fn told(format: Format, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
-        let namespace = Namespace { number: 1, blocks: 1 << 20, format, optional: 0 };
+        let namespace = Namespace { number: 1, blocks: 1 << 20, format, optional: 0, zones: None };
         let machine = MadeUp::new().with_namespace("/dev/ng0n1", namespace);
         let entry = engine("io_uring_cmd").unwrap();
         let mut options = JobOptions::default();

@@ -9,7 +9,9 @@ pub use devices::ZonedDevice;
 
 use crate::{FileLayout, JobPlan, Layout};
 use iolite_host::{Machine, Zone, ZoneCondition, ZoneKind};
-use iolite_options::engines::{Capability, Completion, EngineInfo, IoUringOptions};
+use iolite_options::engines::{
+    Capability, Completion, EngineInfo, IoUringCmdOptions, IoUringOptions, NvmeWriteMode, Target,
+};
 use iolite_options::{JobOptions, SizeValue, SubmitMode, ZoneMode, ZoneSkip};
 use iolite_types::{Direction, FileKind};
 use serde::{Deserialize, Serialize};
@@ -101,6 +103,14 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
                        from its options; use iodepth=1, or sequential writes";
         found.push(("zonemode", message.to_owned()));
     }
+    if options.relies_on_earlier_run()
+        && appends(options)
+        && (options.depth.iodepth > 1 || options.schedule.numjobs > 1)
+    {
+        let message = "write_mode=append: where the device has put the blocks of another run is known only if it wrote one after \
+                       the other; use iodepth=1, or verify in the run that writes";
+        found.push(("write_mode", message.to_owned()));
+    }
     if options.pattern.rw.trims() && name == "sg" {
         let message =
             "zonemode=zbd: the trims of ioengine=sg are UNMAP commands, which reset no zones; use psync";
@@ -172,8 +182,14 @@ pub(crate) fn in_bytes<'a>(
 /// The size of the zones that a device has of its own, and the limits of how many are open and active.
 fn own_zones(path: &Path, machine: &dyn Machine) -> Option<(u64, u64, u64)> {
     let found = machine.file(path).ok()??;
-    let zones = machine.disk(path).filter(|_| found.is_block_device())?.queue.zones?;
-    Some((zones.size, zones.most_open, zones.most_active))
+    if found.is_block_device() {
+        let zones = machine.disk(path)?.queue.zones?;
+        return Some((zones.size, zones.most_open, zones.most_active));
+    }
+    let namespace = machine.namespace(path).ok()??;
+    let zones = namespace.zones?;
+    let size = zones.blocks.saturating_mul(namespace.format.data.into());
+    Some((size, zones.most_open.into(), zones.most_active.into()))
 }
 
 /// Fits the regions of a layout to the zones of its files.
@@ -220,7 +236,8 @@ fn zoned_file(options: &JobOptions, file: &FileLayout, machine: &dyn Machine) ->
         }
         return Ok(ZonedFile { size, is_real: true, most_open });
     }
-    if !matches!(file.kind, FileKind::Regular | FileKind::Block) {
+    let is_namespace = || matches!(machine.namespace(&file.path), Ok(Some(_)));
+    if !matches!(file.kind, FileKind::Regular | FileKind::Block) && !is_namespace() {
         return Err(format!(
             "zonemode=zbd: {path} is neither a block device nor a regular file, and has no zones"
         ));
@@ -332,6 +349,10 @@ fn size_of_zoned(options: &JobOptions, file: &FileLayout, machine: &dyn Machine)
 /// Refuses writes to sequential zones of a device by way of the page cache, which writes in an order of its own.
 fn refuse_cached(options: &JobOptions, engine: &EngineInfo, path: &Path) -> Result<(), String> {
     let path = path.display();
+    // Commands do not go through it.
+    if engine.facets.target == Target::Nvme {
+        return Ok(());
+    }
     if !options.durability.direct {
         return Err(format!(
             "zonemode=zbd: what is written to {path} through the page cache does not arrive in sequence; add direct=1"
@@ -388,9 +409,17 @@ fn round(
     Ok(())
 }
 
+/// Whether writes leave the place in a zone to the device.
+fn appends(options: &JobOptions) -> bool {
+    let own = options.engine.of::<IoUringCmdOptions>();
+    own.is_some_and(|own| own.write_mode.has(NvmeWriteMode::Append)) && options.pattern.rw.writes()
+}
+
 /// Whether writes that are issued one after the other may reach the device in another order.
 fn is_unordered(options: &JobOptions, engine: &EngineInfo) -> bool {
-    options.depth.io_submit_mode == SubmitMode::Offload
+    // Nobody keeps an order among commands, but those that append need none.
+    options.engine.of::<IoUringCmdOptions>().is_some_and(|own| !own.write_mode.is_only(NvmeWriteMode::Append))
+        || options.depth.io_submit_mode == SubmitMode::Offload
         || engine.facets.completion == Completion::LibraryThreads
         || options.engine.of::<IoUringOptions>().is_some_and(|own| own.force_async > 0)
 }
@@ -418,7 +447,8 @@ pub(crate) fn rules(job: &JobPlan, layout: &Layout) -> Option<ZoneRules> {
             _ => 0,
         },
         most_open: zones.job_max_open_zones,
-        recovers: zones.recover_zbd_write_error,
+        // A failed command that appends leaves no gap, and those behind it go on.
+        recovers: zones.recover_zbd_write_error || appends(options),
         one_by_one: is_unordered(options, &job.engine)
             && layout.files.iter().any(|file| file.zoned.is_some_and(|zoned| zoned.is_real)),
         skip_wraps: layout.files.iter().all(|file| file.is_whole),

@@ -16,6 +16,7 @@ pub mod state;
 
 mod backlog;
 mod checker;
+mod compared;
 mod demands;
 mod doubt;
 mod dump;
@@ -35,6 +36,7 @@ mod turns;
 mod verification;
 
 pub use checker::Checker;
+pub use compared::Compared;
 pub use demands::Demands;
 pub use earlier::Alike;
 pub use keeper::Keeper;

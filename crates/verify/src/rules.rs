@@ -49,6 +49,8 @@ pub struct Rules {
     pub is_replay: bool,
     /// Block sizes are not known beforehand: each write is looked at when it comes.
     pub has_unforeseen_blocks: bool,
+    /// The storage compares blocks with what they should be, and they are read only if they differ.
+    pub compares: bool,
     /// The first wrong block ends the job.
     pub fatal: bool,
     /// The directory in which wrong blocks are saved, with what was expected; `None` = they are not.

@@ -2,6 +2,7 @@
 
 use crate::block::{Field, Identity, Mismatch, SpecError, Stamper};
 use crate::checker::{Checker, MOST_DESCRIBED};
+use crate::compared::{Compared, Comparisons};
 use crate::demands::Demands;
 use crate::doubt::Doubt;
 use crate::dump;
@@ -20,10 +21,11 @@ use crate::turns::{Aim, Part, Turns};
 use iolite_types::Direction;
 use iolite_workload::history::Written;
 use iolite_workload::{Error, Io};
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// What a unit in flight means to verification.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,6 +113,10 @@ pub struct Verification {
     reach: Option<Reach>,
     doubt: Doubt,
     stamper: Option<Stamper>,
+    /// The storage compares; `None` = blocks are read and checked here.
+    comparisons: Option<Comparisons>,
+    /// Where writes have landed, by their file and offset, that are not there.
+    landings: HashMap<(u32, u64), u64>,
     /// What each unit was issued for.
     roles: Vec<Role>,
     /// What the next I/O is for.
@@ -155,6 +161,8 @@ impl Verification {
             reach: rules.earlier.as_ref().filter(|_| !rules.fatal).map(Reach::new),
             doubt: Doubt::default(),
             stamper: rules.writes.then(|| Stamper::new(&rules.spec)),
+            comparisons: rules.compares.then(|| Comparisons::new(Stamper::new(&rules.spec), units)),
+            landings: HashMap::new(),
             roles: vec![Role::default(); units],
             next: None,
             wrong: 0,
@@ -177,6 +185,9 @@ impl Verification {
                 Role::Plain
             }
         };
+        if self.comparisons.is_some() {
+            self.prepare_comparison(index, role, buffer);
+        }
         if let Some(state) = &self.state {
             match role {
                 Role::Write(written) => state.issue(index, &written),
@@ -188,6 +199,53 @@ impl Verification {
         if let Some(turns) = &mut self.turns {
             turns.made(index);
         }
+    }
+
+    /// Puts what should be in a block into the buffer of the unit that is about to compare it, if it is known.
+    fn prepare_comparison(&mut self, index: u32, role: Role, buffer: &mut [u8]) {
+        let known = match role {
+            Role::Check(io, Expect::Write(number) | Expect::Doubted(number)) => {
+                Some(Some(self.identity(&io, number)))
+            }
+            Role::Check(_, Expect::Zeros) => Some(None),
+            _ => None,
+        };
+        let Some(comparisons) = &mut self.comparisons else { return };
+        match known {
+            Some(written) => comparisons.prepare(index, buffer, written.as_ref()),
+            None => comparisons.forget(index),
+        }
+    }
+
+    /// Whether the unit that is about to be issued is a comparison.
+    pub fn compares(&self, index: u32) -> bool {
+        self.compared(index) == Compared::Same
+    }
+
+    /// What the storage has said of the block of a unit that is complete.
+    pub fn compared(&self, index: u32) -> Compared {
+        self.comparisons.as_ref().map_or(Compared::No, |comparisons| comparisons.of(index))
+    }
+
+    /// The storage says that the block of this unit differs. Whether it was asked that.
+    pub fn differs(&mut self, index: u32) -> bool {
+        self.comparisons.as_mut().is_some_and(|comparisons| comparisons.differs(index))
+    }
+
+    /// The write of this unit is here, and not where it was meant to be.
+    pub fn landed(&mut self, index: u32, offset: u64) {
+        let Role::Write(Written { io, .. }) = self.roles[index as usize] else { return };
+        if io.offset == offset {
+            self.landings.remove(&(io.file, io.offset));
+        } else {
+            self.landings.insert((io.file, io.offset), offset);
+        }
+    }
+
+    /// An I/O for what was written there, where it is.
+    pub fn place_of(&self, io: &Io) -> Io {
+        let offset = self.landings.get(&(io.file, io.offset)).copied().unwrap_or(io.offset);
+        Io { offset, ..*io }
     }
 
     /// The workload trims this place. A write may follow, but need not: the time may be over before.
@@ -332,21 +390,27 @@ impl Verification {
 
     fn stamp(&mut self, io: &Io, buffer: &mut [u8]) -> Written {
         let number = self.read_back.issue();
+        let identity = self.identity(io, number);
         if let Some(stamper) = &mut self.stamper {
-            let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-            stamper.stamp(
-                buffer,
-                &Identity {
-                    offset: io.offset,
-                    sequence: number,
-                    seed: self.checker.seed(number),
-                    seconds: now.as_secs() as u32,
-                    nanoseconds: now.subsec_nanos(),
-                    job: self.rules.number,
-                },
-            );
+            stamper.stamp(buffer, &identity);
         }
         Written { io: *io, number }
+    }
+
+    /// What the block of a write says of itself. One that is to be compared has no time, because it is made again then.
+    fn identity(&self, io: &Io, number: u64) -> Identity {
+        let now = match self.comparisons {
+            None if self.stamper.is_some() => SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default(),
+            _ => Duration::ZERO,
+        };
+        Identity {
+            offset: io.offset,
+            sequence: number,
+            seed: self.checker.seed(number),
+            seconds: now.as_secs() as u32,
+            nanoseconds: now.subsec_nanos(),
+            job: self.rules.number,
+        }
     }
 
     /// Counts a wrong interval; how much of it is reported.

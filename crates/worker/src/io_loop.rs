@@ -310,6 +310,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         if FULL && let Some(verification) = &mut self.extras.verification {
             // SAFETY: as below.
             verification.made(index, &io, unsafe { &mut *bytes });
+            if E::PLACES && verification.compares(index) {
+                self.engine.compares(index);
+            }
             if !E::SYNCHRONOUS && io.direction == Direction::Write && self.rules.timed() {
                 ready = self.clock.now();
             }
@@ -629,6 +632,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             counters.first_byte.record_bucket(time);
         }
         if FULL {
+            self.land(index);
             self.learn(index, Fate::Done);
         }
         if FULL && self.completed(index, direction, times) {

@@ -14,12 +14,12 @@ mod tests;
 use iolite_os::memory;
 use iolite_os::robust::{Locked, RobustLock};
 use iolite_os::shared::Arena;
-use iolite_os::zones::{Zone, ZoneCondition, ZoneKind, finish, report, reset};
+use iolite_os::zones::{self, Zone, ZoneCondition, ZoneKind};
 use iolite_plan::resolve::ZoneRules;
 use iolite_plan::{Layout, ZonedDevice};
 use iolite_types::{Direction, describe_error};
 use iolite_workload::{Claim, Fate, Io, ZoneState, ZoneUse, Zones};
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -276,7 +276,7 @@ struct Held {
 pub struct WorkerZones {
     maps: Arc<ZoneMaps>,
     /// For each file: its device, and the device opened for commands.
-    files: Vec<(usize, Option<File>)>,
+    files: Vec<(usize, Option<zones::ZonedDevice>)>,
     held: Vec<Held>,
     /// The zones that this worker has opened, if that matters: the device and the zone.
     own: Vec<(usize, u32)>,
@@ -313,7 +313,10 @@ impl WorkerZones {
         for file in &layout.files {
             let device = maps.find(&file.path).ok_or(io::Error::from_raw_os_error(libc::ENODEV))?;
             let opened = match maps.devices[device].is_real {
-                true => Some(OpenOptions::new().read(true).write(writes).open(&file.path)?),
+                true => {
+                    let opened = OpenOptions::new().read(true).write(writes).open(&file.path)?;
+                    Some(zones::ZonedDevice::of(opened)?)
+                }
                 false => None,
             };
             files.push((device, opened));
@@ -357,7 +360,7 @@ impl WorkerZones {
         let device = self.device(file);
         let Some(opened) = &self.files[file as usize].1 else { return Ok(()) };
         let start = device.zones[zone as usize].start;
-        let found = report(opened, start, 1).map_err(|error| self.words(file, "report", zone, &error))?;
+        let found = opened.report(start, 1).map_err(|error| self.words(file, "report", zone, &error))?;
         if let Some(found) = found.first() {
             device.learn(zone, found);
         }
@@ -408,7 +411,7 @@ impl WorkerZones {
             let Zone { start, size, .. } = device.zones[zone as usize];
             if let Some(opened) = &self.files[file as usize].1
                 && !failed
-                && let Err(error) = finish(opened, start, size)
+                && let Err(error) = opened.finish(start, size)
             {
                 settled = Err(self.words(file, "finishing", zone, &error));
             }
@@ -673,7 +676,7 @@ impl Zones for WorkerZones {
             return Ok(());
         }
         if let Some(opened) = &self.files[file as usize].1 {
-            finish(opened, start, size).map_err(|error| self.words(file, "finishing", zone, &error))?;
+            opened.finish(start, size).map_err(|error| self.words(file, "finishing", zone, &error))?;
         }
         self.device(file).record(zone).next.store(start + capacity, Relaxed);
         Ok(())
@@ -686,7 +689,7 @@ impl Zones for WorkerZones {
             return Ok(());
         }
         if let Some(opened) = &self.files[file as usize].1 {
-            reset(opened, start, size).map_err(|error| self.words(file, "reset", zone, &error))?;
+            opened.reset(start, size).map_err(|error| self.words(file, "reset", zone, &error))?;
         }
         self.count_reset();
         let record = self.device(file).record(zone);
@@ -723,7 +726,7 @@ impl Zones for WorkerZones {
         let device = self.device(io.file);
         let opened = self.files[io.file as usize].1.as_ref()?;
         let zone = device.zones.get(device.at(io.offset) as usize)?;
-        let now = report(opened, zone.start, 1).ok()?.pop()?;
+        let now = opened.report(zone.start, 1).ok()?.pop()?;
         if now.condition == ZoneCondition::Offline {
             return Some(format!("the zone at offset {} is offline", zone.start));
         }

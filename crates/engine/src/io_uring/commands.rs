@@ -1,8 +1,10 @@
 //! The commands of the NVM Command Set Specification that units become.
 
 use super::protection::{self, Tags};
+use super::shares::Shares;
 use crate::{Errno, Unit};
 use iolite_options::engines::{IoUringCmdOptions, NvmeWriteMode};
+use iolite_os::nvme::zones::{self, action};
 use iolite_os::nvme::{Command, Guard, Namespace, Protection, opcode};
 use iolite_types::Operation;
 
@@ -38,6 +40,8 @@ pub(super) enum Unfit {
     Blocks,
     /// It has more blocks, or more bytes, than a command can have.
     Length,
+    /// It is a Zone Append, and there are no zones.
+    NoZones,
 }
 
 impl From<Unfit> for Errno {
@@ -56,7 +60,9 @@ pub(super) struct Target {
     pub metadata: usize,
     /// The protection information of its blocks, if they have any.
     pub protection: Option<Protection>,
-    /// What dword 12 says about it.
+    /// A trim is the reset of a zone.
+    pub resets_zones: bool,
+    /// What dword 12 says about protection information.
     flags: u32,
 }
 
@@ -76,8 +82,17 @@ impl Target {
             block: format.in_buffer(own.pi_act).into(),
             metadata: format.apart(own.pi_act).into(),
             protection: format.protection,
+            resets_zones: false,
             flags,
         }
+    }
+
+    /// Where a device that says that it has appended at this block has done so, in bytes; `None` = that is not in the zone
+    /// of the command.
+    pub(super) fn landed(&self, command: &Command, block: u64) -> Option<u64> {
+        let zone = self.namespace.zones?.blocks;
+        let begin = u64::from(command.cdw11) << 32 | u64::from(command.cdw10);
+        (begin..begin + zone).contains(&block).then_some(block * self.block)
     }
 
     /// Puts into a command what it says about the protection information of its blocks.
@@ -100,7 +115,11 @@ impl Target {
 #[derive(Debug)]
 pub(super) struct Commands {
     read: Kind,
-    write: Kind,
+    compare: Kind,
+    /// What writes are; the first, if there are no shares.
+    writes: Vec<Kind>,
+    /// What the shares of these are.
+    pub shares: Option<Shares>,
     /// What protection information has to be.
     pub tags: Tags,
 }
@@ -115,10 +134,11 @@ struct Kind {
 }
 
 impl Commands {
-    pub(super) fn new(own: &IoUringCmdOptions) -> Commands {
+    /// Those that the options ask for.
+    pub(super) fn new(own: &IoUringCmdOptions, seed: u64) -> Commands {
         let flag = |asked: bool, flag| if asked { flag } else { 0 };
         let fua = flag(own.writefua, FUA);
-        let write = match own.write_mode {
+        let kind = |&(mode, _): &(NvmeWriteMode, u32)| match mode {
             NvmeWriteMode::Write => Kind { opcode: opcode::WRITE, flags: fua, has_data: true },
             // It has no flags at all.
             NvmeWriteMode::Uncorrectable => {
@@ -128,26 +148,42 @@ impl Commands {
                 Kind { opcode: opcode::WRITE_ZEROES, flags: fua | flag(own.deac, DEAC), has_data: false }
             }
             NvmeWriteMode::Verify => Kind { opcode: opcode::VERIFY, flags: fua, has_data: false },
+            NvmeWriteMode::Append => Kind { opcode: opcode::ZONE_APPEND, flags: fua, has_data: true },
         };
-        let read = Kind { opcode: opcode::READ, flags: flag(own.readfua, FUA), has_data: true };
-        let tags = Tags { application: own.apptag, mask: own.apptag_mask, checks: own.pi_chk };
-        Commands { read, write, tags }
+        let of_reads = |opcode| Kind { opcode, flags: flag(own.readfua, FUA), has_data: true };
+        Commands {
+            read: of_reads(opcode::READ),
+            compare: of_reads(opcode::COMPARE),
+            writes: own.write_mode.shares().iter().map(kind).collect(),
+            shares: Shares::of(&own.write_mode, seed),
+            tags: Tags { application: own.apptag, mask: own.apptag_mask, checks: own.pi_chk },
+        }
     }
 
     /// The command of a unit. Its address is that of the unit's buffer, or for a trim that of `ranges`, which are filled
-    /// in: with the extents that it trims, or with the unit's own if there are none.
+    /// in: with the extents that it trims, or with the unit's own if there are none. A read that `compares` has in its buffer
+    /// what should be read.
     #[inline(always)]
     pub(super) fn of(
-        &self,
+        &mut self,
         unit: &Unit,
         target: &Target,
         extents: &[(u64, u64)],
         ranges: &mut Vec<Range>,
+        compares: bool,
     ) -> Result<Command, Unfit> {
         let empty = Command { nsid: target.namespace.number, ..Command::default() };
         let kind = match unit.operation {
+            Operation::Read if compares => &self.compare,
             Operation::Read => &self.read,
-            Operation::Write => &self.write,
+            Operation::Write => {
+                let place = self.shares.as_mut().map_or(0, Shares::draw);
+                &self.writes[place]
+            }
+            Operation::Trim if target.resets_zones => {
+                let (first, _) = blocks(unit.offset, unit.length, target.block)?;
+                return Ok(zones::send(target.namespace.number, first, action::RESET));
+            }
             Operation::Trim => {
                 ranges.clear();
                 let own = [(unit.offset, unit.length)];
@@ -169,9 +205,13 @@ impl Commands {
                 return Ok(Command { opcode: opcode::FLUSH, ..empty });
             }
         };
-        let (first, blocks) = blocks(unit.offset, unit.length, target.block)?;
+        let (mut first, blocks) = blocks(unit.offset, unit.length, target.block)?;
         if blocks > MOST_BLOCKS {
             return Err(Unfit::Length);
+        }
+        if kind.opcode == opcode::ZONE_APPEND {
+            // It names the zone by its first block.
+            first -= first % target.namespace.zones.ok_or(Unfit::NoZones)?.blocks.max(1);
         }
         let (address, data_length) = if kind.has_data {
             // 65536 blocks of 64 KiB are one byte too many.
@@ -220,7 +260,7 @@ impl Range {
 mod tests {
     use super::*;
     use iolite_options::engines::Checks;
-    use iolite_os::nvme::Format;
+    use iolite_os::nvme::{Format, ZoneGeometry};
 
     fn target(data: u32) -> Target {
         let format = Format { data, metadata: 0, extended: false, protection: None };
@@ -228,7 +268,7 @@ mod tests {
     }
 
     fn of_format(format: Format, own: &IoUringCmdOptions) -> Target {
-        Target::new(Namespace { number: 3, blocks: 1 << 40, format, optional: 0 }, own)
+        Target::new(Namespace { number: 3, blocks: 1 << 40, format, optional: 0, zones: None }, own)
     }
 
     fn unit(operation: Operation, offset: u64, length: u64) -> Unit {
@@ -238,7 +278,7 @@ mod tests {
 
     fn command(own: &IoUringCmdOptions, unit: &Unit, block: u32) -> Result<(Command, Vec<Range>), Unfit> {
         let mut ranges = Vec::new();
-        let command = Commands::new(own).of(unit, &target(block), &[], &mut ranges)?;
+        let command = Commands::new(own, 1).of(unit, &target(block), &[], &mut ranges, false)?;
         Ok((command, ranges))
     }
 
@@ -273,6 +313,7 @@ mod tests {
     #[test]
     fn modes_of_writing_are_commands_of_their_own() {
         let mode = |write_mode, deac| {
+            let write_mode = NvmeWriteMode::into(write_mode);
             let own = IoUringCmdOptions { write_mode, deac, writefua: true, ..IoUringCmdOptions::default() };
             let (command, _) = command(&own, &unit(Operation::Write, 512, 1024), 512).unwrap();
             assert_eq!((command.cdw10, command.cdw11), (1, 0));
@@ -283,6 +324,43 @@ mod tests {
         assert_eq!(mode(NvmeWriteMode::Zeroes, false), (8, 0x4000_0001));
         assert_eq!(mode(NvmeWriteMode::Zeroes, true), (8, 0x4200_0001));
         assert_eq!(mode(NvmeWriteMode::Verify, true), (12, 0x4000_0001));
+    }
+
+    #[test]
+    fn commands_of_zones_name_them_by_their_first_block() {
+        let own = IoUringCmdOptions {
+            write_mode: NvmeWriteMode::Append.into(),
+            writefua: true,
+            ..IoUringCmdOptions::default()
+        };
+        let zones = ZoneGeometry { blocks: 0x300, most_open: 0, most_active: 0, largest_append: 0 };
+        let plain = target(4096);
+        let namespace = Namespace { zones: Some(zones), ..plain.namespace };
+        let zoned = Target { namespace, resets_zones: true, ..plain };
+        let mut commands = Commands::new(&own, 1);
+        let mut made = |unit: Unit, target: &Target| commands.of(&unit, target, &[], &mut Vec::new(), false);
+        let append = made(unit(Operation::Write, 0x10_0000_0401 * 4096, 8192), &zoned).unwrap();
+        let first = 0x10_0000_0401_u64 / 0x300 * 0x300;
+        assert_eq!(
+            (append.opcode, append.nsid, append.cdw12, append.data_length),
+            (0x7d, 3, 0x4000_0001, 8192)
+        );
+        assert_eq!((append.cdw10, append.cdw11), (first as u32, (first >> 32) as u32));
+        assert_eq!(zoned.landed(&append, first + 5), Some((first + 5) * 4096));
+        assert_eq!((zoned.landed(&append, first + 0x300), zoned.landed(&append, first - 1)), (None, None));
+        assert_eq!(made(unit(Operation::Write, 0, 4096), &plain).err(), Some(Unfit::NoZones));
+        let reset = made(unit(Operation::Trim, 0x600 * 4096, 0x300 * 4096), &zoned).unwrap();
+        assert_eq!((reset.opcode, reset.cdw10, reset.cdw13, reset.data_length), (0x79, 0x600, 4, 0));
+    }
+
+    #[test]
+    fn what_is_compared_is_transferred() {
+        let own = IoUringCmdOptions { readfua: true, ..IoUringCmdOptions::default() };
+        let unit = unit(Operation::Read, 4096, 4096);
+        let compare = Commands::new(&own, 1).of(&unit, &target(512), &[], &mut Vec::new(), true).unwrap();
+        let dwords = [compare.cdw10, compare.cdw11, compare.cdw12];
+        assert_eq!((compare.opcode, dwords, compare.data_length), (5, [8, 0, 0x4000_0007], 4096));
+        assert_eq!(compare.address, 0x1122_3344_5566_7000);
     }
 
     #[test]
@@ -297,8 +375,8 @@ mod tests {
         assert_eq!(bytes(range), [0, 0, 0, 0, 0, 0, 0x20, 0, 8, 0, 0, 0, 0, 0, 0, 0]);
         let mut ranges = Vec::new();
         let extents = [(0, 512), (1 << 20, 4096)];
-        let several = Commands::new(&own)
-            .of(&unit(Operation::Trim, 0, 4608), &target(512), &extents, &mut ranges)
+        let several = Commands::new(&own, 1)
+            .of(&unit(Operation::Trim, 0, 4608), &target(512), &extents, &mut ranges, false)
             .unwrap();
         assert_eq!((several.opcode, several.cdw10, several.cdw11, several.data_length), (9, 1, 4, 32));
         assert_eq!(bytes(ranges[0]), [0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -321,7 +399,7 @@ mod tests {
             };
             let target = of_format(format, &own);
             let unit = unit(Operation::Read, first * target.block, 8 * target.block);
-            Commands::new(&own).of(&unit, &target, &[], &mut Vec::new()).unwrap()
+            Commands::new(&own, 1).of(&unit, &target, &[], &mut Vec::new(), false).unwrap()
         };
         let command = made(separate, true, Checks::default());
         assert_eq!((command.cdw12, command.cdw14, command.cdw15), (0x2000_0007, 0x0203_0405, 0xff00_abcd));

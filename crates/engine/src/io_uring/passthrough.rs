@@ -60,6 +60,10 @@ struct Request {
     end: End,
     /// Its protection information is looked at here.
     guarded: bool,
+    /// The next read of the unit compares.
+    compares: bool,
+    /// Where the device has put what was appended, in bytes.
+    landed: Option<u64>,
     /// The words of [`End::Told`].
     told: String,
 }
@@ -79,6 +83,8 @@ enum End {
     Device(Status),
     /// What was read is damaged.
     Damaged(Damage),
+    /// The device says that it has appended at this block, which is not in the zone.
+    Strayed(u64),
     /// Its metadata, so many bytes, does not fit into the buffer for it.
     Crowded(usize),
     /// A call failed that has told why.
@@ -96,6 +102,8 @@ impl Default for Request {
             ranges: Vec::new(),
             end: End::Well,
             guarded: false,
+            compares: false,
+            landed: None,
             told: String::new(),
         }
     }
@@ -104,11 +112,13 @@ impl Default for Request {
 impl Request {
     /// Makes the command of a unit.
     #[inline(always)]
-    fn fill(&mut self, commands: &Commands, unit: &Unit, target: &Target) -> Result<(), Errno> {
+    fn fill(&mut self, commands: &mut Commands, unit: &Unit, target: &Target) -> Result<(), Errno> {
         self.end = End::Well;
         self.guarded = false;
+        self.landed = None;
         self.file = unit.file;
-        self.command = match commands.of(unit, target, &self.extents, &mut self.ranges) {
+        let compares = self.compares;
+        self.command = match commands.of(unit, target, &self.extents, &mut self.ranges, compares) {
             Ok(command) => command,
             Err(unfit) => {
                 // The unit's next trim has ranges of its own.
@@ -149,7 +159,7 @@ impl IoUringCmdEngine {
             ring: Ring::new(config, &own.ring)?,
             files: Files::new(config),
             targets: Vec::new(),
-            commands: Commands::new(own),
+            commands: Commands::new(own, config.seed),
             own: own.clone(),
             placement: Placement::new(&own.placement, config.seed)?,
             placed: Vec::new(),
@@ -172,7 +182,7 @@ impl IoUringCmdEngine {
             request.end = End::Kernel(Errno(libc::EBADF));
             return Err(Errno(libc::EBADF));
         };
-        request.fill(&self.commands, unit, target)?;
+        request.fill(&mut self.commands, unit, target)?;
         if let Some(placement) = &mut self.placement
             && matches!(request.command.opcode, nvme::opcode::WRITE | nvme::opcode::WRITE_ZEROES)
         {
@@ -242,7 +252,7 @@ impl IoUringCmdEngine {
         };
         flags |= self.ring.forced();
         let request = &mut self.requests[unit.index as usize];
-        let is_transfer = request.command.address == unit.buffer as u64;
+        let is_transfer = request.command.data_length > 0 && request.command.address == unit.buffer as u64;
         let (mut operation, mut piece) = (URING_IO, None);
         let mut command = request.command;
         if is_transfer && self.vectored {
@@ -336,6 +346,7 @@ unsafe fn each_block<T>(
 #[inline(always)]
 fn ended(request: &mut Request, result: i32) -> Outcome {
     request.extents.clear();
+    request.compares = false;
     match result {
         0 => Ok(request.length),
         1.. => {
@@ -355,8 +366,20 @@ fn ended(request: &mut Request, result: i32) -> Outcome {
     }
 }
 
+/// Notes where the device has put what was appended.
+fn landed(request: &mut Request, targets: &[Option<Target>], block: u64) -> Outcome {
+    let target = targets.get(request.file as usize).and_then(Option::as_ref);
+    request.landed = target.and_then(|target| target.landed(&request.command, block));
+    if request.landed.is_some() {
+        return Ok(request.length);
+    }
+    request.end = End::Strayed(block);
+    Err(Errno(libc::EIO))
+}
+
 impl Engine for IoUringCmdEngine {
     const SYNCHRONOUS: bool = false;
+    const PLACES: bool = true;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         // The flags of reads and writes mean nothing to a device that takes commands, and it refuses O_DIRECT.
@@ -380,7 +403,10 @@ impl Engine for IoUringCmdEngine {
             self.placed.resize(self.placed.len().max(place + 1), Vec::new());
             self.placed[place] = values;
         }
-        self.targets[place] = Some(Target::new(namespace, &self.own));
+        let resets_zones = mode.trims_reset_zones && namespace.zones.is_some();
+        let mut target = Target::new(namespace, &self.own);
+        target.resets_zones = resets_zones;
+        self.targets[place] = Some(target);
         Ok(())
     }
 
@@ -436,6 +462,21 @@ impl Engine for IoUringCmdEngine {
         }
     }
 
+    fn compares(&mut self, unit: u32) {
+        if let Some(request) = self.requests.get_mut(unit as usize) {
+            request.compares = true;
+        }
+    }
+
+    #[inline(always)]
+    fn placed(&self, unit: u32) -> Option<u64> {
+        self.requests.get(unit as usize)?.landed
+    }
+
+    fn remarks(&mut self) -> Vec<String> {
+        self.commands.shares.iter().map(ToString::to_string).collect()
+    }
+
     #[inline(always)]
     fn commit(&mut self) -> Result<usize, Errno> {
         self.ring.commit()
@@ -463,6 +504,9 @@ impl Engine for IoUringCmdEngine {
                 request.end = End::Damaged(damage);
                 outcome = Err(Errno(libc::EILSEQ));
             }
+            if request.command.opcode == nvme::opcode::ZONE_APPEND && outcome.is_ok() {
+                outcome = landed(request, targets, entry.big_cqe()[0]);
+            }
             Completion { unit, outcome }
         })
     }
@@ -482,9 +526,14 @@ impl Engine for IoUringCmdEngine {
             End::Unfit(Unfit::Length, block) => Some(format!(
                 "a command is about at most 65536 blocks of {block} bytes, and less than 4 GiB of data"
             )),
+            End::Unfit(Unfit::NoZones, _) => Some("the namespace has no zones to append to".to_owned()),
+            End::Strayed(block) => Some(format!(
+                "the device says that Zone Append has put the data at block {block}, which is not in the zone at block {}",
+                u64::from(cdw11) << 32 | u64::from(cdw10)
+            )),
             End::Kernel(Errno(errno @ (libc::EACCES | libc::EPERM))) => Some(nvme::forbidden(errno)),
             End::Kernel(Errno(libc::EINVAL))
-                if matches!(opcode, nvme::opcode::READ | nvme::opcode::WRITE) =>
+                if request.command.data_length > 0 && opcode != nvme::opcode::DATASET_MANAGEMENT =>
             {
                 let fixed = match self.fixes_buffers {
                     true => "; fixedbufs needs Linux 6.1",
@@ -507,6 +556,10 @@ impl Engine for IoUringCmdEngine {
                 let name = nvme::opcode::name(opcode);
                 Some(match opcode {
                     nvme::opcode::FLUSH | nvme::opcode::DATASET_MANAGEMENT => format!("{status} to {name}"),
+                    nvme::opcode::ZONE_MANAGEMENT_SEND => {
+                        let first = u64::from(cdw11) << 32 | u64::from(cdw10);
+                        format!("{status} to {name} (reset) of the zone at block {first}")
+                    }
                     _ => {
                         let (first, count) =
                             (u64::from(cdw11) << 32 | u64::from(cdw10), (cdw12 & 0xffff) + 1);
@@ -555,9 +608,9 @@ mod tests {
     #[test]
     fn ranges_of_a_trim_that_could_not_be_made_are_forgotten() {
         let format = nvme::Format { data: 4096, metadata: 0, extended: false, protection: None };
-        let namespace = Namespace { number: 1, blocks: 1 << 20, format, optional: 0 };
+        let namespace = Namespace { number: 1, blocks: 1 << 20, format, optional: 0, zones: None };
         let target = Target::new(namespace, &IoUringCmdOptions::default());
-        let commands = Commands::new(&IoUringCmdOptions::default());
+        let mut commands = Commands::new(&IoUringCmdOptions::default(), 1);
         let unit = Unit {
             buffer: std::ptr::null_mut(),
             length: 4096,
@@ -568,8 +621,8 @@ mod tests {
             priority: 0,
         };
         let mut request = Request { extents: vec![(0, 512), (4096, 4096)], ..Request::default() };
-        assert_eq!(request.fill(&commands, &unit, &target), Err(Errno(libc::EINVAL)));
-        assert_eq!(request.fill(&commands, &unit, &target), Ok(()), "the trim of one range that follows");
+        assert_eq!(request.fill(&mut commands, &unit, &target), Err(Errno(libc::EINVAL)));
+        assert_eq!(request.fill(&mut commands, &unit, &target), Ok(()), "the trim of one range that follows");
         assert_eq!(request.ranges.len(), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! Devices that most machines lack, in a virtual machine ([`iolite_testing::vm`]): the same jobs by the program under test
 //! and the newest fio.
 
+pub mod appended;
 mod device;
 pub mod flash;
 mod memory;

@@ -109,8 +109,14 @@ const LEAVES_DATA: &str = "verify-power-cut.fio";
 const ON_DEVICES: [&str; 3] = ["block-device.fio", "ssd-precondition.fio", "trim.fio"];
 
 /// Those that need a device of the virtual machine: they are run there (`emulated`).
-pub const ON_EMULATED_DEVICES: [&str; 5] =
-    ["flash.fio", "nvme-commands.fio", "persistent-memory.fio", "scsi-commands.fio", "zoned.fio"];
+pub const ON_EMULATED_DEVICES: [&str; 6] = [
+    "flash.fio",
+    "nvme-commands.fio",
+    "persistent-memory.fio",
+    "scsi-commands.fio",
+    "zone-append.fio",
+    "zoned.fio",
+];
 
 /// Those that replay a trace, which has to be there.
 const OF_TRACES: [&str; 2] = ["trace-block.fio", "trace-replay.fio"];

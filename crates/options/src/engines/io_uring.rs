@@ -1,6 +1,6 @@
 //! The options of `io_uring`. `io_uring_cmd` has the same list, and more of them land in its struct ([`IoUringCmdOptions`]).
 
-use super::io_uring_cmd::{Checks, CommandType, IoUringCmdOptions, NvmeWriteMode};
+use super::io_uring_cmd::{Checks, CommandType, IoUringCmdOptions, WriteModes};
 use super::own::{OwnOptions, found, own_options};
 use super::priorities::{
     CMDPRIO, CMDPRIO_BSSPLIT, CMDPRIO_CLASS, CMDPRIO_HINT, CMDPRIO_PERCENTAGE, CommandPriorities,
@@ -100,19 +100,6 @@ macro_rules! command {
     };
 }
 
-/// A landing of an option of commands that nothing follows from yet: a value other than the default is refused.
-macro_rules! not_yet {
-    () => {
-        |own, given| {
-            let is_command = (own as &mut dyn Any).is::<IoUringCmdOptions>();
-            if is_command && given.text != given.definition.default {
-                return Err("is not supported yet".to_owned());
-            }
-            if is_command { Ok(()) } else { passed_through(own, given) }
-        }
-    };
-}
-
 /// A landing of an option of SCSI commands, which NVMe has no use for.
 macro_rules! of_scsi {
     () => {
@@ -126,13 +113,17 @@ macro_rules! of_scsi {
     };
 }
 
-static WRITE_MODE: Definition = option("write_mode", Kind::Str, "Device command for writes")
-    .default("write")
-    .lands_in_engine(command!(write_mode, |given| NvmeWriteMode::read(given.required()?)));
+static WRITE_MODE: Definition = option(
+    "write_mode",
+    Kind::Str,
+    "Device command for writes: write, uncor, zeroes, verify, append, or shares",
+)
+.default("write")
+.lands_in_engine(command!(write_mode, |given| WriteModes::read(given.required()?)));
 static VERIFY_MODE: Definition = option("verify_mode", Kind::Str, "Device command when checking data")
     .default("read")
     .keywords(&[("read", "Read"), ("compare", "Compare")])
-    .lands_in_engine(not_yet!());
+    .lands_in_engine(command!(compares, |given| Ok(given.keyword()? == "compare")));
 static FIXEDBUFS: Definition = option("fixedbufs", Kind::Flag, "Register the I/O buffers with the kernel")
     .lands_in_engine(ring!(fixedbufs, boolean()));
 static REGISTERFILES: Definition = option("registerfiles", Kind::Flag, "Register the files with the kernel")

@@ -27,23 +27,106 @@ pub enum NvmeWriteMode {
     Zeroes,
     /// Verify: the device checks the blocks, and transfers nothing.
     Verify,
+    /// Zone Append: the device chooses the place within a zone.
+    Append,
 }
 
 impl NvmeWriteMode {
-    /// Reads a value of `write_mode`.
-    pub(super) fn read(text: &str) -> Result<NvmeWriteMode, String> {
+    /// Reads one mode.
+    fn read(text: &str) -> Result<NvmeWriteMode, String> {
         match text {
             "write" => Ok(NvmeWriteMode::Write),
             "uncor" => Ok(NvmeWriteMode::Uncorrectable),
             "zeroes" => Ok(NvmeWriteMode::Zeroes),
             "verify" => Ok(NvmeWriteMode::Verify),
-            _ => Err(format!("\"{text}\" is none of write, uncor, zeroes, verify")),
+            "append" => Ok(NvmeWriteMode::Append),
+            _ => Err(format!("\"{text}\" is none of write, uncor, zeroes, verify, append")),
+        }
+    }
+
+    /// Its name as a value of `write_mode`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NvmeWriteMode::Write => "write",
+            NvmeWriteMode::Uncorrectable => "uncor",
+            NvmeWriteMode::Zeroes => "zeroes",
+            NvmeWriteMode::Verify => "verify",
+            NvmeWriteMode::Append => "append",
         }
     }
 
     /// Whether the data of a write is on the device afterwards.
     pub const fn stores_data(self) -> bool {
-        matches!(self, NvmeWriteMode::Write)
+        matches!(self, NvmeWriteMode::Write | NvmeWriteMode::Append)
+    }
+}
+
+/// The commands that writes become, each with the percent of them that do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteModes(Vec<(NvmeWriteMode, u32)>);
+
+impl Default for WriteModes {
+    fn default() -> Self {
+        WriteModes::from(NvmeWriteMode::Write)
+    }
+}
+
+impl From<NvmeWriteMode> for WriteModes {
+    fn from(mode: NvmeWriteMode) -> Self {
+        WriteModes(vec![(mode, 100)])
+    }
+}
+
+impl WriteModes {
+    /// Reads a value of `write_mode`: `zeroes`, or shares such as `write:80,zeroes:20`.
+    pub(super) fn read(text: &str) -> Result<WriteModes, String> {
+        if !text.contains([',', ':']) {
+            return NvmeWriteMode::read(text).map(WriteModes::from);
+        }
+        let mut shares = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let (mode, percent) = part
+                .split_once(':')
+                .ok_or_else(|| format!("\"{part}\" has no share: write:80,zeroes:20 are 80 % and 20 %"))?;
+            let mode = NvmeWriteMode::read(mode.trim())?;
+            let percent: u32 = match percent.trim().parse() {
+                Ok(percent @ 1..=100) => percent,
+                _ => return Err(format!("\"{part}\": a share is a whole percent from 1 to 100")),
+            };
+            if shares.iter().any(|&(other, _)| other == mode) {
+                return Err(format!("{} has two shares", mode.name()));
+            }
+            shares.push((mode, percent));
+        }
+        match shares.iter().map(|(_, percent)| percent).sum() {
+            100 => Ok(WriteModes(shares)),
+            sum => Err(format!("the shares are {sum} % together, and not 100")),
+        }
+    }
+
+    /// These modes with their percents, which are 100 together.
+    pub fn of(shares: &[(NvmeWriteMode, u32)]) -> WriteModes {
+        WriteModes(shares.to_vec())
+    }
+
+    /// Each mode with its percent; 100 together.
+    pub fn shares(&self) -> &[(NvmeWriteMode, u32)] {
+        &self.0
+    }
+
+    /// Whether some writes become this command.
+    pub fn has(&self, mode: NvmeWriteMode) -> bool {
+        self.0.iter().any(|&(other, _)| other == mode)
+    }
+
+    /// Whether all writes become this command.
+    pub fn is_only(&self, mode: NvmeWriteMode) -> bool {
+        self.0.iter().all(|&(other, _)| other == mode)
+    }
+
+    /// Whether the data of all writes is on the device afterwards.
+    pub fn stores_data(&self) -> bool {
+        self.0.iter().all(|(mode, _)| mode.stores_data())
     }
 }
 
@@ -85,8 +168,10 @@ own_options! {
         pub readfua: bool,
         /// Writes are on the medium when they are complete.
         pub writefua: bool,
-        /// What a write is.
-        pub write_mode: NvmeWriteMode,
+        /// What writes are.
+        pub write_mode: WriteModes,
+        /// What was written is verified by the device (Compare); otherwise it is read.
+        pub compares: bool,
         /// Bytes of the buffer that each I/O has for metadata of its own.
         pub md_per_io_size: u32,
         /// The device makes and strips protection information; otherwise it is made and checked here.
@@ -127,7 +212,11 @@ impl OwnOptions for IoUringCmdOptions {
 
     fn without_effect(&self) -> Vec<super::own::Idle> {
         let why = "only Write Zeroes may deallocate (write_mode=zeroes)";
-        if self.deac && self.write_mode != NvmeWriteMode::Zeroes { vec![("deac", why)] } else { Vec::new() }
+        if self.deac && !self.write_mode.has(NvmeWriteMode::Zeroes) {
+            vec![("deac", why)]
+        } else {
+            Vec::new()
+        }
     }
 }
 
@@ -137,8 +226,26 @@ mod tests {
 
     #[test]
     fn modes_of_writing_are_read() {
-        assert_eq!(NvmeWriteMode::read("uncor"), Ok(NvmeWriteMode::Uncorrectable));
-        assert!(NvmeWriteMode::read("zones").unwrap_err().contains("none of write, uncor, zeroes, verify"));
+        assert_eq!(WriteModes::read("uncor"), Ok(NvmeWriteMode::Uncorrectable.into()));
+        let both = WriteModes::read("write:80, zeroes:20").unwrap();
+        assert_eq!(both.shares(), [(NvmeWriteMode::Write, 80), (NvmeWriteMode::Zeroes, 20)]);
+        assert!(
+            both.has(NvmeWriteMode::Zeroes) && !both.is_only(NvmeWriteMode::Write) && !both.stores_data()
+        );
+        assert!(WriteModes::read("write:70,append:30").unwrap().stores_data());
+        for (text, words) in [
+            ("zones", "none of write, uncor, zeroes, verify, append"),
+            ("write,zeroes:20", "\"write\" has no share"),
+            ("write:80,zeroes", "\"zeroes\" has no share"),
+            ("write:80,zeroes:x", "a whole percent from 1 to 100"),
+            ("write:0,zeroes:100", "a whole percent from 1 to 100"),
+            ("write:50,write:50", "write has two shares"),
+            ("write:50,zeroes:20", "the shares are 70 % together"),
+            ("", "none of"),
+        ] {
+            let told = WriteModes::read(text).unwrap_err();
+            assert!(told.contains(words), "{text}: {told}");
+        }
         let own = IoUringCmdOptions::default();
         assert_eq!((own.pi_act, own.apptag, own.apptag_mask, own.md_per_io_size), (true, 0x1234, 0xffff, 0));
         let checks = Checks { guard: true, reference: true, application: false };

@@ -50,7 +50,7 @@ pub use http::{
     Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode,
 };
 pub use io_uring::IoUringOptions;
-pub use io_uring_cmd::{Checks, CommandType, IoUringCmdOptions, NvmeWriteMode};
+pub use io_uring_cmd::{Checks, CommandType, IoUringCmdOptions, NvmeWriteMode, WriteModes};
 pub use iscsi::IscsiOptions;
 pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};

@@ -1,15 +1,19 @@
 //! The identity of a namespace: how large it is, and what its blocks are.
 
-use super::{identify, number, receive};
+use super::{ZoneGeometry, identify, number, receive};
 use std::io;
 use std::os::fd::RawFd;
 
-/// Identify structures (CNS): of a namespace, of a controller, of a namespace for a command set.
+/// Identify structures (CNS): of a namespace, of a controller, descriptors that name a namespace, of a namespace for a command
+/// set.
 const OF_NAMESPACE: u8 = 0x00;
 const OF_CONTROLLER: u8 = 0x01;
+const DESCRIPTORS: u8 = 0x03;
 const OF_NAMESPACE_FOR_SET: u8 = 0x05;
 /// The NVM Command Set.
 const NVM: u8 = 0;
+/// The Zoned Namespace Command Set.
+pub(super) const ZONED: u8 = 2;
 
 /// A namespace as it describes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +26,8 @@ pub struct Namespace {
     pub format: Format,
     /// The optional commands of its controller (ONCS).
     pub optional: u16,
+    /// Its zones, if it has any.
+    pub zones: Option<ZoneGeometry>,
 }
 
 /// The LBA format that is in use.
@@ -154,7 +160,17 @@ impl Namespace {
             .ok_or_else(|| io::Error::other("its identity names a format that it does not have"))?;
         let blocks = u64::from_le_bytes(namespace[..8].try_into().expect("eight bytes"));
         let optional = u16::from_le_bytes([controller[520], controller[521]]);
-        Ok(Namespace { number, blocks, format, optional })
+        // Controllers that know no command sets know no descriptors either.
+        let descriptors = identify(device, number, DESCRIPTORS, NVM).ok();
+        let is_zoned = descriptors.is_some_and(|descriptors| command_set(&descriptors[..]) == Some(ZONED));
+        let place = Format::place(&namespace[..]);
+        let zones = is_zoned.then(|| ZoneGeometry::of(device, number, place, controller[77])).transpose()?;
+        Ok(Namespace { number, blocks, format, optional, zones })
+    }
+
+    /// Whether its controller has Compare.
+    pub const fn has_compare(&self) -> bool {
+        self.optional & 1 != 0
     }
 
     /// How many bytes of data it holds.
@@ -183,12 +199,18 @@ impl Format {
         if self.extended || self.strips(device_makes) { 0 } else { self.metadata }
     }
 
-    /// From the structures of a namespace. The second is that of extended formats, if the controller has it.
-    fn read(namespace: &[u8], extended: Option<&[u8]>) -> Option<Format> {
+    /// The number of the format in use, from the structure of a namespace.
+    fn place(namespace: &[u8]) -> usize {
         let (last, chosen) = (namespace[25], namespace[26]);
         // More than 16 formats have numbers of six bits, whose upper two stand apart.
         let upper = if last < 16 { 0 } else { chosen >> 1 & 0x30 };
-        let place = usize::from(chosen & 0x0f | upper);
+        usize::from(chosen & 0x0f | upper)
+    }
+
+    /// From the structures of a namespace. The second is that of extended formats, if the controller has it.
+    fn read(namespace: &[u8], extended: Option<&[u8]>) -> Option<Format> {
+        let chosen = namespace[26];
+        let place = Format::place(namespace);
         let format = word(namespace, 128 + 4 * place);
         let shift = format >> 16 & 0xff;
         let data = if (9..32).contains(&shift) { 1u32 << shift } else { return None };
@@ -215,6 +237,21 @@ impl Guard {
             Guard::Crc32 | Guard::Crc64 => 16,
         }
     }
+}
+
+/// The command set of a namespace, from the descriptors that name it: a type, a length, two bytes, and what it says.
+fn command_set(descriptors: &[u8]) -> Option<u8> {
+    const COMMAND_SET: u8 = 4;
+    let mut rest = descriptors;
+    while let [kind, length, _, _, said @ ..] = rest
+        && *length > 0
+    {
+        if *kind == COMMAND_SET {
+            return said.first().copied();
+        }
+        rest = said.get(usize::from(*length)..).unwrap_or_default();
+    }
+    None
 }
 
 fn word(structure: &[u8], place: usize) -> u32 {
@@ -276,6 +313,15 @@ mod tests {
         let with_storage_tag = structure(&[(12, &[0x90, 0, 0, 0])]);
         let protection = Format::read(&namespace, Some(&with_storage_tag)).unwrap().protection.unwrap();
         assert_eq!((protection.guard, protection.storage_tag), (Guard::Crc32, 16));
+    }
+
+    #[test]
+    fn the_command_set_is_read_from_the_descriptors() {
+        let uuid: &[u8] = &[3, 16, 0, 0];
+        assert_eq!(command_set(&structure(&[(0, uuid), (20, &[4, 1, 0, 0, 2])])), Some(ZONED));
+        assert_eq!(command_set(&structure(&[(0, uuid), (20, &[4, 1, 0, 0, 0])])), Some(NVM));
+        assert_eq!(command_set(&structure(&[(0, uuid)])), None);
+        assert_eq!(command_set(&[3, 200, 0, 0, 4, 1]), None, "it ends in the middle");
     }
 
     #[test]

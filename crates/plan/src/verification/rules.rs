@@ -5,6 +5,7 @@ use super::spec::spec_of;
 use super::state;
 use crate::{Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_options::JobOptions;
+use iolite_options::engines::IoUringCmdOptions;
 use iolite_types::Direction;
 use iolite_verify::{Alike, EarlierRun, ReadBackRules, Rivals, Rules, TrimRules};
 use iolite_workload::Mix;
@@ -52,6 +53,7 @@ pub fn rules(
         atomic_writes: options.durability.atomic,
         is_replay: replay.is_some(),
         has_unforeseen_blocks: writes && replay.is_some_and(|replay| replay.is_live),
+        compares: options.engine.of::<IoUringCmdOptions>().is_some_and(|own| own.compares),
         fatal: wanted.verify_fatal,
         dump: wanted.verify_dump.then(|| job.auxiliary.clone()),
         outlasts_time: options.schedule.time_based || options.loads_state(),

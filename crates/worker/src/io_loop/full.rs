@@ -229,6 +229,19 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.end.failure.is_none()
     }
 
+    /// A write that the engine was free to place is where that has put it.
+    #[inline(always)]
+    pub(super) fn land(&mut self, index: u32) {
+        if !E::PLACES {
+            return;
+        }
+        let Some(offset) = self.engine.placed(index) else { return };
+        self.flight.units[index as usize].offset = offset;
+        if let Some(verification) = &mut self.extras.verification {
+            verification.landed(index, offset);
+        }
+    }
+
     /// Tells the workload what became of a unit, if it wants to know and the unit is one of its own.
     #[inline(always)]
     pub(super) fn learn(&mut self, index: u32, fate: Fate) {

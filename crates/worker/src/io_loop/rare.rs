@@ -68,6 +68,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.flight.partial.push(index);
                 return;
             }
+            Err(errno) if FULL && self.reads_what_differs(index, errno) => {
+                self.flight.stamps[index as usize] =
+                    Stamps { start: times.start, issue: 0, marks: marks | REST };
+                self.flight.partial.push(index);
+                return;
+            }
             Ok(_) if self.found_end(index) => {}
             // Nothing was moved: the file ends here, although the job expected more.
             Ok(_) => self.io_failed(index, NOTHING_MOVED),
@@ -88,6 +94,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
         if FULL {
             let length = unit.length;
+            self.land(index);
             self.learn(index, Fate::Done);
             self.count_for_pace(index, length);
         }

@@ -8,7 +8,7 @@ use iolite_os::message::Message;
 use iolite_types::Direction;
 use iolite_types::describe_error;
 use iolite_verify::block::{Mismatch, SpecError};
-use iolite_verify::{Checked, Expect, Keeper, Part, Role, Telling, Trims, Verification};
+use iolite_verify::{Checked, Compared, Expect, Keeper, Part, Role, Telling, Trims, Verification};
 use iolite_workload::history::Written;
 use iolite_workload::{Generator, Io, Next};
 use std::io;
@@ -208,6 +208,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     fn submit_check(&mut self, io: Io, expect: Expect) {
         let Some(verification) = &mut self.extras.verification else { return };
         let Some(expect) = verification.after_trims(expect) else { return };
+        let place = verification.place_of(&io);
         let is_at_end = verification.at_end && verification.stamps();
         if !self.files.is_open(io.file) && self.files.open_count() as usize >= verification.rules.open_files {
             // After the last pass everything has been synced.
@@ -228,7 +229,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         self.announce(|verification| verification.announce(io, expect));
-        self.submit(io);
+        self.submit(place);
         self.announce(Verification::withdraw);
         if !E::SYNCHRONOUS && self.flight.count >= self.flight.limit {
             self.make_room();
@@ -278,10 +279,16 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             }
             Role::Look(io) => self.look(index, io),
             Role::Check(io, expect) => {
+                let compared = verification.compared(index);
+                if compared == Compared::Same {
+                    return false;
+                }
                 let Some(question) = verification.question(&io, expect) else { return false };
                 // SAFETY: the bytes are within the buffer of a unit that is not in flight.
                 let block = unsafe { &*self.flight.buffers.part(index, 0, io.length) };
-                if let Some(pool) = &mut verification.pool {
+                if compared == Compared::No
+                    && let Some(pool) = &mut verification.pool
+                {
                     // The block has been read and its owner is known, so other workers need not wait until the check is
                     // done.
                     if let Some(turns) = &mut verification.turns {
@@ -294,11 +301,40 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                     return true;
                 }
                 let mismatches = verification.checker.check(block, question);
+                if compared == Compared::Different && mismatches.is_empty() {
+                    self.differs_unseen(io);
+                }
+                let Some(verification) = &mut self.extras.verification else { return false };
                 if verification.checked(expect, &mismatches) {
                     self.found_wrong(index, 0, io, &mismatches);
                 }
                 false
             }
+        }
+    }
+
+    /// The storage says that a block is not what it was compared with. Whether it is read now, to tell how it differs.
+    pub(super) fn reads_what_differs(&mut self, index: u32, errno: Errno) -> bool {
+        errno == WRONG_DATA
+            && self.extras.verification.as_mut().is_some_and(|verification| verification.differs(index))
+    }
+
+    /// The storage says that a block is not what it was compared with, and what it reads is.
+    #[cold]
+    fn differs_unseen(&mut self, io: Io) {
+        let Some(verification) = &mut self.extras.verification else { return };
+        let offset = verification.place_of(&io).offset;
+        let text = format!(
+            "verify: bad block at file {} offset {offset}: the device says that it differs (Compare Failure), but reads what \
+             was written",
+            self.files.name(io.file)
+        );
+        if verification.count_wrong() != Telling::Nothing {
+            Message::WrongData(self.errors.worker(), text).send(self.errors.messages());
+        }
+        self.count_wrong_data(WRONG_DATA);
+        if !self.errors.tolerates_wrong_data(WRONG_DATA) {
+            self.fail_check(Attempt::at(&io));
         }
     }
 
@@ -493,7 +529,11 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             return;
         }
         let mut lines = vec![mismatch.text(name)];
-        lines.extend(self.generator.loss(&io).map(|why| format!("  {why}")));
+        let place = verification.place_of(&io);
+        if place.offset != io.offset {
+            lines.push(format!("  it was appended: the device has put it at offset {}", place.offset));
+        }
+        lines.extend(self.generator.loss(&place).map(|why| format!("  {why}")));
         lines.extend(verification.dump(name, block, mismatch));
         if telling == Telling::Last {
             lines.push("verify: further wrong blocks are counted, but not described".to_owned());

@@ -34,19 +34,6 @@ macro_rules! no_use_to_commands {
     };
 }
 
-/// An option of `io_uring_cmd` that has landed for its default only.
-macro_rules! only_its_default {
-    ($option:literal, $value:literal) => {
-        row(
-            concat!("io_uring_cmd:", $option),
-            "--ioengine=io_uring_cmd --parse-only",
-            ABSENT,
-            $value,
-            Refused("is not supported yet"),
-        )
-    };
-}
-
 pub const TABLE: &[Effect] = &[
     row("ioengine", "@", "psync", "sync", Calls("pread64,lseek")),
     test!("mmap:thp", engines::huge_pages_in_the_mmap_engine),
@@ -331,7 +318,7 @@ pub const TABLE: &[Effect] = &[
         "bsg",
         Refused("7.1"),
     ),
-    only_its_default!("verify_mode", "compare"),
+    test!("io_uring_cmd:verify_mode", emulated::appended::what_was_written_is_compared_by_the_device),
     test!("io_uring_cmd:md_per_io_size", emulated::nvme::metadata_is_transferred_with_its_blocks),
     test!("io_uring_cmd:pi_act", emulated::nvme::protection_information_is_made_and_checked_as_fio_does),
     test!("io_uring_cmd:pi_chk", emulated::nvme::protection_information_is_made_and_checked_as_fio_does),

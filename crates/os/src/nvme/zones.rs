@@ -1,0 +1,226 @@
+//! Zones of a namespace by commands: those of the NVM Express Zoned Namespace Command Set Specification.
+
+use super::identify::ZONED;
+use super::{Command, IOCTL_IO, Namespace, identify, opcode};
+use crate::zones::{Zone, ZoneCondition, ZoneKind};
+use std::io;
+use std::os::fd::RawFd;
+
+/// Actions of Zone Management Send, in dword 13.
+pub mod action {
+    /// The zone has no room any more.
+    pub const FINISH: u32 = 2;
+    /// The zone is empty.
+    pub const RESET: u32 = 4;
+}
+
+/// Identify structures (CNS): of a namespace and of a controller, for a command set.
+const OF_NAMESPACE: u8 = 0x05;
+const OF_CONTROLLER: u8 = 0x06;
+
+/// What sizes of transfers are counted in: pages of the smallest size that controllers have.
+const PAGE: u64 = 4096;
+
+/// Zones of one report, whose descriptors have as many bytes as its beginning has.
+const BATCH: usize = 255;
+const DESCRIPTOR: usize = 64;
+
+/// What a namespace with zones says of them. Zones begin at multiples of their size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneGeometry {
+    /// Logical blocks from one zone to the next (ZSZE).
+    pub blocks: u64,
+    /// The most zones that are open (MOR); 0 = no limit.
+    pub most_open: u32,
+    /// The most zones that are partly written (MAR); 0 = no limit.
+    pub most_active: u32,
+    /// The most bytes of a Zone Append (ZASL, or else MDTS); 0 = no limit.
+    pub largest_append: u64,
+}
+
+impl ZoneGeometry {
+    /// Asks the namespace behind a descriptor. `format` is the number of the format that is in use.
+    pub(super) fn of(device: RawFd, number: u32, format: usize, transfer: u8) -> io::Result<ZoneGeometry> {
+        let namespace = identify(device, number, OF_NAMESPACE, ZONED)?;
+        let controller = identify(device, 0, OF_CONTROLLER, ZONED)?;
+        Ok(ZoneGeometry::read(&namespace[..], controller[0], format, transfer))
+    }
+
+    fn read(namespace: &[u8], append: u8, format: usize, transfer: u8) -> ZoneGeometry {
+        let word = |place: usize| {
+            u32::from_le_bytes(namespace[place..place + 4].try_into().expect("these are four bytes"))
+        };
+        // Counted from 0; all ones are no limit.
+        let limit = |place: usize| word(place).wrapping_add(1);
+        let place = 2816 + 16 * format;
+        let power = if append == 0 { transfer } else { append };
+        ZoneGeometry {
+            blocks: u64::from(word(place)) | u64::from(word(place + 4)) << 32,
+            most_active: limit(4),
+            most_open: limit(8),
+            largest_append: if power == 0 { 0 } else { PAGE << power.min(50) },
+        }
+    }
+}
+
+/// The zones from the one that holds this byte on, at most so many, in bytes of data.
+///
+/// # Errors
+/// The device refuses it, or the user may not ask.
+pub(crate) fn report(device: RawFd, namespace: &Namespace, from: u64, most: usize) -> io::Result<Vec<Zone>> {
+    let Some(geometry) = namespace.zones.filter(|zones| zones.blocks > 0) else {
+        return Err(io::Error::from_raw_os_error(libc::ENOTTY));
+    };
+    let block = u64::from(namespace.format.data);
+    let mut zones = Vec::new();
+    let mut next = from / block / geometry.blocks * geometry.blocks;
+    let mut answer = vec![0; DESCRIPTOR * (1 + BATCH)];
+    while zones.len() < most && next < namespace.blocks {
+        let wanted = BATCH.min(most - zones.len());
+        let room = DESCRIPTOR * (1 + wanted);
+        let mut command = report_of(namespace.number, next, room);
+        (command.address, command.data_length) = (answer.as_mut_ptr() as u64, room as u32);
+        // SAFETY: the answer has room for what the kernel writes.
+        unsafe { command.perform(device, IOCTL_IO)? };
+        let found = read(&answer[..room], block, geometry.blocks);
+        let Some(last) = found.last() else { break };
+        next = (last.start + last.size) / block;
+        zones.extend(found);
+    }
+    Ok(zones)
+}
+
+/// Zone Management Receive: all zones from this block on, as many as there is room for.
+fn report_of(nsid: u32, first: u64, room: usize) -> Command {
+    /// Only those in the answer are counted.
+    const PARTIAL: u32 = 1 << 16;
+    Command {
+        opcode: opcode::ZONE_MANAGEMENT_RECEIVE,
+        nsid,
+        cdw10: first as u32,
+        cdw11: (first >> 32) as u32,
+        // How many dwords, from 0.
+        cdw12: room as u32 / 4 - 1,
+        cdw13: PARTIAL,
+        ..Command::default()
+    }
+}
+
+/// Reads a report. `block` are the bytes of a logical block, `size` the blocks of a zone.
+fn read(answer: &[u8], block: u64, size: u64) -> Vec<Zone> {
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().expect("these are eight bytes"));
+    let zone = |descriptor: &[u8]| {
+        let start = number(&descriptor[16..]) * block;
+        let condition = match descriptor[1] >> 4 {
+            1 => ZoneCondition::Empty,
+            2 => ZoneCondition::ImplicitlyOpen,
+            3 => ZoneCondition::ExplicitlyOpen,
+            4 => ZoneCondition::Closed,
+            0xd => ZoneCondition::ReadOnly,
+            0xe => ZoneCondition::Full,
+            _ => ZoneCondition::Offline,
+        };
+        Zone {
+            start,
+            size: size * block,
+            capacity: number(&descriptor[8..]) * block,
+            pointer: number(&descriptor[24..]).saturating_mul(block),
+            kind: ZoneKind::Sequential,
+            condition,
+        }
+    };
+    let count = number(answer) as usize;
+    answer[DESCRIPTOR..].chunks_exact(DESCRIPTOR).take(count).map(zone).collect()
+}
+
+/// Zone Management Send: does this to the zone that begins at this block.
+pub fn send(nsid: u32, first: u64, action: u32) -> Command {
+    Command {
+        opcode: opcode::ZONE_MANAGEMENT_SEND,
+        nsid,
+        cdw10: first as u32,
+        cdw11: (first >> 32) as u32,
+        cdw13: action,
+        ..Command::default()
+    }
+}
+
+/// Does this to each zone in a range of bytes that is made of whole zones.
+///
+/// # Errors
+/// The device refuses it, or the user may not.
+pub(crate) fn act(
+    device: RawFd,
+    namespace: &Namespace,
+    action: u32,
+    start: u64,
+    length: u64,
+) -> io::Result<()> {
+    let block = u64::from(namespace.format.data);
+    let zone = namespace.zones.map_or(0, |zones| zones.blocks * block);
+    if zone == 0 {
+        return Err(io::Error::from_raw_os_error(libc::ENOTTY));
+    }
+    (start..start + length).step_by(zone as usize).try_for_each(|start| {
+        let mut command = send(namespace.number, start / block, action);
+        // SAFETY: there is no data.
+        unsafe { command.perform(device, IOCTL_IO) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_namespace_says_of_its_zones_is_read() {
+        let mut namespace = vec![0; 4096];
+        namespace[4..8].copy_from_slice(&5u32.to_le_bytes());
+        namespace[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+        namespace[2816 + 32..2816 + 40].copy_from_slice(&0x1_0000_0400_u64.to_le_bytes());
+        let geometry = ZoneGeometry::read(&namespace, 3, 2, 7);
+        let expected =
+            ZoneGeometry { blocks: 0x1_0000_0400, most_open: 0, most_active: 6, largest_append: 32 << 10 };
+        assert_eq!(geometry, expected);
+        let largest = |append, transfer| ZoneGeometry::read(&namespace, append, 2, transfer).largest_append;
+        assert_eq!((largest(0, 7), largest(0, 0)), (512 << 10, 0), "as large as a transfer");
+    }
+
+    #[test]
+    fn reports_are_asked_for_and_read_as_the_standard_says() {
+        let command = report_of(7, 0x2_0000_0010, 64 * 3);
+        assert_eq!((command.opcode, command.nsid), (0x7a, 7));
+        let dwords = [command.cdw10, command.cdw11, command.cdw12, command.cdw13];
+        assert_eq!(dwords, [0x10, 2, 47, 0x1_0000]);
+        let mut answer = vec![0; 64 * 4];
+        answer[0] = 2;
+        let mut zone = |place: usize, state: u8, numbers: [u64; 3]| {
+            answer[64 * place] = 2;
+            answer[64 * place + 1] = state << 4;
+            for (number, at) in numbers.iter().zip([8, 16, 24]) {
+                answer[64 * place + at..64 * place + at + 8].copy_from_slice(&number.to_le_bytes());
+            }
+        };
+        zone(1, 2, [768, 1024, 1030]);
+        zone(2, 0xe, [768, 2048, u64::MAX]);
+        zone(3, 1, [768, 3072, 3072]);
+        let [open, full] = read(&answer, 4096, 1024)[..] else { panic!("two are counted") };
+        let expected = Zone {
+            start: 4 << 20,
+            size: 4 << 20,
+            capacity: 3 << 20,
+            pointer: 1030 * 4096,
+            kind: ZoneKind::Sequential,
+            condition: ZoneCondition::ImplicitlyOpen,
+        };
+        assert_eq!((open, full.condition), (expected, ZoneCondition::Full));
+    }
+
+    #[test]
+    fn zones_are_acted_on_as_the_standard_says() {
+        let command = send(3, 0x1_0000_0400, action::RESET);
+        assert_eq!((command.opcode, command.nsid), (0x79, 3));
+        assert_eq!([command.cdw10, command.cdw11, command.cdw12, command.cdw13], [0x400, 1, 0, 4]);
+        assert_eq!(send(3, 0, action::FINISH).cdw13, 2);
+    }
+}
