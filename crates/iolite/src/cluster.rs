@@ -4,6 +4,7 @@ use crate::console::{self, Console};
 use crate::session::{exporters, has_program_format};
 use crate::{INTERRUPTED, complain, program, protection, status_of, told};
 use iolite_options::{EtaWhen, Name, OutputFormat, RunElsewhere, RunOptions, SentJobs, WhenLost};
+use iolite_os::process;
 use iolite_os::signals::SignalQueue;
 use iolite_remote::coordinator::{Coordinator, NotReached, Settings, Told, Wish};
 use iolite_remote::keys::{Keys, Role};
@@ -79,6 +80,8 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     // Before there are threads, so that none of them is interrupted.
     let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
         .map_err(|error| vec![format!("signals cannot be received: {error}")])?;
+    // One for each machine, and where ssh is between, more.
+    process::allow_many_files();
     let mut console = Console::open(&run, false).map_err(|error| vec![error.to_string()])?;
     let settings = Settings {
         timeout: Duration::from_millis(timeout_ms),

@@ -16,6 +16,7 @@ mod comparing;
 mod content;
 mod corruption;
 mod crashes;
+mod cut_off;
 mod debugging;
 mod deployed;
 mod devices;

@@ -172,6 +172,48 @@ pub fn several_machines_have_one_result() {
     agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 
+/// Where no time is involved, machines do together exactly what one process does with the same seeds.
+#[test]
+pub fn machines_do_what_one_process_does() {
+    let dir = scratch();
+    let agents = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
+    let jobs = [
+        "[one]\nfilename=f1\nrandseed=7\nrw=randrw\nbssplit=4k/60:16k\nsize=2m\nwrite_iolog=one.trace\n",
+        "[two]\nfilename=f2\nrandseed=8\nrw=randwrite\nbsrange=512-8k\nsize=1m\nrandom_distribution=zipf:1.2\n\
+         number_ios=300\nwrite_iolog=two.trace\n",
+    ];
+    // The number of a worker is a part of its seed: the second one is the second one there, too.
+    let other = "[other]\nioengine=null\nrw=trim\nsize=4k\n";
+    fs::write(dir.path().join("one.fio"), jobs[0]).unwrap();
+    fs::write(dir.path().join("two.fio"), [other, jobs[1]].concat()).unwrap();
+    job(dir.path(), &["[global]\ngroup_reporting\n", jobs[0], jobs[1], other].concat());
+    let [first, second] = agents.each_ref().map(Agent::client);
+    let words = ["--output-format=json", &first, "one.fio", &second, "two.fio"];
+    let together = Json::parse(&run(dir.path(), &words).ok().stdout);
+    let all = together.0["client_stats"].as_array().unwrap().last().unwrap().clone();
+    let alone = Json::parse(&run(dir.path(), &["--output-format=json", "job.fio"]).ok().stdout);
+    let alone = &alone.jobs()[0].0;
+    assert!(alone["read"]["total_ios"].as_u64() > Some(10), "{alone}");
+    for path in ["read", "write"] {
+        for count in ["total_ios", "io_bytes", "short_ios", "drop_ios"] {
+            assert_eq!(all[path][count], alone[path][count], "{path} {count}");
+        }
+        assert_eq!(all[path]["clat_ns"]["N"], alone[path]["clat_ns"]["N"], "{path}");
+    }
+    assert_eq!(all["iodepth_level"], alone["iodepth_level"]);
+    // Time is the first word of a line.
+    let ios = |path: &Path| -> Vec<String> {
+        let text = fs::read_to_string(path).unwrap();
+        text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+    };
+    for (machine, name) in [("a", "one.trace"), ("b", "two.trace")] {
+        let there = ios(&dir.path().join(machine).join(name));
+        assert!(there.len() > 100, "{there:?}");
+        assert_eq!(there, ios(&dir.path().join(name)), "{name}");
+    }
+    agents.into_iter().for_each(|agent| drop(agent.end()));
+}
+
 #[test]
 pub fn without_protection_only_when_asked_for() {
     let dir = scratch();
@@ -300,8 +342,8 @@ pub fn kills_at_any_moment() {
         let dir = scratch();
         let [mut first, mut second] = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
         job(dir.path(), &ENDLESS.replace("runtime=5m", "runtime=3s"));
-        let client =
-            Program::own().start(dir.path(), [&first.client(), "job.fio", &second.client(), "job.fio"]);
+        let words = ["--output-format=json", &first.client(), "job.fio", &second.client(), "job.fio"];
+        let client = Program::own().start(dir.path(), words);
         std::thread::sleep(Duration::from_millis(luck.below(600)));
         let kill = |pid: i32| {
             // SAFETY: a plain system call; the process is one of this test, and if it has ended, nobody has its number yet.
@@ -316,12 +358,30 @@ pub fn kills_at_any_moment() {
         let finished = client.wait();
         if who == "client" {
             first.wait_until_idle();
-        } else if who == "agent" {
-            assert_eq!(finished.code(), 1, "{who}: {finished}");
-            assert!(
-                finished.stderr.contains("--client=sock:") || finished.stderr.contains("the host is lost"),
-                "{finished}"
-            );
+        } else {
+            let is_reached = !finished.stdout.is_empty();
+            assert_eq!(is_reached, !finished.stderr.contains("--client=sock:"), "{who}: {finished}");
+            let mut has_failed = !is_reached;
+            if is_reached {
+                let json = Json::parse(&finished.stdout);
+                let place = |name: &str| dir.path().join(name).join("s").display().to_string();
+                let jobs = |name: &str| {
+                    let stats = json.0["client_stats"].as_array().unwrap().iter();
+                    stats.filter(|job| job["hostname"] == place(name)).collect::<Vec<_>>()
+                };
+                let is_lost = json.0["hosts"][0]["lost"].is_string();
+                has_failed = is_lost || jobs("a").iter().any(|job| job["error"] != 0);
+                assert!(is_lost || who == "workers" || !has_failed, "{who}: {finished}");
+                // The other one has done what it was to do.
+                assert!(json.0["hosts"][1].get("lost").is_none(), "{who}: {finished}");
+                for job in jobs("b") {
+                    let is_whole = job["error"] == 0 && job["write"]["runtime"].as_u64() >= Some(2900);
+                    assert!(is_whole, "{who}: {finished}");
+                }
+                assert_eq!(jobs("b").len(), 2, "{who}: {finished}");
+            }
+            assert_eq!(finished.code(), i32::from(has_failed), "{who}: {finished}");
+            assert!(has_failed || who != "agent", "{finished}");
         }
         second.wait_until_idle();
         second.end();

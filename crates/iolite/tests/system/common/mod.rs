@@ -9,6 +9,7 @@ pub mod program;
 pub mod skeleton;
 pub mod trace;
 pub mod volatile;
+pub mod wires;
 
 pub use json::Json;
 pub use layout::{files_in, sizes};

@@ -1,0 +1,385 @@
+//! What is between the machines of a test: networks of their own, joined by cables that can be pulled, and proxies that
+//! delay, stall, cut and damage what goes through them.
+
+use iolite_testing::Luck;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// A network with nothing in it but what the test makes. It is gone when this is, and with the test at the latest.
+pub struct Namespace(File);
+
+/// Puts the calling thread into this network.
+fn enter(network: RawFd) -> io::Result<()> {
+    // SAFETY: a plain system call, which concerns this thread only.
+    match unsafe { libc::setns(network, libc::CLONE_NEWNET) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+impl Namespace {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// This user, or this machine, may not have any.
+    pub fn new() -> io::Result<Namespace> {
+        // It belongs to the thread that has made it, until somebody keeps it open.
+        let made = thread::spawn(|| {
+            // SAFETY: a plain system call, which concerns this thread only.
+            match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
+                0 => File::open("/proc/thread-self/ns/net"),
+                _ => Err(io::Error::last_os_error()),
+            }
+        });
+        made.join().expect("it does not panic").map(Namespace)
+    }
+
+    /// Has a program start in this network, which has to exist until then.
+    pub fn enter(&self, command: &mut Command) {
+        let network = self.0.as_raw_fd();
+        // SAFETY: between fork and exec there is nothing but a system call.
+        unsafe { command.pre_exec(move || enter(network)) };
+    }
+
+    /// Runs commands of ip(8), one a line.
+    fn ip(&self, commands: &str) -> io::Result<()> {
+        let mut command = Command::new("ip");
+        command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        self.enter(&mut command);
+        let mut running = command.spawn()?;
+        running.stdin.take().expect("it is piped").write_all(commands.as_bytes())?;
+        let finished = running.wait_with_output()?;
+        match finished.status.success() {
+            true => Ok(()),
+            false => Err(io::Error::other(String::from_utf8_lossy(&finished.stderr).trim().to_owned())),
+        }
+    }
+
+    /// As ip(8) finds it.
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+}
+
+/// Machines, each in a network of its own, and a switch between them, where one more machine is.
+pub struct Network {
+    pub switch: Namespace,
+    pub machines: Vec<Namespace>,
+}
+
+impl Network {
+    /// With so many machines.
+    ///
+    /// # Errors
+    /// This user, or this machine, may not have any.
+    pub fn new(machines: usize) -> io::Result<Network> {
+        let network = Network {
+            switch: Namespace::new()?,
+            machines: (0..machines).map(|_| Namespace::new()).collect::<io::Result<_>>()?,
+        };
+        let mut commands = format!(
+            "link set lo up\nlink add name switch type bridge\nlink set switch up\naddr add {}/24 dev switch\n",
+            Network::MIDDLE
+        );
+        for (number, machine) in network.machines.iter().enumerate() {
+            let path = machine.path();
+            commands += &format!("link add name port{number} type veth peer name cable netns {path}\n");
+            commands += &format!("link set port{number} master switch\nlink set port{number} up\n");
+        }
+        network.switch.ip(&commands)?;
+        for (number, machine) in network.machines.iter().enumerate() {
+            let address = network.address(number);
+            machine.ip(&format!("link set lo up\naddr add {address}/24 dev cable\nlink set cable up\n"))?;
+        }
+        Ok(network)
+    }
+
+    /// The address of the one at the switch.
+    pub const MIDDLE: &str = "10.77.0.254";
+
+    /// The address of a machine.
+    pub fn address(&self, machine: usize) -> String {
+        format!("10.77.0.{}", machine + 1)
+    }
+
+    /// Pulls the cable of a machine, or puts it in again.
+    pub fn connect(&self, machine: usize, is_connected: bool) {
+        let state = if is_connected { "up" } else { "down" };
+        self.switch.ip(&format!("link set port{machine} {state}\n")).expect("it is there");
+    }
+}
+
+/// One end of a connection.
+enum Wire {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Wire {
+    fn again(&self) -> Wire {
+        match self {
+            Wire::Tcp(stream) => Wire::Tcp(stream.try_clone().expect("there are descriptors")),
+            Wire::Unix(stream) => Wire::Unix(stream.try_clone().expect("there are descriptors")),
+        }
+    }
+
+    /// It may have ended already.
+    fn shut(&self, how: Shutdown) {
+        let _ = match self {
+            Wire::Tcp(stream) => stream.shutdown(how),
+            Wire::Unix(stream) => stream.shutdown(how),
+        };
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Wire::Tcp(stream) => stream.read(bytes),
+            Wire::Unix(stream) => stream.read(bytes),
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Wire::Tcp(stream) => stream.write(bytes),
+            Wire::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a proxy does to what goes through it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Ends the connection, in both directions.
+    Cut,
+    /// Keeps everything to itself, the end of either side too.
+    Stall,
+    /// Passes some bytes a second time.
+    Repeat,
+    /// Changes a bit.
+    Flip,
+}
+
+impl Fault {
+    /// What every connection has to cope with.
+    pub const OF_ANY: [Fault; 2] = [Fault::Cut, Fault::Stall];
+    /// The same for one that notices when it is tampered with.
+    pub const OF_PROTECTED: [Fault; 4] = [Fault::Cut, Fault::Stall, Fault::Repeat, Fault::Flip];
+}
+
+/// A direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    Agent,
+    Client,
+}
+
+/// A fault that is to come.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    pub fault: Fault,
+    /// In which direction it counts bytes. (What is repeated or changed is in this direction as well.)
+    pub to: To,
+    /// When so many bytes have passed.
+    pub after: u64,
+}
+
+impl Plan {
+    /// Any of these faults, at any moment of a connection's first 16 KiB, and early ones as likely as late ones.
+    pub fn draw(luck: &mut Luck, faults: &[Fault]) -> Plan {
+        let fault = faults[luck.below(faults.len() as u64) as usize];
+        let to = [To::Agent, To::Client][luck.below(2) as usize];
+        let most = 1 << (5 + luck.below(10));
+        Plan { fault, to, after: luck.below(most) }
+    }
+}
+
+/// Stands between a client and an agent.
+pub struct Proxy {
+    /// As the client is to say it, behind `--client=`.
+    pub address: String,
+    faults: Arc<Faults>,
+}
+
+#[derive(Default)]
+struct Faults {
+    plan: Mutex<Option<Plan>>,
+    delay_ms: AtomicU64,
+    is_stalled: AtomicBool,
+    /// The planned fault has happened.
+    has_come: AtomicBool,
+    has_ended: AtomicBool,
+    wires: Mutex<Vec<Wire>>,
+    /// What a client has said, to the end of its first connection.
+    heard: Mutex<Vec<u8>>,
+    connections: AtomicU64,
+}
+
+/// Where a proxy waits for clients.
+enum Door {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Door {
+    fn next(&self) -> io::Result<Wire> {
+        match self {
+            Door::Tcp(listener) => listener.accept().map(|(stream, _)| Wire::Tcp(stream)),
+            Door::Unix(listener) => listener.accept().map(|(stream, _)| Wire::Unix(stream)),
+        }
+    }
+}
+
+impl Proxy {
+    /// Over TCP on this machine, to what an agent has said where it is (`127.0.0.1,PORT`).
+    pub fn on_port(agent: &str) -> Proxy {
+        let agent = agent.replace(',', ":");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there are ports");
+        let address = listener.local_addr().expect("it has one").to_string().replace(':', ",");
+        Proxy::start(address, Door::Tcp(listener), move || TcpStream::connect(&agent).map(Wire::Tcp))
+    }
+
+    /// Over sockets of the file system: this one is made.
+    pub fn on_socket(path: &Path, agent: PathBuf) -> Proxy {
+        let listener = UnixListener::bind(path).expect("it can be made");
+        let address = format!("sock:{}", path.display());
+        Proxy::start(address, Door::Unix(listener), move || UnixStream::connect(&agent).map(Wire::Unix))
+    }
+
+    /// Does this to what goes through it.
+    pub fn plan(&self, plan: Plan) {
+        *self.faults.plan.lock().expect("nobody panics") = Some(plan);
+    }
+
+    /// Every piece takes so much longer, in both directions.
+    pub fn delay(&self, ms: u64) {
+        self.faults.delay_ms.store(ms, SeqCst);
+    }
+
+    /// Keeps everything to itself from now on.
+    pub fn stall(&self) {
+        self.faults.is_stalled.store(true, SeqCst);
+    }
+
+    /// Whether what was planned has happened.
+    pub fn has_come(&self) -> bool {
+        self.faults.has_come.load(SeqCst)
+    }
+
+    /// What the first client has said until now, as it went by.
+    pub fn heard(&self) -> Vec<u8> {
+        self.faults.heard.lock().expect("nobody panics").clone()
+    }
+
+    fn start(address: String, door: Door, connect: impl Fn() -> io::Result<Wire> + Send + 'static) -> Proxy {
+        let faults = Arc::new(Faults::default());
+        let shared = faults.clone();
+        // Connections are made here, and a blocked thread that nobody needs any more ends with the test.
+        thread::spawn(move || {
+            while let Ok(client) = door.next() {
+                let Ok(agent) = connect() else { continue };
+                if let Wire::Tcp(one) = &client
+                    && let Wire::Tcp(other) = &agent
+                {
+                    let _ = one.set_nodelay(true).and_then(|()| other.set_nodelay(true));
+                }
+                let number = shared.connections.fetch_add(1, SeqCst);
+                shared.wires.lock().expect("nobody panics").extend([client.again(), agent.again()]);
+                for (from, into, to) in
+                    [(client.again(), agent.again(), To::Agent), (agent.again(), client.again(), To::Client)]
+                {
+                    let faults = shared.clone();
+                    thread::spawn(move || faults.pass(from, into, to, number));
+                }
+            }
+        });
+        Proxy { address, faults }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.faults.has_ended.store(true, SeqCst);
+        self.faults.cut();
+    }
+}
+
+impl Faults {
+    fn cut(&self) {
+        self.wires.lock().expect("nobody panics").drain(..).for_each(|wire| wire.shut(Shutdown::Both));
+    }
+
+    /// Waits while nothing is to pass: whether anything is to pass at all.
+    fn wait(&self) -> bool {
+        while self.is_stalled.load(SeqCst) && !self.has_ended.load(SeqCst) {
+            thread::sleep(Duration::from_millis(2));
+        }
+        !self.has_ended.load(SeqCst)
+    }
+
+    /// The fault that comes within these bytes, and in front of which one, if it is this direction's.
+    fn due(&self, to: To, passed: u64, count: usize) -> Option<(Fault, usize)> {
+        let mut plan = self.plan.lock().expect("nobody panics");
+        let due = plan.filter(|plan| plan.to == to && plan.after < passed + count as u64)?;
+        *plan = None;
+        self.has_come.store(true, SeqCst);
+        Some((due.fault, due.after.saturating_sub(passed) as usize))
+    }
+
+    /// Passes on what comes from one side, to its end.
+    fn pass(&self, mut from: Wire, mut into: Wire, to: To, number: u64) {
+        let mut bytes = vec![0; 16 << 10];
+        let mut passed = 0;
+        while let Ok(count @ 1..) = from.read(&mut bytes) {
+            thread::sleep(Duration::from_millis(self.delay_ms.load(SeqCst)));
+            let piece = &mut bytes[..count];
+            let mut written = Ok(());
+            let mut at = 0;
+            if let Some((fault, place)) = self.due(to, passed, count) {
+                match fault {
+                    Fault::Cut => {
+                        let _ = into.write_all(&piece[..place]);
+                        return self.cut();
+                    }
+                    Fault::Stall => {
+                        written = into.write_all(&piece[..place]);
+                        at = place;
+                        self.is_stalled.store(true, SeqCst);
+                    }
+                    Fault::Repeat => written = into.write_all(piece),
+                    Fault::Flip => piece[place] ^= 1,
+                }
+            }
+            if !self.wait() {
+                return;
+            }
+            if number == 0 && to == To::Agent {
+                self.heard.lock().expect("nobody panics").extend_from_slice(piece);
+            }
+            if written.and_then(|()| into.write_all(&piece[at..])).is_err() {
+                break;
+            }
+            passed += count as u64;
+        }
+        if self.wait() {
+            into.shut(Shutdown::Write);
+        }
+    }
+}
