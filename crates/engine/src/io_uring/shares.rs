@@ -30,7 +30,8 @@ impl Shares {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
         self.state ^= self.state >> 27;
-        let drawn = (self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) * 100 >> 32;
+        let drawn = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
+        let drawn = (drawn * 100) >> 32;
         let place = self.modes.iter().position(|&(_, upto, _)| drawn < upto).unwrap_or(0);
         self.modes[place].2 += 1;
         place
