@@ -84,6 +84,10 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
                     let turn = next.fetch_add(1, Relaxed);
                     let part = parts[(turn % parts.len() as u64) as usize];
                     let number = turn / parts.len() as u64;
+                    if part.count().is_some_and(|count| number >= count) {
+                        let is_over = |part: &Part| part.count().is_some_and(|count| number >= count);
+                        if parts.iter().all(is_over) { break } else { continue }
+                    }
                     let outcome = trial::perform(part, number, seed, &program, arguments);
                     tally.lock().expect("no trial panics with it").add(part, number, outcome);
                 }

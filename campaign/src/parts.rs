@@ -48,6 +48,11 @@ impl Part {
         }
     }
 
+    /// How many trials there are; `None` = as many as there is time for.
+    pub fn count(self) -> Option<u64> {
+        (self == Part::Zones).then(zones::count)
+    }
+
     /// Why it cannot be tried here; `None` = it can.
     pub fn obstacle(self) -> Option<String> {
         match self {

@@ -291,6 +291,13 @@ fn check(
             "zoneskip={skip}: is no multiple of the zones of {path} ({size} bytes); use zoneskip=1z"
         ));
     }
+    let own = options.zones.job_max_open_zones;
+    if own > 0 && rw.writes() && zoned.most_open == 0 {
+        return Err(format!(
+            "job_max_open_zones={own}: nothing limits how many zones of {path} all workers together have open; add \
+             max_open_zones="
+        ));
+    }
     let most = most_open_of_device(&file.path, machine).0;
     let asked = options.zones.max_open_zones;
     if asked > most && most > 0 && !options.zones.ignore_zone_limits {

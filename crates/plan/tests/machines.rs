@@ -300,6 +300,11 @@ fn what_zones_forbid() {
             "--filename=/dev/zns --rw=randwrite --verify=crc32c --verify_only --ioengine=libaio --iodepth=2",
             "use iodepth=1",
         ),
+        ("--filename=/dev/plain --rw=write --zonesize=1m --job_max_open_zones=2", "add max_open_zones="),
+        (
+            "--filename=/dev/zns --rw=write --ignore_zone_limits=1 --job_max_open_zones=2",
+            "add max_open_zones=",
+        ),
         ("--filename=/dev/plain --rw=write", "give the size of a zone (zonesize=)"),
         ("--filename=/dev/plain --rw=write --size=2z", "give zonesize=, or the size in bytes"),
         ("--filename=/dev/plain --rw=write --zonesize=100", "a zone has at least 512 bytes"),

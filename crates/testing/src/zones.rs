@@ -8,23 +8,57 @@ use std::fs;
 
 const KIB: u64 = 1 << 10;
 
-/// A zoned device.
+/// A device with zones, each of 4 MiB with 3 that can be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
     /// What it is called here.
     pub name: &'static str,
     /// What makes it, in the words of a script of the virtual machine.
     pub made_by: &'static str,
-    /// The first of its sequential zones, of 4 MiB with 3 that can be written.
+    /// The first of its sequential zones; those before it are conventional.
     pub first: u64,
+    /// What jobs have to say of its zones.
+    options: &'static str,
+    /// Its zones are its own, and it tells them.
+    has_zones: bool,
+    /// It can be made to lose zones.
+    loses: bool,
+}
+
+const fn device(name: &'static str, made_by: &'static str, first: u64) -> Device {
+    Device { name, made_by, first, options: "", has_zones: true, loses: false }
+}
+
+impl Device {
+    const fn that_loses(mut self) -> Device {
+        self.loses = true;
+        self
+    }
+
+    const fn without_zones(mut self, options: &'static str) -> Device {
+        (self.options, self.has_zones) = (options, false);
+        self
+    }
 }
 
 /// In memory without limits and with conventional zones, the same with limits of open and active zones, and a namespace (all zones
-/// of which are sequential).
+/// of which are sequential). All rules are tried on each, with every engine.
 pub const DEVICES: [Device; 3] = [
-    Device { name: "free", made_by: "zoned_disk 2", first: 2 },
-    Device { name: "limited", made_by: "zoned_disk 2 4 6", first: 2 },
-    Device { name: "namespace", made_by: "zoned_namespace", first: 0 },
+    device("free", "zoned_disk 2", 2).that_loses(),
+    device("limited", "zoned_disk 2 4 6", 2).that_loses(),
+    device("namespace", "zoned_namespace", 0),
+];
+
+/// A disk that speaks SCSI, a part of a zoned disk that the device mapper makes, and a disk that has no zones but those of the
+/// jobs. All rules are tried on each, with one engine.
+pub const OTHER_DEVICES: [Device; 3] = [
+    device(
+        "disk",
+        "scsi_disk dev_size_mb=64 zbc=host-managed zone_size_mb=4 zone_cap_mb=3 zone_nr_conv=2 delay=0",
+        2,
+    ),
+    device("part", "zoned_part", 0),
+    device("plain", "plain_disk", 0).without_zones("--zonesize=4m --zonecapacity=3m"),
 ];
 
 /// Those that write to zoned devices.
@@ -47,6 +81,10 @@ pub struct Case {
     zones: Option<[u64; 4]>,
     /// At most so many zones are written in part afterwards.
     most_open: Option<usize>,
+    /// It is for devices with conventional zones.
+    is_conventional: bool,
+    /// It is for zones that are the device's own.
+    is_own: bool,
     /// Words that it has to say.
     says: &'static str,
     /// fio does the same.
@@ -61,12 +99,27 @@ enum Before {
     Partly,
     /// All full.
     Full,
+    /// One with 1 MiB, one that can only be read, one that is offline, and an empty one.
+    Lost,
 }
 
 const fn case(name: &'static str, line: &'static str) -> Case {
     let before = Before::Empty;
     let (bytes, resets, zones) = (None, None, None);
-    Case { name, line, before, bytes, resets, zones, most_open: None, says: "", by_peer: true }
+    let (most_open, is_conventional, is_own) = (None, false, false);
+    Case {
+        name,
+        line,
+        before,
+        bytes,
+        resets,
+        zones,
+        most_open,
+        is_conventional,
+        is_own,
+        says: "",
+        by_peer: true,
+    }
 }
 
 impl Case {
@@ -100,9 +153,26 @@ impl Case {
         self.by_peer = false;
         self
     }
+
+    const fn conventional(mut self) -> Case {
+        self.is_conventional = true;
+        self
+    }
+
+    const fn own(mut self) -> Case {
+        self.is_own = true;
+        self
+    }
+
+    /// Whether the device is one that the job is for.
+    pub fn suits(&self, device: &Device) -> bool {
+        (!self.is_conventional || device.first > 0)
+            && (!(self.is_own || self.before != Before::Empty) || device.has_zones)
+            && (self.before != Before::Lost || device.loses)
+    }
 }
 
-/// The rules.
+/// The rules. `$first` is the first of the four zones.
 pub const CASES: &[Case] = &[
     case("fill", "--rw=write").does(0, 12 << 10, 0).leaves(0, [6, 6, 6, 6]),
     case("again", "--rw=write --io_size=20m").on(Before::Full).does(0, 20 << 10, 0).leaves(7, [6, 6, 4, 6]),
@@ -126,13 +196,46 @@ pub const CASES: &[Case] = &[
         .alone(),
     case("often", "--rw=write --size=2z --io_size=6m --zone_reset_frequency=0.1 --zone_reset_threshold=0.2")
         .does(0, 6 << 10, 0),
+    case(
+        "threshold",
+        "--rw=write --size=2z --io_size=6m --zone_reset_frequency=0.1 --zone_reset_threshold=1",
+    )
+    .does(0, 6 << 10, 0)
+    .leaves(0, [6, 6, 0, 0]),
     case("open", "--rw=randwrite --io_size=10m --max_open_zones=2").does(0, 10 << 10, 0).opens(2),
-    case("open-job", "--rw=randwrite --io_size=10m --job_max_open_zones=1").does(0, 10 << 10, 0).opens(1),
+    case("open-job", "--rw=randwrite --io_size=10m --max_open_zones=2 --job_max_open_zones=1")
+        .does(0, 10 << 10, 0)
+        .opens(1),
     case("unlimited", "--rw=write --ignore_zone_limits=1").does(0, 12 << 10, 0).leaves(0, [6; 4]),
+    case("beyond-limit", "--rw=write --ignore_zone_limits=1 --max_open_zones=8")
+        .does(0, 12 << 10, 0)
+        .leaves(0, [6; 4]),
+    case(
+        "crowd",
+        "--rw=write --numjobs=3 --size=1z --offset_increment=1z --max_open_zones=2 --group_reporting",
+    )
+    .does(0, 9 << 10, 0)
+    .leaves(0, [6, 6, 6, 0])
+    .says("3 workers write to")
+    .alone(),
     case("mixed", "--rw=randrw --io_size=6m").alone(),
     case("sizes", "--rw=write --bs=512k --size=2z").does(0, 6 << 10, 0).leaves(0, [6, 6, 0, 0]),
     case("split", "--rw=write --bssplit=4k/50:64k/50 --size=2z").alone(),
-    case("zones", "--rw=write --offset=1z --size=1z").alone(),
+    case("zones", "--rw=write --offset=$((first + 1))z --size=1z")
+        .does(0, 3 << 10, 0)
+        .leaves(0, [0, 6, 0, 0]),
+    case("io-size", "--rw=write --io_size=2z").does(0, 8 << 10, 0).leaves(0, [6, 6, 4, 0]),
+    // Without it, the second zone would be the first where there are 16.
+    case("align", "--rw=write --offset=17% --offset_align=8m --size=1z")
+        .does(0, 3 << 10, 0)
+        .leaves(0, [0, 0, 6, 0]),
+    case("zonesize", "--rw=write --zonesize=4m --size=1z").does(0, 3 << 10, 0).leaves(0, [6, 0, 0, 0]),
+    case("zonerange", "--rw=write --zonerange=1m --size=1z").does(0, 3 << 10, 0).leaves(0, [6, 0, 0, 0]),
+    // What a device says of its zones is so, whatever a job says.
+    case("zonecapacity", "--rw=write --zonecapacity=1m --size=1z")
+        .own()
+        .does(0, 3 << 10, 0)
+        .leaves(0, [6, 0, 0, 0]),
     case("jobs", "--rw=write --numjobs=2 --size=2z --offset_increment=2z --group_reporting")
         .does(0, 12 << 10, 0)
         .leaves(0, [6; 4]),
@@ -155,26 +258,90 @@ pub const CASES: &[Case] = &[
         .on(Before::Full)
         .does(6 << 10, 6 << 10, 0)
         .alone(),
+    case("random-again", "--rw=randwrite --io_size=4m").on(Before::Full).does(0, 4 << 10, 0),
+    case("conventional", "--rw=write --offset=0z --size=2z")
+        .conventional()
+        .does(0, 8 << 10, 0)
+        .leaves(0, [0; 4]),
+    case("conventional-random", "--rw=randwrite --offset=0z --size=2z")
+        .conventional()
+        .does(0, 8 << 10, 0)
+        .leaves(0, [0; 4]),
+    case("conventional-read", "--rw=read --offset=0z --size=2z").conventional().does(8 << 10, 0, 0),
+    case("conventional-mixed", "--rw=randrw --offset=0z --size=2z --io_size=3m")
+        .conventional()
+        .leaves(0, [0; 4])
+        .alone(),
+    // (fio sends trims there.)
+    case("conventional-trim", "--rw=trim --bs=4m --offset=0z --size=2z")
+        .conventional()
+        .does(0, 0, 0)
+        .leaves(0, [0; 4])
+        .alone(),
+    // What is written twice is read once.
+    case("conventional-verify", "--rw=randwrite --offset=0z --size=2z --verify=crc32c")
+        .conventional()
+        .leaves(0, [0; 4])
+        .alone(),
+    case("conventional-verify-all", "--rw=write --offset=0z --size=2z --verify=crc32c")
+        .conventional()
+        .does(8 << 10, 8 << 10, 0)
+        .leaves(0, [0; 4]),
+    case("across", "--rw=write --offset=1z --size=2z")
+        .conventional()
+        .does(0, 7 << 10, 0)
+        .leaves(0, [6, 0, 0, 0]),
+    case("across-read", "--rw=read --offset=1z --size=4z").conventional().on(Before::Partly).does(
+        11 << 10,
+        0,
+        0,
+    ),
+    case("across-random", "--rw=randwrite --offset=1z --size=3z --io_size=5m").conventional().does(
+        0,
+        5 << 10,
+        0,
+    ),
+    case("lost", "--rw=write").on(Before::Lost).does(0, 5 << 10, 0).leaves(0, [6, 0, 0, 6]),
+    case("lost-again", "--rw=write --io_size=20m")
+        .on(Before::Lost)
+        .does(0, 20 << 10, 0)
+        .leaves(5, [6, 0, 0, 6]),
+    case("lost-random", "--rw=randwrite --io_size=7m").on(Before::Lost).does(0, 7 << 10, 0),
+    case("lost-read", "--rw=read").on(Before::Lost).does(1 << 10, 0, 0),
+    case("lost-read-random", "--rw=randread --io_size=3m").on(Before::Lost).does(3 << 10, 0, 0),
+    // (fio dies of it.)
+    case("lost-trim", "--rw=trim --bs=4m").on(Before::Lost).does(0, 0, 8 << 10).leaves(1, [0; 4]).alone(),
+    // (fio writes it twice.)
+    case("lost-verify", "--rw=write --verify=crc32c")
+        .on(Before::Lost)
+        .does(6 << 10, 6 << 10, 0)
+        .leaves(1, [6, 0, 0, 6])
+        .alone(),
 ];
 
 /// The cases that a quick test tries.
-pub const SAMPLE: [&str; 7] = ["again", "read", "read-beyond", "trim", "waste", "open", "verify-random"];
+pub const SAMPLE: [&str; 9] =
+    ["again", "read", "read-beyond", "trim", "waste", "open", "verify-random", "across", "lost-verify"];
 
 /// A script that makes a device, runs the jobs on it, each by fio before (if there is one to compare with), and notes what the device
 /// says of its zones.
 pub fn script(device: &Device, jobs: &[(&Case, &str)], ours: &str, theirs: Option<&str>) -> String {
-    let Device { made_by, first, .. } = device;
+    let Device { made_by, first, options, has_zones, .. } = device;
     let mut script = format!(
         r#"
 try() {{ local who=$1 program=$2 name=$3; shift 3; "$program" --name=j "$@" >"$name.$who" 2>&1; echo $? >"$name.$who.status"; }}
-note() {{
-    blkzone report $disk | sed -n 's/.*start: *\(0x[0-9a-f]*\).*wptr \(0x[0-9a-f]*\).*zcond: *\([0-9]*\).*/\2 \3/p' |
-        while read -r wp condition; do echo $((wp * 512)) $condition; done >"$1.zones"
+first={first} has_zones={has_zones}
+note() {{ if $has_zones; then zones "$1"; fi; }}
+fill() {{ dd if=/dev/zero of=$disk bs=512k seek=$((($1 + first) * 8)) count=$2 oflag=direct conv=notrunc status=none; }}
+# A zone that is made so once more is empty again.
+lose() {{ echo $(((first + 1) << 13)) >$made/zone_readonly; echo $(((first + 2) << 13)) >$made/zone_offline; }}
+Empty() {{
+    [[ $lost ]] && lose && lost=
+    $has_zones && blkzone reset -o $((first << 13)) $disk
 }}
-fill() {{ dd if=/dev/zero of=$disk bs=512k seek=$((($1 + {first}) * 8)) count=$2 oflag=direct conv=notrunc status=none; }}
-Empty() {{ blkzone reset -o $(({first} << 13)) $disk; }}
 Partly() {{ Empty; fill 0 6; fill 1 6; fill 2 2; }}
 Full() {{ Empty; fill 0 6; fill 1 6; fill 2 6; fill 3 6; }}
+Lost() {{ Empty; fill 0 2; lose; lost=1; }}
 {made_by} || exit
 "#
     );
@@ -182,8 +349,8 @@ Full() {{ Empty; fill 0 6; fill 1 6; fill 2 6; fill 3 6; }}
         let Case { name, line, before, by_peer, .. } = case;
         let name = format!("{name}-{engine}");
         let job = format!(
-            "{name} --filename=$disk --direct=1 --zonemode=zbd --bs=64k --offset={first}z --size=4z --ioengine={engine} \
-             --iodepth=8 {line} --output-format=json,normal"
+            "{name} --filename=$disk --direct=1 --zonemode=zbd {options} --bs=64k --offset={first}z --size=4z \
+             --ioengine={engine} --iodepth=8 {line} --output-format=json,normal"
         );
         // Both find the zones in the same state.
         if let Some(theirs) = theirs.filter(|_| *by_peer) {
@@ -216,6 +383,9 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
             .map_err(|error| format!("{file}: {error}\n{}", ran.output))
     };
     let zones = |name: &str| {
+        if !device.has_zones {
+            return Ok([0; 4]);
+        }
         written(&read(format!("{name}.zones"))?, device).ok_or("the device tells no zones".to_owned())
     };
     let said = read(format!("{name}.ours"))?;
@@ -231,7 +401,7 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
     demand(case.bytes.is_none_or(|expected| expected == found), format!("it moves {found:?}"));
     demand(said.contains(case.says), format!("it does not say \"{}\"\n{said}", case.says));
     let (before, after) = (zones(&format!("{name}.before"))?, zones(name)?);
-    if let Some(expected) = case.zones {
+    if let Some(expected) = case.zones.filter(|_| device.has_zones) {
         demand(after == expected.map(|halves| halves * 512 * KIB), format!("it leaves {after:?}"));
     }
     let resets = resets(&said);
@@ -241,12 +411,14 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
     }
     demand(case.resets.is_none_or(|expected| expected == resets), format!("it tells {resets} resets"));
     // What is there is what was there and what was written, without what was reset: at most 3 MiB for each reset.
+    // (Of what goes to conventional zones, nobody tells.)
     let (sum, lost) = (|zones: &[u64; 4]| zones.iter().sum::<u64>(), resets * 3072 * KIB);
     let most = sum(&before) + found[1];
     // (A zone that was finished has its pointer at its end.)
     let wasted = if case.says.is_empty() { 0 } else { 4 * 64 * KIB };
+    let is_told = device.has_zones && !case.is_conventional;
     demand(
-        sum(&after) <= most + wasted && sum(&after) + lost >= most,
+        !is_told || (sum(&after) <= most + wasted && sum(&after) + lost >= most),
         format!("{before:?} becomes {after:?} by {found:?} and {resets} resets"),
     );
     let open = after.iter().filter(|&&bytes| bytes > 0 && bytes < 3072 * KIB).count();
@@ -320,5 +492,19 @@ mod tests {
         let names: std::collections::BTreeSet<&str> = CASES.iter().map(|case| case.name).collect();
         assert_eq!(names.len(), CASES.len());
         assert!(SAMPLE.iter().all(|name| names.contains(name)));
+    }
+
+    #[test]
+    fn every_job_is_for_some_device_and_every_device_has_jobs() {
+        let named = |name| CASES.iter().find(|case| case.name == name).unwrap();
+        for case in CASES {
+            assert!(DEVICES.iter().any(|device| case.suits(device)), "{}", case.name);
+        }
+        let [free, _, namespace] = &DEVICES;
+        assert!(named("across").suits(free) && !named("across").suits(namespace));
+        assert!(named("lost").suits(free) && !named("lost").suits(namespace));
+        let plain = &OTHER_DEVICES[2];
+        assert!(named("fill").suits(plain) && !named("read").suits(plain));
+        assert!(!named("zonecapacity").suits(plain));
     }
 }

@@ -163,18 +163,20 @@ impl Device {
     /// Notes what the device says about a zone.
     fn learn(&self, number: u32, zone: &Zone) {
         let end = zone.start + zone.capacity;
-        let (pointer, flags) = match zone.condition {
-            ZoneCondition::Empty | ZoneCondition::Conventional => (zone.start, 0),
-            ZoneCondition::Full => (end, 0),
-            ZoneCondition::ReadOnly => (end, UNUSABLE),
-            ZoneCondition::Offline => (end, UNUSABLE | OFFLINE),
+        let (next, written, flags) = match zone.condition {
+            ZoneCondition::Empty | ZoneCondition::Conventional => (zone.start, zone.start, 0),
+            ZoneCondition::Full => (end, end, 0),
+            // Its write pointer means nothing, so nobody knows how far it is written.
+            ZoneCondition::ReadOnly => (end, zone.start, UNUSABLE),
+            ZoneCondition::Offline => (end, zone.start, UNUSABLE | OFFLINE),
             ZoneCondition::ImplicitlyOpen | ZoneCondition::ExplicitlyOpen | ZoneCondition::Closed => {
-                (zone.pointer.clamp(zone.start, end), 0)
+                let pointer = zone.pointer.clamp(zone.start, end);
+                (pointer, pointer, 0)
             }
         };
         let record = self.record(number);
-        record.next.store(pointer, Relaxed);
-        record.written.store(pointer, Relaxed);
+        record.next.store(next, Relaxed);
+        record.written.store(written, Relaxed);
         let kept = record.flags.load(Relaxed) & OPEN;
         record.flags.store(kept | flags, Relaxed);
     }
@@ -374,6 +376,19 @@ impl WorkerZones {
         format!("{what} of the zone at offset {start} of {name}: {}", describe_error(error))
     }
 
+    /// As `words`, with the state of a zone that takes no commands any more.
+    fn refused(&self, file: u32, what: &str, zone: u32, error: &io::Error) -> String {
+        let words = self.words(file, what, zone, error);
+        let start = self.device(file).zones[zone as usize].start;
+        let opened = self.files[file as usize].1.as_ref();
+        let found = opened.and_then(|opened| opened.report(start, 1).ok()?.pop());
+        match found.map(|found| found.condition) {
+            Some(ZoneCondition::ReadOnly) => format!("{words}; the zone can only be read"),
+            Some(ZoneCondition::Offline) => format!("{words}; the zone is offline"),
+            _ => words,
+        }
+    }
+
     /// A zone of this worker is no longer open.
     fn close(&mut self, file: u32, zone: u32) {
         self.disown(file, zone);
@@ -413,7 +428,7 @@ impl WorkerZones {
                 && !failed
                 && let Err(error) = opened.finish(start, size)
             {
-                settled = Err(self.words(file, "finishing", zone, &error));
+                settled = Err(self.refused(file, "finishing", zone, &error));
             }
             record.next.store(end, Relaxed);
             self.close(file, zone);
@@ -676,7 +691,7 @@ impl Zones for WorkerZones {
             return Ok(());
         }
         if let Some(opened) = &self.files[file as usize].1 {
-            opened.finish(start, size).map_err(|error| self.words(file, "finishing", zone, &error))?;
+            opened.finish(start, size).map_err(|error| self.refused(file, "finishing", zone, &error))?;
         }
         self.device(file).record(zone).next.store(start + capacity, Relaxed);
         Ok(())
@@ -689,7 +704,7 @@ impl Zones for WorkerZones {
             return Ok(());
         }
         if let Some(opened) = &self.files[file as usize].1 {
-            opened.reset(start, size).map_err(|error| self.words(file, "reset", zone, &error))?;
+            opened.reset(start, size).map_err(|error| self.refused(file, "reset", zone, &error))?;
         }
         self.count_reset();
         let record = self.device(file).record(zone);

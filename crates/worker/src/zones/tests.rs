@@ -249,6 +249,7 @@ fn zones_that_cannot_be_written_are_left_out() {
     for unusable in [1, 2] {
         assert_eq!(zones.claim(0, unusable, true, false), Claim::Unusable);
     }
+    assert_eq!(zones.zone(0, 1).written, SIZE, "nobody knows how far it is written");
     assert_eq!(zones.written(0, 0..6), 80 + 20 * 2, "what cannot be written does not count");
     let mut dry = run.worker(1, true);
     assert_eq!(

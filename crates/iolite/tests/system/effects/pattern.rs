@@ -7,6 +7,7 @@ const IOS: super::See = Calls("pread64,pwrite64");
 /// A file of four zones that only the job knows.
 const ZONED: &str = "--filename=in/x --zonemode=zbd --zonesize=16k --rw=write";
 const ZONED_RANDOM: &str = "--filename=in/x --zonemode=zbd --zonesize=16k --rw=randwrite";
+const ZONED_LIMITED: &str = "--filename=in/x --zonemode=zbd --zonesize=16k --rw=randwrite --max_open_zones=4";
 
 pub const TABLE: &[Effect] = &[
     row("rw", "@", "read", "write", IOS),
@@ -64,7 +65,7 @@ pub const TABLE: &[Effect] = &[
         Json("jobs.0.read.total_ios"),
     ),
     row("max_open_zones", ZONED_RANDOM, "1", "4", IOS),
-    row("job_max_open_zones", ZONED_RANDOM, "1", "4", IOS),
+    row("job_max_open_zones", ZONED_LIMITED, "1", "4", IOS),
     test!("fdp", emulated::nvme::data_is_placed_as_asked_for),
     test!("dataplacement", emulated::nvme::data_is_placed_as_asked_for),
     test!("plid_select", emulated::nvme::data_is_placed_as_asked_for),
