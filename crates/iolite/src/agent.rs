@@ -45,7 +45,7 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
     if serving.address == STARTER {
         return serve_starter(name, serving, settings);
     }
-    match begin(name, serving) {
+    match begin(name, serving, &settings.permissions.only) {
         Ok(Some((agent, keys))) => agent.serve(Settings { keys, ..settings }),
         // The one that serves is another process.
         Ok(None) => ExitCode::SUCCESS,
@@ -72,8 +72,16 @@ fn serve_starter(name: Name, serving: &Serving, settings: Settings) -> ExitCode 
 }
 
 /// Listens; with `--daemonize` in another process, and then there is no agent in this one.
-fn begin(name: Name, serving: &Serving) -> Result<Option<(Agent, Option<PathBuf>)>, String> {
+fn begin(
+    name: Name,
+    serving: &Serving,
+    only: &[PathBuf],
+) -> Result<Option<(Agent, Option<PathBuf>)>, String> {
     let address = Address::parse(&serving.address)?;
+    if address.is_protected() && serving.keys.is_some() {
+        let words = "--keys: says nothing for a socket of the file system, which is for one user";
+        console::print_error(&format!("{name}: warning: {words}\n"));
+    }
     let keys = if address.is_protected() {
         None
     } else {
@@ -83,6 +91,10 @@ fn begin(name: Name, serving: &Serving) -> Result<Option<(Agent, Option<PathBuf>
     if let Some(file) = &keys {
         // What is wrong with them is better known now than when somebody comes.
         Keys::read(file, Role::Agent)?;
+        if confine::covers(only, file) {
+            let words = "jobs can replace the keys of this server, and so choose whom it trusts: do not serve their directory";
+            console::print_error(&format!("{name}: warning: --serve-only: {words}\n"));
+        }
     }
     if let Some(file) = &serving.pid_file {
         check_pid_file(file)?;

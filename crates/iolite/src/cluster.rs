@@ -12,7 +12,7 @@ use iolite_remote::message::Request;
 use iolite_remote::ranks::Meeting;
 use iolite_remote::{Address, address};
 use iolite_report::live::LiveLine;
-use iolite_run::{HeldSignals, Request as Asked, Requests};
+use iolite_run::{HeldSignals, Request as Asked, Requests, Trigger, Watch};
 use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
 use std::cell::Cell;
 use std::os::unix::process::parent_id;
@@ -90,9 +90,25 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         exec,
         program: name.own_version(),
     };
-    let wants_report = Cell::new(false);
-    let mut wishes =
-        Wishes { signals, requests: Requests::none(), asked: false, wants_report: &wants_report, launcher };
+    let (wants_report, has_begun) = (Cell::new(false), Cell::new(false));
+    let trigger = Trigger {
+        file: run.trigger_file.clone(),
+        after: run.trigger_timeout.map(Duration::from_millis),
+        command: run.trigger.clone(),
+    };
+    let mut wishes = Wishes {
+        signals,
+        requests: Requests::none(),
+        asked: false,
+        wants_report: &wants_report,
+        launcher,
+        watch: Watch::new(trigger, Vec::new()),
+        has_begun: &has_begun,
+        since: Instant::now(),
+        watches: false,
+        is_pulled: false,
+        name,
+    };
     let coordinator = match Coordinator::reach(&addresses, keys, settings, &mut || wishes.next()) {
         Ok(coordinator) => coordinator,
         Err(NotReached::Failed(failed)) => {
@@ -109,7 +125,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     };
     let machines: Vec<String> = coordinator.machines().map(|hello| hello.machine.clone()).collect();
     let labels = labels(name, &machines, &addresses);
-    let mut session = Session::new(name, &run, &mut console, labels, &addresses, &wants_report);
+    let mut session = Session::new(name, &run, &mut console, labels, &addresses, &wants_report, &has_begun);
     let places = places(&requests);
     let requests = requests.into_iter().zip(places).map(|(jobs, (host, hosts))| Request {
         host,
@@ -119,21 +135,38 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         status_ms: if run.status_interval > 0 { run.status_interval } else { KEPT_MS },
         jobs,
     });
-    let together = coordinator.run(
+    let mut finished = coordinator.run(
         requests.collect(),
         &tags(&addresses),
         &mut |index, told| session.take(index, told),
         &mut || wishes.next(),
     );
+    let together = finished.together();
     (session.cluster.start, session.cluster.steady) = (together.start, together.steady);
     // The queue lives on: without it, the signals would not be held any more.
-    let Wishes { signals: _held, requests, asked, .. } = wishes;
+    let Wishes { signals: _held, requests, asked, mut watch, is_pulled, .. } = wishes;
     if let Ok(held) = HeldSignals::new() {
         held.give_up_when_asked(requests, console::taken, INTERRUPTED.into(), move || {
-            complain(name, &"the report is given up: nobody takes it");
+            complain(name, &"given up: what is not written yet, or has not come, is lost");
         });
     }
+    if is_pulled {
+        session.tell_line("trigger: the run ends here\n");
+    }
     let is_written = session.end();
+    // Behind the report: logs may be long, and the network slow.
+    finished.gather(&mut |index, told| session.take(index, told));
+    if is_pulled {
+        if run.trigger_remote.is_some() {
+            finished.trigger(&mut |index, told| session.take(index, told));
+        }
+        // It may cut the power.
+        let ended = watch.start_command().map(|()| watch.finish_command());
+        if let Err(problem) | Ok(Some(problem)) = ended {
+            complain(name, &problem);
+        }
+    }
+    finished.end();
     if let Err(error) = is_written {
         return Err(vec![error]);
     }
@@ -238,6 +271,13 @@ struct Wishes<'a> {
     wants_report: &'a Cell<bool>,
     /// The process of the launcher that has started this one.
     launcher: Option<u32>,
+    /// What pulls the trigger, from the moment at which all begin.
+    watch: Watch,
+    has_begun: &'a Cell<bool>,
+    since: Instant,
+    watches: bool,
+    is_pulled: bool,
+    name: Name,
 }
 
 impl Wishes<'_> {
@@ -245,6 +285,9 @@ impl Wishes<'_> {
         // Whoever has killed that wants nothing to go on.
         if self.launcher.take_if(|launcher| *launcher != parent_id()).is_some() {
             self.asked = true;
+            return Wish::Stop;
+        }
+        if self.is_pulled_now() {
             return Wish::Stop;
         }
         match self.signals.next() {
@@ -268,6 +311,22 @@ impl Wishes<'_> {
     }
 }
 
+impl Wishes<'_> {
+    fn is_pulled_now(&mut self) -> bool {
+        let now = self.since.elapsed().as_nanos() as u64;
+        if self.has_begun.take() {
+            self.watch.begin(now);
+            self.watches = true;
+        }
+        let mut problems = Vec::new();
+        let is_pulled = self.watches && self.watch.is_pulled(now, &mut problems);
+        // It stays pulled.
+        let is_new = is_pulled && !std::mem::replace(&mut self.is_pulled, is_pulled);
+        problems.iter().for_each(|problem| complain(self.name, problem));
+        is_new
+    }
+}
+
 /// The run as its user sees it.
 struct Session<'a> {
     name: Name,
@@ -281,6 +340,8 @@ struct Session<'a> {
     over: Vec<bool>,
     /// A report was asked for, and reports from before that do not count.
     wants_report: &'a Cell<bool>,
+    /// Set when all begin.
+    has_begun: &'a Cell<bool>,
     /// A report is printed as soon as all machines have sent theirs.
     awaits_report: bool,
     is_live: bool,
@@ -301,6 +362,7 @@ impl<'a> Session<'a> {
         labels: Vec<String>,
         addresses: &[Address],
         wants_report: &'a Cell<bool>,
+        has_begun: &'a Cell<bool>,
     ) -> Self {
         let host = |(label, address): (String, &Address)| HostReport {
             label,
@@ -319,6 +381,7 @@ impl<'a> Session<'a> {
             fresh: vec![false; hosts.len()],
             over: vec![false; hosts.len()],
             wants_report,
+            has_begun,
             awaits_report: false,
             cluster: Cluster { hosts, ..Cluster::default() },
             name,
@@ -346,10 +409,17 @@ impl<'a> Session<'a> {
                 self.failures += 1;
                 self.refused = true;
             }
+            Told::AllBegin => self.has_begun.set(true),
+            // As on this machine, that is no failure of the run.
+            Told::Trigger(why) => self.complain(index, &why),
             Told::NotKept(why) => {
                 self.complain(index, &why);
                 self.failed = true;
                 self.failures += 1;
+            }
+            Told::Missing(count) => {
+                self.failed = true;
+                self.failures += count as usize;
             }
             Told::Done(done) => {
                 self.cluster.hosts[index].report = done.report;
@@ -462,6 +532,14 @@ impl<'a> Session<'a> {
         if self.run.output_format.contains(&OutputFormat::Normal) {
             self.clear_line();
             let text = self.with_host(index, text);
+            self.console.write(text.as_bytes());
+        }
+    }
+
+    /// A line for the reader of the report, about all machines.
+    fn tell_line(&mut self, text: &str) {
+        if self.run.output_format.contains(&OutputFormat::Normal) {
+            self.clear_line();
             self.console.write(text.as_bytes());
         }
     }

@@ -1,6 +1,6 @@
 //! A run for an agent, in the process that the agent has started: jobs come through a socket, and what happens goes back.
 
-use crate::returned::{self, Logs};
+use crate::returned::{self, Left, Logs};
 use crate::{Drafted, draft, served, session, writes_to_output};
 use iolite_host::ThisMachine;
 use iolite_options::engines::{ExternalOptions, NetOptions, Protocol};
@@ -9,8 +9,8 @@ use iolite_plan::{Plan, Problem, Share};
 use iolite_remote::child::{self, Channel, Permissions};
 use iolite_remote::confine;
 use iolite_remote::message::{Done, FromAgent, Refusal, Request};
-use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate};
-use iolite_stats::Report;
+use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate, Trigger, Watch};
+use iolite_stats::{Report, Word};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::os::unix::fs::DirBuilderExt;
@@ -42,17 +42,62 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
             give_up_all_but(only, &permissions, &own).map(|()| own.join("logs")).map_err(|why| refusal([why]))
         }
     };
-    let last = spool.and_then(|spool| perform(name, &request, &permissions, &spool, &mut channel));
-    let last = last.unwrap_or_else(|mut refusal| {
+    let done = spool.and_then(|spool| perform(name, &request, &permissions, &spool, &mut channel));
+    let refused = match done {
+        Ok(done) => {
+            afterwards(done, request.jobs.run.trigger_remote.as_deref(), &mut channel);
+            None
+        }
+        Err(refusal) => Some(refusal),
+    };
+    if let Some(mut refusal) = refused {
         // The kernel does not say whether it was this, or the file's own permissions.
         if !permissions.only.is_empty() && refusal.problems.iter().any(|problem| problem.contains(DENIED)) {
             let words = served::words(&permissions.only);
             refusal.problems.push(format!("unless the file's own permissions forbid it: {words}"));
         }
-        FromAgent::Refused(refusal)
-    });
-    channel.tell(&last);
+        channel.tell(&FromAgent::Refused(refusal));
+    }
     ExitCode::SUCCESS
+}
+
+/// What there is when a run is over: where the client says what it wants, and what was left for it.
+type Over = (Option<StartGate>, Left);
+
+/// The result is told. Sends what the run has left when the client wants it (others may still measure), and runs the command of its
+/// trigger when that is pulled and all is safe. Ends when nothing more is wanted.
+fn afterwards((gate, left): Over, command: Option<&str>, channel: &mut Channel) {
+    let mut left = Some(left);
+    if let Some(nothing) = left.take_if(|left| left.is_nothing()) {
+        let missing = nothing.send(channel);
+        channel.tell(&FromAgent::Sent(missing));
+    }
+    let next = || gate.as_ref().and_then(StartGate::next);
+    while let Some(word) = next() {
+        match word {
+            Word::Send => {
+                if let Some(left) = left.take() {
+                    let missing = left.send(channel);
+                    channel.tell(&FromAgent::Sent(missing));
+                }
+            }
+            Word::Trigger => {
+                let problem = command.and_then(pull);
+                channel.tell(&FromAgent::Triggered(problem));
+            }
+            Word::Start { .. } | Word::Steady(_) => {}
+        }
+    }
+}
+
+/// Runs the command of the trigger to its end: what went wrong.
+fn pull(command: &str) -> Option<String> {
+    let trigger = Trigger { command: Some(command.to_owned()), ..Trigger::default() };
+    let mut watch = Watch::new(trigger, Vec::new());
+    match watch.start_command() {
+        Ok(()) => watch.finish_command(),
+        Err(problem) => Some(problem),
+    }
 }
 
 /// What the system says where the kernel keeps the run from a file.
@@ -66,16 +111,19 @@ pub fn give_up_all_but(only: &[PathBuf], permissions: &Permissions, own: &Path) 
     confine::confine(wish).map_err(|why| format!("--serve-only: {why}"))
 }
 
-/// Runs the jobs: the last thing to tell.
+/// Runs the jobs, and tells their result.
 fn perform(
     name: Name,
     request: &Request,
     permissions: &Permissions,
     spool: &Path,
     channel: &mut Channel,
-) -> Result<FromAgent, Box<Refusal>> {
+) -> Result<Over, Box<Refusal>> {
     let run = &request.jobs.run;
-    let strange = not_from_clients(run);
+    let mut strange = not_from_clients(run);
+    if run.trigger_remote.is_some() && !permissions.exec {
+        strange.push(format!("--trigger-remote: {NOT_EXEC}"));
+    }
     if !strange.is_empty() {
         return Err(refusal(strange));
     }
@@ -84,7 +132,7 @@ fn perform(
     if !outside.is_empty() {
         return Err(refusal(outside));
     }
-    let (mut batches, warnings) = read(request, name)?;
+    let (mut batches, warnings) = read(request, only, name)?;
     let share = Share { index: request.host, of: request.hosts };
     let unshared: Vec<Problem> = batches.iter_mut().flatten().flat_map(|job| share.take(job)).collect();
     if !unshared.is_empty() {
@@ -122,6 +170,7 @@ fn perform(
         problems.push("standard output is no place for the data of a job on another machine".to_owned());
     }
     problems.extend(found.iter().map(ToString::to_string));
+    problems.extend(returned::too_long(&plan));
     if !problems.is_empty() {
         let report = (!found.is_empty()).then(|| RunError::Problems(found).report(&plan));
         return Err(Box::new(Refusal { problems: problems.iter().map(words).collect(), report }));
@@ -131,31 +180,45 @@ fn perform(
     let announced = session::jobs_announced(&plan) + &session::workers_announced(&plan);
     channel.tell(&FromAgent::Begun(announced));
     let settings = settings(request, channel);
+    let gate = settings.gate.clone();
     let earlier = returned::States::of(&plan);
     let _held = HeldSignals::new().map_err(refused)?;
     let outcome = prepared
-        .perform(settings, &mut |event| channel.tell(&FromAgent::Event(Box::new(event))))
+        .perform(settings, &mut |event| {
+            channel.tell(&FromAgent::Event(Box::new(event)));
+        })
         .map_err(refused)?;
-    let lost = logs.send(&plan, &earlier, channel);
-    Ok(FromAgent::Done(Box::new(Done {
+    let is_whole = !outcome.failed && outcome.signal.is_none();
+    let left = logs.left(&plan, is_whole, &earlier);
+    channel.tell(&FromAgent::Done(Box::new(Done {
         report: outcome.report,
-        failed: outcome.failed || lost > 0,
-        failures: outcome.failures as u64 + lost,
+        failed: outcome.failed,
+        failures: outcome.failures as u64,
         signal: outcome.signal,
-    })))
+        leaves: !left.is_nothing(),
+    })));
+    Ok((gate, left))
 }
 
 /// The jobs of each file.
 type Batches = Vec<Vec<JobOptions>>;
 
 /// The jobs, as this machine understands them, and warnings.
-fn read(request: &Request, name: Name) -> Result<(Batches, Vec<Diagnostic>), Box<Refusal>> {
-    match iolite_options::parse_sent(&request.jobs, &|variable| std::env::var(variable).ok(), name) {
+fn read(request: &Request, only: &[PathBuf], name: Name) -> Result<(Batches, Vec<Diagnostic>), Box<Refusal>> {
+    let environment = |variable: &str| std::env::var(variable).ok();
+    let may_read = |path: &Path| match only.is_empty() || confine::covers(only, path) {
+        true => Ok(()),
+        false => Err(served::words(only)),
+    };
+    match iolite_options::parse_sent(&request.jobs, &environment, &may_read, name) {
         Ok(Invocation::Run { batches, warnings, .. }) => Ok((batches, warnings)),
         Ok(_) => Err(refusal([iolite_options::NO_JOBS])),
         Err(errors) => Err(refusal(errors)),
     }
 }
+
+/// What is said of that where it is not allowed.
+const NOT_EXEC: &str = "the server lets no jobs run programs or change the machine (--serve-exec)";
 
 /// What runs programs in a job, or changes settings of the machine: the options.
 pub fn executes(job: &JobOptions) -> impl Iterator<Item = &'static str> {
@@ -172,8 +235,7 @@ pub fn executes(job: &JobOptions) -> impl Iterator<Item = &'static str> {
 
 fn executing(job: &JobOptions) -> Vec<String> {
     let told = executes(job).map(|option| {
-        let message =
-            format!("{option}: the server lets no jobs run programs or change the machine (--serve-exec)");
+        let message = format!("{option}: {NOT_EXEC}");
         Problem::of(job, option, message).to_string()
     });
     told.collect()

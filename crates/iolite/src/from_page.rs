@@ -148,7 +148,9 @@ fn read(
         sections: Vec::new(),
         run: run.clone(),
     };
-    match iolite_options::parse_sent(&sent, &|variable| std::env::var(variable).ok(), name) {
+    // There are no files besides the one that is sent.
+    let may_read = |_: &Path| Err("a job file of a page includes nothing".to_owned());
+    match iolite_options::parse_sent(&sent, &|variable| std::env::var(variable).ok(), &may_read, name) {
         Ok(Invocation::Run { batches, warnings: told, .. }) => {
             warnings.extend(told.iter().map(|one| Mistake { is_warning: true, ..of_diagnostic(one) }));
             Ok(batches)

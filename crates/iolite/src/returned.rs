@@ -6,14 +6,14 @@ use iolite_options::JobOptions;
 use iolite_plan::{Plan, Problem};
 use iolite_remote::child::Channel;
 use iolite_remote::message::FromAgent;
-use iolite_remote::returned::parts;
+use iolite_remote::returned::{LONGEST, parts};
 use iolite_stats::{EVENT_VERSION, Event, EventKind};
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Where the logs of a run are until they are sent. Removed with its value.
+/// Where the logs of a run are until they are sent. The agent removes them when they are, and keeps what nobody has got.
 pub struct Logs {
     /// `None` = there are none.
     directory: Option<PathBuf>,
@@ -48,32 +48,83 @@ impl Logs {
         if problems.is_empty() { Ok(logs) } else { Err(problems) }
     }
 
-    /// Sends the logs, and the states that the run has left: how many files could not be sent. States stay here as well: a later
-    /// run loads them here.
-    pub fn send(&self, plan: &Plan, earlier: &States, channel: &mut Channel) -> u64 {
-        let mut files = BTreeSet::new();
-        let mut missing = Vec::new();
-        if let Some(directory) = &self.directory {
+    /// What the run has left: its logs, and the states that it has written. Of a run that is whole, no log is missing.
+    pub fn left(mut self, plan: &Plan, is_whole: bool, earlier: &States) -> Left {
+        let mut left = Left { directory: self.directory.take(), ..Left::default() };
+        if let Some(directory) = &left.directory {
             let found = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
             match found {
-                Ok(entries) => files.extend(entries.iter().map(fs::DirEntry::path)),
+                Ok(entries) => left.files.extend(entries.iter().map(fs::DirEntry::path)),
                 Err(error) => {
-                    missing.push(format!("the logs do not come back: {}: {error}", directory.display()))
+                    left.missing.push(format!("the logs do not come back: {}: {error}", directory.display()))
+                }
+            }
+            // Where a job ends others, some may never have begun.
+            let ends_others = plan.jobs.iter().any(|job| job.end.ends_others || job.end.ends_others_on_error);
+            if is_whole && !ends_others && left.missing.is_empty() {
+                let expected: BTreeSet<PathBuf> =
+                    iolite_plan::logs_asked(plan).map(|(_, _, path)| path).collect();
+                let gone = expected.difference(&left.files).filter_map(|path| path.file_name());
+                let words = gone
+                    .map(|name| format!("{} does not come back: it is not there any more", name.display()));
+                left.missing.extend(words);
+            }
+        }
+        left.files.extend(earlier.changed(plan));
+        left
+    }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        if let Some(directory) = &self.directory {
+            // Nothing has run. If that fails, the agent tries it again.
+            let _ = fs::remove_dir_all(directory);
+        }
+    }
+}
+
+/// What a run has left, until the client wants it. States stay here as well: a later run loads them here.
+#[derive(Default)]
+pub struct Left {
+    /// Where its logs are.
+    directory: Option<PathBuf>,
+    files: BTreeSet<PathBuf>,
+    /// Why something is not there.
+    missing: Vec<String>,
+}
+
+impl Left {
+    /// Whether there is nothing to send or to tell.
+    pub fn is_nothing(&self) -> bool {
+        self.files.is_empty() && self.missing.is_empty()
+    }
+
+    /// Sends it, and removes logs that are sent: how many files could not be sent.
+    pub fn send(mut self, channel: &mut Channel) -> u64 {
+        let mut is_there = true;
+        for file in &self.files {
+            match parts(file, |part| channel.tell(&FromAgent::File(Box::new(part)))) {
+                Ok(true) => {}
+                // Nobody is there any more.
+                Ok(false) => {
+                    is_there = false;
+                    break;
+                }
+                Err(error) => {
+                    let shown = file.file_name().unwrap_or_default().display();
+                    self.missing.push(format!("{shown} does not come back: {error}"));
                 }
             }
         }
-        files.extend(earlier.changed(plan));
-        for file in files {
-            let sent = parts(&file, |part| channel.tell(&FromAgent::File(Box::new(part))));
-            if let Err(error) = sent {
-                let shown = file.file_name().unwrap_or_default().display();
-                missing.push(format!("{shown} does not come back: {error}"));
-            }
-        }
-        for why in &missing {
+        for why in &self.missing {
             channel.tell(&FromAgent::Event(Box::new(trouble(why.clone()))));
         }
-        missing.len() as u64
+        if let (Some(directory), true) = (&self.directory, is_there) {
+            // Before the client knows that it is over. If that fails, the agent tries it again.
+            let _ = fs::remove_dir_all(directory);
+        }
+        self.missing.len() as u64
     }
 }
 
@@ -81,13 +132,16 @@ fn trouble(why: String) -> Event {
     Event { version: EVENT_VERSION, host: None, at_ns: 0, source: None, kind: EventKind::Trouble(why) }
 }
 
-impl Drop for Logs {
-    fn drop(&mut self) {
-        if let Some(directory) = &self.directory {
-            // If that fails, the agent tries it again.
-            let _ = fs::remove_dir_all(directory);
-        }
-    }
+/// Logs that cannot come back, because there would be no room for the machine in their names.
+pub fn too_long(plan: &Plan) -> Vec<String> {
+    let long = iolite_plan::logs_asked(plan).filter_map(|(job, option, path)| {
+        let name = path.file_name()?;
+        let is_long = name.len() > LONGEST;
+        let why =
+            format!("{option}: {} is too long a name to come back (at most {LONGEST} bytes)", name.display());
+        is_long.then(|| job.problem(option, why).to_string())
+    });
+    long.collect()
 }
 
 /// The verify states that are there before a run: those of earlier ones.

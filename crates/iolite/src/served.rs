@@ -50,6 +50,12 @@ pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
     if let Some(net) = job.engine.of::<NetOptions>().filter(|_| waits_at_socket) {
         name("hostname", &net.hostname);
     }
+    // Read while the job file was; the kernel lets every run read more than what is served.
+    for (option, text) in job.given_global.iter().chain(&job.given) {
+        if let Some(option) = PATTERNS.into_iter().find(|pattern| pattern == option) {
+            files_in_pattern(text).for_each(|path| name(option, path));
+        }
+    }
     job.replay.read_iolog.iter().for_each(|path| name("read_iolog", path));
     job.replay.replay_redirect.iter().for_each(|path| name("replay_redirect", path));
     job.replay.write_iolog.iter().for_each(|path| name("write_iolog", path));
@@ -88,6 +94,15 @@ pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
     told.chain(strange).collect()
 }
 
+/// The options whose values may name files that become data.
+const PATTERNS: [&str; 2] = ["buffer_pattern", "verify_pattern"];
+
+/// The files that a pattern names: what is between apostrophes. (Those in quotation marks may be data; a path is made of them
+/// all the same, and refused if it is not served.)
+fn files_in_pattern(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\'').skip(1).step_by(2)
+}
+
 /// The socket that libnbd connects to for this URI. Libnbd reads a URI in more ways than one, and the kernel refuses no
 /// socket, so what is written in another way than the plain one is an error.
 fn nbd_socket(uri: &str) -> Result<Option<&str>, ()> {
@@ -115,7 +130,14 @@ fn nbd_socket(uri: &str) -> Result<Option<&str>, ()> {
 
 #[cfg(test)]
 mod tests {
-    use super::nbd_socket;
+    use super::{files_in_pattern, nbd_socket};
+
+    #[test]
+    fn files_in_patterns_are_found() {
+        let found = |text| files_in_pattern(text).collect::<Vec<_>>();
+        assert_eq!(found("0xdead'/etc/passwd'\"x\"'b'%o"), ["/etc/passwd", "b"]);
+        assert_eq!(found("0xdeadface"), [""; 0]);
+    }
 
     #[test]
     fn only_plain_uris_name_a_socket() {

@@ -165,11 +165,12 @@ impl Others {
     }
 
     /// Options that say nothing without `--server` or `--client`.
-    pub fn idle(&self) -> Vec<Diagnostic> {
+    pub fn idle(&self, run: &RunOptions) -> Vec<Diagnostic> {
         let (serves, asks) = (self.server.is_some(), !self.clients.is_empty() || self.mpi.is_some());
         let idle = [
             ("--daemonize", self.pid_file.is_some() && !serves, "--server"),
             ("--remote-config", !self.remote_files.is_empty() && !asks, "--client"),
+            ("--trigger-remote", run.trigger_remote.is_some() && !asks && !serves, "--client"),
             ("--client-lost", self.when_lost.is_some() && !asks, "--client"),
             ("--client-timeout", self.timeout_ms.is_some() && !asks && !serves, "--client or --server"),
             ("--serve-exec", self.exec && !serves && !asks, "--server or --client=ssh:HOST"),
@@ -249,6 +250,7 @@ fn not_served(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
         ("--trigger-file", run.trigger_file.is_some()),
         ("--trigger-timeout", run.trigger_timeout.is_some()),
         ("--repeat", run.repeat.is_some()),
+        ("--trigger-remote", run.trigger_remote.is_some()),
         ("--client-lost", asked.others.when_lost.is_some()),
     ];
     let idle = idle.into_iter().filter(|(_, is_given)| *is_given);
@@ -329,9 +331,7 @@ pub(crate) fn elsewhere(
 fn not_sent(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
     let run = &asked.run;
     let with = if asked.others.mpi.is_some() { "--mpi" } else { "--client" };
-    let triggers = run.trigger.is_some() || run.trigger_file.is_some() || run.trigger_timeout.is_some();
     let here = [
-        ("--trigger", triggers),
         ("--showcmd", asked.showcmd),
         ("--parse-only", run.parse_only),
         ("--merge-blktrace-only", run.merge_blktrace_only),
@@ -366,8 +366,9 @@ fn jobs(
     surroundings: &mut Surroundings<'_>,
     errors: &mut Vec<Diagnostic>,
 ) -> SentJobs {
-    let mut sent =
-        SentJobs { sections: asked.sections.clone(), run: asked.run.clone(), ..SentJobs::default() };
+    // What pulls the trigger is here.
+    let run = RunOptions { trigger: None, trigger_file: None, trigger_timeout: None, ..asked.run.clone() };
+    let mut sent = SentJobs { sections: asked.sections.clone(), run, ..SentJobs::default() };
     for file in files {
         let Some(name) = file.to_str() else {
             let message =

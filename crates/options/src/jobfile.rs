@@ -31,12 +31,13 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// Where the texts of job files, and of what they include, come from.
-#[derive(Debug)]
 pub(crate) enum Texts<'a> {
     /// From the disk.
     OnDisk,
     /// From the disk, and they are kept here, by name. What the name in an include with variables is, is kept by the line.
     Kept(BTreeMap<String, Vec<u8>>),
+    /// From the disk, if they may be read; otherwise this says why not.
+    Served(&'a dyn Fn(&Path) -> Result<(), String>),
     /// Another machine has sent them, by name.
     Sent(&'a BTreeMap<String, Vec<u8>>),
 }
@@ -111,6 +112,9 @@ impl Line<'_> {
 
 impl Reader<'_, '_> {
     fn load(&mut self, path: &Path) -> Result<Vec<u8>, String> {
+        if let Texts::Served(may_read) = &self.surroundings.texts {
+            may_read(path)?;
+        }
         let name = path.display().to_string();
         let mut bytes = Vec::new();
         let result = if let Texts::Sent(texts) = &self.surroundings.texts {
@@ -137,6 +141,7 @@ impl Reader<'_, '_> {
     fn is_there(&self, path: &Path) -> bool {
         match &self.surroundings.texts {
             Texts::Sent(texts) => texts.contains_key(&path.display().to_string()),
+            Texts::Served(may_read) => may_read(path).is_ok() && path.exists(),
             Texts::OnDisk | Texts::Kept(_) => path.exists(),
         }
     }

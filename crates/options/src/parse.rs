@@ -15,6 +15,7 @@ use crate::{
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Read;
+use std::path::Path;
 
 /// Parses a command line, without the program's name.
 ///
@@ -46,13 +47,15 @@ pub fn parse_with(
     parse_in(args, surroundings, name)
 }
 
-/// Parses job files that another machine has sent, with the facts and the environment of this one.
+/// Parses job files that another machine has sent, with the facts and the environment of this one. Those that lie here, and what
+/// these include, are read if they may be.
 ///
 /// # Errors
 /// All mistakes in the job files, with their places.
 pub fn parse_sent(
     sent: &SentJobs,
     environment: &dyn Fn(&str) -> Option<String>,
+    may_read: &dyn Fn(&Path) -> Result<(), String>,
     name: Name,
 ) -> Result<Invocation, Vec<Diagnostic>> {
     let mut surroundings = Surroundings {
@@ -66,7 +69,7 @@ pub fn parse_sent(
     for file in &sent.files {
         let (path, texts) = match file {
             SentFile::Here(path) => (path, Texts::Sent(&sent.texts)),
-            SentFile::There(path) => (path, Texts::OnDisk),
+            SentFile::There(path) => (path, Texts::Served(may_read)),
         };
         surroundings.texts = texts;
         let sections =
@@ -133,7 +136,7 @@ pub(crate) fn parse_in(
         }
     }
 
-    warnings.extend(asked.others.idle());
+    warnings.extend(asked.others.idle(&asked.run));
     warnings.extend(page_of_no_run(&asked));
     let paths: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     if let Some(elsewhere) =
@@ -336,10 +339,11 @@ fn jobs_beside_profile(sections: &[Section], files: &[OsString]) -> Option<Diagn
 /// A trigger needs a condition that fires it.
 fn trigger_never_pulled(asked: &Asked) -> Option<Diagnostic> {
     let run = &asked.run;
-    (run.trigger.is_some() && run.trigger_file.is_none() && run.trigger_timeout.is_none()).then(|| {
-        let message = "--trigger: nothing pulls it without --trigger-file or --trigger-timeout".to_owned();
-        Diagnostic { origin: Some(Origin::CommandLine(0)), message }
-    })
+    let is_pulled = run.trigger_file.is_some() || run.trigger_timeout.is_some();
+    let commands = [("--trigger", run.trigger.is_some()), ("--trigger-remote", run.trigger_remote.is_some())];
+    let (option, _) = commands.into_iter().find(|(_, is_given)| *is_given && !is_pulled)?;
+    let message = format!("{option}: nothing pulls it without --trigger-file or --trigger-timeout");
+    Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 
 /// Options about the page of a run say nothing where there is none.

@@ -78,6 +78,8 @@ pub struct RunOptions {
     pub trigger_timeout: Option<u64>,
     /// `--trigger`: the command that the trigger runs.
     pub trigger: Option<String>,
+    /// `--trigger-remote`: the command that it runs on other machines.
+    pub trigger_remote: Option<String>,
     /// `--web`: where the page of the running jobs is; port 0 = any that is free. It is an address of this machine alone.
     pub web: Option<SocketAddr>,
     /// `--web-linger`: for how many milliseconds that page stays when the run is over.
@@ -136,6 +138,7 @@ impl Default for RunOptions {
             trigger_file: None,
             trigger_timeout: None,
             trigger: None,
+            trigger_remote: None,
             web: None,
             web_linger: None,
             save: None,

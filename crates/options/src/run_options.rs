@@ -631,8 +631,14 @@ pub(crate) static ALL: &[RunOption] = &[
         "trigger-remote",
         'J',
         Required("command"),
-        &["What the trigger runs on the servers; only with --client"],
-        None,
+        &[
+            "What the trigger runs on the servers, when their states are here; only",
+            "with --client, and where servers say --serve-exec",
+        ],
+        Some(|asked, value| {
+            asked.run.trigger_remote = Some(value.to_owned());
+            Ok(())
+        }),
     ),
     option(
         "profile",

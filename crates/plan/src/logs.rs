@@ -19,6 +19,15 @@ pub fn files(options: &JobOptions, worker: usize) -> Vec<(LogKind, PathBuf)> {
     kinds(options).into_iter().map(|(kind, _, prefix)| (kind, path(options, worker, kind, prefix))).collect()
 }
 
+/// All log files that a run writes: whose, with the option that says so.
+pub fn logs_asked(plan: &Plan) -> impl Iterator<Item = (&JobPlan, &'static str, PathBuf)> {
+    let writing = plan.workers.iter().map(|worker| (worker, plan.job_of(worker)));
+    let writing = writing.filter(|(_, job)| job.options.logs.any() && !job.options.files.create_only);
+    writing.flat_map(|(worker, job)| {
+        asked(&job.options, worker.index).into_iter().map(move |(option, path)| (job, option, path))
+    })
+}
+
 /// The log files of a worker, with the options that say so.
 pub fn asked(options: &JobOptions, worker: usize) -> Vec<(&'static str, PathBuf)> {
     kinds(options)

@@ -20,6 +20,7 @@ use iolite_stats::Word;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, IsTerminal};
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
@@ -36,8 +37,8 @@ const GREETING: Duration = Duration::from_secs(10);
 const MOST_STRANGERS: usize = 64;
 /// How many there may be of others.
 const MOST_CLIENTS: usize = 64;
-/// How many that were refused are kept open for a while, so that they hear why.
-const MOST_PARTING: usize = 16;
+/// How many refused connections are told of in a second.
+const MOST_TOLD: u64 = 10;
 /// The time between two looks whether something has ended.
 const LOOK: Duration = Duration::from_millis(100);
 /// The same where somebody waits for it.
@@ -79,12 +80,50 @@ struct Shared {
     settings: Settings,
     /// Whose run it is.
     turn: Mutex<Option<Holder>>,
-    /// How many connections there are of those who have not said yet who they are.
-    strangers: AtomicUsize,
+    /// Those who have not said yet who they are, in the order in which they came.
+    strangers: Mutex<VecDeque<Stranger>>,
+    /// How many have come.
+    arrived: AtomicU64,
+    /// Since when refusals are counted, and how many were told.
+    refusals: Mutex<(Instant, u64)>,
     /// How many there are of others.
     clients: AtomicUsize,
     /// A run was asked for.
     has_run: AtomicBool,
+}
+
+/// Somebody who has not said yet who he is.
+#[derive(Debug)]
+struct Stranger {
+    number: u64,
+    /// The address; `None` = this machine.
+    from: Option<IpAddr>,
+    connection: Connection,
+}
+
+/// As long as this lives, and its owner has not said who he is, he has a place among the strangers.
+struct Place<'a> {
+    shared: &'a Shared,
+    number: u64,
+}
+
+impl Place<'_> {
+    /// The place is somebody else's to give up.
+    fn keep(self) -> u64 {
+        let number = self.number;
+        std::mem::forget(self);
+        number
+    }
+
+    fn leave(&self) {
+        self.shared.strangers().retain(|stranger| stranger.number != self.number);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
 }
 
 /// As long as this lives, somebody counts.
@@ -130,8 +169,8 @@ impl Agent {
     pub fn serve_starter(settings: Settings) -> Result<(), String> {
         let connection = standard_connection().map_err(|error| error.to_string())?;
         let shared = Shared::new(settings);
-        shared.strangers.fetch_add(1, SeqCst);
-        attend(&connection, Peer::Starter, &shared)
+        let place = shared.admit(&connection, Peer::Starter);
+        attend(&connection, Peer::Starter, &shared, &place)
     }
 
     /// Serves one run to its end. Waits so long for who wants it.
@@ -148,8 +187,8 @@ impl Agent {
             }
             let served = self.listener.accept().map_err(|error| error.to_string());
             let served = served.and_then(|(connection, peer)| {
-                shared.strangers.fetch_add(1, SeqCst);
-                attend(&connection, peer, &shared).inspect_err(|_| connection.part())
+                let place = shared.admit(&connection, peer);
+                attend(&connection, peer, &shared, &place).inspect_err(|_| connection.part())
             });
             match served {
                 Err(reason) => why = reason,
@@ -170,7 +209,6 @@ impl Agent {
     /// Serves for ever.
     pub fn serve(self, settings: Settings) -> ! {
         let shared = Arc::new(Shared::new(settings));
-        let mut parting = VecDeque::new();
         loop {
             let (connection, peer) = match self.listener.accept() {
                 Ok(accepted) => accepted,
@@ -180,24 +218,18 @@ impl Agent {
                     continue;
                 }
             };
-            if shared.strangers.load(SeqCst) >= MOST_STRANGERS {
-                connection.refuse(Refusal::IsFull);
-                parting.push_back(connection);
-                // The oldest ones are closed.
-                parting.drain(..parting.len().saturating_sub(MOST_PARTING));
-                continue;
-            }
-            parting.clear();
+            let number = shared.admit(&connection, peer).keep();
             let theirs = shared.clone();
             let body = move || {
-                if let Err(why) = attend(&connection, peer, &theirs) {
-                    (theirs.settings.log)(&format!("{peer}: {why}"));
+                // Until the connection is closed: who is refused, and hears it, still has a thread.
+                let place = Place { shared: &theirs, number };
+                if let Err(why) = attend(&connection, peer, &theirs, &place) {
+                    theirs.log_refusal(&format!("{peer}: {why}"));
                     connection.part();
                 }
             };
-            shared.strangers.fetch_add(1, SeqCst);
             if thread::Builder::new().name("iolite-agent".into()).spawn(body).is_err() {
-                shared.strangers.fetch_sub(1, SeqCst);
+                drop(Place { shared: &shared, number });
             }
         }
     }
@@ -223,7 +255,9 @@ impl Shared {
         Shared {
             settings,
             turn: Mutex::new(None),
-            strangers: AtomicUsize::new(0),
+            strangers: Mutex::default(),
+            arrived: AtomicU64::new(0),
+            refusals: Mutex::new((Instant::now(), 0)),
             clients: AtomicUsize::new(0),
             has_run: AtomicBool::new(false),
         }
@@ -231,6 +265,53 @@ impl Shared {
 
     fn turn(&self) -> MutexGuard<'_, Option<Holder>> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn strangers(&self) -> MutexGuard<'_, VecDeque<Stranger>> {
+        self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives somebody a place among the strangers. If there is none, the oldest one of the address that has most of them makes room:
+    /// who opens many connections keeps out himself.
+    fn admit(&self, connection: &Connection, peer: Peer) -> Place<'_> {
+        let number = self.arrived.fetch_add(1, SeqCst);
+        let from = match peer {
+            Peer::At(place) => Some(place.ip()),
+            Peer::Here | Peer::Starter => None,
+        };
+        let mut strangers = self.strangers();
+        if strangers.len() >= MOST_STRANGERS {
+            let of_address = |from| strangers.iter().filter(|stranger| stranger.from == from).count();
+            let most = strangers.iter().map(|stranger| of_address(stranger.from)).max();
+            let oldest = strangers.iter().position(|stranger| Some(of_address(stranger.from)) == most);
+            if let Some(made_room) = oldest.and_then(|oldest| strangers.remove(oldest)) {
+                made_room.connection.refuse(Refusal::IsFull);
+                made_room.connection.end();
+            }
+        }
+        strangers.push_back(Stranger { number, from, connection: connection.clone() });
+        drop(strangers);
+        Place { shared: self, number }
+    }
+
+    /// Tells that somebody was refused, unless many are: a scanner is not to fill a disk with it.
+    fn log_refusal(&self, text: &str) {
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, told) = &mut *refusals;
+        let mut more = 0;
+        if since.elapsed() >= Duration::from_secs(1) {
+            more = told.saturating_sub(MOST_TOLD);
+            (*since, *told) = (Instant::now(), 0);
+        }
+        *told += 1;
+        let is_told = *told <= MOST_TOLD;
+        drop(refusals);
+        if more > 0 {
+            (self.settings.log)(&format!("{more} more connections were refused"));
+        }
+        if is_told {
+            (self.settings.log)(text);
+        }
     }
 
     /// Takes the agent for a run; or whose run it is.
@@ -281,10 +362,8 @@ impl Drop for Turn<'_> {
 }
 
 /// Serves one connection to its end.
-fn attend(connection: &Connection, peer: Peer, shared: &Shared) -> Result<(), String> {
+fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_>) -> Result<(), String> {
     let words = |error: FrameError| error.to_string();
-    // Counted by whoever has accepted it.
-    let stranger = Counted(&shared.strangers);
     // One moment for all of it: whoever sends a byte now and then holds a place no longer than anybody else.
     connection.set_deadline(Some(Instant::now() + GREETING.min(shared.settings.timeout)));
     let mut connection = match (&shared.settings.keys, peer) {
@@ -308,7 +387,7 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared) -> Result<(), St
     frame::write(&mut connection, &FromAgent::Hello(hello)).map_err(words)?;
     client.check(shared.settings.program)?;
     let timeout = shared.settings.timeout;
-    drop(stranger);
+    place.leave();
     let Some(_client) = Counted::one_of(&shared.clients, MOST_CLIENTS) else {
         return Err("there are too many clients".to_owned());
     };
@@ -361,10 +440,13 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
     };
     let child::Started { mut process, mut channel, gate } = started;
     let sent = frame::write(&mut channel, &ToAgent::Run(request));
-    let relayed = sent
-        .map_err(|error| error.to_string())
-        .and_then(|()| relay(&connection, &channel, &gate, &process, shared.settings.timeout, &turn));
+    let progress = Progress::default();
+    let relayed = sent.map_err(|error| error.to_string()).and_then(|()| {
+        relay(&connection, &channel, &gate, &process, shared.settings.timeout, &turn, &progress)
+    });
     turn.is_ending();
+    // It ends when there is nothing to wait for.
+    drop(gate);
     // Whatever it was: nothing of it goes on.
     let (ended, is_lost) = match &relayed {
         Ok(()) => (wait(&mut process, GRACE), false),
@@ -378,13 +460,20 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
         // Killed, it ends; unless the kernel waits for a device, and then it ends with that.
         wait(&mut process, GRACE);
     }
-    // Killed, it has left that behind.
-    let _ = std::fs::remove_dir_all(&spool);
+    // What the client has not got stays, and whoever runs the agent is told where.
+    let is_kept =
+        spool.exists() && !progress.is_safe.load(SeqCst) && (is_lost || progress.is_done.load(SeqCst));
+    if !is_kept {
+        let _ = std::fs::remove_dir_all(&spool);
+    }
     let end = if is_lost { "the jobs of" } else { "is done with the jobs of" };
     (shared.settings.log)(&match &relayed {
         Ok(()) => format!("{end} {who}"),
         Err(why) => format!("{end} {who} were ended: {why}"),
     });
+    if is_kept {
+        (shared.settings.log)(&format!("their logs stay in {}", spool.display()));
+    }
     drop(turn);
     if is_lost {
         connection.end();
@@ -416,7 +505,22 @@ fn wait(process: &mut Child, patience: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Hands on what the run says, and does what the coordinator says, until the run is over.
+/// How far a run is.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Nothing is handed on any more.
+    is_over: AtomicBool,
+    /// Nobody is there to whom anything could be handed on.
+    is_cut_off: AtomicBool,
+    /// The coordinator has its result.
+    is_done: AtomicBool,
+    /// It also has all that the run has left.
+    is_safe: AtomicBool,
+    /// How often the coordinator has taken something that it had to be waited for.
+    taken: AtomicU64,
+}
+
+/// Hands on what the run says, and does what the coordinator says, until it has all that it wants.
 ///
 /// The error says why the coordinator is taken to be gone.
 fn relay(
@@ -426,28 +530,32 @@ fn relay(
     process: &Child,
     timeout: Duration,
     turn: &Turn<'_>,
+    progress: &Progress,
 ) -> Result<(), String> {
     let failed = |error: std::io::Error| error.to_string();
     let writer = Mutex::new(connection.clone());
     let mut reader = connection.clone();
-    let is_over = AtomicBool::new(false);
-    let is_cut_off = AtomicBool::new(false);
-    let taken = AtomicU64::new(0);
     thread::scope(|scope| {
         let told = thread::Builder::new().spawn_scoped(scope, || {
-            let result = hand_on(channel, &writer, process, &is_cut_off, &taken, turn);
-            is_over.store(true, SeqCst);
+            let result = hand_on(channel, &writer, process, progress, turn);
+            progress.is_over.store(true, SeqCst);
             result
         });
         let told = told.map_err(failed)?;
-        let heard = hear(&mut reader, &writer, (channel, gate), process, timeout, &is_over, &taken);
+        let heard = hear(&mut reader, &writer, (channel, gate), process, timeout, progress);
+        // It waits for what the coordinator still wants.
+        gate.finish_sending();
         if heard.is_err() {
             // Its workers go on until it is told.
             turn.is_ending();
-            is_cut_off.store(true, SeqCst);
+            progress.is_cut_off.store(true, SeqCst);
             signals::kill(process.id() as i32, libc::SIGTERM);
             // Nobody reads any more: the other thread is not to wait for that.
             connection.end();
+            let _ = channel.shutdown(std::net::Shutdown::Both);
+        } else if !progress.is_over.load(SeqCst) {
+            progress.is_cut_off.store(true, SeqCst);
+            let _ = user::peek_end(process.id() as i32, GRACE);
             let _ = channel.shutdown(std::net::Shutdown::Both);
         }
         let told = told.join().unwrap_or_else(|_| Err("the relay has failed".to_owned()));
@@ -462,14 +570,13 @@ fn hear(
     (channel, gate): (&UnixStream, &Socket),
     process: &Child,
     timeout: Duration,
-    is_over: &AtomicBool,
-    taken: &AtomicU64,
+    progress: &Progress,
 ) -> Result<(), String> {
     let mut heard = Instant::now();
     let mut seen = 0;
-    while !is_over.load(SeqCst) {
+    while !progress.is_over.load(SeqCst) {
         // While a coordinator reads a long report, it says nothing.
-        let now_taken = taken.load(SeqCst);
+        let now_taken = progress.taken.load(SeqCst);
         if now_taken != seen {
             (heard, seen) = (Instant::now(), now_taken);
         }
@@ -486,7 +593,9 @@ fn hear(
         }
         let message: ToAgent = match frame::read(reader) {
             Ok(message) => message,
-            Err(_) if is_over.load(SeqCst) => return Ok(()),
+            Err(_) if progress.is_over.load(SeqCst) => return Ok(()),
+            // It has what it wanted.
+            Err(FrameError::Closed) if progress.is_done.load(SeqCst) => return Ok(()),
             Err(FrameError::Closed) => return Err("the client is gone".to_owned()),
             Err(error) => return Err(error.to_string()),
         };
@@ -498,6 +607,8 @@ fn hear(
             }
             ToAgent::Start { barrier, at_ns } => say(gate, Word::Start { barrier, at_ns }),
             ToAgent::Steady(place) => say(gate, Word::Steady(place)),
+            ToAgent::Send => say(gate, Word::Send),
+            ToAgent::Trigger => say(gate, Word::Trigger),
             // The process is not waited for before this loop has ended, so the number is its own.
             ToAgent::Stop => signals::kill(process.id() as i32, libc::SIGINT),
             ToAgent::Status => signals::kill(process.id() as i32, libc::SIGUSR1),
@@ -519,30 +630,34 @@ fn hand_on(
     mut channel: &UnixStream,
     writer: &Mutex<Connection>,
     process: &Child,
-    is_cut_off: &AtomicBool,
-    taken: &AtomicU64,
+    progress: &Progress,
     turn: &Turn<'_>,
 ) -> Result<(), String> {
-    let last = [FromAgent::Done(Box::default()).kind(), FromAgent::Refused(Box::default()).kind()];
+    let done = FromAgent::Done(Box::default()).kind();
+    let sent = FromAgent::Sent(0).kind();
+    let refused = FromAgent::Refused(Box::default()).kind();
+    let taken = &progress.taken;
     loop {
         let frame = match frame::read_raw::<FromAgent>(&mut channel) {
             Ok(frame) => frame,
             // The other thread ends the run, and says why.
-            Err(_) if is_cut_off.load(SeqCst) => return Ok(()),
+            Err(_) if progress.is_cut_off.load(SeqCst) => return Ok(()),
             Err(error) => {
                 turn.is_ending();
                 let died = FromAgent::Died(how_it_died(process, &error));
                 return write(writer, &frame::encode(&died).map_err(|error| error.to_string())?, taken);
             }
         };
-        // Nothing comes after these.
-        let is_last = last.contains(&frame[0]);
-        if is_last {
+        let kind = frame[0];
+        if kind == done || kind == refused {
             // Before the coordinator knows: who has the result may come back at once.
             turn.is_ending();
         }
+        // Before it knows as well: it may end the connection then.
+        progress.is_done.fetch_or(kind == done, SeqCst);
+        progress.is_safe.fetch_or(kind == sent, SeqCst);
         write(writer, &frame, taken)?;
-        if is_last {
+        if kind == refused {
             return Ok(());
         }
     }
@@ -596,12 +711,46 @@ mod tests {
         });
         let turn = shared.take("me").unwrap();
         let mut process = std::process::Command::new("sh").args(["-c", "kill -9 $$"]).spawn().unwrap();
-        relay(&connection, &channel, &gate, &process, Duration::from_secs(600), &turn).unwrap();
+        let progress = Progress::default();
+        relay(&connection, &channel, &gate, &process, Duration::from_secs(600), &turn, &progress).unwrap();
         assert_eq!(
             frame::read::<FromAgent>(&mut client).unwrap(),
             FromAgent::Died("the process of the run was killed by signal 9".to_owned())
         );
         process.wait().unwrap();
+    }
+
+    /// Whoever opens many connections is the one that makes room.
+    #[test]
+    fn strangers_of_one_address_keep_nobody_else_out() {
+        let shared = Shared::new(Settings {
+            keys: None,
+            timeout: Duration::from_secs(600),
+            permissions: Permissions::default(),
+            program: "test",
+            log: |_| {},
+        });
+        let mut others = Vec::new();
+        let mut come = |ip: [u8; 4]| {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let connection = Connection::over(Stream::over_socket(ours)).unwrap();
+            let number = shared.admit(&connection, Peer::At((ip, 1).into())).keep();
+            others.push((theirs, connection));
+            number
+        };
+        let own = come([10, 0, 0, 1]);
+        let many: Vec<u64> = (0..200).map(|_| come([10, 0, 0, 2])).collect();
+        let later = come([10, 0, 0, 3]);
+        let numbers: Vec<u64> = shared.strangers().iter().map(|stranger| stranger.number).collect();
+        assert_eq!(numbers.len(), MOST_STRANGERS);
+        assert!(numbers.contains(&own) && numbers.contains(&later) && numbers.contains(many.last().unwrap()));
+        assert!(!numbers.contains(&many[0]));
+        // The one that made room hears it, and its connection has ended.
+        let mut said = Vec::new();
+        others[1].0.read_to_end(&mut said).unwrap();
+        assert!(!said.is_empty());
+        drop(Place { shared: &shared, number: own });
+        assert_eq!(shared.strangers().len(), MOST_STRANGERS - 1);
     }
 
     #[test]

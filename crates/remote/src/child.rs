@@ -157,11 +157,16 @@ impl Channel {
         self.gate.take()
     }
 
-    /// Tells the coordinator something. If the agent is gone, nobody wants to know, and the run ends by its gate.
-    pub fn tell(&mut self, message: &FromAgent) {
-        let written = frame::write(&mut self.stream, message);
-        if let Err(error @ (FrameError::TooLong { .. } | FrameError::Damaged { .. })) = written {
-            let _ = frame::write(&mut self.stream, &FromAgent::Warning(format!("not sent: {error}")));
+    /// Tells the coordinator something: whether somebody is there. If the agent is gone, nobody wants to know, and the run ends by
+    /// its gate.
+    pub fn tell(&mut self, message: &FromAgent) -> bool {
+        match frame::write(&mut self.stream, message) {
+            Ok(()) => true,
+            Err(error @ (FrameError::TooLong { .. } | FrameError::Damaged { .. })) => {
+                let warning = FromAgent::Warning(format!("not sent: {error}"));
+                frame::write(&mut self.stream, &warning).is_ok()
+            }
+            Err(_) => false,
         }
     }
 }

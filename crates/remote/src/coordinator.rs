@@ -11,20 +11,23 @@ use crate::connection::Connection;
 use crate::frame::{self, FrameError};
 use crate::keys::Keys;
 use crate::message::{Done, FromAgent, Hello, Refusal, Request, SAME_VERSION, ToAgent, machine_name};
-use crate::returned::Keeper;
+use crate::returned::{FilePart, Keeper};
 use crate::ssh;
 use iolite_os::time;
 use iolite_stats::{Event, EventKind, InStep, Measured, StartSpread, SteadyReport};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use step::{Clock, Gone, Steps};
 
 /// The time between two pings.
 const PING: Duration = Duration::from_millis(500);
+/// The time between two looks whether a slow disk has taken something.
+const SHORT: Duration = Duration::from_millis(5);
 /// The time between two looks whether something is asked for.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often a clock is compared. The round trip that took least says most.
@@ -63,8 +66,14 @@ pub enum Told {
     Event(Box<Event>),
     /// Its jobs do not run.
     Refused(Box<Refusal>),
-    /// A file that its run has left cannot be kept here.
+    /// All machines begin their jobs at this moment.
+    AllBegin,
+    /// A file that its run has left cannot be kept here, or does not come.
     NotKept(String),
+    /// So many files that its run has left could not be sent; it has told why.
+    Missing(u64),
+    /// The command of its trigger has failed.
+    Trigger(String),
     /// Its run is over.
     Done(Box<Done>),
     /// Its run was ended by this signal, for which nobody has asked here.
@@ -121,6 +130,25 @@ enum Heard {
     /// It has begun, so much later than at the moment that it was given.
     Started(u64),
     Measured(Measured),
+    /// It has sent what its run has left, but for so many files.
+    Sent(u64),
+    /// The command of its trigger has ended; what went wrong.
+    Triggered(Option<String>),
+}
+
+/// Where a machine stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Its run is not over.
+    Running,
+    /// Its result is here, and what it has left is not.
+    Done,
+    /// That is here as well.
+    Safe,
+    /// The command of its trigger runs.
+    Triggered,
+    /// Nothing comes from it any more.
+    Over,
 }
 
 /// What machines have done together.
@@ -174,34 +202,40 @@ impl Coordinator {
         self.links.iter().map(|link| &link.hello)
     }
 
-    /// Has each machine run its jobs, all from the same moment on. Ends when each is done, has refused, or is lost. What their
-    /// runs leave is kept in the present directory, with these names of the machines.
-    ///
-    /// Returns what they have done together.
+    /// Has each machine run its jobs, all from the same moment on. Ends when each is done, has refused, or is lost. The machines
+    /// have these names in those of the files that their runs leave.
     pub fn run(
         self,
         requests: Vec<Request>,
         tags: &[String],
         tell: &mut dyn FnMut(usize, Told),
         wish: &mut dyn FnMut() -> Wish,
-    ) -> Together {
+    ) -> Finished {
         let Coordinator { links, settings } = self;
         let (sender, heard) = mpsc::channel();
         let mut run = Run {
             settings,
-            are_over: vec![false; links.len()],
+            states: vec![State::Running; links.len()],
             steps: Steps::of(links.len()),
             lates: vec![None; links.len()],
             round_trip_ns: 0,
             is_stopped: false,
             is_given_up: false,
+            is_ended: Arc::new(AtomicBool::new(false)),
             writers: Vec::new(),
         };
         // They are waited for together, when all connections are closed.
         let carriers: Vec<_> = links.iter().filter_map(|link| link.carrier.clone()).collect();
         for (index, ((link, request), tag)) in links.into_iter().zip(requests).zip(tags).enumerate() {
             let keeper = Keeper::new(Path::new(""), tag);
-            match listen(index, link, request, keeper, settings.timeout, sender.clone()) {
+            match listen(
+                index,
+                link,
+                request,
+                keeper,
+                settings.timeout,
+                (sender.clone(), run.is_ended.clone()),
+            ) {
                 Ok(writer) => run.writers.push(Some(writer)),
                 Err(error) => {
                     run.writers.push(None);
@@ -212,9 +246,45 @@ impl Coordinator {
         }
         drop(sender);
         run.hear_all(&heard, tell, wish);
-        run.writers.drain(..).flatten().for_each(|writer| lock(&writer).end());
-        carrier::wait_for_all(&carriers, if run.is_given_up { Duration::ZERO } else { carrier::GRACE });
-        Together { start: run.spread(), steady: run.steps.judged() }
+        Finished { run, heard, carriers }
+    }
+}
+
+/// Runs that are over on all machines. What they have left is still there.
+#[derive(Debug)]
+pub struct Finished {
+    run: Run,
+    heard: Receiver<(usize, Heard)>,
+    carriers: Vec<Arc<Carrier>>,
+}
+
+impl Finished {
+    /// What the machines have done together.
+    pub fn together(&self) -> Together {
+        Together { start: self.run.spread(), steady: self.run.steps.judged() }
+    }
+
+    /// Has the machines send what their runs have left, which is kept in the present directory. It may be gigabytes.
+    pub fn gather(&mut self, tell: &mut dyn FnMut(usize, Told)) {
+        self.run.send_to_those(State::Done, &ToAgent::Send);
+        self.run.hear_while(State::Done, &self.heard, tell);
+    }
+
+    /// Has the machines run the command of the trigger. One that is lost meanwhile is what the command may be for.
+    pub fn trigger(&mut self, tell: &mut dyn FnMut(usize, Told)) {
+        self.run.send_to_those(State::Safe, &ToAgent::Trigger);
+        for state in self.run.states.iter_mut().filter(|state| **state == State::Safe) {
+            *state = State::Triggered;
+        }
+        self.run.hear_while(State::Triggered, &self.heard, tell);
+    }
+
+    /// Ends all connections.
+    pub fn end(mut self) {
+        self.run.is_ended.store(true, SeqCst);
+        self.run.writers.drain(..).flatten().for_each(|writer| lock(&writer).end());
+        let patience = if self.run.is_given_up { Duration::ZERO } else { carrier::GRACE };
+        carrier::wait_for_all(&self.carriers, patience);
     }
 }
 
@@ -222,7 +292,7 @@ impl Coordinator {
 #[derive(Debug)]
 struct Run {
     settings: Settings,
-    are_over: Vec<bool>,
+    states: Vec<State>,
     steps: Steps,
     /// How late each machine began.
     lates: Vec<Option<u64>>,
@@ -230,6 +300,8 @@ struct Run {
     round_trip_ns: u64,
     is_stopped: bool,
     is_given_up: bool,
+    /// All is told: what the connections still say is nothing new.
+    is_ended: Arc<AtomicBool>,
     writers: Vec<Option<Writer>>,
 }
 
@@ -242,7 +314,7 @@ impl Run {
         tell: &mut dyn FnMut(usize, Told),
         wish: &mut dyn FnMut() -> Wish,
     ) {
-        while self.are_over.contains(&false) {
+        while self.states.contains(&State::Running) {
             match heard.recv_timeout(LOOK) {
                 Ok((index, what)) => self.take(index, what, tell),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -260,24 +332,62 @@ impl Run {
                     self.give_up("given up: it did not end when it was asked to", tell);
                 }
             }
-            self.begin_what_is_ready();
+            if self.begin_what_is_ready() {
+                tell(0, Told::AllBegin);
+            }
+        }
+    }
+
+    /// Hears those that stand there, until none does any more.
+    fn hear_while(
+        &mut self,
+        state: State,
+        heard: &Receiver<(usize, Heard)>,
+        tell: &mut dyn FnMut(usize, Told),
+    ) {
+        while self.states.contains(&state) {
+            // Each thread says last that its machine is lost, unless it has failed.
+            let Ok((index, what)) = heard.recv() else {
+                return self.give_up("nobody listens to it any more: this program has failed", tell);
+            };
+            self.take(index, what, tell);
         }
     }
 
     /// Waits for nobody any more.
     fn give_up(&mut self, why: &str, tell: &mut dyn FnMut(usize, Told)) {
-        for (index, is_over) in self.are_over.iter_mut().enumerate() {
-            if !std::mem::replace(is_over, true) {
+        for (index, state) in self.states.iter_mut().enumerate() {
+            // What others have left may still come.
+            if *state == State::Running {
+                *state = State::Over;
                 tell(index, Told::Lost(why.to_owned()));
             }
         }
     }
 
     fn take(&mut self, index: usize, what: Heard, tell: &mut dyn FnMut(usize, Told)) {
-        if self.are_over[index] {
+        let state = self.states[index];
+        if state == State::Over {
             return;
         }
         match what {
+            Heard::Sent(missing) => {
+                self.states[index] = State::Safe;
+                if missing > 0 {
+                    tell(index, Told::Missing(missing));
+                }
+            }
+            Heard::Triggered(problem) => {
+                self.states[index] = State::Safe;
+                problem.into_iter().for_each(|why| tell(index, Told::Trigger(why)));
+            }
+            Heard::Told(Told::Lost(why)) if state != State::Running => {
+                self.states[index] = State::Over;
+                // Its result is here.
+                if state == State::Done {
+                    tell(index, Told::NotKept(format!("what its run has left does not come back: {why}")));
+                }
+            }
             Heard::InStep(together) => self.steps.announced(index, together),
             Heard::Waits(barrier, clock) => self.steps.waits(index, barrier, clock),
             Heard::Measured(measured) => {
@@ -295,10 +405,14 @@ impl Run {
                 // Where one of them cannot run, nothing runs.
                 let ends_all = matches!(told, Told::Refused(_))
                     || (matches!(told, Told::Lost(_)) && self.settings.abort_when_lost);
-                let how = if matches!(told, Told::Done(_)) { Gone::Done } else { Gone::Lost };
+                let (how, then) = match &told {
+                    Told::Done(_) => (Gone::Done, State::Done),
+                    Told::CutShort(..) => (Gone::Lost, State::Done),
+                    _ => (Gone::Lost, State::Over),
+                };
                 tell(index, told);
                 if ends {
-                    self.are_over[index] = true;
+                    self.states[index] = then;
                     let attained = self.steps.over(index, how);
                     attained.iter().for_each(|attained| self.end_what_is_steady(attained));
                 }
@@ -317,10 +431,11 @@ impl Run {
         }
     }
 
-    /// Gives the machines that wait at a barrier the moment at which they go on, once all are there.
-    fn begin_what_is_ready(&mut self) {
+    /// Gives the machines that wait at a barrier the moment at which they go on, once all are there: whether that is the start.
+    fn begin_what_is_ready(&mut self) -> bool {
+        let mut is_start = false;
         if self.is_stopped {
-            return;
+            return false;
         }
         for begin in self.steps.begin() {
             let longest = begin.machines.iter().map(|(_, clock)| clock.round_trip_ns).max();
@@ -330,7 +445,9 @@ impl Run {
             for (index, clock) in begin.machines {
                 self.send(index, &ToAgent::Start { barrier: begin.barrier, at_ns: clock.at(at) });
             }
+            is_start |= begin.barrier == 0;
         }
+        is_start
     }
 
     fn end_what_is_steady(&self, (place, machines): &(u32, Vec<usize>)) {
@@ -344,11 +461,16 @@ impl Run {
     }
 
     fn send_all(&self, message: &ToAgent) {
-        (0..self.are_over.len()).for_each(|index| self.send(index, message));
+        (0..self.states.len()).for_each(|index| self.send(index, message));
+    }
+
+    fn send_to_those(&self, state: State, message: &ToAgent) {
+        let those = (0..self.states.len()).filter(|&index| self.states[index] == state);
+        those.for_each(|index| self.send(index, message));
     }
 
     fn send(&self, index: usize, message: &ToAgent) {
-        if let (Some(writer), false) = (&self.writers[index], self.are_over[index]) {
+        if let (Some(writer), false) = (&self.writers[index], self.states[index] == State::Over) {
             // Who cannot be reached is found to be silent by the one who listens.
             let _ = frame::write(&mut *lock(writer), message);
         }
@@ -467,7 +589,7 @@ fn listen(
     request: Request,
     keeper: Keeper,
     timeout: Duration,
-    sender: Sender<(usize, Heard)>,
+    (sender, is_ended): (Sender<(usize, Heard)>, Arc<AtomicBool>),
 ) -> std::io::Result<Writer> {
     let Link { connection, carrier, .. } = link;
     let writer = Arc::new(Mutex::new(connection.clone()));
@@ -476,8 +598,9 @@ fn listen(
         connection,
         writer: writer.clone(),
         sender,
-        keeper,
+        desk: Desk::Empty(keeper),
         pings: 0,
+        pinged: Instant::now(),
         heard: Instant::now(),
         waits: BTreeSet::new(),
         compared: None,
@@ -485,6 +608,7 @@ fn listen(
     thread::Builder::new().name("iolite-host".into()).stack_size(STACK).spawn(move || {
         let told = match ear.listen(request, timeout) {
             Ok(last) => last,
+            Err(_) if is_ended.load(SeqCst) => return,
             Err(why) => {
                 Told::Lost(carrier.as_ref().map_or_else(|| why.clone(), |carrier| carrier.explain(&why)))
             }
@@ -502,8 +626,9 @@ struct Ear {
     connection: Connection,
     writer: Writer,
     sender: Sender<(usize, Heard)>,
-    keeper: Keeper,
+    desk: Desk,
     pings: u64,
+    pinged: Instant,
     heard: Instant,
     /// The barriers at which it waits for the moment to go on.
     waits: BTreeSet<u32>,
@@ -531,12 +656,8 @@ impl Ear {
     fn listen(&mut self, request: Request, timeout: Duration) -> Result<Told, String> {
         self.send(&ToAgent::Run(Box::new(request)))?;
         self.heard = Instant::now();
-        let mut pinged = Instant::now();
         loop {
-            if pinged.elapsed() >= PING {
-                pinged = Instant::now();
-                self.ping()?;
-            }
+            self.stay()?;
             if !self.waits.is_empty() && self.compared.is_none_or(|at| at.elapsed() >= DRIFT) {
                 match self.compare_clocks(timeout)? {
                     Ok(clock) => {
@@ -546,32 +667,103 @@ impl Ear {
                 }
             }
             if let Some(message) = self.next(timeout)?
-                && let Some(last) = self.act(message)
+                && let Some(last) = self.act(message)?
             {
                 return Ok(last);
             }
         }
     }
 
+    /// Tells the agent now and then that somebody is here.
+    fn stay(&mut self) -> Result<(), String> {
+        if self.pinged.elapsed() >= PING {
+            self.pinged = Instant::now();
+            self.ping()?;
+        }
+        Ok(())
+    }
+
     /// Does what a message is for; if nothing comes after it, that is what there is to tell.
-    fn act(&mut self, message: FromAgent) -> Option<Told> {
+    fn act(&mut self, message: FromAgent) -> Result<Option<Told>, String> {
         let told = match message {
-            FromAgent::Hello(_) | FromAgent::Pong { .. } => return None,
+            FromAgent::Hello(_) | FromAgent::Pong { .. } => return Ok(None),
             FromAgent::Warning(text) => Told::Warning(text),
             FromAgent::Begun(text) => Told::Begun(text),
-            FromAgent::Event(event) => Told::Event(self.keep_step(event)?),
+            FromAgent::Event(event) => match self.keep_step(event) {
+                Some(event) => Told::Event(event),
+                None => return Ok(None),
+            },
             FromAgent::Busy(who) => {
                 let problems = vec![format!("it runs the jobs of another client: {who}")];
-                return Some(Told::Refused(Box::new(Refusal { problems, report: None })));
+                return Ok(Some(Told::Refused(Box::new(Refusal { problems, report: None }))));
             }
-            FromAgent::Refused(refusal) => return Some(Told::Refused(refusal)),
-            FromAgent::Done(done) => return Some(Told::Done(done)),
-            FromAgent::Died(why) => return Some(Told::Lost(why)),
-            // Here, and not by whoever reads the channel: it has no limit.
-            FromAgent::File(part) => Told::NotKept(self.keeper.take(&part).err()?),
+            FromAgent::Refused(refusal) => return Ok(Some(Told::Refused(refusal))),
+            FromAgent::Done(done) => Told::Done(done),
+            FromAgent::Died(why) => return Ok(Some(Told::Lost(why))),
+            FromAgent::File(part) => {
+                self.keep(*part)?;
+                return Ok(None);
+            }
+            FromAgent::Sent(missing) => {
+                self.finish_keeping()?;
+                self.tell(Heard::Sent(missing));
+                return Ok(None);
+            }
+            FromAgent::Triggered(problem) => {
+                self.tell(Heard::Triggered(problem));
+                return Ok(None);
+            }
         };
         self.tell(Heard::Told(told));
-        None
+        Ok(None)
+    }
+
+    /// Has a part of a file written, in a thread of its own: a disk that stands still here is not a client that is gone.
+    fn keep(&mut self, part: FilePart) -> Result<(), String> {
+        if matches!(self.desk, Desk::Empty(_))
+            && let Desk::Empty(keeper) = std::mem::replace(&mut self.desk, Desk::Closed)
+        {
+            match Desk::open(keeper, (self.index, self.sender.clone())) {
+                Ok(desk) => self.desk = desk,
+                Err(error) => self.tell(Heard::Told(Told::NotKept(error.to_string()))),
+            }
+        }
+        let Desk::Open(parts, _) = &self.desk else { return Ok(()) };
+        let parts = parts.clone();
+        let mut left = Some(part);
+        while let Some(part) = left.take() {
+            match parts.try_send(part) {
+                Err(TrySendError::Full(part)) => {
+                    left = Some(part);
+                    self.stay()?;
+                    thread::sleep(SHORT);
+                    // Nobody reads what it says meanwhile.
+                    self.heard = Instant::now();
+                }
+                // The thread has failed: that is told at the end.
+                Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all is written.
+    fn finish_keeping(&mut self) -> Result<(), String> {
+        let Desk::Open(parts, thread) = std::mem::replace(&mut self.desk, Desk::Closed) else {
+            return Ok(());
+        };
+        drop(parts);
+        while !thread.is_finished() {
+            self.stay()?;
+            thread::sleep(SHORT);
+            self.heard = Instant::now();
+        }
+        if thread.join().is_err() {
+            self.tell(Heard::Told(Told::NotKept(
+                "its files are not kept: this program has failed".to_owned(),
+            )));
+        }
+        Ok(())
     }
 
     /// Hands on what machines do together; everything else is nothing to keep step by.
@@ -633,7 +825,7 @@ impl Ear {
                         break;
                     }
                     Some(message) => {
-                        if let Some(last) = self.act(message) {
+                        if let Some(last) = self.act(message)? {
                             return Ok(Err(last));
                         }
                     }
@@ -643,6 +835,34 @@ impl Ear {
         }
         self.compared = Some(Instant::now());
         best.map(Ok).ok_or_else(|| "its clock cannot be compared".to_owned())
+    }
+}
+
+/// Where the files of a machine are written.
+enum Desk {
+    /// There was none yet.
+    Empty(Keeper),
+    /// Parts go this way to the thread that writes them.
+    Open(SyncSender<FilePart>, JoinHandle<()>),
+    Closed,
+}
+
+impl Desk {
+    /// How many parts wait at most.
+    const ROOM: usize = 4;
+
+    fn open(mut keeper: Keeper, (index, sender): (usize, Sender<(usize, Heard)>)) -> std::io::Result<Desk> {
+        let (parts, written) = mpsc::sync_channel::<FilePart>(Desk::ROOM);
+        let body = move || {
+            for part in written {
+                if let Err(why) = keeper.take(&part) {
+                    // If nobody wants to know any more, the run is over.
+                    let _ = sender.send((index, Heard::Told(Told::NotKept(why))));
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("iolite-files".into()).stack_size(STACK).spawn(body)?;
+        Ok(Desk::Open(parts, thread))
     }
 }
 
@@ -664,8 +884,9 @@ mod tests {
             writer: Arc::new(Mutex::new(connection.clone())),
             connection,
             sender,
-            keeper: Keeper::new(Path::new(""), "a"),
+            desk: Desk::Closed,
             pings: 0,
+            pinged: Instant::now(),
             heard: Instant::now(),
             waits: BTreeSet::new(),
             compared: None,

@@ -51,7 +51,9 @@ pub(crate) enum Stranger {
          --insecure at the client as well on a network where everybody is trusted"
     )]
     Tls,
-    #[error("the server cannot read its own keys; it tells there why")]
+    #[error(
+        "the server cannot use its own keys (they are not there, damaged, or have expired); it tells there why"
+    )]
     LacksKeys,
     #[error("the server has too many connections; try again later")]
     Full,

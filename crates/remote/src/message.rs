@@ -109,6 +109,10 @@ pub enum ToAgent {
     Status,
     /// This steady state is attained, judged over all machines.
     Steady(u32),
+    /// Send what the run has left. All runs are over.
+    Send,
+    /// Run the command of the trigger, which came with the jobs.
+    Trigger,
 }
 
 /// A run that has ended.
@@ -122,6 +126,8 @@ pub struct Done {
     pub failures: u64,
     /// The signal that ended the run, if one did.
     pub signal: Option<i32>,
+    /// It has left something, which is sent when that is asked for.
+    pub leaves: bool,
 }
 
 /// Why jobs do not run.
@@ -159,8 +165,12 @@ pub enum FromAgent {
     Done(Box<Done>),
     /// The process of the run has ended without a report; this says how.
     Died(String),
-    /// A part of a file that the run has left. They come before [`FromAgent::Done`].
+    /// A part of a file that the run has left. They come behind [`FromAgent::Done`].
     File(Box<FilePart>),
+    /// All of what the run has left is sent, but for so many files that could not be read.
+    Sent(u64),
+    /// The command of the trigger has ended; what went wrong, if something did.
+    Triggered(Option<String>),
 }
 
 impl Message for ToAgent {
@@ -173,13 +183,15 @@ impl Message for ToAgent {
             ToAgent::Stop => 4,
             ToAgent::Status => 5,
             ToAgent::Steady(_) => 6,
+            ToAgent::Send => 7,
+            ToAgent::Trigger => 8,
         }
     }
 
     fn limit(kind: u8) -> Option<u32> {
         match kind {
             RUN => Some(JOBS),
-            0..=6 => Some(SMALL),
+            0..=8 => Some(SMALL),
             _ => None,
         }
     }
@@ -198,6 +210,8 @@ impl Message for FromAgent {
             FromAgent::Done(_) => 7,
             FromAgent::Died(_) => 8,
             FromAgent::File(_) => 9,
+            FromAgent::Sent(_) => 10,
+            FromAgent::Triggered(_) => 11,
         }
     }
 
@@ -205,7 +219,7 @@ impl Message for FromAgent {
         match kind {
             3 | 5..=7 => Some(REPORT),
             9 => Some(FILE_PART),
-            0..=8 => Some(SMALL),
+            0..=11 => Some(SMALL),
             _ => None,
         }
     }

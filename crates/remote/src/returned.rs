@@ -13,7 +13,7 @@ pub(crate) const PART: usize = 64 << 10;
 /// How many files a machine may send.
 const MOST: usize = 100_000;
 /// How long a name may be, in bytes, so that there is room for the machine's.
-const LONGEST: usize = 160;
+pub const LONGEST: usize = 160;
 /// How the name of a file ends that is not complete.
 const INCOMPLETE: &str = ".part";
 
@@ -60,20 +60,20 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// The parts of a file.
+/// The parts of a file, as long as somebody takes them: whether all were taken.
 ///
 /// # Errors
 /// It cannot be read.
-pub fn parts(path: &Path, mut take: impl FnMut(FilePart)) -> io::Result<()> {
+pub fn parts(path: &Path, mut take: impl FnMut(FilePart) -> bool) -> io::Result<bool> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut file = File::open(path)?;
     loop {
         let mut bytes = Vec::with_capacity(PART);
         (&mut file).take(PART as u64).read_to_end(&mut bytes)?;
         let is_last = bytes.len() < PART;
-        take(FilePart { name: name.clone(), bytes: Bytes(bytes), is_last });
-        if is_last {
-            return Ok(());
+        let is_taken = take(FilePart { name: name.clone(), bytes: Bytes(bytes), is_last });
+        if is_last || !is_taken {
+            return Ok(is_taken);
         }
     }
 }
@@ -210,12 +210,13 @@ mod tests {
             let bytes: Vec<u8> = (0..size).map(|at| at as u8).collect();
             fs::write(there.path().join(name), &bytes).unwrap();
             let mut count = 0;
-            parts(&there.path().join(name), |part| {
+            let all = parts(&there.path().join(name), |part| {
                 assert!(part.bytes.0.len() <= PART);
                 count += 1;
                 keeper.take(&part).unwrap();
-            })
-            .unwrap();
+                true
+            });
+            assert!(all.unwrap());
             assert_eq!(count, size / PART + 1);
             assert_eq!(fs::read(here.path().join(own)).unwrap(), bytes);
         }

@@ -89,12 +89,26 @@ pub(crate) fn own_addresses() -> Vec<IpAddr> {
     found
 }
 
-/// Waits until nobody else holds this lock, and takes it, until the file is closed.
+/// Waits until nobody else holds this lock, and takes it, until the file is closed. Whoever may read a directory may lock it, so
+/// nobody waits for ever.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
-    // SAFETY: no pointers are involved.
-    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        // SAFETY: no pointers are involved.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
+            return Err(error);
+        }
+        if Instant::now() >= until {
+            return Err(io::Error::new(
+                io::ErrorKind::WouldBlock,
+                "another process holds a lock on the directory; name a file in a directory of your own",
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

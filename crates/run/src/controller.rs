@@ -49,11 +49,10 @@ use std::time::Duration;
 use steady::SteadyGroup;
 use stopping::Signs;
 use tracing::debug;
-use watch::Watch;
 
 use gate::Gate;
 pub use gate::StartGate;
-pub use watch::Trigger;
+pub use watch::{Trigger, Watch};
 
 /// How long a report on the way waits for workers to publish their resource usage.
 const USAGE_PATIENCE: Duration = Duration::from_millis(5);

@@ -20,7 +20,7 @@ mod spawner;
 mod storages;
 mod ticker;
 
-pub use controller::{BANDWIDTH_LOGS, StartGate, Trigger};
+pub use controller::{BANDWIDTH_LOGS, StartGate, Trigger, Watch};
 pub use idle::calibrate_cpus;
 pub use iolite_os::Clock;
 use iolite_os::processors::run_when_idle;

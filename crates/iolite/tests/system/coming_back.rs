@@ -9,11 +9,15 @@ use std::process::Command;
 
 /// An agent with a home and a place for temporary files of its own.
 fn agent(dir: &Path, name: &str) -> Agent {
+    agent_with(dir, name, &[])
+}
+
+fn agent_with(dir: &Path, name: &str, words: &[&str]) -> Agent {
     let home = dir.join(name);
     fs::create_dir_all(home.join("tmp")).unwrap();
     let mut command = Command::new(&Program::own().path);
     command.arg(format!("--server=sock:{}", home.join("s").display()));
-    command.current_dir(&home).env("TMPDIR", home.join("tmp"));
+    command.args(words).current_dir(&home).env("TMPDIR", home.join("tmp"));
     Agent::of(Running::start(&mut command))
 }
 
@@ -110,7 +114,38 @@ pub fn logs_that_cannot_come_back() {
     assert!(failed.stderr.contains("x_bw.1.log.sock: "), "{failed}");
     assert!(failed.stdout.contains("All clients: (groupid=0, jobs=1): err= 0"), "{failed}");
     assert!(client.join("x_lat.1.log.sock").exists());
+    let long = run(&format!("{common}[one]\nwrite_bw_log={}\n", "l".repeat(180))).refused();
+    assert!(long.stderr.contains("_bw.1.log is too long a name to come back"), "{long}");
+    // They vanish while the run goes on.
+    fs::write(
+        client.join("job.fio"),
+        format!("{common}time_based\nruntime=5m\nthinktime=1ms\n[one]\nwrite_bw_log=v\n"),
+    )
+    .unwrap();
+    let mut running = Program::own().start(&client, [server.client().as_str(), "job.fio"]);
+    let there = || fs::read_dir(dir.path().join("a/tmp")).unwrap().next().map(|entry| entry.unwrap().path());
+    running.wait_until("its log", |_| there().is_some_and(|spool| spool.join("v_bw.1.log").exists()));
+    fs::remove_dir_all(there().unwrap()).unwrap();
+    running.signal(libc::SIGINT);
+    let finished = running.wait();
+    assert!(finished.stderr.contains("the logs do not come back: "), "{finished}");
+    // One of them, of a run that ends by itself.
+    let removing = format!(
+        "{common}[one]\nwrite_bw_log=v\nwrite_lat_log=v\nexec_postrun=rm {}/a/tmp/*/v_bw.1.log\n",
+        dir.path().display()
+    );
+    server.end();
+    let server = agent_with(dir.path(), "a", &["--serve-exec"]);
+    fs::write(client.join("job.fio"), removing).unwrap();
+    let failed = Program::own().run(&client, [server.client().as_str(), "job.fio"]);
+    assert_eq!(failed.code(), 1, "{failed}");
+    assert!(failed.stderr.contains("v_bw.1.log does not come back: it is not there any more"), "{failed}");
+    assert!(client.join("v_lat.1.log.sock").exists());
     // There is no place there.
+    let run = |job: &str| {
+        fs::write(client.join("job.fio"), job).unwrap();
+        Program::own().run(&client, [server.client().as_str(), "job.fio"])
+    };
     fs::remove_dir(dir.path().join("a/tmp")).unwrap();
     let refused = run(&format!("{common}[one]\nwrite_bw_log=x\n")).refused();
     assert!(refused.stderr.contains("logs: ") && refused.stderr.contains("No such file"), "{refused}");
@@ -148,4 +183,43 @@ pub fn states_come_back() {
     let json = Json::parse(&json.stdout);
     assert!(json.0["client_stats"][0]["read"]["total_ios"].as_u64() > Some(3), "{}", json.0);
     server.end();
+}
+
+/// Logs of a machine that is done wait for the others. When its client is gone by then, they stay where they are.
+#[test]
+pub fn logs_wait_for_the_others() {
+    let dir = scratch();
+    let mut agents = ["a", "b"].map(|name| agent(dir.path(), name));
+    let client = client_of(dir.path());
+    fs::write(client.join("short.fio"), "[short]\nsize=64k\nbs=4k\nrw=write\nwrite_bw_log=s\n").unwrap();
+    let endless = "[long]\nioengine=null\nsize=1m\nthinktime=1ms\ntime_based\nruntime=5m\n";
+    fs::write(client.join("long.fio"), endless).unwrap();
+    let [a, b] = agents.each_ref().map(Agent::client);
+    let words = [a.as_str(), "short.fio", b.as_str(), "long.fio", "--status-interval=100ms"];
+    let start = || {
+        let mut running = Program::own().start(&client, words);
+        // What a machine has measured is printed when all have told it, or are done.
+        running.wait_until("the result of the first", |running| running.stdout().matches("bw=").count() > 2);
+        running
+    };
+    let running = start();
+    assert!(names(&client).iter().all(|name| !name.contains(".log")), "{:?}", names(&client));
+    running.signal(libc::SIGINT);
+    let finished = running.wait();
+    assert_eq!(finished.code(), 128, "{finished}");
+    let log = names(&client).into_iter().find(|name| name.starts_with("s_bw.1.log.")).expect("its log");
+    assert!(!log.ends_with(".part"), "{log}: {finished}");
+    fs::remove_file(client.join(log)).unwrap();
+    let running = start();
+    running.signal(libc::SIGKILL);
+    drop(running.wait());
+    agents.iter_mut().for_each(Agent::wait_until_idle);
+    let kept: Vec<_> = fs::read_dir(dir.path().join("a/tmp")).unwrap().flatten().collect();
+    assert_eq!(kept.len(), 1);
+    assert!(kept[0].path().join("s_bw.1.log").exists());
+    for agent in agents {
+        let told = agent.end();
+        let is_kept = told.stderr.contains("their logs stay in ");
+        assert_eq!(is_kept, told.stderr.contains("/a/tmp/"), "{told}");
+    }
 }

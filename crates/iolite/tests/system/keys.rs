@@ -239,7 +239,7 @@ pub fn keys_are_renewed_and_revoked() {
     fs::remove_file(set.file(Role::Agent)).unwrap();
     ask(dir.path(), &agent, &[&set.option(Role::Coordinator)])
         .refused()
-        .says("the server cannot read its own keys");
+        .says("the server cannot use its own keys");
     for (line, why) in [
         ("keys", "needs to know what to do"),
         ("keys make", "make is not one of new, show, renew, revoke"),

@@ -281,7 +281,6 @@ pub fn mistakes_come_back_with_host_line_and_column() {
     assert_ne!(json.0["client_stats"][0]["error"], 0, "{}", json.0);
     // What does not travel yet is refused, and not left out.
     for (line, why) in [
-        ("--trigger-timeout=1 job.fio", "--trigger: not supported yet"),
         ("--bandwidth-log job.fio", "--bandwidth-log: not supported yet"),
         ("--name=x --rw=read job.fio", "put them into a job file"),
         ("", "there is no job file for it"),
@@ -740,4 +739,48 @@ pub fn other_versions_and_strange_requests_are_refused() {
     }
     drop(stream);
     agent.end();
+}
+
+/// The trigger is watched for at the client. When the states of all machines are there, its commands run at both ends.
+#[test]
+pub fn a_trigger_ends_the_run_of_all() {
+    let dir = scratch();
+    let agents = ["a", "b"].map(|name| {
+        let home = dir.path().join(name);
+        fs::create_dir(&home).unwrap();
+        Agent::start(&home, &[&format!("--server=sock:{}", home.join("s").display()), "--serve-exec"])
+    });
+    let [a, b] = agents.each_ref().map(Agent::client);
+    let text = "[long]\nfilename=f\nrw=write\nbs=4k\nsize=1m\nverify=crc32c\ndo_verify=0\nthinktime=1ms\ntime_based\n\
+                runtime=5m\n";
+    job(dir.path(), text);
+    let trigger =
+        ["--trigger-file=pull", "--trigger=ls *-verify.state > local; ls a/remote b/remote >> local; exit 3"];
+    let remote = "--trigger-remote=ls *-verify.state > remote; sleep 0.1; : >> remote";
+    let words = [a.as_str(), b.as_str(), trigger[0], trigger[1], remote, "job.fio"];
+    let mut running = Program::own().start(dir.path(), words);
+    let file = |who: &str| fs::read(dir.path().join(who).join("f")).unwrap_or_default();
+    let runs = |who: &str| file(who).chunks(4096).filter(|block| block.iter().any(|&b| b > 0)).count() > 3;
+    running.wait_until("both to run", |_| runs("a") && runs("b"));
+    fs::write(dir.path().join("pull"), "").unwrap();
+    let finished = running.wait().ok();
+    assert!(finished.stdout.contains("trigger: the run ends here"), "{finished}");
+    assert!(finished.stdout.contains("All clients: (groupid=0, jobs=2): err= 0"), "{finished}");
+    assert!(finished.stderr.contains("exit status: 3"), "{finished}");
+    assert!(!dir.path().join("pull").exists());
+    let local = fs::read_to_string(dir.path().join("local")).unwrap();
+    assert_eq!(local.lines().filter(|line| line.ends_with("-verify.state")).count(), 2, "{local}");
+    assert_eq!(local.lines().filter(|line| line.ends_with("/remote")).count(), 2, "{local}");
+    assert_eq!(fs::read_to_string(dir.path().join("a/remote")).unwrap(), "local-long-0-verify.state\n");
+    // By time, without commands; one that fails there is told with the machine.
+    let timed = run(dir.path(), &[&a, "--trigger-timeout=1ms", "--trigger-remote=exit 4", "job.fio"]).ok();
+    assert!(timed.stderr.contains("> the trigger \"exit 4\" ended with exit status: 4"), "{timed}");
+    agents.into_iter().for_each(|agent| drop(agent.end()));
+    // Programs run where the server says so, and nothing runs elsewhere.
+    let strict = Agent::on_socket(dir.path(), "strict");
+    let words = [&strict.client(), "--trigger-timeout=1", "--trigger-remote=: > there", "job.fio"];
+    let refused = run(dir.path(), &words).refused();
+    assert!(refused.stderr.contains("--trigger-remote: the server lets no jobs run programs"), "{refused}");
+    assert!(!dir.path().join("strict/there").exists());
+    strict.end();
 }

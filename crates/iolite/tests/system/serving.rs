@@ -73,6 +73,9 @@ pub fn nothing_but_what_is_served_can_be_used() {
         ("rw=write\nfilename=way/new", "filename=way/new: "),
         (&format!("rw=write\nfilename=fine:{other}/f"), "/other/f: the server"),
         ("rw=write\ndirectory=../other", "directory=../other: "),
+        ("rw=write\nbuffer_pattern='../other/f'", "cannot read ../other/f: Permission denied"),
+        ("rw=write\nbuffer_pattern=\"x\"'/etc/passwd'", "buffer_pattern=/etc/passwd: "),
+        ("rw=write\nverify_pattern='/etc/passwd'\nverify=pattern", "verify_pattern=/etc/passwd: "),
         ("rw=read\nopendir=way", "opendir=way: "),
         ("ioengine=filecreate\nfilename=../other/new", "filename=../other/new: "),
         ("ioengine=filestat\nfilename=/etc/shadow", "filename=/etc/shadow: "),
@@ -97,6 +100,14 @@ pub fn nothing_but_what_is_served_can_be_used() {
     ask(dir.path(), &agent, &["--aux-path=../other"])
         .refused()
         .says("--aux-path=../other: the server serves");
+    // Not even what every run can read.
+    fs::write(at("a/includes.fio"), "[a]\nioengine=null\ninclude /etc/passwd\n").unwrap();
+    let including = ["--insecure", &agent.client(), "--remote-config=includes.fio"];
+    let refused = run(dir.path(), &including).refused();
+    assert!(
+        refused.stderr.contains("the server serves nothing but") && !refused.stderr.contains("root:"),
+        "{refused}"
+    );
     let far = ["--insecure", &agent.client(), "--remote-config=../other/far.fio"];
     run(dir.path(), &far).refused().says("--remote-config=../other/far.fio: the server serves");
     // What nobody can know before, the kernel refuses.

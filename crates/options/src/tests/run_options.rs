@@ -56,6 +56,7 @@ fn options_of_the_run() {
             trigger_file: Some(PathBuf::from("t")),
             trigger_timeout: Some(90_000),
             trigger: Some("ls -l".to_owned()),
+            trigger_remote: None,
             web: Some((std::net::Ipv6Addr::LOCALHOST, 8080).into()),
             web_linger: Some(3_600_000),
             save: Some("base".to_owned()),
@@ -118,10 +119,10 @@ fn mistakes_in_options_of_the_run() {
 }
 
 #[test]
-fn known_options_that_do_nothing_yet_are_errors() {
-    let message = "command line: --trigger-remote: not supported yet";
-    assert_eq!(errors(&["--name=a", "--trigger-remote=x"]), [message]);
-    assert_eq!(errors(&["-J", "x"]), [format!("{message} (from \"-J\")")]);
+fn a_command_for_other_machines_says_nothing_without_them() {
+    let warnings = run(&["--name=a", "--trigger-remote=x", "--trigger-timeout=5"]).warnings;
+    assert!(warnings[0].contains("--trigger-remote: says nothing without --client"), "{warnings:?}");
+    assert_eq!(run(&["--name=a", "-J", "x"]).run.trigger_remote.as_deref(), Some("x"));
 }
 
 /// Job files go to the machine behind which they stand.
@@ -154,7 +155,7 @@ fn jobs_for_other_machines() {
     // What is included travels as well, and mistakes are found where it is resolved, with their places.
     let Ok(Invocation::RunElsewhere(run)) = invoke(&["--client=a", &outer], "") else { panic!("it runs") };
     std::fs::remove_file(&inner).unwrap();
-    let mistakes = crate::parse_sent(&run.clients[0].jobs, &|_| None, Name::Iolite).unwrap_err();
+    let mistakes = crate::parse_sent(&run.clients[0].jobs, &|_| None, &|_| Ok(()), Name::Iolite).unwrap_err();
     assert!(mistakes[0].to_string().starts_with(&format!("{inner}:1:4: bs=4kk")), "{mistakes:?}");
 }
 

@@ -159,8 +159,9 @@ impl Steps {
     }
 
     /// The steady states that were judged.
-    pub fn judged(self) -> Vec<SteadyReport> {
-        self.states.into_iter().map(|state| state.report).filter(|report| !report.window.is_empty()).collect()
+    pub fn judged(&self) -> Vec<SteadyReport> {
+        let reports = self.states.iter().map(|state| &state.report);
+        reports.filter(|report| !report.window.is_empty()).cloned().collect()
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Trigger {
 
 /// What is watched.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub struct Watch {
     trigger: Trigger,
     status_files: Vec<PathBuf>,
     /// When to look for files again.
@@ -44,12 +44,13 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(trigger: Trigger, status_files: Vec<PathBuf>) -> Watch {
+    /// Nothing is looked for before the jobs begin.
+    pub fn new(trigger: Trigger, status_files: Vec<PathBuf>) -> Watch {
         Watch { trigger, status_files, deadline: u64::MAX, ..Watch::default() }
     }
 
     /// The jobs begin now.
-    pub(super) fn begin(&mut self, now: u64) {
+    pub fn begin(&mut self, now: u64) {
         self.next_look = now;
         if let Some(after) = self.trigger.after {
             self.deadline = now.saturating_add(after.as_nanos() as u64);
@@ -86,7 +87,7 @@ impl Watch {
     }
 
     /// Whether the trigger is pulled now.
-    fn is_pulled(&mut self, now: u64, problems: &mut Vec<String>) -> bool {
+    pub fn is_pulled(&mut self, now: u64, problems: &mut Vec<String>) -> bool {
         if self.pulled {
             return false;
         }
@@ -103,7 +104,10 @@ impl Watch {
     }
 
     /// Starts the trigger's command. It runs while the workers end.
-    fn start_command(&mut self) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// It cannot be started: in words.
+    pub fn start_command(&mut self) -> Result<(), String> {
         let Some(command) = &self.trigger.command else { return Ok(()) };
         let started =
             Command::new("/bin/sh").args(["-c", command]).stdin(Stdio::null()).process_group(0).spawn();
@@ -128,7 +132,7 @@ impl Watch {
     }
 
     /// Waits for the trigger's command, and says what went wrong with it.
-    fn finish_command(&mut self) -> Option<String> {
+    pub fn finish_command(&mut self) -> Option<String> {
         let mut child = self.command.take()?;
         let command = self.trigger.command.as_deref().unwrap_or_default();
         match child.wait() {

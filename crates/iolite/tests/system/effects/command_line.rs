@@ -69,6 +69,7 @@ pub const TABLE: &[Effect] = &[
     row("memcpytest", JOB, ABSENT, "simple", Says("524288 bytes:")),
     test!("trigger-file", watching::a_trigger_file_runs_the_command_and_ends_the_run),
     test!("trigger-timeout", watching::a_trigger_by_time_ends_the_run),
+    test!("trigger-remote", remote::a_trigger_ends_the_run_of_all),
     test!("trigger", watching::a_trigger_that_fails_is_told),
     test!("server", remote::a_job_runs_where_the_server_is),
     test!("client", remote::a_job_runs_where_the_server_is),
