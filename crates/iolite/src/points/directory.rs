@@ -5,7 +5,7 @@
 
 use iolite_sweep::Figures;
 use serde_json::Value;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -160,13 +160,13 @@ fn lock(path: &Path) -> Result<Option<File>, String> {
     let place = path.join(LOCK);
     let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&place);
     let file = opened.map_err(|error| format!("--output={}: {error}", place.display()))?;
-    match file.try_lock() {
+    match iolite_os::files::try_lock(&file) {
         Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(format!(
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(format!(
             "--output={}: another program is at work in this directory; wait for its end, or give another directory",
             path.display()
         )),
-        Err(TryLockError::Error(_)) => Ok(None),
+        Err(_) => Ok(None),
     }
 }
 

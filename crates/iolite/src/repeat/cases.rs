@@ -100,7 +100,7 @@ pub fn kept(name: Name, repeated: &Repeated, cases: Vec<Case>) -> Result<Vec<Cas
 
 impl Case {
     fn read(name: Name, repeated: &Repeated, file: Option<&OsString>) -> Result<Case, Vec<String>> {
-        let text = file.map(|file| text_of(file)).transpose().map_err(|why| vec![why])?.flatten();
+        let text = file.map(text_of).transpose().map_err(|why| vec![why])?.flatten();
         let parsed = parsed(name, repeated, file, text.as_deref())?;
         let (shown, stem) = match file {
             None => ("the command line".to_owned(), "jobs".to_owned()),
