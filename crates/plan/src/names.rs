@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// The most names that are looked at one by one, if they follow one pattern.
@@ -77,12 +78,41 @@ impl Names {
     /// Names that differ in numbers are in one directory, unless the number is part of the directory's name. Of more
     /// than a thousand, the first stands for all.
     pub fn places(&self) -> impl Iterator<Item = Cow<'_, Path>> {
-        let shared = match &self.0 {
-            Form::Numbered { pieces, .. } => pieces.iter().skip(1).all(|piece| !piece.contains('/')),
+        self.iter().take(if self.are_many_alike() { 1 } else { self.len() })
+    }
+
+    /// Those of the names that may mean a file at one of these places (without links). All, or of more than a thousand that
+    /// lie in one directory those with the file name of a place: nobody looks for links among so many.
+    pub fn near<'a>(&'a self, places: &'a [PathBuf]) -> Box<dyn Iterator<Item = Cow<'a, Path>> + 'a> {
+        if self.are_many_alike() {
+            Box::new(places.iter().filter_map(|place| self.named(place.file_name()?)))
+        } else {
+            Box::new(self.iter())
+        }
+    }
+
+    /// The name that ends in this file name; for names that differ in the numbers of their last component.
+    fn named(&self, file_name: &OsStr) -> Option<Cow<'_, Path>> {
+        let Form::Numbered { pieces, .. } = &self.0 else { return None };
+        let first = pieces.first()?.rsplit('/').next()?;
+        let number = file_name.to_str()?.strip_prefix(first)?;
+        let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+        // Behind the number, the format may go on with a digit. Without a number, all names are the same.
+        let numbers = (1..=digits).filter_map(|digits| number[..digits].parse().ok());
+        numbers
+            .chain([0])
+            .filter_map(|number| self.get(number))
+            .find(|name| name.file_name() == Some(file_name))
+    }
+
+    /// Whether there are many, all in one directory, which differ in numbers only.
+    fn are_many_alike(&self) -> bool {
+        match &self.0 {
+            Form::Numbered { pieces, .. } => {
+                self.len() > MANY && pieces.iter().skip(1).all(|piece| !piece.contains('/'))
+            }
             Form::Listed(_) => false,
-        };
-        let count = if shared && self.len() > MANY { 1 } else { self.len() };
-        self.iter().take(count)
+        }
     }
 }
 
@@ -112,6 +142,25 @@ mod tests {
         assert_eq!(places("a.#", 1_000_000), 1);
         assert_eq!(places("#/a", 2000), 2000);
         assert_eq!(places("a.#", 3), 3);
+    }
+
+    #[test]
+    fn of_many_names_those_near_a_place_have_its_file_name() {
+        let near = |format, count, places: &[&str]| {
+            let names = Names::numbered(Path::new("d"), format, "#", count);
+            let places: Vec<PathBuf> = places.iter().map(PathBuf::from).collect();
+            let near = names.near(&places).map(|name| name.display().to_string()).collect::<Vec<_>>();
+            near
+        };
+        let places = ["/x/d/a.7", "/x/d/a.1000000", "/x/d/a.007", "/x/d/a.", "/x/d/b.7", "/"];
+        assert_eq!(near("a.#", 1_000_000, &places), ["d/a.7"]);
+        assert_eq!(near("s/a.#", 1_000_000, &places), ["d/s/a.7"]);
+        assert_eq!(near("a.#.b#", 2000, &["a.12.b12", "a.12.b13"]), ["d/a.12.b12"]);
+        assert_eq!(near("a#5", 2000, &["a125"]), ["d/a125"]);
+        assert_eq!(near("same", 2000, &["same", "other"]), ["d/same"]);
+        // Few names may be links, and names in different directories have nothing in common.
+        assert_eq!(near("a.#", 2, &["x"]), ["d/a.0", "d/a.1"]);
+        assert_eq!(near("#/a", 1001, &["x"]).len(), 1001);
     }
 
     #[test]

@@ -27,6 +27,13 @@ impl Own<'_> {
         }
     }
 
+    fn path(&self) -> &Path {
+        match self {
+            Own::Trace(replay) => &replay.name,
+            Own::State { path, .. } => path,
+        }
+    }
+
     fn what(&self) -> String {
         match self {
             Own::Trace(replay) => {
@@ -90,8 +97,9 @@ pub fn overwritten(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Ve
     if own.is_empty() {
         return found;
     }
+    let places: Vec<_> = own.values().map(|own| machine.place(own.path())).collect();
     for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
-        for (path, is_changed) in files(plan, worker, &layouts[worker.index]) {
+        for (path, is_changed) in files(plan, worker, &layouts[worker.index], Some(&places)) {
             let own = own.get(&machine.key(&path));
             found
                 .extend(own.filter(|own| own.minds(is_changed)).map(|own| problem(plan, worker, &path, own)));
@@ -115,11 +123,13 @@ fn own_files<'a>(plan: &'a Plan, machine: &dyn Machine) -> HashMap<FileKey, Own<
     states.chain(traces).collect()
 }
 
-/// The files of a worker, and whether it writes to them, trims them, removes them, or makes them longer.
+/// The files of a worker, all or those that may lie at one of these places, and whether it writes to them, trims them,
+/// removes them, or makes them longer.
 fn files<'a>(
     plan: &Plan,
     worker: &'a WorkerPlan,
     layout: &'a Layout,
+    places: Option<&'a [PathBuf]>,
 ) -> impl Iterator<Item = (Cow<'a, Path>, bool)> {
     let job = plan.job_of(worker);
     let removes = job.options.files.unlink || job.options.files.unlink_each_loop;
@@ -132,7 +142,10 @@ fn files<'a>(
     let laid_out = layout.files.iter().enumerate().map(move |(index, file)| {
         (Cow::Borrowed(file.path.as_path()), file.extend_to.is_some() || is_changed(index))
     });
-    let named = layout.named.iter().flat_map(|named| named.names.iter());
+    let named = layout.named.iter().flat_map(move |named| match places {
+        Some(places) => named.names.near(places),
+        None => Box::new(named.names.iter()),
+    });
     laid_out.chain(named.map(move |name| (name, changes_all)))
 }
 
@@ -147,7 +160,8 @@ fn beside_data(
     if beside.is_empty() {
         return Vec::new();
     }
-    let data = data(plan, layouts, &beside.iter().map(|(key, _)| key).collect(), machine);
+    let places: Vec<_> = beside.iter().map(|(_, file)| machine.place(&file.path)).collect();
+    let data = data(plan, layouts, &beside.iter().map(|(key, _)| key).collect(), &places, machine);
     let of_file = |(key, file): &(FileKey, Beside)| {
         let what = match (own.get(key), data.get(key)) {
             (Some(Own::Trace(_)), None)
@@ -208,7 +222,7 @@ pub fn holding(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Vec<(P
         }
     };
     for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
-        let changed = files(plan, worker, &layouts[worker.index]).filter(|(_, is_changed)| *is_changed);
+        let changed = files(plan, worker, &layouts[worker.index], None).filter(|(_, is_changed)| *is_changed);
         changed.for_each(|(path, _)| look(&path));
     }
     // Logs have names of their own kind, and each run makes them anew.
@@ -247,11 +261,12 @@ fn outputs(job: &JobPlan) -> impl Iterator<Item = (&'static str, PathBuf)> {
     commands.into_iter().flatten().chain(programs.into_iter().flatten().map(|path| ("std_redirect", path)))
 }
 
-/// Of these files, those in which jobs have their data, with the names of the jobs.
+/// Of these files at these places, those in which jobs have their data, with the names of the jobs.
 fn data<'a>(
     plan: &'a Plan,
     layouts: &[Layout],
     asked: &HashSet<&FileKey>,
+    places: &[PathBuf],
     machine: &dyn Machine,
 ) -> HashMap<FileKey, &'a str> {
     let mut data = HashMap::new();
@@ -261,7 +276,7 @@ fn data<'a>(
         // A device that keeps nothing may take both.
         let kept = files.iter().filter(|file| matches!(file.kind, FileKind::Regular | FileKind::Block));
         let kept = kept.map(|file| machine.key(&file.path));
-        let named = named.iter().flat_map(|named| named.names.iter()).map(|name| machine.key(&name));
+        let named = named.iter().flat_map(|named| named.names.near(places)).map(|name| machine.key(&name));
         data.extend(kept.chain(named).filter(|key| asked.contains(key)).map(|key| (key, name)));
     }
     data
@@ -281,7 +296,8 @@ pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     if let Some(file) = all_beside(plan).find(|file| machine.key(&file.path) == key) {
         return Some(file.what());
     }
-    let is_here = |worker: &&WorkerPlan| worker.files.iter().any(|file| machine.key(&file) == key);
+    let places = [machine.place(path)];
+    let is_here = |worker: &&WorkerPlan| worker.files.near(&places).any(|file| machine.key(&file) == key);
     let local = plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files());
     if let Some(owner) = local.clone().find(is_here) {
         return Some(format!("the data of job {}", plan.job_of(owner).options.name));

@@ -106,6 +106,14 @@ const REFUSED: &[(&str, &str)] = &[
         "--output=f: the report would go into the data of job j",
     ),
     (
+        "--ioengine=filecreate --filename_format=d/f.$filenum --nrfiles=100000 --filesize=4k --output=./d/../d/f.77",
+        "the report would go into the data of job j",
+    ),
+    (
+        "--ioengine=filecreate --filename_format=j_bw.$filenum.log --nrfiles=100000 --filesize=4k --write_bw_log=j",
+        "the log would go into the data of job j",
+    ),
+    (
         "--ioengine=filedelete --filename=f --exec_prerun=true --name=f --filename=j.prerun.txt",
         "which is the data of job f",
     ),
