@@ -341,7 +341,7 @@ pub static ALL: &[Command] = &[
                 'o',
                 "serve-only",
                 "paths",
-                "What those jobs may use: files and directories, with commas between them; may be given several times",
+                "What those jobs may use: files and directories, with commas; may be given several times",
             ),
         ],
     },
