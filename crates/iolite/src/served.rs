@@ -3,7 +3,7 @@
 //! The kernel refuses it too, whatever it is called ([`iolite_remote::confine`]). This is what tells the client why.
 
 use iolite_options::engines::{
-    Data, E4defragOptions, ExternalOptions, HttpOptions, NbdOptions, NetOptions, Protocol, engine,
+    Data, E4defragOptions, ExternalOptions, HttpOptions, NbdOptions, NetOptions, Protocol,
 };
 use iolite_options::{JobOptions, SentFile, SentJobs};
 use iolite_plan::Problem;
@@ -36,7 +36,7 @@ pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
             found.push((option, path.into()));
         }
     };
-    let is_local = engine(&job.ioengine).is_none_or(|engine| engine.facets.data == Data::LocalFiles);
+    let is_local = job.chosen_engine().is_none_or(|engine| engine.facets.data == Data::LocalFiles);
     let waits_at_socket = job.engine.of::<NetOptions>().is_some_and(|net| net.protocol == Protocol::Unix);
     if is_local || waits_at_socket {
         job.files.directory.iter().for_each(|path| name("directory", path));

@@ -3,7 +3,7 @@
 
 use iolite_engine::{EngineConfig, apart_telling, storage_of};
 use iolite_options::JobOptions;
-use iolite_options::engines::{Data, ExternalOptions, Facets, engine};
+use iolite_options::engines::Data;
 use iolite_plan::Problem;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
     let mut problems = Vec::new();
     for job in jobs {
-        let is_stored = facets(job).is_some_and(|facets| facets.data == Data::OwnStorage);
+        let is_stored = job.chosen_engine().is_some_and(|engine| engine.facets.data == Data::OwnStorage);
         let Some(directory) = job.files.opendir.clone().filter(|_| is_stored && !job.is_replay()) else {
             continue;
         };
@@ -38,14 +38,6 @@ pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(problems) }
-}
-
-/// What the engine of a job is, as far as that is known.
-fn facets(job: &JobOptions) -> Option<Facets> {
-    match job.engine.of::<ExternalOptions>() {
-        Some(own) => own.described,
-        None => engine(&job.ioengine).map(|engine| engine.facets),
-    }
 }
 
 fn list(job: &JobOptions, directory: &str) -> Result<Vec<String>, String> {

@@ -2,7 +2,8 @@
 //!
 //! Code that needs one of these values asks here, and does not read the options that it depends on.
 
-use crate::{JobOptions, ReadWrite};
+use crate::engines::{EngineInfo, Facets, chosen};
+use crate::{JobOptions, ReadWrite, SubmitMode};
 use iolite_types::{BlockSize, Direction};
 
 impl ReadWrite {
@@ -27,7 +28,8 @@ impl ReadWrite {
 }
 
 impl JobOptions {
-    /// The block sizes of a direction: `bssplit` where it has entries for this direction, else `bsrange`, else `bs`.
+    /// The block sizes of a direction: `bssplit` where it has entries for this direction, else `bsrange`, else `bs`,
+    /// which also takes the place of an end of a range that is 0.
     pub fn block_size(&self, direction: Direction) -> BlockSize {
         if let Some(split) = &self.pattern.bssplit
             && !split[direction].is_empty()
@@ -36,13 +38,28 @@ impl JobOptions {
                 split[direction].iter().map(|entry| (entry.size, entry.percent)).collect(),
             );
         }
-        match &self.pattern.bsrange {
-            Some(range) if range[direction].low != range[direction].high => {
-                BlockSize::Range(range[direction].low, range[direction].high)
-            }
-            Some(range) => BlockSize::Fixed(range[direction].low),
-            None => BlockSize::Fixed(self.pattern.bs[direction]),
+        let or_bs = |end: u64| if end == 0 { self.pattern.bs[direction] } else { end };
+        let range = self.pattern.bsrange.map(|range| range[direction]).unwrap_or_default();
+        let (low, high) = (or_bs(range.low), or_bs(range.high));
+        match low == high {
+            true => BlockSize::Fixed(low),
+            false => BlockSize::Range(low.min(high), low.max(high)),
         }
+    }
+
+    /// The option beside which `bs` has no effect, if there is one: it decides the block sizes of each direction that
+    /// the job uses.
+    pub fn instead_of_bs(&self) -> Option<&'static str> {
+        let decides = |direction: Direction| {
+            let has_split = self.pattern.bssplit.as_ref().is_some_and(|split| !split[direction].is_empty());
+            let has_range = self
+                .pattern
+                .bsrange
+                .is_some_and(|range| range[direction].low > 0 && range[direction].high > 0);
+            if has_split { Some("bssplit") } else { has_range.then_some("bsrange") }
+        };
+        let deciding: Option<Vec<_>> = self.pattern.rw.directions().map(decides).collect();
+        deciding?.first().copied()
     }
 
     /// The smallest block size of the directions that the job uses, at least 1.
@@ -64,6 +81,17 @@ impl JobOptions {
         });
         let first = sizes.next().filter(|_| !self.is_replay())?;
         sizes.all(|size| size == first).then_some(first)
+    }
+
+    /// The job's engine, as what it is with its own options; `None` = no engine has the name.
+    pub fn chosen_engine(&self) -> Option<EngineInfo> {
+        chosen(&self.ioengine, &self.engine)
+    }
+
+    /// Whether a worker can have more than one I/O in flight with an engine of these facets. Threads that submit make
+    /// that possible with any engine.
+    pub fn can_queue(&self, facets: Facets) -> bool {
+        !facets.is_synchronous() || self.depth.io_submit_mode == SubmitMode::Offload
     }
 
     /// Whether the job replays traces: they say what it does, rather than its other options.
@@ -139,11 +167,15 @@ impl JobOptions {
         self.pattern.rw.reads() && self.pattern.rw.writes() && (1..100).contains(&self.pattern.rwmixread)
     }
 
+    /// Whether the I/Os of a direction keep to a rate.
+    pub fn has_rate(&self, direction: Direction) -> bool {
+        self.rates.rate[direction] > 0 || self.rates.rate_iops[direction] > 0
+    }
+
     /// Whether rates decide the direction of the next I/O of a mix.
     pub fn is_steered(&self) -> bool {
-        let has_rate =
-            |&direction: &Direction| self.rates.rate[direction] > 0 || self.rates.rate_iops[direction] > 0;
-        self.has_choice() && [Direction::Read, Direction::Write].iter().any(has_rate)
+        let mixed = [Direction::Read, Direction::Write];
+        self.has_choice() && mixed.into_iter().any(|direction| self.has_rate(direction))
     }
 
     /// Whether the job ends after a number of I/Os, not counting those of its ramp.

@@ -10,7 +10,7 @@ use crate::{
     DataPlacement, DedupeMode, Diagnostic, ErrorKinds, IgnoredErrors, JobOptions, LogOptions, MemoryKind,
     Origin, PlacementChoice, RandomDistribution, VerifyOptions, ZoneMode,
 };
-use iolite_types::PerDirection;
+use iolite_types::{Direction, PerDirection};
 use std::collections::HashMap;
 
 /// Some options, and the condition under which they have an effect.
@@ -34,7 +34,7 @@ fn any<T: Copy + PartialOrd + Default>(values: PerDirection<T>) -> bool {
 }
 
 fn has_rate(job: &JobOptions) -> bool {
-    any(job.rates.rate) || any(job.rates.rate_iops)
+    Direction::ALL.into_iter().any(|direction| job.has_rate(direction))
 }
 
 fn has_command_priorities(job: &JobOptions) -> bool {

@@ -4,13 +4,12 @@
 //! a job are known.
 
 use crate::engines::{Capability, Data, HttpOptions, IscsiOptions, NbdOptions};
-use crate::{Diagnostic, JobOptions, Origin, Range, SplitEntry, SubmitMode, Verify, engines};
+use crate::{Diagnostic, JobOptions, Origin, Verify, engines};
 use iolite_types::Direction;
 
 /// Applies all rules.
 pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_names(job, warnings);
-    settle_block_sizes(job);
     settle_random_map(job, warnings);
     settle_depth(job, warnings);
     settle_buffers(job, warnings);
@@ -76,7 +75,7 @@ fn settle_device(job: &mut JobOptions) {
 
 /// What an engine sends to another end is not there to be read back: who receives it verifies it. Networks count in bits.
 fn settle_other_end(job: &mut JobOptions) {
-    let Some(engine) = engines::engine(&job.ioengine) else { return };
+    let Some(engine) = job.chosen_engine() else { return };
     if engine.facets.data == Data::OtherEnd {
         job.verification.do_verify = false;
     }
@@ -98,25 +97,6 @@ fn settle_names(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         let message =
             format!("nrfiles={used}: behind filename, only the first {used} of its {given} names are used");
         warnings.push(Diagnostic { origin: origin(job, "nrfiles"), message });
-    }
-}
-
-/// Directions that a range or a split does not mention get the plain block size.
-fn settle_block_sizes(job: &mut JobOptions) {
-    for index in 0..3 {
-        let size = job.pattern.bs.values[index];
-        if let Some(ranges) = &mut job.pattern.bsrange {
-            let range = &mut ranges.values[index];
-            let low = if range.low == 0 { size } else { range.low };
-            let high = if range.high == 0 { size } else { range.high };
-            *range = Range { low: low.min(high), high: low.max(high) };
-        }
-        if let Some(splits) = &mut job.pattern.bssplit {
-            let split = &mut splits.values[index];
-            if split.is_empty() {
-                split.push(SplitEntry { size, percent: 100 });
-            }
-        }
     }
 }
 
@@ -148,11 +128,8 @@ fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     job.depth.iodepth_batch_complete_min = job.depth.iodepth_batch_complete_min.min(depth);
     job.depth.iodepth_batch_complete_max =
         job.depth.iodepth_batch_complete_max.max(job.depth.iodepth_batch_complete_min).min(depth);
-    let synchronous =
-        engines::chosen(&job.ioengine, &job.engine).is_some_and(|engine| engine.facets.is_synchronous());
-    // Submitter threads make a depth possible with any engine.
-    let inline = job.depth.io_submit_mode == SubmitMode::Inline;
-    if depth > 1 && synchronous && inline && job.is_set("iodepth") {
+    let alone = job.chosen_engine().is_some_and(|engine| !job.can_queue(engine.facets));
+    if depth > 1 && alone && job.is_set("iodepth") {
         warnings.push(Diagnostic {
             origin: origin(job, "iodepth"),
             message: format!(
@@ -214,8 +191,8 @@ fn settle_time(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 /// Only a rate or a trace determines when an I/O is intended to start.
 fn settle_intended_starts(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     let replays = job.is_replay() && !job.replay.replay_no_stall;
-    let has_rate = |direction: Direction| job.rates.rate[direction] > 0 || job.rates.rate_iops[direction] > 0;
-    if job.measurement.lat_from_intended_start && !Direction::ALL.into_iter().any(has_rate) && !replays {
+    let has_rate = Direction::ALL.into_iter().any(|direction| job.has_rate(direction));
+    if job.measurement.lat_from_intended_start && !has_rate && !replays {
         job.measurement.lat_from_intended_start = false;
         warnings.push(Diagnostic {
             origin: origin(job, "lat_from_intended_start"),
@@ -271,7 +248,8 @@ fn settle_comparisons(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
 
 /// What only makes, looks up or removes names writes nothing that could be synced.
 fn settle_syncs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let acts_on_names = engines::engine(&job.ioengine)
+    let acts_on_names = job
+        .chosen_engine()
         .is_some_and(|engine| matches!(engine.facets.unit, engines::UnitKind::ActsOnNames(_)));
     if !acts_on_names {
         return;

@@ -21,7 +21,7 @@ impl Default for SizeValue {
 }
 
 /// An inclusive range; both ends are equal if a single value was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// The smallest value.
     pub low: u64,

@@ -3,7 +3,7 @@
 use crate::control_groups::ControlGroup;
 use crate::{JobPlan, Names, Plan, Problem, WorkerPlan, affinity, check, dedupe, files, logs, replay, room};
 use iolite_host::Machine;
-use iolite_options::engines::{EngineInfo, UnitKind, chosen};
+use iolite_options::engines::{EngineInfo, UnitKind};
 use iolite_options::{JobOptions, RunOptions};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -91,7 +91,7 @@ struct Common<'a> {
 impl Builder<'_> {
     /// Adds a job with its workers. Its problems are added to the list.
     fn add(&mut self, mut options: JobOptions, is_first: bool) {
-        let Some(engine) = chosen(&options.ioengine, &options.engine) else {
+        let Some(engine) = options.chosen_engine() else {
             let message = format!("there is no I/O engine \"{}\"", options.ioengine);
             return self.problems.push(Problem::of(&options, "ioengine", message));
         };
@@ -261,7 +261,7 @@ impl Builder<'_> {
         options: &mut JobOptions,
         recording: Option<Recording>,
     ) -> Result<Vec<replay::Replay>, Problem> {
-        let Some(engine) = chosen(&options.ioengine, &options.engine) else { return Ok(Vec::new()) };
+        let Some(engine) = options.chosen_engine() else { return Ok(Vec::new()) };
         if !options.is_replay() || self.run.parse_only {
             return Ok(Vec::new());
         }

@@ -74,13 +74,12 @@ mod tests {
     use super::*;
     use iolite_host::MadeUp;
     use iolite_options::SizeValue;
-    use iolite_options::engines::engine;
 
     fn messages(change: impl FnOnce(&mut JobOptions), run: RunOptions) -> Vec<String> {
         let mut options = JobOptions { name: "j".into(), ..JobOptions::default() };
         change(&mut options);
-        let engine = engine(&options.ioengine).unwrap();
-        job(&options, engine, &run, &[], &MadeUp::new()).into_iter().map(|problem| problem.message).collect()
+        let engine = options.chosen_engine().unwrap();
+        job(&options, &engine, &run, &[], &MadeUp::new()).into_iter().map(|problem| problem.message).collect()
     }
 
     #[test]

@@ -194,7 +194,7 @@ mod tests {
     fn job(change: impl FnOnce(&mut JobOptions)) -> JobPlan {
         let mut options = JobOptions { name: "j".into(), ..JobOptions::default() };
         change(&mut options);
-        let engine = *iolite_options::engines::engine(&options.ioengine).unwrap();
+        let engine = options.chosen_engine().unwrap();
         JobPlan::of(options, engine)
     }
 

@@ -178,7 +178,7 @@ mod tests {
             ..JobOptions::default()
         };
         change(&mut options);
-        obstacles(&options, engine(&options.ioengine).unwrap(), &[], &machine)
+        obstacles(&options, &options.chosen_engine().unwrap(), &[], &machine)
     }
 
     #[test]

@@ -97,8 +97,8 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
         found.push(("trim_percentage", message.to_owned()));
     }
     let is_random = options.pattern.rw.is_random() && options.pattern.rw.writes();
-    let is_asynchronous = engine.facets.completion != Completion::Call && options.depth.iodepth > 1;
-    if options.relies_on_earlier_run() && is_random && (is_asynchronous || options.schedule.numjobs > 1) {
+    let several = options.can_queue(engine.facets) && options.depth.iodepth > 1;
+    if options.relies_on_earlier_run() && is_random && (several || options.schedule.numjobs > 1) {
         let message = "zonemode=zbd: which zones a run has written at random with several writes at once cannot be told \
                        from its options; use iodepth=1, or sequential writes";
         found.push(("zonemode", message.to_owned()));
@@ -123,8 +123,7 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
                 "recover_zbd_write_error=1: the first error ends the job; add continue_on_error=write";
             found.push(("recover_zbd_write_error", message.to_owned()));
         }
-        let is_asynchronous = engine.facets.completion != Completion::Call;
-        if options.verification.is_on() && is_asynchronous {
+        if options.verification.is_on() && !engine.facets.is_synchronous() {
             let message = format!(
                 "recover_zbd_write_error=1: with ioengine={name} it is not known which data a failed write has left, \
                  and nothing can be verified; use a synchronous engine (psync)"

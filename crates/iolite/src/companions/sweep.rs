@@ -9,7 +9,7 @@ use crate::INTERRUPTED;
 use crate::points::directory::Directory;
 use crate::points::{self, Course, Points, Start};
 use iolite_options::commands::Asked;
-use iolite_options::{Name, engines, registry};
+use iolite_options::{Name, registry};
 use iolite_sweep::{Axis, MOST_POINTS, points};
 use load::{Case, Load};
 use outcome::{Measured, Outcome};
@@ -247,12 +247,6 @@ fn axes(asked: &Asked) -> Result<Vec<Axis>, String> {
 /// A value as it may be shown.
 fn shown(name: &str, value: &str) -> String {
     registry::shown(name, value).into_owned()
-}
-
-/// Whether an engine has several I/Os of one worker in flight.
-fn is_deep(engine: &str) -> bool {
-    let found = engines::engine(engine);
-    found.is_none_or(|engine| engine.facets.completion != engines::Completion::Call)
 }
 
 /// The name under which points run.

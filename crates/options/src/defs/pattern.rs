@@ -3,7 +3,6 @@
 use crate::Range;
 use crate::definition::{Category, Definition, Kind, Limits};
 use crate::values::{block_size_split, distribution, per_direction, range, read_write, split};
-use iolite_types::PerDirection;
 
 const fn pattern(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Pattern, kind, help)
@@ -57,17 +56,19 @@ pub static BLOCKS: &[Definition] = &[
         .aliases(&["blocksize_range"])
         .limits(Limits::OnlyMin(1))
         .lands(|job, given| {
-            let mut ranges = job.pattern.bsrange.unwrap_or(PerDirection::all(UNSET));
+            let mut ranges = job.pattern.bsrange.unwrap_or_default();
+            let mut splits = job.pattern.bssplit.clone().unwrap_or_default();
             let parts = per_direction(given.required()?, &[',', '/'], &mut given.notes)?;
-            for (range_of, part) in ranges.values.iter_mut().zip(parts) {
+            let directions = ranges.values.iter_mut().zip(&mut splits.values);
+            for ((range_of, split_of), part) in directions.zip(parts) {
                 if let Some(part) = part {
                     *range_of = range(part, given.kb_base, false, &mut given.notes)?;
+                    // Of a range and a split of a direction, the later one applies.
+                    split_of.clear();
                 }
             }
             given.notes.dedup();
-            job.pattern.bsrange = Some(ranges);
-            // Of a range and a split, the later one applies.
-            job.pattern.bssplit = None;
+            (job.pattern.bsrange, job.pattern.bssplit) = (Some(ranges), Some(splits));
             Ok(())
         }),
     pattern(
@@ -78,16 +79,18 @@ pub static BLOCKS: &[Definition] = &[
     .under("rw")
     .lands(|job, given| {
         let mut splits = job.pattern.bssplit.clone().unwrap_or_default();
+        let mut ranges = job.pattern.bsrange.unwrap_or_default();
         // An entry contains no comma, so the directions can be split first.
         let parts = per_direction(given.required()?, &[','], &mut given.notes)?;
-        for (split_of, part) in splits.values.iter_mut().zip(parts) {
+        let directions = splits.values.iter_mut().zip(&mut ranges.values);
+        for ((split_of, range_of), part) in directions.zip(parts) {
             if let Some(part) = part {
                 *split_of = block_size_split(part, given.kb_base, &mut given.notes)?;
+                *range_of = Range::default();
             }
         }
         given.notes.dedup();
-        job.pattern.bssplit = Some(splits);
-        job.pattern.bsrange = None;
+        (job.pattern.bssplit, job.pattern.bsrange) = (Some(splits), Some(ranges));
         Ok(())
     }),
     pattern(
@@ -160,9 +163,6 @@ pub static BLOCKS: &[Definition] = &[
             }
         }),
 ];
-
-/// A direction without a range: the rules fill in the block size once it is known.
-const UNSET: Range = Range { low: 0, high: 0 };
 
 /// The order of offsets.
 pub static SEQUENCE: &[Definition] =

@@ -17,6 +17,7 @@ options! {
         pub bs: PerDirection<u64>,
         /// The block size alignment of random offsets; 0 = the smallest block size of the direction.
         pub ba: PerDirection<u64>,
+        /// An end of 0 is the block size of the direction.
         pub bsrange: Option<PerDirection<Range>>,
         /// Empty where a direction has no split.
         pub bssplit: Option<PerDirection<Vec<SplitEntry>>>,

@@ -3,7 +3,7 @@
 use super::*;
 use crate::definition::{Category, Limits, Status};
 use crate::*;
-use iolite_types::{Direction, PerDirection};
+use iolite_types::{BlockSize, Direction, PerDirection};
 use proptest::prelude::*;
 
 const OPTIONS: &str = include_str!("../../testdata/options.tsv");
@@ -327,8 +327,17 @@ fn the_last_of_two_opposites_counts() {
     assert!(accepted(&["disable_lat=1", "gtod_reduce=0"]).measurement.disable_lat);
     let job = accepted(&["gtod_reduce=1", "disable_lat=0", "gtod_reduce=0"]);
     assert_eq!((job.measurement.disable_lat, job.measurement.disable_clat), (false, true));
-    assert!(accepted(&["bsrange=1k-2k", "bssplit=4k/50:8k"]).pattern.bsrange.is_none());
-    assert!(accepted(&["bssplit=4k/50:8k", "bsrange=1k-2k"]).pattern.bssplit.is_none());
+    let sizes = |words: &[&str]| {
+        let job = accepted(words);
+        Direction::ALL.map(|direction| job.block_size(direction))
+    };
+    let (split, range) = (BlockSize::Split(vec![(4096, 50), (8192, 50)]), BlockSize::Range(1024, 2048));
+    let all = |sizes: &BlockSize| Direction::ALL.map(|_| sizes.clone());
+    assert_eq!(sizes(&["bsrange=1k-2k", "bssplit=4k/50:8k"]), all(&split));
+    assert_eq!(sizes(&["bssplit=4k/50:8k", "bsrange=1k-2k"]), all(&range));
+    // Each direction for itself: what is said of writes leaves reads as they were.
+    assert_eq!(sizes(&["bsrange=1k-2k", "bssplit=,4k/50:8k"]), [range.clone(), split.clone(), split.clone()]);
+    assert_eq!(sizes(&["bssplit=4k/50:8k", "bsrange=,1k-2k"]), [split, range.clone(), range]);
 }
 
 #[test]
@@ -437,27 +446,24 @@ fn an_option_without_effect_may_be_switched_off() {
 
 #[test]
 fn block_sizes_fill_each_other_in() {
-    let range = |low, high| Range { low, high };
-    let (job, _) = finished(&["bs=16k", "bsrange=1k-4k,"]);
-    assert_eq!(
-        job.pattern.bsrange.unwrap().values,
-        [range(1024, 4096), range(16384, 16384), range(16384, 16384)]
-    );
-    let (job, _) = finished(&["bsrange=0-8k"]);
-    assert_eq!(job.pattern.bsrange.unwrap().values, [range(4096, 8192); 3]);
-    let (job, _) = finished(&["bsrange=1k-4k,2k-8k"]);
-    assert_eq!(
-        job.pattern.bsrange.unwrap().values,
-        [range(1024, 4096), range(2048, 8192), range(2048, 8192)]
-    );
-    let (job, _) = finished(&["bssplit=4k/50:8k/50,16k,"]);
-    let sizes = job
-        .pattern
-        .bssplit
-        .unwrap()
-        .values
-        .map(|split| split.iter().map(|entry| entry.size).collect::<Vec<_>>());
-    assert_eq!(sizes, [vec![4096, 8192], vec![16384], vec![4096]]);
+    use BlockSize::{Fixed, Range, Split};
+    for (words, expected) in [
+        (&["bs=16k", "bsrange=1k-4k,"][..], [Range(1024, 4096), Fixed(16384), Fixed(16384)]),
+        (&["bsrange=1k-4k,", "bs=16k"], [Range(1024, 4096), Fixed(16384), Fixed(16384)]),
+        (&["bsrange=0-8k"], [Range(4096, 8192), Range(4096, 8192), Range(4096, 8192)]),
+        (&["bsrange=1k-4k,2k-8k"], [Range(1024, 4096), Range(2048, 8192), Range(2048, 8192)]),
+        (
+            &["bssplit=4k/50:8k/50,16k,"],
+            [Split(vec![(4096, 50), (8192, 50)]), Split(vec![(16384, 100)]), Fixed(4096)],
+        ),
+        (
+            &["bs=2k", "bsrange=1k-4k,", "bssplit=,16k/100,"],
+            [Range(1024, 4096), Split(vec![(16384, 100)]), Fixed(2048)],
+        ),
+    ] {
+        let (job, _) = finished(words);
+        assert_eq!(Direction::ALL.map(|direction| job.block_size(direction)), expected, "{words:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::JobPlan;
 use iolite_options::engines::Facets;
-use iolite_options::{JobOptions, MemoryKind, SubmitMode};
+use iolite_options::{JobOptions, MemoryKind};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 
@@ -55,9 +55,9 @@ pub(crate) fn in_use(options: &JobOptions, facets: Facets, workload: &iolite_wor
     if !facets.moves_data() || !(facets.reads_data() || options.pattern.rw.writes()) {
         return 0;
     }
-    let alone = facets.is_synchronous() && options.depth.io_submit_mode == SubmitMode::Inline;
     // What is checked by other threads stays in its buffer meanwhile.
-    let depth = if alone && options.verification.verify_async == 0 { 1 } else { options.depth.iodepth };
+    let several = options.can_queue(facets) || options.verification.verify_async > 0;
+    let depth = if several { options.depth.iodepth } else { 1 };
     let ios = if workload.endless {
         u64::MAX
     } else {

@@ -1,6 +1,6 @@
 //! The job file of a point: that of the sweep, with other values of some options in each job.
 
-use super::{NAME, is_deep, shown};
+use super::{NAME, shown};
 use crate::points;
 use iolite_options::{Invocation, JobOptions, Origin, SizeValue, parse_with};
 use std::ffi::OsString;
@@ -69,7 +69,8 @@ impl Case {
         let jobs = jobs(&text, &self.file).map_err(told)?;
         check(&jobs, values)?;
         let depth = |job: &JobOptions| {
-            let each = if is_deep(&job.ioengine) { job.depth.iodepth } else { 1 };
+            let several = job.chosen_engine().is_none_or(|engine| job.can_queue(engine.facets));
+            let each = if several { job.depth.iodepth } else { 1 };
             f64::from(each) * f64::from(job.schedule.numjobs)
         };
         let bytes = |job: &JobOptions| match job.extent.size {
@@ -123,11 +124,9 @@ fn check(jobs: &[JobOptions], values: &[(String, String)]) -> Result<(), String>
         ));
     }
     let sets = |name: &str| values.iter().any(|(swept, _)| swept == name);
-    for stronger in ["bssplit", "bsrange"] {
-        if sets("bs")
-            && !sets(stronger)
-            && let Some(job) = jobs.iter().find(|job| job.is_set(stronger))
-        {
+    if sets("bs") {
+        let stronger = |job: &JobOptions| job.instead_of_bs().filter(|stronger| !sets(stronger));
+        if let Some((job, stronger)) = jobs.iter().find_map(|job| Some((job, stronger(job)?))) {
             return Err(format!("job {} has {stronger}, beside which bs has no effect", job.name));
         }
     }
@@ -195,6 +194,21 @@ mod tests {
     }
 
     #[test]
+    fn a_depth_is_reached_by_what_can_queue() {
+        for (text, depth) in [
+            ("ioengine=psync", 1.0),
+            ("ioengine=psync\nio_submit_mode=offload", 8.0),
+            ("ioengine=libaio", 8.0),
+            ("ioengine=filestat", 1.0),
+            ("ioengine=filestat\nuring=1", 8.0),
+        ] {
+            let text = format!("[a]\niodepth=8\n{text}\n");
+            let case = Case { name: String::new(), file: "job.fio".to_owned(), text: text.clone() };
+            assert_eq!(case.with(&[]).unwrap().depth, depth, "{text}");
+        }
+    }
+
+    #[test]
     fn what_says_nothing_is_refused() {
         let case =
             |text: &str| Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
@@ -202,6 +216,7 @@ mod tests {
             ("[a]\n[b]\nstonewall\n", &[("bs", "4k")][..], "job b waits for others"),
             ("[a]\n[b]\nwait_for=a\n", &[], "job b waits for others"),
             ("[a]\nbssplit=4k/50:8k/50\n", &[("bs", "4k")], "has bssplit"),
+            ("[a]\nrw=randrw\nbssplit=4k/50:8k/50,\nbsrange=,4k-8k\n", &[("bs", "4k")], "has bssplit"),
             ("[a]\n", &[("bs", "4kk")], "bs=4kk: "),
             ("[a]\n", &[("filename", "a;b")], "no ; or #"),
             ("[global]\nbs=4k\n", &[], "no job"),
