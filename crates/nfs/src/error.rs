@@ -1,6 +1,7 @@
 //! What went wrong on the way to a file.
 
 use crate::protocol::status;
+use iolite_types::describe_error;
 use std::io;
 
 /// Why something was not done.
@@ -102,12 +103,6 @@ impl NfsError {
             io::ErrorKind::TimedOut => libc::ETIMEDOUT,
             _ => libc::EHOSTUNREACH,
         });
-        NfsError::Unreachable { server: server.to_owned(), why: in_words(error), errno }
+        NfsError::Unreachable { server: server.to_owned(), why: describe_error(error), errno }
     }
-}
-
-/// What the system says, without its number.
-pub(crate) fn in_words(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }

@@ -1,12 +1,12 @@
 //! From a server's name to the handle of its export: port mapper and mount protocol.
 
-use crate::error::in_words;
 use crate::protocol::HANDLE;
 use crate::rpc::{self, Caller, Program};
 use crate::socket::connect;
 use crate::url::Address;
 use crate::xdr::{Reader, Writer};
 use crate::{NfsError, protocol};
+use iolite_types::describe_error;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ fn ask(
         io::ErrorKind::WouldBlock => NfsError::Silent { server: server.clone(), seconds: patience.as_secs() },
         _ => NfsError::Unreachable {
             server: server.clone(),
-            why: in_words(&error),
+            why: describe_error(&error),
             errno: error.raw_os_error().unwrap_or(libc::EHOSTUNREACH),
         },
     };

@@ -11,13 +11,13 @@ use self::calls::{Calls, What};
 use self::file::File;
 use crate::NfsError;
 use crate::connection::{Broken, Connection};
-use crate::error::in_words;
 use crate::mount::{mount, port_of_nfs};
 use crate::protocol::{Attributes, NFS, procedure};
 use crate::rpc::{self, Caller};
 use crate::socket::connect;
 use crate::url::Address;
 use crate::xdr::{Reader, Writer, padding};
+use iolite_types::describe_error;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -280,7 +280,7 @@ impl Session {
         if let Some(connection) = &mut self.connection
             && let Err(error) = connection.flush()
         {
-            self.lose_connection(&in_words(&error), error.raw_os_error());
+            self.lose_connection(&describe_error(&error), error.raw_os_error());
         }
     }
 
@@ -341,7 +341,7 @@ impl Session {
 
     fn note_broken(&mut self, broken: Broken) {
         match broken {
-            Broken::System(error) => self.lose_connection(&in_words(&error), error.raw_os_error()),
+            Broken::System(error) => self.lose_connection(&describe_error(&error), error.raw_os_error()),
             Broken::Protocol(error) => self.lose_connection(&error.to_string(), Some(error.errno())),
         }
     }

@@ -11,6 +11,7 @@ pub use status::Status;
 pub use zones::ZoneGeometry;
 
 use crate::explained;
+use iolite_types::describe_errno;
 use std::io;
 use std::os::fd::RawFd;
 
@@ -173,9 +174,7 @@ pub const CANCELLED: &str =
 
 /// What helps against a command that the kernel does not pass on.
 pub fn forbidden(errno: i32) -> String {
-    let error = io::Error::from_raw_os_error(errno);
-    let words = error.to_string();
-    let words = words.split(" (os error").next().unwrap_or_default();
+    let words = describe_errno(errno);
     format!(
         "{words}: the kernel passes commands to a device for root only (CAP_SYS_ADMIN); since Linux 6.2 also for whoever may \
          read and, to change data, write its node"
