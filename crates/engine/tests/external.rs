@@ -129,7 +129,7 @@ fn an_engine_says_in_its_own_words_why_it_cannot_be_made() {
     let error = probe("external", &external(&library, Path::new(""), 1)).unwrap_err();
     let words = "arguments= has to name the cabinet, which is a file";
     assert_eq!(error.to_string(), format!("ioengine=external:{}: {words}", library.display()));
-    let error = probe("external", &external(&library, Path::new("/nonexistent-directory/c"), 1)).unwrap_err();
+    let error = probe("external", &external(&library, &directory.path().join("nowhere/c"), 1)).unwrap_err();
     assert!(error.to_string().contains("No such file or directory"), "{error}");
 }
 

@@ -217,7 +217,10 @@ pub fn who_asks_and_where_is_told() {
     forbidden.says("the user may not do that");
     for (line, said) in [
         ("--pool=none", "pool=none: there is no such pool; ceph osd pool create none makes one"),
-        ("--conf=/none/ceph.conf", "conf=/none/ceph.conf: the configuration of the cluster cannot be read"),
+        (
+            "--conf=nowhere/ceph.conf",
+            "conf=nowhere/ceph.conf: the configuration of the cluster cannot be read",
+        ),
         ("--clientname=nobody", "refuses client.nobody"),
         ("--clientname=client.admin", "client.client.admin"),
         ("--pool=", "option \"pool\" requires a value"),

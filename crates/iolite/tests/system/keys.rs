@@ -64,7 +64,10 @@ pub fn machines_with_keys_of_one_set_work_together() {
     std::os::unix::fs::symlink(&set.home, config.join("iolite")).unwrap();
     let with = |variable: &str, value: &Path| {
         let mut command = Command::new(&Program::called_fio(dir.path()).path);
-        command.args([&first, "job.fio"]).env("XDG_CONFIG_HOME", "/nowhere").env(variable, value);
+        command
+            .args([&first, "job.fio"])
+            .env("XDG_CONFIG_HOME", dir.path().join("nowhere"))
+            .env(variable, value);
         Running::start(command.current_dir(dir.path())).wait()
     };
     with("XDG_CONFIG_HOME", &config).ok();
@@ -132,7 +135,7 @@ pub fn keys_that_are_not_good_are_refused_where_they_are_read() {
         refused(&set.file(other).display().to_string(), "here the keys");
         refused(&old.join(role.file_name()).display().to_string(), "the keys have expired");
         refused("job.fio", "job.fio: others may be able to read");
-        refused("/nowhere/x", "/nowhere/x: No such file");
+        refused("nowhere/x", "nowhere/x: No such file");
         let both = format!("{line} --insecure");
         let words: Vec<&str> = both.split(' ').collect();
         run(dir.path(), &[&[set.option(role).as_str()], &words[..]].concat())

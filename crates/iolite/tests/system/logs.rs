@@ -214,9 +214,9 @@ fn averages_of_the_report_are_no_coarser_than_the_logs() {
         (json.job().int("read.bw_samples"), json.job().int("read.iops_samples"))
     };
     let (bw, iops) = samples("--write_bw_log=x --log_avg_msec=100");
-    assert!(bw > iops && iops <= 5, "{bw} {iops}");
+    assert!((1..=21).contains(&bw) && iops <= 5, "{bw} {iops}");
     let (bw, iops) = samples("--write_iops_log=x --log_avg_msec=100");
-    assert!(iops > bw && bw <= 5, "{bw} {iops}");
+    assert!((1..=21).contains(&iops) && bw <= 5, "{bw} {iops}");
 }
 
 #[test]

@@ -155,10 +155,10 @@ pub fn programs_get_at_no_more_than_jobs() {
 pub fn what_says_nothing_to_a_server_is_told() {
     let dir = scratch();
     for (line, why) in [
-        ("--server=sock:s --serve-only=/nowhere", "--serve-only: "),
+        ("--server=sock:s --serve-only=nowhere", "--serve-only: "),
         ("--server=sock:s --serve-only=", "requires a value"),
         ("--server=sock:s --serve-only=,", "needs the path of a file or directory"),
-        ("--server=sock:s --daemonize=/nowhere/pid", "/nowhere/pid: No such file"),
+        ("--server=sock:s --daemonize=nowhere/pid", "nowhere/pid: No such file"),
     ] {
         let refused = Program::own().line(dir.path(), line).refused();
         assert!(refused.stderr.contains(why), "{line}: {refused}");
