@@ -3,8 +3,9 @@
 use crate::bare::Pattern;
 use crate::curl::Curl as Requests;
 use crate::measure::Measure::{self, *};
+use crate::place::Kind;
 use Against::{BareRing, Curl, Itself, Nothing, Peer, Recorded};
-use Place::{Cluster, Disk, Memory, NbdMemory, NfsExport, ObjectStore, WebServer, Zram};
+use Kind::{Cluster, Disk, Memory, NbdMemory, NfsExport, ObjectStore, WebServer, Zram};
 
 /// One comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,7 +15,7 @@ pub struct Case {
     /// What the case shows.
     pub about: &'static str,
     /// The job's options. `{directory}` stands for a fresh directory that is removed afterwards, `{device}` for the
-    /// block device of the case's [`Place`], `{host}` for its server (or the URL of what that serves), `{conf}` for the configuration of its
+    /// block device of the case's [`Kind`], `{host}` for its server (or the URL of what that serves), `{conf}` for the configuration of its
     /// cluster.
     pub job: &'static str,
     /// The number that is compared.
@@ -22,7 +23,7 @@ pub struct Case {
     /// The other side of the comparison.
     pub against: Against,
     /// The place where it runs.
-    pub place: Place,
+    pub place: Kind,
     /// The advantage to reach: how many times better Iolite has to be.
     pub reach: f64,
 }
@@ -42,27 +43,6 @@ pub enum Against {
     Curl(Requests),
     /// Nothing: the number is already a ratio.
     Nothing,
-}
-
-/// The kind of place where a case runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
-    /// A file system in memory.
-    Memory,
-    /// A file system on a disk.
-    Disk,
-    /// A compressed block device in memory, made for the case and filled with random data.
-    Zram,
-    /// A MinIO that keeps its data in memory.
-    ObjectStore,
-    /// A Ceph cluster that keeps its data in memory, with the object and the image `bench`, of 64 MiB each.
-    Cluster,
-    /// An nginx with WebDAV that keeps its files in memory.
-    WebServer,
-    /// An nbdkit with 256 MiB of memory.
-    NbdMemory,
-    /// An nfs-ganesha with a file of 64 MiB, reached through a relay.
-    NfsExport,
 }
 
 /// Requests to an object store. (What is read is written before.)
@@ -247,7 +227,7 @@ const fn case(
 }
 
 impl Case {
-    const fn on(self, place: Place) -> Case {
+    const fn on(self, place: Kind) -> Case {
         Case { place, ..self }
     }
 

@@ -1,12 +1,32 @@
 //! The place where a case runs: a fresh directory, and a block device if it needs one. Both are removed at the end.
 
 use crate::arguments::Arguments;
-use crate::cases;
 use iolite_testing::{Ceph, Ganesha, Minio, NbdServer, Nginx};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tempfile::TempDir;
+
+/// The kind of place where a case runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// A file system in memory.
+    Memory,
+    /// A file system on a disk.
+    Disk,
+    /// A compressed block device in memory, made for the case and filled with random data.
+    Zram,
+    /// A MinIO that keeps its data in memory.
+    ObjectStore,
+    /// A Ceph cluster that keeps its data in memory, with the object and the image `bench`, of 64 MiB each.
+    Cluster,
+    /// An nginx with WebDAV that keeps its files in memory.
+    WebServer,
+    /// An nbdkit with 256 MiB of memory.
+    NbdMemory,
+    /// An nfs-ganesha with a file of 64 MiB, reached through a relay.
+    NfsExport,
+}
 
 /// A place that was made for one case.
 pub struct Place {
@@ -41,30 +61,30 @@ impl Server {
 
 impl Place {
     /// Makes a place of this kind.
-    pub fn new(kind: cases::Place, arguments: &Arguments) -> Result<Place, String> {
+    pub fn new(kind: Kind, arguments: &Arguments) -> Result<Place, String> {
         let parent = match kind {
-            cases::Place::Disk => &arguments.disk,
+            Kind::Disk => &arguments.disk,
             _ => &arguments.directory,
         };
         let make = || {
             let made = tempfile::Builder::new().prefix("iolite-bench-").tempdir_in(parent);
             made.map_err(|error| format!("{}: {error}", parent.display()))
         };
-        let device = if kind == cases::Place::Zram { Some(Zram::new()?) } else { None };
+        let device = if kind == Kind::Zram { Some(Zram::new()?) } else { None };
         let server = match kind {
-            cases::Place::ObjectStore => {
+            Kind::ObjectStore => {
                 let data = make()?;
                 Some((Server::Objects(Minio::start(data.path(), false)?), data))
             }
-            cases::Place::WebServer => {
+            Kind::WebServer => {
                 let data = make()?;
                 Some((Server::Web(Nginx::start(data.path())?), data))
             }
-            cases::Place::NbdMemory => {
+            Kind::NbdMemory => {
                 let data = make()?;
                 Some((Server::Device(NbdServer::nbdkit(data.path(), "memory 256M")?), data))
             }
-            cases::Place::NfsExport => {
+            Kind::NfsExport => {
                 let data = make()?;
                 let export = Ganesha::start(data.path())?;
                 // Readers make nothing on a server.
@@ -75,7 +95,7 @@ impl Place {
             }
             _ => None,
         };
-        let cluster = if kind == cases::Place::Cluster { Some(cluster()?) } else { None };
+        let cluster = if kind == Kind::Cluster { Some(cluster()?) } else { None };
         Ok(Place { directory: make()?, device, server, cluster })
     }
 

@@ -77,8 +77,8 @@ impl std::fmt::Display for Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cases::Place;
     use crate::measure::Measure;
+    use crate::place::Kind;
 
     #[test]
     fn medians_of_odd_and_even_numbers() {
@@ -93,7 +93,7 @@ mod tests {
             job: "",
             measure: Measure::Iops,
             against,
-            place: Place::Memory,
+            place: Kind::Memory,
             reach: 2.0,
         }
     }
