@@ -56,7 +56,7 @@ impl CpuioEngine {
     pub fn new(config: &EngineConfig, options: &CpuioOptions) -> Result<Self, EngineError> {
         Ok(CpuioEngine {
             job: config.job.clone(),
-            options: CpuioOptions { cpuload: options.cpuload.min(100), ..options.clone() },
+            options: options.clone(),
             busy: Duration::from_micros(options.cpuchunks.max(1)),
             cycle: Cycle::Rest(Instant::now()),
             begun: Instant::now(),
@@ -109,7 +109,7 @@ impl CpuioEngine {
 
     /// When the load will be what it should be, if nothing is done until then.
     fn rested(&mut self) -> Instant {
-        let share = f64::from(self.options.cpuload.clamp(1, 100)) / 100.0;
+        let share = f64::from(self.options.cpuload) / 100.0;
         let now = Instant::now();
         let due = self.begun + self.used.div_f64(share);
         if due + MOST_DEBT < now {

@@ -32,7 +32,7 @@ impl CpuMode {
 own_options! {
     /// The options of `cpuio`.
     pub struct CpuioOptions declared by CPUIO {
-        /// Percent of one CPU to use; 0 = not given.
+        /// Percent of one CPU to use, at most 100; 0 = not given.
         pub cpuload: u32,
         /// The busy part of a cycle in microseconds.
         pub cpuchunks: u64,
@@ -45,8 +45,12 @@ own_options! {
 
 impl OwnOptions for CpuioOptions {}
 
-static CPULOAD: Definition = option("cpuload", Kind::Int, "Percent of one CPU to use")
-    .lands_in_engine(own!(CpuioOptions.cpuload, number()));
+static CPULOAD: Definition =
+    option("cpuload", Kind::Int, "Percent of one CPU to use").lands_in_engine(|own, given| {
+        // More than all of a CPU is all of it.
+        place::<CpuioOptions>(own)?.cpuload = given.number::<u32>()?.min(100);
+        Ok(())
+    });
 static CPUCHUNKS: Definition = option("cpuchunks", Kind::Int, "Length of one busy spell, in µs")
     .default("50000")
     .lands_in_engine(own!(CpuioOptions.cpuchunks, number()));
