@@ -3,7 +3,7 @@
 //! The kernel refuses it too, whatever it is called ([`iolite_remote::confine`]). This is what tells the client why.
 
 use iolite_options::engines::{
-    Data, E4defragOptions, ExternalOptions, HttpOptions, NbdOptions, NetOptions, Protocol,
+    Data, E4defragOptions, ExternalOptions, HttpOptions, NbdOptions, NetOptions, Protocol, RadosOptions,
 };
 use iolite_options::{JobOptions, SentFile, SentJobs};
 use iolite_plan::Problem;
@@ -61,6 +61,10 @@ pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
     job.replay.write_iolog.iter().for_each(|path| name("write_iolog", path));
     job.replay.merge_blktrace_file.iter().for_each(|path| name("merge_blktrace_file", path));
     job.buffers.mem_file.iter().for_each(|path| name("mem", path));
+    name("dp_scheme", &job.data_placement.dp_scheme);
+    if let Some(options) = job.engine.of::<RadosOptions>() {
+        name("conf", &options.conf);
+    }
     if let Some(options) = job.engine.of::<E4defragOptions>() {
         name("donorname", &options.donorname);
     }
@@ -130,7 +134,30 @@ fn nbd_socket(uri: &str) -> Result<Option<&str>, ()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{files_in_pattern, nbd_socket};
+    use super::{files_in_pattern, nbd_socket, outside};
+    use iolite_options::JobOptions;
+    use iolite_options::engines::{RadosOptions, engine};
+
+    #[test]
+    fn what_tells_of_clusters_and_handles_is_a_file_of_this_machine() {
+        let served = tempfile::tempdir().unwrap();
+        let inside = |name: &str| served.path().join(name).display().to_string();
+        let outside_of = |conf: Option<String>, scheme: &str| {
+            let mut job = JobOptions { name: "j".into(), ..JobOptions::default() };
+            job.choose_engine(engine("rados").unwrap());
+            job.data_placement.dp_scheme = scheme.to_owned();
+            if let Some(conf) = conf {
+                job.engine.of_mut::<RadosOptions>().unwrap().conf = conf;
+            }
+            let found = outside(&job, &[served.path().canonicalize().unwrap()]);
+            found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(outside_of(Some(inside("conf")), &inside("handles")), "");
+        let usual = outside_of(None, "");
+        assert!(usual.contains("conf=/etc/ceph/ceph.conf: the server serves nothing but "), "{usual}");
+        let scheme = outside_of(Some(inside("conf")), "elsewhere/handles");
+        assert!(scheme.contains("dp_scheme=elsewhere/handles: the server serves nothing but "), "{scheme}");
+    }
 
     #[test]
     fn files_in_patterns_are_found() {

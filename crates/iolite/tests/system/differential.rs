@@ -165,8 +165,6 @@ const PATTERN: &[Case] = &[
     (Open, Nothing, "--name=j --filename=ready --bssplit=4k/50:1k/:32k/ --rw=randread"),
     (Open, Nothing, "--name=j --filename=ready --bssplit=4k/50:8k/50,16k/100 --rw=rw"),
     // Each direction has the last range or split that was given for it.
-    (Sum, Nothing, "--name=j --filename=ready --rw=rw --bsrange=16k-16k --bssplit=,4k/100"),
-    (Sum, Nothing, "--name=j --filename=ready --rw=rw --bssplit=16k/100 --bsrange=,8k-8k"),
     (Exact, CallsInOrder, "--name=j --filename=ready --rw=read --bsrange=16k-16k --bssplit=,4k/100"),
     (Exact, CallsInOrder, "--name=j --filename=ready --rw=read --bssplit=16k/100 --bsrange=,8k-8k"),
     (Exact, CallsInOrder, "--name=j --filename=ready --rw=write --bssplit=16k/100 --bsrange=8k-8k,"),
