@@ -119,15 +119,9 @@ fn settle_random_map(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// A batch is never larger than the queue.
-fn settle_depth(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+/// A synchronous engine has one I/O in flight.
+fn settle_depth(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     let depth = job.depth.iodepth;
-    let within = |value: u32| if value == 0 { depth } else { value.min(depth) };
-    job.depth.iodepth_batch = within(job.depth.iodepth_batch);
-    job.depth.iodepth_low = within(job.depth.iodepth_low);
-    job.depth.iodepth_batch_complete_min = job.depth.iodepth_batch_complete_min.min(depth);
-    job.depth.iodepth_batch_complete_max =
-        job.depth.iodepth_batch_complete_max.max(job.depth.iodepth_batch_complete_min).min(depth);
     let alone = job.chosen_engine().is_some_and(|engine| !job.can_queue(engine.facets));
     if depth > 1 && alone && job.is_set("iodepth") {
         warnings.push(Diagnostic {

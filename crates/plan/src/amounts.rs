@@ -11,9 +11,6 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     if options.depth.iodepth == 0 {
         found.push(("iodepth", "iodepth=0: the depth is at least 1".into()));
     }
-    if options.schedule.time_based && options.schedule.runtime == 0 {
-        found.push(("time_based", "time_based needs a runtime= to say when the job ends".into()));
-    }
     let block = options.smallest_block();
     if let (Some(SizeValue::Bytes(size)), None) = (options.extent.size, options.extent.filesize)
         && size < block

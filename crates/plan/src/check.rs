@@ -87,7 +87,7 @@ mod tests {
         let found = messages(
             |o| {
                 o.depth.iodepth = 0;
-                o.schedule.time_based = true;
+                o.schedule.numjobs = 0;
                 o.extent.size = Some(SizeValue::Bytes(100));
             },
             RunOptions::default(),

@@ -111,10 +111,11 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
                        the other; use iodepth=1, or verify in the run that writes";
         found.push(("write_mode", message.to_owned()));
     }
-    if options.pattern.rw.trims() && name == "sg" {
-        let message =
-            "zonemode=zbd: the trims of ioengine=sg are UNMAP commands, which reset no zones; use psync";
-        found.push(("ioengine", message.to_owned()));
+    if options.pattern.rw.trims() && engine.facets.target == Target::Scsi {
+        let message = format!(
+            "zonemode=zbd: the trims of ioengine={name} are UNMAP commands, which reset no zones; use psync"
+        );
+        found.push(("ioengine", message));
     }
     let writes = options.pattern.rw.writes();
     if options.zones.recover_zbd_write_error && writes {

@@ -123,10 +123,7 @@ pub struct Parts<'a> {
 impl Parts<'_> {
     /// Whether the job needs anything that the plain loop does not have.
     pub fn needs_full_loop(&self) -> bool {
-        self.rules.works
-            || self.rules.serialize_overlap
-            || self.rules.write_barrier > 0
-            || self.rules.limits_latency()
+        self.rules.need_full_loop()
             || self.opens_on_the_way
             || self.files.needs_full_loop()
             || self.extras.any()

@@ -361,6 +361,14 @@ fn engine_options_belong_to_their_engine() {
 }
 
 #[test]
+fn a_load_of_more_than_a_cpu_lands_as_all_of_it() {
+    for (value, load) in [("cpuload=1", 1), ("cpuload=100", 100), ("cpuload=250", 100)] {
+        let job = accepted(&["ioengine=cpuio", value]);
+        assert_eq!(job.engine.of::<engines::CpuioOptions>().unwrap().cpuload, load, "{value}");
+    }
+}
+
+#[test]
 fn an_external_engine_is_the_file_that_it_is_in() {
     let words = ["ioengine=external:./a.so", "arguments=x=1", "ioengine=./a.so"];
     let own = |words: &[&str]| {
@@ -467,20 +475,12 @@ fn block_sizes_fill_each_other_in() {
 }
 
 #[test]
-fn batches_keep_to_the_depth() {
-    let (job, warnings) =
-        finished(&["ioengine=libaio", "iodepth=8", "iodepth_batch=16", "iodepth_batch_complete=4"]);
-    assert_eq!((job.depth.iodepth_batch, job.depth.iodepth_low), (8, 8));
-    assert_eq!((job.depth.iodepth_batch_complete_min, job.depth.iodepth_batch_complete_max), (4, 4));
-    assert_eq!(warnings, Vec::<String>::new());
-    let (job, _) =
-        finished(&["iodepth=8", "iodepth_batch=0", "iodepth_low=2", "iodepth_batch_complete_max=6"]);
-    assert_eq!(
-        (job.depth.iodepth_batch, job.depth.iodepth_low, job.depth.iodepth_batch_complete_max),
-        (8, 2, 6)
-    );
+fn a_synchronous_engine_has_a_depth_of_1() {
     let (_, warnings) = finished(&["iodepth=8"]);
     assert_eq!(warnings, ["iodepth=8: ioengine=psync is synchronous, its depth is always 1"]);
+    for words in [["ioengine=libaio", "iodepth=8"], ["io_submit_mode=offload", "iodepth=8"]] {
+        assert_eq!(finished(&words).1, Vec::<String>::new());
+    }
 }
 
 #[test]

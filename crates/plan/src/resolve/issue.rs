@@ -1,7 +1,7 @@
 //! How I/Os are issued, completed and measured; syncs, passes, and the search for a depth.
 
 use iolite_options::engines::{Capability, Data, Facets, UnitKind};
-use iolite_options::{JobOptions, SubmitMode};
+use iolite_options::{DepthOptions, JobOptions, SubmitMode};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 
@@ -62,9 +62,63 @@ impl IssueRules {
         self.slat || self.clat || self.lat || self.time_decides
     }
 
+    /// Whether there is a rule that only the full loop keeps. Each rule is named, so that none is forgotten that is
+    /// added later.
+    pub fn need_full_loop(&self) -> bool {
+        let IssueRules {
+            works,
+            serialize_overlap,
+            write_barrier,
+            max_latency_ns: _,
+            depth: _,
+            batch: _,
+            complete_min: _,
+            complete_max: _,
+            low: _,
+            slat: _,
+            clat: _,
+            lat: _,
+            slat_buckets: _,
+            clat_buckets: _,
+            lat_buckets: _,
+            intended_starts: _,
+            first_bytes: _,
+            moves: _,
+            ramp_ns: _,
+            runtime_ns: _,
+            fill_device: _,
+            ranges: _,
+            time_decides: _,
+        } = *self;
+        works || serialize_overlap || write_barrier > 0 || self.limits_latency()
+    }
+
     /// Whether any I/O has a longest time that it may take.
     pub fn limits_latency(&self) -> bool {
         self.max_latency_ns.iter().any(|&limit| limit < u64::MAX)
+    }
+}
+
+/// How many units are submitted and fetched together. None of that is more than the depth.
+#[derive(Debug, PartialEq)]
+struct Batches {
+    batch: u32,
+    complete_min: u32,
+    complete_max: u32,
+    low: u32,
+}
+
+impl Batches {
+    fn of(options: &DepthOptions) -> Batches {
+        let depth = options.iodepth.max(1);
+        let or_all = |units: u32| if units == 0 { depth } else { units.min(depth) };
+        let complete_min = options.iodepth_batch_complete_min.min(depth);
+        Batches {
+            batch: or_all(options.iodepth_batch),
+            complete_min,
+            complete_max: options.iodepth_batch_complete_max.clamp(complete_min.max(1), depth),
+            low: or_all(options.iodepth_low),
+        }
     }
 }
 
@@ -73,11 +127,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
     let works = unit == UnitKind::Works;
     let acts_in_the_call = matches!(unit, UnitKind::ActsOnNames(_)) && facets.is_synchronous();
     let depth = options.depth.iodepth.max(1);
-    let complete_min = options.depth.iodepth_batch_complete_min.min(depth);
-    let complete_max = match options.depth.iodepth_batch_complete_max {
-        0 => complete_min.max(1),
-        max => max.clamp(complete_min.max(1), depth.max(complete_min)),
-    };
+    let Batches { batch, complete_min, complete_max, low } = Batches::of(&options.depth);
     let measured = |disabled: bool| !disabled && options.measurement.stats;
     let max_latency_ns = options.rates.max_latency.values.map(|limit| match limit {
         0 => u64::MAX,
@@ -86,10 +136,10 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
     IssueRules {
         works,
         depth,
-        batch: options.depth.iodepth_batch.clamp(1, depth),
+        batch,
         complete_min,
         complete_max,
-        low: if options.depth.iodepth_low == 0 { depth } else { options.depth.iodepth_low.min(depth) },
+        low,
         // With threads that submit, submission ends when one of them takes the I/O.
         slat: measured(options.measurement.disable_slat)
             && (!facets.can(Capability::Coalesce) || options.depth.io_submit_mode == SubmitMode::Offload),
@@ -241,4 +291,30 @@ pub(super) fn target(options: &JobOptions) -> Option<TargetRules> {
 pub(super) fn each<T>(mut value: impl FnMut(iolite_types::Direction) -> T) -> PerDirection<T> {
     use iolite_types::Direction::{Read, Trim, Write};
     PerDirection::new(value(Read), value(Write), value(Trim))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_keep_to_the_depth() {
+        let of = |iodepth, [batch, low, complete_min, complete_max]: [u32; 4]| {
+            let options = DepthOptions {
+                iodepth,
+                iodepth_batch: batch,
+                iodepth_low: low,
+                iodepth_batch_complete_min: complete_min,
+                iodepth_batch_complete_max: complete_max,
+                ..DepthOptions::default()
+            };
+            let Batches { batch, complete_min, complete_max, low } = Batches::of(&options);
+            [batch, low, complete_min, complete_max]
+        };
+        assert_eq!(of(8, [16, 0, 4, 0]), [8, 8, 4, 4]);
+        assert_eq!(of(8, [0, 2, 1, 6]), [8, 2, 1, 6]);
+        assert_eq!(of(8, [1, 9, 0, 0]), [1, 8, 0, 1]);
+        assert_eq!(of(8, [3, 8, 9, 99]), [3, 8, 8, 8]);
+        assert_eq!(of(0, [0, 0, 1, 1]), [1, 1, 1, 1]);
+    }
 }

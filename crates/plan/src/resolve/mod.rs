@@ -148,7 +148,7 @@ impl Plan {
             files: files::rules(job, worker, layout),
             zones: crate::zones::rules(job, layout),
             pre_read: options.files.pre_read,
-            // Rates steer a mix, and a ramp makes I/Os that do not count.
+            // I/Os of a ramp do not count towards number_ios, and only the general generator knows that.
             general_workload: options.counts_after_ramp(),
             content: (options.pattern.rw.writes() && job.engine.facets.moves_data())
                 .then(|| content::spec(options, layout, worker)),
