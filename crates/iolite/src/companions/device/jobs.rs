@@ -1,6 +1,7 @@
 //! A job for each thing that a device can do, with its own limits.
 
 use iolite_host::{Device, Found, Value};
+use iolite_options::engines::{Capability, Facets, Target, engine};
 use std::path::Path;
 
 /// How long each runs: long enough for a first look, and short enough to be tried.
@@ -59,7 +60,7 @@ impl Maker<'_> {
         own: Vec<(&'static str, String)>,
     ) {
         let mut options = vec![("filename", self.filename.clone()), ("ioengine", self.engine.to_owned())];
-        if self.engine == "io_uring" {
+        if self.takes_any_file() {
             options.push(("direct", "1".to_owned()));
         }
         options.extend(own);
@@ -77,11 +78,29 @@ impl Maker<'_> {
         let Passed { block, apart, .. } = Passed::of(self.device);
         let size = options.iter().find_map(|(name, value)| (*name == "bs").then(|| value.parse::<u64>()));
         if let Some(Ok(size)) = size
-            && self.engine == "io_uring_cmd"
+            && self.takes(Target::Nvme)
             && apart > 0
         {
             options.push(("md_per_io_size", (size / block * apart).to_string()));
         }
+    }
+
+    fn facets(&self) -> Option<Facets> {
+        engine(self.engine).map(|engine| engine.facets)
+    }
+
+    /// Whether the engine works on such a device, and on no others.
+    fn takes(&self, target: Target) -> bool {
+        self.facets().is_some_and(|facets| facets.target == target)
+    }
+
+    /// Whether the engine goes through the block layer.
+    fn takes_any_file(&self) -> bool {
+        self.takes(Target::Any)
+    }
+
+    fn can(&self, capability: Capability) -> bool {
+        self.facets().is_some_and(|facets| facets.can(capability))
     }
 
     fn number(&self, section: &str, name: &str) -> Option<u64> {
@@ -170,7 +189,7 @@ impl Passed {
 impl Maker<'_> {
     fn reads(&mut self, block: u64) {
         let depth = match self.number("queue", "requests").unwrap_or(32) {
-            _ if self.engine == "sg" || self.engine == "mtd" || self.engine == "dev-dax" => 1,
+            _ if self.takes(Target::Scsi) || self.facets().is_none_or(|facets| facets.is_synchronous()) => 1,
             requests => requests.clamp(1, 32),
         };
         let own = |rw: &str, bs: u64, depth: u64| {
@@ -188,7 +207,7 @@ impl Maker<'_> {
             false,
             own("read", self.large(block), depth.min(8)),
         );
-        if self.says("queue", "polled") && self.engine == "io_uring" {
+        if self.says("queue", "polled") && self.takes_any_file() {
             let mut polled = own("randread", at_least(4096, block), 1);
             polled.push(("hipri", String::new()));
             self.add("completions that are polled for", "polled-reads", false, polled);
@@ -227,14 +246,16 @@ impl Maker<'_> {
                 write(vec![("fdatasync", "1".to_owned())]),
             );
         }
-        if self.number("queue", "largest_trim_bytes").is_some_and(|most| most > 0) && self.engine != "sg" {
+        if self.number("queue", "largest_trim_bytes").is_some_and(|most| most > 0)
+            && !self.takes(Target::Scsi)
+        {
             let unit = self.number("queue", "trim_granularity_bytes").unwrap_or(0).max(64 << 10);
             let unit = at_least(unit, block);
             let trims = vec![("rw", "randtrim".to_owned()), ("bs", unit.to_string())];
             self.add("trims", "trims", true, trims);
         }
         if let Some(most) =
-            self.number("atomic_writes", "largest_bytes").filter(|_| self.engine == "io_uring")
+            self.number("atomic_writes", "largest_bytes").filter(|_| self.can(Capability::AtomicWrites))
         {
             let own =
                 vec![("rw", "randwrite".to_owned()), ("bs", most.to_string()), ("atomic", "1".to_owned())];
@@ -244,7 +265,7 @@ impl Maker<'_> {
 
     fn zones(&mut self, block: u64) {
         // On the generic device zones are not known.
-        if self.device.section("zones").is_none() || self.engine != "io_uring" {
+        if self.device.section("zones").is_none() || !self.takes_any_file() {
             return;
         }
         let own = |rw: &str| {
@@ -268,7 +289,7 @@ impl Maker<'_> {
     fn passthrough(&mut self, path: &str) {
         let Passed { block, is_protected, .. } = Passed::of(self.device);
         let bs = at_least(4096, block);
-        if self.engine != "io_uring_cmd" {
+        if !self.takes(Target::Nvme) {
             let Some(generic) = generic(path) else { return };
             self.filename = generic;
             self.engine = "io_uring_cmd";
