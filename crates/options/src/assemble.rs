@@ -6,9 +6,11 @@
 //! names last. On a command line they are applied as written.
 
 use crate::command_line::owner_names;
+use crate::engines::E4defragOptions;
 use crate::needs::Loners;
 use crate::section::{Section, Setting, could_be_a_typing_mistake, shortened};
 use crate::{Diagnostic, JobOptions, engines, registry};
+use std::path::Path;
 
 /// A file with more mistakes than this is not a job file. Suggesting what each line may have meant takes time.
 const ERRORS_WITH_SUGGESTION: usize = 100;
@@ -89,6 +91,11 @@ impl<'a> Assembler<'a> {
         if section.job_name() != section.name {
             // Files are named after the section, even if `name=` renames the job.
             job.files.filename_format = files_named_after(&section.name, &job.files.filename_format);
+        }
+        if let Some(directory) = job.files.directory.first()
+            && let Some(own) = job.engine.of_mut::<E4defragOptions>()
+        {
+            own.settle_donor(Path::new(directory));
         }
         registry::finish(&mut job, self.warnings);
         self.loners.look_at(&job);

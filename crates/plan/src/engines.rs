@@ -210,8 +210,14 @@ fn of_own_options(options: &JobOptions) -> Option<String> {
             return Some("http_s3_list: nothing is made for a list; leave http_create out".to_owned());
         }
     }
-    if options.engine.of::<E4defragOptions>().is_some_and(|own| own.donorname.is_empty()) {
-        let what = "donorname= is missing, a file on the same file system to swap blocks with";
+    if let Some(own) = options.engine.of::<E4defragOptions>() {
+        let what = match own.donorname.is_empty() {
+            true => "donorname= is missing, a file on the same file system to swap blocks with",
+            false if options.files.directory.len() > 1 => {
+                "donorname= is a file below directory=, which has to be one directory"
+            }
+            false => return None,
+        };
         return Some(format!("ioengine=e4defrag: {what}"));
     }
     None

@@ -1,6 +1,6 @@
 //! The job files in `examples/`, scaled down and run as their comments say: a new user's first steps have to work.
 
-use crate::common::devices::Loop;
+use crate::common::devices::{Loop, Mounted};
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, peers, scratch};
 use iolite_testing::or_skip;
@@ -109,14 +109,18 @@ const LEAVES_DATA: &str = "verify-power-cut.fio";
 const ON_DEVICES: [&str; 3] = ["block-device.fio", "ssd-precondition.fio", "trim.fio"];
 
 /// Those that need a device of the virtual machine: they are run there (`emulated`).
-pub const ON_EMULATED_DEVICES: [&str; 6] = [
+pub const ON_EMULATED_DEVICES: [&str; 7] = [
     "flash.fio",
     "nvme-commands.fio",
     "persistent-memory.fio",
+    "persistent-memory-device.fio",
     "scsi-commands.fio",
     "zone-append.fio",
     "zoned.fio",
 ];
+
+/// What needs ext4.
+const ON_EXT4: &str = "defragment.fio";
 
 /// Those that replay a trace, which has to be there.
 const OF_TRACES: [&str; 2] = ["trace-block.fio", "trace-replay.fio"];
@@ -127,7 +131,7 @@ fn names() -> Vec<String> {
     names.retain(|name| {
         let has_its_own_test =
             ON_DEVICES.contains(&name.as_str()) || ON_EMULATED_DEVICES.contains(&name.as_str());
-        name.ends_with(".fio") && !has_its_own_test && *name != LEAVES_DATA
+        name.ends_with(".fio") && !has_its_own_test && *name != LEAVES_DATA && *name != ON_EXT4
     });
     names
 }
@@ -288,6 +292,18 @@ fn fio_understands_them_too() {
             }
         }
     }
+}
+
+#[test]
+fn a_file_of_ext4_is_defragmented() {
+    let dir = scratch();
+    let mounted = or_skip!(Mounted::new(dir.path(), 64 << 20));
+    stage(&mounted.directory);
+    let [command] = &commands(ON_EXT4)[..] else { panic!("one command") };
+    let run = start(&mounted.directory, &command.replace("/mnt/ext4", "mnt"), None).wait().ok();
+    let jobs = names_of_busy_jobs(&mounted.directory, &run);
+    assert_eq!(jobs, ["lay-out", "read-alone", "read-beside", "defragment", "remove"]);
+    assert_eq!(entries(&mounted.directory.join("mnt")), ["iolite-donor.tmp"], "it says that the donor stays");
 }
 
 #[test]

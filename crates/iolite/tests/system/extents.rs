@@ -123,7 +123,32 @@ pub fn blocks_are_swapped_with_those_of_the_donor() {
         "--ioengine=e4defrag --filename=f --size=1m --rw=read --donorname=donor",
         "ioengine=e4defrag can only write",
     );
+    refused(&format!("{base} --donorname=donor --directory=a:b"), "which has to be one directory");
     assert!(!dir.join("donor").exists(), "what is refused leaves nothing behind");
+}
+
+#[test]
+fn the_donor_is_looked_for_where_the_files_are() {
+    let dir = scratch();
+    let mounted = or_skip!(Mounted::new(dir.path(), 32 << 20));
+    fs::create_dir(mounted.directory.join("in")).unwrap();
+    let names = |dir: &Path| {
+        let mut found: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        found.sort();
+        found
+    };
+    let base = "--name=j --ioengine=e4defrag --rw=write --bs=64k --size=256k --inplace=1 --directory=in";
+    for program in [Program::under_test()].into_iter().chain(Program::peers()) {
+        for donor in ["donor", "/donor"] {
+            let line = format!("{base} --donorname={donor}");
+            program.line(&mounted.directory, &line).ok();
+            let what = format!("{}: {line}", program.version());
+            assert_eq!(names(&mounted.directory.join("in")), ["donor", "j.0.0"], "{what}");
+            assert!(!mounted.directory.join("donor").exists(), "{what}");
+            fs::remove_file(mounted.directory.join("in/donor")).unwrap();
+        }
+        fs::remove_file(mounted.directory.join("in/j.0.0")).unwrap();
+    }
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use super::own::{OwnOptions, own, own_options, place};
 use super::{Completion, Facets, shared};
 use crate::definition::{Definition, Kind};
+use iolite_types::prefixed;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The system call that looks a name up (`stat_type`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +83,8 @@ pub static NAME: &[&Definition] = &[&shared::URING];
 own_options! {
     /// The options of `e4defrag`.
     pub struct E4defragOptions declared by E4DEFRAG {
-        /// The file that extents are swapped with, on the same file system. It is made if it is missing.
+        /// The file that extents are swapped with, on the same file system, below the `directory` of the job. It is made
+        /// if it is missing.
         pub donorname: String,
         /// It gets its space for each I/O, and not for all of them before the first.
         pub inplace: bool,
@@ -89,6 +92,15 @@ own_options! {
 }
 
 impl OwnOptions for E4defragOptions {}
+
+impl E4defragOptions {
+    /// Looks for the donor in the job's directory, as for its files: absolute names are below it as well.
+    pub(crate) fn settle_donor(&mut self, directory: &Path) {
+        if !self.donorname.is_empty() {
+            self.donorname = prefixed(directory, Path::new(&self.donorname)).display().to_string();
+        }
+    }
+}
 
 static DONORNAME: Definition =
     Definition::engine("donorname", Kind::Str, "File that extents are swapped with")

@@ -349,3 +349,15 @@ fn weights_of_a_flow_may_be_negative() {
     assert!(ran.warnings.is_empty(), "{:?}", ran.warnings);
     assert_eq!(errors(&["--name=a", "--flow=1001"]).len(), 1);
 }
+
+#[test]
+fn the_donor_of_e4defrag_is_below_the_directory() {
+    let donor = |lines: &str| {
+        let ran = run_with(&["-"], &format!("[a]\nioengine=e4defrag\n{lines}\n"));
+        ran.batches[0][0].engine.of::<crate::engines::E4defragOptions>().unwrap().donorname.clone()
+    };
+    assert_eq!(donor("donorname=d"), "d");
+    assert_eq!(donor("donorname=d\ndirectory=mnt"), "mnt/d");
+    assert_eq!(donor("directory=mnt\ndonorname=/x/d"), "mnt/x/d");
+    assert_eq!(donor("directory=mnt"), "");
+}

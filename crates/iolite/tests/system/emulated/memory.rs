@@ -49,25 +49,27 @@ umount $dax_directory
 
 #[test]
 fn devices_are_read_and_written() {
-    let ran = or_skip!(run(
-        "dev-dax",
-        r#"
+    let script = r#"
 dax_device || exit
 dax() { local how=$1 name=$2; shift 2; $how $name --ioengine=dev-dax --filename=$dax "$@"; }
 dax both whole --rw=write --bs=1m
 dax ours part --rw=randrw --bs=4k --size=256k --offset=1m --verify=crc32c --fsync=4
 dax ours read --rw=read --bs=64k --offset=60m --size=64m --output-format=json
+EXAMPLE
 dax both trim --rw=trim --bs=1m
 both null --ioengine=dev-dax --filename=/dev/null --rw=read --bs=4k --size=64k
 truncate -s 64k regular
 both regular --ioengine=dev-dax --filename=regular --rw=read --bs=4k --size=64k
 ours gone --ioengine=dev-dax --filename=/dev/dax9.0 --rw=read --bs=4k
-"#
-    ));
+"#;
+    let example = example("DAX=$dax", "persistent-memory-device.fio");
+    let ran = or_skip!(run("dev-dax", &script.replace("EXAMPLE", &example)));
     compare(&ran, &["whole"], &this_test!());
     let json = |name| report(&ran, name).json.unwrap();
     assert_eq!(json("whole").job().bytes(), [0, 62 << 20, 0], "the device told its size");
     assert_eq!(json("read").job().bytes(), [2 << 20, 0, 0]);
+    let ios: Vec<_> = json("example").jobs().iter().map(|job| job.ios()).collect();
+    assert_eq!(ios, [[0, 256, 0], [0, 256, 0], [256, 0, 0]], "the example");
     let refused = |name, text: &str| {
         let (told, status) = told(&ran, name, "ours");
         assert!(status == 1 && told.contains(text), "{name}: {status}: {told}");
