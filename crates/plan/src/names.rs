@@ -149,8 +149,7 @@ mod tests {
         let near = |format, count, places: &[&str]| {
             let names = Names::numbered(Path::new("d"), format, "#", count);
             let places: Vec<PathBuf> = places.iter().map(PathBuf::from).collect();
-            let near = names.near(&places).map(|name| name.display().to_string()).collect::<Vec<_>>();
-            near
+            names.near(&places).map(|name| name.display().to_string()).collect::<Vec<_>>()
         };
         let places = ["/x/d/a.7", "/x/d/a.1000000", "/x/d/a.007", "/x/d/a.", "/x/d/b.7", "/"];
         assert_eq!(near("a.#", 1_000_000, &places), ["d/a.7"]);
