@@ -1,12 +1,34 @@
 //! `--web`: the page of a run that goes on, from the run's side.
 
 use crate::console;
-use iolite_options::{Name, RunOptions};
+use iolite_options::{Name, RunOptions, WebTls};
 use iolite_page::Html;
+use iolite_remote::message::machine_name;
 use iolite_report::{Exporter, Program};
 use iolite_stats::{Event, Report};
 use iolite_types::describe_error;
-use iolite_web::{Hello, LivePage, Lost};
+use iolite_web::{Certified, Hello, LivePage, Lost};
+use std::net::SocketAddr;
+
+/// What pages at this address are encrypted with.
+///
+/// # Errors
+/// Certificate and key cannot be used, or made: in words.
+pub fn certified(address: SocketAddr, tls: Option<&WebTls>) -> Result<Option<Certified>, String> {
+    let made = tls.map(|tls| match tls {
+        WebTls::New => Certified::make(address.ip(), &machine_name()),
+        WebTls::Files { certificate, key } => Certified::read(certificate, key),
+    });
+    made.transpose()
+}
+
+/// What somebody has to know whose browser does not know the certificate.
+pub fn told(tls: Option<&WebTls>, certified: Option<&Certified>) -> Option<String> {
+    let fingerprint = certified.filter(|_| tls == Some(&WebTls::New))?.fingerprint();
+    Some(format!(
+        "the certificate was made for this time, so browsers warn of it; its SHA-256 fingerprint has to be {fingerprint}"
+    ))
+}
 
 /// The page of a run, if one was asked for.
 #[derive(Debug, Default)]
@@ -27,12 +49,18 @@ impl Live {
         let Some(address) = run.web else { return Ok(Live(None)) };
         let program = name.own_version().to_owned();
         let hello = Hello { outline, blocks, program, linger_ms: run.web_linger };
-        let page = LivePage::start(address, None, hello)
+        let certified =
+            certified(address, run.web_tls.as_ref()).map_err(|why| format!("--web-tls: {why}"))?;
+        let fingerprint = told(run.web_tls.as_ref(), certified.as_ref());
+        let page = LivePage::start(address, certified, hello)
             .map_err(|error| format!("--web: {address}: {}", describe_error(&error)))?;
         let [owner, guest] = page.addresses();
         console::print_error(&format!(
             "{name}: --web: the run is at {owner}\n{name}: --web: for those who may only look: {guest}\n"
         ));
+        if let Some(words) = fingerprint {
+            console::print_error(&format!("{name}: --web-tls: {words}\n"));
+        }
         Ok(Live(Some(page)))
     }
 

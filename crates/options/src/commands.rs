@@ -331,10 +331,16 @@ pub static ALL: &[Command] = &[
                   fio 3, until it is ended. The address is printed on standard error, with a secret in it. With --allow-run, whoever \
                   has another address, which is printed as well, writes jobs in a page, has them looked at as they are typed, \
                   and runs them, one at a time: that is remote execution, so jobs use nothing but what --serve-only names, and run no \
-                  programs, and runs are kept in the store. Without that, nothing can be changed from there. Addresses of other \
-                  machines are refused, because pages are not encrypted yet. docs/results.md says who can see and do what.",
+                  programs, and runs are kept in the store. Without that, nothing can be changed from there. Other \
+                  machines are served only with --tls. docs/results.md says who can see and do what.",
         options: &[
             word('l', "listen", "address:port", "Where (default: 127.0.0.1 and any port)"),
+            word(
+                't',
+                "tls",
+                "files",
+                "Encrypt the pages, as other machines need it: certificate,key (in PEM), or new (a key is made)",
+            ),
             word('s', "store", "file", "The store (default: that of the user)"),
             word('r', "allow-run", "", "Let jobs be written and started there (only with --serve-only)"),
             word(

@@ -45,7 +45,7 @@ pub use parse::{NO_JOBS, launched, parse, parse_sent, parse_with, repeated, run_
 pub use repeat::{Repeat, Repeated};
 pub use run::*;
 pub use typed::*;
-pub use web::web_address;
+pub use web::{WebTls, check_web, web_address, web_tls};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -10,7 +10,8 @@ use crate::run_options::{Asked, DEBUG_CATEGORIES, Question};
 use crate::section::Section;
 use crate::sys::MachineFacts;
 use crate::{
-    Diagnostic, Invocation, JobOptions, Name, Origin, OutputFormat, RunOptions, help, showcmd, usage,
+    Diagnostic, Invocation, JobOptions, Name, Origin, OutputFormat, RunOptions, check_web, help, showcmd,
+    usage,
 };
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -138,6 +139,7 @@ pub(crate) fn parse_in(
 
     warnings.extend(asked.others.idle(&asked.run));
     warnings.extend(page_of_no_run(&asked));
+    errors.extend(page_for_all(&asked));
     let paths: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     if let Some(elsewhere) =
         on_other_machines(&asked, &sections, &files, &mut surroundings, (&mut errors, &mut warnings))
@@ -346,10 +348,18 @@ fn trigger_never_pulled(asked: &Asked) -> Option<Diagnostic> {
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 
+/// A page that other machines could read on its way.
+fn page_for_all(asked: &Asked) -> Option<Diagnostic> {
+    let address = asked.run.web?;
+    let why = check_web(address, asked.run.web_tls.as_ref(), "--web-tls").err()?;
+    Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message: format!("--web={address}: {why}") })
+}
+
 /// Options about the page of a run say nothing where there is none.
 fn page_of_no_run(asked: &Asked) -> Option<Diagnostic> {
     let message = match (asked.run.web, asked.run.web_linger) {
         (None, Some(_)) => "--web-linger: says nothing without --web",
+        (None, None) if asked.run.web_tls.is_some() => "--web-tls: says nothing without --web",
         (Some(_), _) if asked.others.server.is_some() => "--web: says nothing together with --server",
         _ => return None,
     };

@@ -1,6 +1,6 @@
 //! The options of the run as a whole, as opposed to one job.
 
-use crate::Repeat;
+use crate::{Repeat, WebTls};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -80,8 +80,11 @@ pub struct RunOptions {
     pub trigger: Option<String>,
     /// `--trigger-remote`: the command that it runs on other machines.
     pub trigger_remote: Option<String>,
-    /// `--web`: where the page of the running jobs is; port 0 = any that is free. It is an address of this machine alone.
+    /// `--web`: where the page of the running jobs is; port 0 = any that is free. Other machines get there only encrypted.
     pub web: Option<SocketAddr>,
+    /// `--web-tls`: what that page is encrypted with. Other machines serve none.
+    #[serde(skip)]
+    pub web_tls: Option<WebTls>,
     /// `--web-linger`: for how many milliseconds that page stays when the run is over.
     pub web_linger: Option<u64>,
     /// `--save`: the run is kept in the store, with this label (empty = none). Other machines keep nothing.
@@ -140,6 +143,7 @@ impl Default for RunOptions {
             trigger: None,
             trigger_remote: None,
             web: None,
+            web_tls: None,
             web_linger: None,
             save: None,
             store: None,

@@ -4,7 +4,9 @@
 
 use crate::clients::{Named, Others, WhenLost};
 use crate::values::{SECOND, time};
-use crate::{EtaWhen, IdleProfile, OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address};
+use crate::{
+    EtaWhen, IdleProfile, OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address, web_tls,
+};
 use std::path::PathBuf;
 
 /// What the command line asked for besides jobs.
@@ -611,6 +613,19 @@ pub(crate) static ALL: &[RunOption] = &[
         ],
         Some(|asked, value| {
             asked.run.web = Some(web_address(value)?);
+            Ok(())
+        }),
+    ),
+    option(
+        "web-tls",
+        '7',
+        Required("files"),
+        &[
+            "Encrypt the page of --web, as other machines need it: certificate,key (in",
+            "PEM), or new, for a key made for this run, whose fingerprint is printed",
+        ],
+        Some(|asked, value| {
+            asked.run.web_tls = Some(web_tls(value)?);
             Ok(())
         }),
     ),

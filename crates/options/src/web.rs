@@ -1,9 +1,24 @@
-//! Where pages are served.
+//! Where pages are served, and what they are encrypted with.
 
+use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
-/// Where a page is: an address of this machine alone, and a port; nothing is any port. What goes elsewhere would have to be
-/// encrypted.
+/// What pages are encrypted with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WebTls {
+    /// A key that is made for this time.
+    New,
+    /// Files in PEM.
+    Files {
+        /// The certificates.
+        certificate: PathBuf,
+        /// The private key: the same file, if it has both.
+        key: PathBuf,
+    },
+}
+
+/// Where a page is: an address and a port; nothing is any port of this machine's own address.
 ///
 /// # Errors
 /// In words, why the value is no such address.
@@ -13,15 +28,41 @@ pub fn web_address(value: &str) -> Result<SocketAddr, String> {
         return Ok((here, 0).into());
     }
     let named = value.strip_prefix("localhost:").and_then(|port| Some((here, port.parse().ok()?).into()));
-    let Some(address) = named.or_else(|| value.parse::<SocketAddr>().ok()) else {
-        return Err("not an address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned());
-    };
-    if !address.ip().is_loopback() {
-        return Err(format!(
-            "only addresses of this machine alone (127.0.0.1, [::1]) are served, because pages are not encrypted yet; \
-             from elsewhere, a tunnel leads here: ssh -L {0}:127.0.0.1:{0} HOST",
-            if address.port() == 0 { 8080 } else { address.port() }
-        ));
+    named
+        .or_else(|| value.parse::<SocketAddr>().ok())
+        .ok_or_else(|| "not an address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned())
+}
+
+/// What `new`, or the names of one or two files, stands for.
+///
+/// # Errors
+/// In words, why the value is none of these.
+pub fn web_tls(value: &str) -> Result<WebTls, String> {
+    let mut files = value.split(',');
+    match (value, files.next(), files.next(), files.next()) {
+        ("new", ..) => Ok(WebTls::New),
+        (_, Some(one), None, _) if !one.is_empty() => {
+            Ok(WebTls::Files { certificate: one.into(), key: one.into() })
+        }
+        (_, Some(certificate), Some(key), None) if !certificate.is_empty() && !key.is_empty() => {
+            Ok(WebTls::Files { certificate: certificate.into(), key: key.into() })
+        }
+        _ => Err("neither new nor the names of a certificate and a key with a comma between them".to_owned()),
     }
-    Ok(address)
+}
+
+/// Whether pages may be served there: what other machines get has to be encrypted. `option`: what asks for that.
+///
+/// # Errors
+/// Others could read along: in words.
+pub fn check_web(address: SocketAddr, tls: Option<&WebTls>, option: &str) -> Result<(), String> {
+    if address.ip().is_loopback() || tls.is_some() {
+        return Ok(());
+    }
+    let port = if address.port() == 0 { 8080 } else { address.port() };
+    Err(format!(
+        "only addresses of this machine alone (127.0.0.1, [::1]) are served without encryption; give {option}=CERTIFICATE,KEY \
+         (files in PEM), or {option}=new for a key that is made for this time; or lead a tunnel from elsewhere to an address of \
+         this machine: ssh -L {port}:127.0.0.1:{port} HOST"
+    ))
 }

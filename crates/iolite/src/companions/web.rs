@@ -4,9 +4,9 @@
 mod options;
 
 use super::source;
-use crate::{console, saving};
+use crate::{console, live, saving};
 use iolite_options::commands::Asked;
-use iolite_options::web_address;
+use iolite_options::{check_web, web_address, web_tls};
 use iolite_remote::child::Permissions;
 use iolite_remote::confine;
 use iolite_report::clock;
@@ -27,6 +27,9 @@ const MOST_JOBS: usize = 3;
 pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let listen = asked.value('l').unwrap_or_default();
     let address = web_address(listen).map_err(|why| format!("--listen={listen}: {why}"))?;
+    let tls = asked.value('t').map(|value| web_tls(value).map_err(|why| format!("--tls={value}: {why}")));
+    let tls = tls.transpose()?;
+    check_web(address, tls.as_ref(), "--tls").map_err(|why| format!("--listen={listen}: {why}"))?;
     let place = match (&asked.operands[..], asked.value('s')) {
         ([], store) => Place::Store(saving::place(store.map(Path::new))?),
         ([directory], None) => Place::Directory(directory.into()),
@@ -37,7 +40,9 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let results = Results { program: program.to_owned(), place };
     // What cannot be read is told here, and not on a page that somebody may look at later.
     results.list()?;
-    let resident = Resident::open(address, None, results, desk)
+    let certified = live::certified(address, tls.as_ref()).map_err(|why| format!("--tls: {why}"))?;
+    let fingerprint = live::told(tls.as_ref(), certified.as_ref());
+    let resident = Resident::open(address, certified, results, desk)
         .map_err(|error| format!("--listen: {address}: {}", describe_error(&error)))?;
     for (rights, address) in resident.addresses() {
         let what = match rights {
@@ -46,6 +51,9 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
             Rights::Start => "jobs are written, started and ended",
         };
         console::print_error(&format!("{program}: web: {what} at {address}\n"));
+    }
+    if let Some(words) = fingerprint {
+        console::print_error(&format!("{program}: web: {words}\n"));
     }
     resident.serve();
     Ok(String::new())

@@ -4,13 +4,17 @@ use crate::common::browser::Browser;
 use crate::common::program::{Running, send};
 use crate::common::{Json, Program, scratch};
 use iolite_os::process::children_of;
+use iolite_testing::objects::certificate;
 use iolite_testing::or_skip;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A job that goes on until somebody ends it, with a job beside it that is over soon.
@@ -152,6 +156,15 @@ pub struct Answer {
 }
 
 impl Answer {
+    fn read(stream: &mut impl Read) -> Answer {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let text = String::from_utf8(answer).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
     pub fn header(&self, name: &str) -> &str {
         let found =
             self.head.lines().filter_map(|line| line.split_once(": ")).find(|(found, _)| *found == name);
@@ -174,12 +187,7 @@ pub fn ask(host: &str, head: &str) -> Answer {
 pub fn send_all(host: &str, bytes: &[u8]) -> Answer {
     let mut stream = connect(host);
     stream.write_all(bytes).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    let text = String::from_utf8(answer).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
-    Answer { status, head: head.to_owned(), body: body.to_owned() }
+    Answer::read(&mut stream)
 }
 
 /// The number of I/Os in a series.
@@ -365,6 +373,87 @@ fn a_page_that_dies_and_a_run_that_does() {
     assert_eq!(run.running.wait().code(), 128);
 }
 
+/// What is answered to a head by a server with the certificate of the tests.
+fn ask_encrypted(port: u16, head: &str) -> Answer {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(certificate("authority.crt")).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = builder.with_root_certificates(roots).with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let tls = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut stream = rustls::StreamOwned::new(tls, connect(&format!("127.0.0.1:{port}")));
+    stream.write_all(format!("{head}\r\n\r\n").as_bytes()).unwrap();
+    Answer::read(&mut stream)
+}
+
+/// Encrypted, pages are served at any address, under the names of the certificate.
+#[test]
+pub fn pages_are_encrypted_for_other_machines() {
+    let dir = scratch();
+    let files = format!("{},{}", certificate("server.crt").display(), certificate("server.key").display());
+    let line = format!("--web=0.0.0.0:0 --web-tls={files} {ENDLESS}");
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("its addresses", |running| running.output().contains("only look: https://0.0.0.0:"));
+    let said = running.output();
+    let address = said.split_once("https://0.0.0.0:").unwrap().1;
+    let (port, rest) = address.split_once("/?token=").unwrap();
+    let (port, token) = (port.parse().unwrap(), rest.lines().next().unwrap());
+    let exchange = |host: &str| ask_encrypted(port, &format!("GET /?token={token} HTTP/1.1\r\nHost: {host}"));
+    for host in ["evil.example", "10.0.0.1", "0.0.0.0", &format!("evil.example:{port}")] {
+        assert_eq!(exchange(host).status, 421, "{host}");
+    }
+    let answer = exchange(&format!("localhost:{port}"));
+    assert_eq!(answer.status, 200, "{}", answer.head);
+    let cookie = answer.header("Set-Cookie");
+    assert!(cookie.ends_with("; HttpOnly; SameSite=Strict; Secure"), "{cookie}");
+    let cookie = cookie.split(';').next().unwrap();
+    let place = answer.body.split("url=").nth(1).unwrap().split('"').next().unwrap();
+    let head = |method: &str, path: &str, more: &str| {
+        ask_encrypted(
+            port,
+            &format!("{method} {place}{path} HTTP/1.1\r\nHost: localhost\r\nCookie: {cookie}{more}"),
+        )
+    };
+    let page = head("GET", "", "");
+    let proof =
+        page.body.split("data-stop=\"").nth(1).expect("it may end the run").split('"').next().unwrap();
+    let stop = |scheme: &str| {
+        head("POST", "stop", &format!("\r\nOrigin: {scheme}://localhost\r\nX-Iolite-Stop: {proof}")).status
+    };
+    // Without encryption, there is nothing.
+    let mut plain = connect(&format!("127.0.0.1:{port}"));
+    plain.write_all(format!("GET /?token={token} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
+    let mut told = Vec::new();
+    let _ = plain.read_to_end(&mut told);
+    assert!(!told.starts_with(b"HTTP"), "{told:?}");
+    assert_eq!(stop("http"), 403);
+    assert_eq!(stop("https"), 202);
+    assert_eq!(running.wait().code(), 128);
+}
+
+/// A key that is made for the run serves a browser that is told to take it.
+#[test]
+fn a_browser_reads_an_encrypted_page() {
+    let browser = or_skip!(Browser::start());
+    let dir = scratch();
+    let line = format!("--web --web-tls=new {ENDLESS}");
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("its fingerprint", |running| running.output().contains("fingerprint has to be "));
+    let said = running.output();
+    let fingerprint = said.split_once("fingerprint has to be ").unwrap().1.lines().next().unwrap();
+    assert!(fingerprint.split(':').count() == 32, "{fingerprint}");
+    browser.go_to(said.lines().find_map(|line| line.split_once(" is at ")).unwrap().1);
+    browser.wait_until("return document.querySelectorAll('svg.chart').length >= 3");
+    assert_eq!(browser.run("return location.protocol"), "https:");
+    browser.run("document.getElementById('stop').click()");
+    browser.run("document.getElementById('sure').click()");
+    browser.wait_until("return document.querySelector('h2')?.textContent === 'The answer' && document.documentElement.dataset.ready === 'yes'");
+    assert_eq!(browser.console(), Vec::<String>::new());
+    assert_eq!(running.wait().code(), 128);
+}
+
 /// What is asked for wrongly is refused before anything runs.
 #[test]
 fn a_page_needs_a_place_of_this_machine() {
@@ -375,7 +464,31 @@ fn a_page_needs_a_place_of_this_machine() {
     fs::write(dir.path().join("job.fio"), "[a]\nsize=64k\n").unwrap();
     for (line, why) in [
         (format!("{job} --web=127.0.0.1:{port}"), format!("--web: 127.0.0.1:{port}: Address already in use")),
-        (format!("{job} --web=0.0.0.0:8080"), "not encrypted yet".into()),
+        (
+            format!("{job} --web=0.0.0.0:8080"),
+            "give --web-tls=CERTIFICATE,KEY (files in PEM), or --web-tls=new".into(),
+        ),
+        (format!("{job} --web=0.0.0.0:8080 --web-tls=new"), "name one, or give a certificate".into()),
+        (format!("{job} --web --web-tls=none.crt,none.key"), "--web-tls: none.crt: No such file".into()),
+        (format!("{job} --web --web-tls=job.fio"), "job.fio: there is no certificate in it".into()),
+        (format!("{job} --web --web-tls=."), ".: not a file in PEM".into()),
+        (
+            format!("{job} --web --web-tls={}", certificate("server.crt").display()),
+            "no private key in it".into(),
+        ),
+        (
+            format!(
+                "{job} --web --web-tls={},{}",
+                certificate("server.crt").display(),
+                certificate("client.key").display()
+            ),
+            "cannot be used together".into(),
+        ),
+        (format!("{job} --web --web-tls="), "--web-tls".into()),
+        (
+            format!("{job} --web --web-tls=a,b,c"),
+            "neither new nor the names of a certificate and a key".into(),
+        ),
         (format!("{job} --web=[::]:9000"), "ssh -L 9000:127.0.0.1:9000 HOST".into()),
         (format!("{job} --web=10.1.2.3:80"), "only addresses of this machine alone".into()),
         (format!("{job} --web=example.com:80"), "not an address and a port".into()),

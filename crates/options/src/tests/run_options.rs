@@ -29,6 +29,7 @@ fn options_of_the_run() {
         "--trigger-timeout=90",
         "--trigger=ls -l",
         "--web=[::1]:8080",
+        "--web-tls=a.crt,a.key",
         "--web-linger=1h",
         "--save=base",
         "--store=s.db",
@@ -58,6 +59,7 @@ fn options_of_the_run() {
             trigger: Some("ls -l".to_owned()),
             trigger_remote: None,
             web: Some((std::net::Ipv6Addr::LOCALHOST, 8080).into()),
+            web_tls: Some(WebTls::Files { certificate: "a.crt".into(), key: "a.key".into() }),
             web_linger: Some(3_600_000),
             save: Some("base".to_owned()),
             store: Some(PathBuf::from("s.db")),
@@ -67,6 +69,14 @@ fn options_of_the_run() {
     let web = |word: &str| run(&["--name=a", word]).run.web.map(|address| address.to_string());
     assert_eq!(web("--web").as_deref(), Some("127.0.0.1:0"));
     assert_eq!(web("--web=localhost:9").as_deref(), Some("127.0.0.1:9"));
+    let web_tls = |word: &str| run(&["--name=a", "--web=10.0.0.1:80", word]).run.web_tls;
+    assert_eq!(web_tls("--web-tls=new"), Some(WebTls::New));
+    let both = WebTls::Files { certificate: "both.pem".into(), key: "both.pem".into() };
+    assert_eq!(web_tls("--web-tls=both.pem"), Some(both));
+    for value in ["", ",", "a,", ",b", "a,b,c"] {
+        let told = errors(&["--name=a", "--web", &format!("--web-tls={value}")]);
+        assert!(told[0].contains("--web-tls"), "{told:?}");
+    }
     let formats = |words: &[&str]| run(&[&["--name=a"], words].concat()).run.output_format;
     assert_eq!(formats(&[]), [OutputFormat::Normal]);
     assert_eq!(formats(&["--minimal"]), [OutputFormat::Terse]);

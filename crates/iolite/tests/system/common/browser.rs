@@ -52,6 +52,8 @@ impl Browser {
             ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", &directory];
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "browserName": "chrome",
+            // Of certificates that a run has made for itself.
+            "acceptInsecureCerts": true,
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
         }}});

@@ -84,6 +84,7 @@ pub const TABLE: &[Effect] = &[
     test!("keys", keys::machines_with_keys_of_one_set_work_together),
     test!("insecure", remote::without_protection_only_when_asked_for),
     test!("web", live::a_page_is_for_who_has_the_address),
+    test!("web-tls", live::pages_are_encrypted_for_other_machines),
     test!("web-linger", live::a_page_that_lingers),
     test!("profile", profiles::options_of_tiobench),
     row("latency-log", JOB, ABSENT, "x", Refused("superseded by the job option write_lat_log")),
