@@ -12,10 +12,11 @@ Without a CASE, all cases run; a CASE may be a part of a name.
   --iolite PATH      the program to measure (default: target/release/iolite)
   --peer PATH        the program to compare with (default: fio, from PATH)
   --rounds N         runs of each case under each program, at least 5 (default: 7)
-  --seconds N        length of each run (default: 2; with --rates, 10)
+  --seconds N        length of each run (default: 2; with --rates or --cluster, 10)
   --directory PATH   a file system in memory for the cases that need a file (default: /dev/shm)
   --disk PATH        a file system on a disk for the cases that need one (default: the current directory)
   --rates            measure how exactly rates from 10 to 500000 IOPS are held, instead of the cases
+  --cluster N        measure runs on N simulated agents, and on two real ones, instead of the cases
   --list             list the cases without running them
   --help             this text
 ";
@@ -37,6 +38,8 @@ pub struct Arguments {
     pub disk: PathBuf,
     /// Measure how rates are held, instead of the cases.
     pub rates: bool,
+    /// Measure runs on so many simulated agents, instead of the cases.
+    pub cluster: Option<usize>,
     /// Only list the cases.
     pub list: bool,
     /// Parts of the names of the cases; empty = all cases.
@@ -57,6 +60,7 @@ impl Arguments {
             directory: "/dev/shm".into(),
             disk: ".".into(),
             rates: false,
+            cluster: None,
             list: false,
             cases: Vec::new(),
         };
@@ -67,6 +71,7 @@ impl Arguments {
                 "--help" | "-h" => return Ok(None),
                 "--rates" => arguments.rates = true,
                 "--list" => arguments.list = true,
+                "--cluster" => arguments.cluster = Some(number(&word, &value()?, 2)?),
                 "--iolite" => arguments.iolite = value()?.into(),
                 "--peer" => arguments.peer = value()?.into(),
                 "--directory" => arguments.directory = value()?.into(),
@@ -78,7 +83,8 @@ impl Arguments {
             }
         }
         if arguments.seconds == 0 {
-            arguments.seconds = if arguments.rates { 10 } else { 2 };
+            let is_long = arguments.rates || arguments.cluster.is_some();
+            arguments.seconds = if is_long { 10 } else { 2 };
         }
         Ok(Some(arguments))
     }
@@ -108,6 +114,8 @@ mod tests {
         assert_eq!(arguments.cases, ["null-randread", "psync"]);
         assert_eq!((arguments.seconds, arguments.rates), (2, false));
         assert_eq!(parse("--rates").unwrap().unwrap().seconds, 10);
+        let cluster = parse("--cluster 1000").unwrap().unwrap();
+        assert_eq!((cluster.cluster, cluster.seconds), (Some(1000), 10));
         assert_eq!(parse("--seconds 3 --rates").unwrap().unwrap().seconds, 3);
     }
 
@@ -115,6 +123,7 @@ mod tests {
     fn help_and_mistakes() {
         assert_eq!(parse("--help"), Ok(None));
         assert!(parse("--rounds 4").unwrap_err().contains("from 5"));
+        assert!(parse("--cluster 1").unwrap_err().contains("from 2"));
         assert!(parse("--rounds").unwrap_err().contains("needs a value"));
         assert!(parse("--round 7").unwrap_err().contains("unknown option --round"));
     }

@@ -10,6 +10,7 @@
 mod arguments;
 mod bare;
 mod cases;
+mod cluster;
 mod curl;
 mod measure;
 mod memory;
@@ -48,6 +49,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             println!("{:<24} {}, {}", case.name, case.about, case.measure.unit());
         }
         return Ok(());
+    }
+    if arguments.cluster.is_some() {
+        return cluster::run(arguments, &rounds::find(&arguments.iolite)?);
     }
     let programs = [rounds::find(&arguments.iolite)?, rounds::find(&arguments.peer)?];
     if arguments.rates {

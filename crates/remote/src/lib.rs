@@ -22,6 +22,7 @@ pub mod message;
 pub mod ranks;
 pub mod returned;
 mod ssh;
+pub mod stand_in;
 pub mod stream;
 mod tls;
 mod user;

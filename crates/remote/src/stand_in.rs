@@ -1,0 +1,115 @@
+//! Whoever takes the part of agents to see what their client does: it listens, greets and answers as an agent, and runs nothing.
+//! Measurements have a thousand of them in one process.
+
+use crate::address::Address;
+use crate::connection::{Connection, Listener, Peer};
+use crate::frame::{self, FrameError};
+use crate::greeting;
+use crate::keys::{Keys, Role};
+use crate::message::{FromAgent, Hello, ToAgent};
+use std::path::Path;
+use std::time::Duration;
+
+/// Listens where clients look for agents.
+#[derive(Debug)]
+pub struct StandIn {
+    listener: Listener,
+    place: String,
+    keys: Option<Keys>,
+}
+
+impl StandIn {
+    /// Listens at this address, with the agents' keys in this file if there is one.
+    ///
+    /// # Errors
+    /// The address is taken, or the keys cannot be used: in words.
+    pub fn listen(address: &Address, keys: Option<&Path>) -> Result<StandIn, String> {
+        let keys = keys.map(|file| Keys::read(file, Role::Agent)).transpose()?;
+        let listener = Listener::at(address).map_err(|error| format!("{address}: {error}"))?;
+        Ok(StandIn { place: listener.place(address), listener, keys })
+    }
+
+    /// Where it listens, as `--client=` takes it.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Waits for the next client. Nothing is said yet.
+    ///
+    /// # Errors
+    /// The connection cannot be accepted.
+    pub fn accept(&self) -> Result<Caller<'_>, String> {
+        let (connection, peer) = self.listener.accept().map_err(|error| error.to_string())?;
+        Ok(Caller { connection, peer, keys: self.keys.as_ref() })
+    }
+}
+
+/// Somebody who has connected.
+#[derive(Debug)]
+pub struct Caller<'a> {
+    connection: Connection,
+    peer: Peer,
+    keys: Option<&'a Keys>,
+}
+
+impl Caller<'_> {
+    /// Greets the client in the name of this machine, as the same program in the same version.
+    ///
+    /// # Errors
+    /// It is none, or its keys are not good.
+    pub fn greet(self, machine: &str) -> Result<Conversation, String> {
+        let words = |why: greeting::Stranger| why.to_string();
+        let mut connection = match (self.keys, self.peer) {
+            (Some(keys), Peer::At(_)) => self.connection.protect(keys).map_err(words)?,
+            _ => self.connection,
+        };
+        greeting::send(&mut connection).map_err(words)?;
+        greeting::receive(&mut connection).map_err(words)?;
+        let mut conversation = Conversation { connection };
+        let ToAgent::Hello(Hello { program, .. }) = conversation.hear().map_err(|error| error.to_string())?
+        else {
+            return Err("does not say who it is".to_owned());
+        };
+        let hello = Hello { program, machine: machine.to_owned(), pid: std::process::id() };
+        conversation.say(&FromAgent::Hello(hello)).map_err(|error| error.to_string())?;
+        Ok(conversation)
+    }
+}
+
+/// A client that knows who is here.
+#[derive(Debug)]
+pub struct Conversation {
+    connection: Connection,
+}
+
+impl Conversation {
+    /// Waits for something to hear: whether there is something.
+    pub fn has_word_within(&self, patience: Duration) -> bool {
+        self.connection.is_readable_within(patience)
+    }
+
+    /// The next thing that the client says.
+    ///
+    /// # Errors
+    /// It has gone, or says what is not understood.
+    pub fn hear(&mut self) -> Result<ToAgent, FrameError> {
+        frame::read(&mut self.connection)
+    }
+
+    /// Says something.
+    ///
+    /// # Errors
+    /// It has gone.
+    pub fn say(&mut self, message: &FromAgent) -> Result<(), FrameError> {
+        frame::write(&mut self.connection, message)
+    }
+
+    /// Says what was encoded before ([`frame::encode`]).
+    ///
+    /// # Errors
+    /// It has gone.
+    pub fn say_encoded(&mut self, frame: &[u8]) -> Result<(), FrameError> {
+        use std::io::Write;
+        Ok(self.connection.write_all(frame)?)
+    }
+}
