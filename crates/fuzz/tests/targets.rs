@@ -473,6 +473,7 @@ fn frames() {
         hosts: 1,
         snapshot_ms: 1000,
         status_ms: 0,
+        series: false,
     };
     let report = Report { jobs: vec![JobReport::default()], ..Report::default() };
     let event = Event::new(1, None, EventKind::Status(Box::new(report.clone())));

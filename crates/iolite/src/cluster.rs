@@ -1,16 +1,19 @@
 //! `--client`: a run on other machines, with one report.
 
 use crate::console::{self, Console};
+use crate::saving::Saving;
 use crate::session::{exporters, has_program_format};
-use crate::{INTERRUPTED, complain, program, protection, status_of, told};
+use crate::{INTERRUPTED, complain, program, protection, run_files, status_of, told};
 use iolite_options::{EtaWhen, Name, OutputFormat, RunElsewhere, RunOptions, SentJobs, WhenLost};
 use iolite_os::process;
 use iolite_os::signals::SignalQueue;
+use iolite_page::Html;
 use iolite_remote::coordinator::{Coordinator, NotReached, Settings, Told, Wish};
 use iolite_remote::keys::{Keys, Role};
 use iolite_remote::message::Request;
 use iolite_remote::ranks::Meeting;
 use iolite_remote::{Address, address};
+use iolite_report::Exporter;
 use iolite_report::live::LiveLine;
 use iolite_run::{HeldSignals, Request as Asked, Requests, Trigger, Watch};
 use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
@@ -82,7 +85,12 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         .map_err(|error| vec![format!("signals cannot be received: {error}")])?;
     // One for each machine, and where ssh is between, more.
     process::allow_many_files();
-    let mut console = Console::open(&run, false).map_err(|error| vec![error.to_string()])?;
+    let check = |_: &Path| Ok(());
+    let saving = Saving::prepare(name, &run, &check).map_err(|why| vec![why])?;
+    let mut console = run_files::check_against(&run, &|_| None)
+        .and_then(|()| Console::open(&run, false))
+        .map_err(|error| vec![error.to_string()])?;
+    let wants_series = saving.is_some() || run.output_format.contains(&OutputFormat::Html);
     let settings = Settings {
         timeout: Duration::from_millis(timeout_ms),
         abort_when_lost: when_lost == WhenLost::Abort,
@@ -133,6 +141,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         as_fio: name.is_strict(),
         snapshot_ms: if session.is_live { run.eta_interval } else { 0 },
         status_ms: if run.status_interval > 0 { run.status_interval } else { KEPT_MS },
+        series: wants_series,
         jobs,
     });
     let mut finished = coordinator.run(
@@ -154,6 +163,9 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         session.tell_line("trigger: the run ends here\n");
     }
     let is_written = session.end();
+    // A report that went nowhere is kept all the same; one of jobs that did not run is none.
+    let saving = saving.filter(|_| !session.refused);
+    let is_kept = saving.is_none_or(|saving| saving.keep(&session.cluster.together()));
     // Behind the report: logs may be long, and the network slow.
     finished.gather(&mut |index, told| session.take(index, told));
     if is_pulled {
@@ -170,7 +182,10 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     if let Err(error) = is_written {
         return Err(vec![error]);
     }
-    Ok(status_of(name, asked, session.failed, session.failures))
+    match status_of(name, asked, session.failed, session.failures) {
+        0 if !is_kept => Ok(1),
+        status => Ok(status),
+    }
 }
 
 /// Which of the machines with the same jobs each one is, and how many of those there are.
@@ -524,7 +539,19 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let text = self.text();
-        self.console.write_last(&text).map_err(|error| error.to_string())
+        if !self.run.output_format.contains(&OutputFormat::Html) {
+            return self.console.write_last(&text).map_err(|error| error.to_string());
+        }
+        let mut page = Vec::new();
+        let made = Html.write_cluster(&self.cluster, &program(self.name), &mut page);
+        let made = made.map_err(|error| format!("there is no page of the report: {error}"));
+        if self.run.output_format == [OutputFormat::Html] {
+            made?;
+            return self.console.write_last(&page).map_err(|error| error.to_string());
+        }
+        self.console.write_last(&text).map_err(|error| error.to_string())?;
+        made?;
+        self.console.write_page(&page).map_err(|error| error.to_string())
     }
 
     /// Lines for the reader of the report, with the machine in front. Programs get nothing but what they parse.

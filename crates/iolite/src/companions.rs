@@ -25,7 +25,7 @@ mod zipf;
 use iolite_options::commands::{Asked, Command};
 use iolite_options::completion;
 use std::ffi::OsString;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Runs a companion with the words behind its name.
@@ -53,6 +53,11 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         text.map(|text| (text, 0))
     });
     match answer {
+        // What is stored may be anybody's.
+        Ok((text, status)) if io::stdout().is_terminal() => {
+            let shown = crate::console::harmless(text.as_bytes());
+            crate::answer(program, &String::from_utf8_lossy(&shown), status)
+        }
         Ok((text, status)) => crate::answer(program, &text, status),
         Err(why) => {
             crate::complain(program, &format_args!("{}: {why}", command.name));

@@ -29,7 +29,11 @@ pub fn print_error(text: &str) {
 
 /// The text with its control characters made visible, other than those that make lines and columns.
 pub fn harmless(text: &[u8]) -> Cow<'_, [u8]> {
-    let acts = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
+    // Among them those that show the text behind them in another order.
+    let acts = |character: char| {
+        character.is_control() && !matches!(character, '\n' | '\t')
+            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     if !text.utf8_chunks().any(|chunk| chunk.valid().contains(acts)) {
         return Cow::Borrowed(text);
     }
@@ -264,6 +268,7 @@ mod tests {
         assert_eq!(shown(b"red \x1b[31m\rover\x7f"), r"red \x1b[31m\x0dover\x7f");
         // An escape of one character, as UTF-8 has it.
         assert_eq!(shown("\u{9b}31m".as_bytes()), r"\x9b31m");
+        assert_eq!(shown("abc\u{202e}cba".as_bytes()), r"abc\x202ecba");
         assert_eq!(&harmless(b"\xff\x1b")[..], b"\xff\\x1b");
     }
 

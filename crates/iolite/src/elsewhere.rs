@@ -1,7 +1,7 @@
 //! A run for an agent, in the process that the agent has started: jobs come through a socket, and what happens goes back.
 
 use crate::returned::{self, Left, Logs};
-use crate::{Drafted, draft, served, session, writes_to_output};
+use crate::{Drafted, draft, facts, served, session, writes_to_output};
 use iolite_host::ThisMachine;
 use iolite_options::engines::{ExternalOptions, NetOptions, Protocol};
 use iolite_options::{Diagnostic, Invocation, JobOptions, Name, RunOptions};
@@ -10,7 +10,7 @@ use iolite_remote::child::{self, Channel, Permissions};
 use iolite_remote::confine;
 use iolite_remote::message::{Done, FromAgent, Refusal, Request};
 use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate, Trigger, Watch};
-use iolite_stats::{Report, Word};
+use iolite_stats::{Event, EventKind, MOST_WITH_LATENCIES, Recorder, Report, Word};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::os::unix::fs::DirBuilderExt;
@@ -179,15 +179,27 @@ fn perform(
     let prepared = Prepared::new(&plan, &machine).map_err(refused)?;
     let announced = session::jobs_announced(&plan) + &session::workers_announced(&plan);
     channel.tell(&FromAgent::Begun(announced));
-    let settings = settings(request, channel);
+    let mut settings = settings(request, channel);
     let gate = settings.gate.clone();
+    let facts = request.series.then(|| facts::of(&plan, &machine));
+    let mut recorder = request.series.then(|| {
+        let blocks = session::blocks(&plan);
+        settings.sample_interval = Some(Recorder::interval(blocks.len()));
+        settings.sample_latencies = blocks.len() <= MOST_WITH_LATENCIES;
+        Recorder::new(blocks)
+    });
     let earlier = returned::States::of(&plan);
     let _held = HeldSignals::new().map_err(refused)?;
-    let outcome = prepared
-        .perform(settings, &mut |event| {
-            channel.tell(&FromAgent::Event(Box::new(event)));
+    let mut outcome = prepared
+        .perform(settings, &mut |event| match (event.kind, &mut recorder) {
+            (EventKind::Sample(snapshot), Some(recorder)) => recorder.take(*snapshot),
+            (kind, _) => {
+                channel.tell(&FromAgent::Event(Box::new(Event { kind, ..event })));
+            }
         })
         .map_err(refused)?;
+    outcome.report.series = recorder.and_then(|recorder| recorder.series());
+    outcome.report.facts = facts;
     let is_whole = !outcome.failed && outcome.signal.is_none();
     let left = logs.left(&plan, is_whole, &earlier);
     channel.tell(&FromAgent::Done(Box::new(Done {

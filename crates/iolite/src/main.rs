@@ -294,9 +294,11 @@ fn run_jobs(
         Ok(performed) => performed,
         Err(error) => {
             tell_refusal(name, &error);
-            if let Err(error) = session.refuse(&error.report(&plan)) {
+            let report = error.report(&plan);
+            if let Err(error) = session.refuse(&report) {
                 complain(name, &error);
             }
+            session.show_refusal(words_of(&error), report);
             return 1;
         }
     };
@@ -309,6 +311,8 @@ fn run_jobs(
     }
     // A report that went nowhere is kept all the same.
     let is_kept = saving.is_none_or(|saving| saving.keep(&outcome.report));
+    // Nothing is lost that is written and kept, if the page's process hangs.
+    session.show(&outcome.report);
     match exit_status(name, &outcome) {
         _ if written.is_err() => 1,
         0 if !is_kept => 1,
@@ -370,8 +374,13 @@ fn refuse(name: Name, run: &RunOptions, plan: &Plan, machine: &ThisMachine, erro
 }
 
 fn tell_refusal(name: Name, error: &RunError) {
+    words_of(error).iter().for_each(|words| complain(name, words));
+}
+
+/// Everything that is in the way of a run.
+fn words_of(error: &RunError) -> Vec<String> {
     match error {
-        RunError::Problems(problems) => problems.iter().for_each(|problem| complain(name, problem)),
-        RunError::System(..) => complain(name, error),
+        RunError::Problems(problems) => problems.iter().map(ToString::to_string).collect(),
+        RunError::System(..) => vec![error.to_string()],
     }
 }

@@ -25,9 +25,17 @@ pub fn check_store(store: &Path, plan: &Plan, machine: &ThisMachine) -> Result<(
 /// # Errors
 /// One has, and something would be lost.
 pub fn check(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<(), OpenError> {
+    check_against(run, &|path| own_files::at(plan, path, machine))
+}
+
+/// Looks whether a file of the run as a whole has the name of a store of runs, or of something else: `needed` says what it is.
+///
+/// # Errors
+/// One has, and something would be lost.
+pub fn check_against(run: &RunOptions, needed: &dyn Fn(&Path) -> Option<String>) -> Result<(), OpenError> {
     let there = |path: &Path| {
         let is_store = || iolite_store::is_store(path).then(|| "a store of runs".to_owned());
-        own_files::at(plan, path, machine).or_else(is_store)
+        needed(path).or_else(is_store)
     };
     if let Some(path) = &run.output {
         let option = format!("--output={}", path.display());

@@ -9,7 +9,9 @@ use crate::{console, program};
 use iolite_options::{Name, RunOptions};
 use iolite_report::{Exporter, Json, clock};
 use iolite_stats::Report;
-use iolite_store::{Run, Store};
+use iolite_store::{Run, Store, StoreError};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -117,15 +119,19 @@ pub fn dropped(name: impl std::fmt::Display, runs: &[Run]) {
     if runs.is_empty() {
         return;
     }
-    let named: Vec<String> = runs.iter().take(MOST_NAMED).map(shown).collect();
-    let more = runs.len().saturating_sub(MOST_NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let what = format!(
-        "dropped run{} {}{more} from the store, because of its limits (iolite runs limits)",
+        "dropped run{} {} from the store, because of its limits (iolite runs limits)",
         if runs.len() == 1 { "" } else { "s" },
-        named.join(", ")
+        named(runs)
     );
     console::print_error(&diagnostic(name, &what));
+}
+
+/// Runs by number, but not more than can be read.
+pub fn named(runs: &[Run]) -> String {
+    let named: Vec<String> = runs.iter().take(MOST_NAMED).map(shown).collect();
+    let more = runs.len().saturating_sub(MOST_NAMED);
+    named.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
 }
 
 fn shown(run: &Run) -> String {
@@ -152,7 +158,25 @@ pub fn open(path: &Path) -> Result<Store, String> {
 }
 
 fn open_within(path: &Path, patience: Duration) -> Result<Store, String> {
-    Store::open_within(path, patience).map_err(|error| format!("{}: {error}", path.display()))
+    let told = |error| format!("{}: {error}{}", path.display(), whose(path));
+    Store::open_within(path, patience).map_err(|error| match error {
+        StoreError::System(ref why) if why.kind() == ErrorKind::PermissionDenied => told(error),
+        error => format!("{}: {error}", path.display()),
+    })
+}
+
+/// Whose a store is that this user may not use: after a run with `sudo` that kept the user's HOME, it is root's.
+fn whose(path: &Path) -> String {
+    let found = path.ancestors().find_map(|path| Some((path, path.metadata().ok()?)));
+    let own = Path::new("/proc/self").metadata().ok().map(|own| own.uid());
+    match found {
+        Some((path, found)) if own.is_some_and(|own| own != found.uid()) => format!(
+            " ({} belongs to the user with the id {}; a run with sudo may have made it: chown gives it back)",
+            path.display(),
+            found.uid()
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Milliseconds since 1970.

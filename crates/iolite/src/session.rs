@@ -99,7 +99,9 @@ impl<'a> Session<'a> {
         }
         let blocks = blocks(plan);
         self.workers = blocks.len();
-        self.recorder = Some(Recorder::new(blocks));
+        if is_kept || is_shown || !self.run.no_series {
+            self.recorder = Some(Recorder::new(blocks));
+        }
         self.facts = Some(facts::of(plan, machine));
     }
 
@@ -160,16 +162,26 @@ impl<'a> Session<'a> {
         report.series = self.recorder.take().and_then(|recorder| recorder.series());
         let warnings = std::mem::take(&mut self.warnings);
         report.facts = self.facts.take().map(|facts| Facts { warnings, ..facts });
-        let written = self.write_last(report);
+        self.write_last(report)
+    }
+
+    /// Shows the report to those who look at the page of the run, and waits for the page's process, but not for long.
+    pub fn show(&mut self, report: &Report) {
         if let Err(lost) = self.live.end(self.name, report) {
             self.warning(&lost.to_string());
         }
-        written
+    }
+
+    /// Tells those who look at the page of the run why it has not begun.
+    pub fn show_refusal(&mut self, why: Vec<String>, report: Report) {
+        let facts = Facts { warnings: why, ..self.facts.take().unwrap_or_default() };
+        self.show(&Report { facts: Some(facts), ..report });
     }
 
     /// Writes a report in all formats that were asked for, each to where it goes.
     fn write_last(&mut self, report: &Report) -> Result<(), LastError> {
-        let text = self.text_of(report);
+        let without = self.run.no_series.then(|| Report { series: None, ..report.clone() });
+        let text = self.text_of(without.as_ref().unwrap_or(report));
         let mut page = Vec::new();
         if !self.run.output_format.contains(&OutputFormat::Html) {
             return self.console.write_last(&text);

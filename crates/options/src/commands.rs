@@ -252,6 +252,7 @@ pub static ALL: &[Command] = &[
             word('q', "quota", "bytes", "limits: all reports together take at most this (default 1g)"),
             word('m', "most", "number", "limits: so many runs are kept (default 10000)"),
             word('d', "days", "number", "limits: runs are kept for so many days (default 0: without end)"),
+            word('x', "drop", "", "limits: let runs go that are beyond new limits"),
         ],
     },
     Command {

@@ -146,6 +146,8 @@ pub(crate) fn parse_in(
     {
         let told = if errors.is_empty() && asked.run.warnings_fatal { warnings_of(&elsewhere) } else { &[] };
         errors.extend_from_slice(told);
+        errors.extend(page_without_place(&asked, name));
+        errors.extend(ours_alone(&asked, name));
         return if errors.is_empty() { Ok(elsewhere) } else { Err(tidy(errors, paths)) };
     }
     let files =
@@ -390,11 +392,15 @@ fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 
-/// fio keeps no runs, and makes none several times.
+/// fio keeps no runs, makes none several times, and tells none over time.
 fn ours_alone(asked: &Asked, name: Name) -> Option<Diagnostic> {
     let run = &asked.run;
-    let ours =
-        [("save", run.save.is_some()), ("store", run.store.is_some()), ("repeat", run.repeat.is_some())];
+    let ours = [
+        ("save", run.save.is_some()),
+        ("store", run.store.is_some()),
+        ("repeat", run.repeat.is_some()),
+        ("no-series", run.no_series),
+    ];
     let (option, _) = ours.into_iter().find(|(_, is_given)| *is_given)?;
     name.is_strict().then(|| Diagnostic {
         origin: Some(Origin::CommandLine(0)),

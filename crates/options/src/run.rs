@@ -93,6 +93,9 @@ pub struct RunOptions {
     /// `--store`: the store, instead of the one in the user's data directory.
     #[serde(skip)]
     pub store: Option<PathBuf>,
+    /// `--no-series`: JSON has no run over time. (Pages and kept runs have.)
+    #[serde(skip)]
+    pub no_series: bool,
     /// `--repeat`: each job file is a run of its own, so often. Who is asked for that makes runs of the others.
     #[serde(skip)]
     pub repeat: Option<Repeat>,
@@ -147,6 +150,7 @@ impl Default for RunOptions {
             web_linger: None,
             save: None,
             store: None,
+            no_series: false,
             repeat: None,
         }
     }

@@ -216,6 +216,16 @@ pub(crate) static ALL: &[RunOption] = &[
         Some(output_format),
     ),
     option(
+        "no-series",
+        '0',
+        NoArgument,
+        &["Leave the run over time out of JSON: it is most of a report of one job"],
+        Some(|asked, _| {
+            asked.run.no_series = true;
+            Ok(())
+        }),
+    ),
+    option(
         "minimal",
         'm',
         NoArgument,

@@ -41,7 +41,7 @@ pub(crate) fn usage(program: Name) -> String {
     );
     for command in commands::ALL {
         // Writing to a String does not fail.
-        let left = format!("  {} {}", command.name, command.operand_words());
+        let left = beside(format!("  {} {}", command.name, command.operand_words()));
         let _ = writeln!(text, "{left:<INDENT$}{}", command.help);
     }
     text.push_str("\nKnown, but not supported yet:\n");
@@ -51,13 +51,18 @@ pub(crate) fn usage(program: Name) -> String {
     text
 }
 
+/// What stands at the left of a description; if there is no room beside it, above.
+fn beside(left: String) -> String {
+    if left.chars().count() < INDENT { left } else { format!("{left}\n{:INDENT$}", "") }
+}
+
 fn describe(text: &mut String, option: &run_options::RunOption) {
     let argument = match option.argument {
         Argument::None => String::new(),
         Argument::Required(value) | Argument::Clearable(value) => format!("={value}"),
         Argument::Optional(value) => format!("[={value}]"),
     };
-    let mut left = format!("  -{}, --{}{argument}", option.short, option.name);
+    let mut left = beside(format!("  -{}, --{}{argument}", option.short, option.name));
     for line in option.help {
         // Writing to a String does not fail.
         let _ = writeln!(text, "{left:<INDENT$}{line}");
@@ -79,6 +84,7 @@ mod tests {
         let longest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
         assert!(longest.chars().count() <= 110, "{longest}");
         assert!(text.ends_with('\n'));
+        assert!(text.contains("|limits|check\n          "), "a long name has a line of its own");
     }
 
     #[test]

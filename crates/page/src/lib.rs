@@ -49,9 +49,9 @@ impl Exporter for Html {
         out.write_all(page.as_bytes())
     }
 
-    /// Pages of several machines are not made yet.
-    fn write_cluster(&self, _: &Cluster, _: &Program, _: &mut dyn Write) -> io::Result<()> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "pages of several machines are not made yet"))
+    /// The jobs of all machines are side by side.
+    fn write_cluster(&self, cluster: &Cluster, program: &Program, out: &mut dyn Write) -> io::Result<()> {
+        self.write(&cluster.together(), program, out)
     }
 }
 

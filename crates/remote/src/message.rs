@@ -85,6 +85,8 @@ pub struct Request {
     pub snapshot_ms: u64,
     /// The time between two reports on the way in milliseconds; 0 = none are wanted.
     pub status_ms: u64,
+    /// The report is to have what the run was on, and what it did over time.
+    pub series: bool,
 }
 
 /// What a coordinator says.

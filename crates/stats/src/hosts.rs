@@ -1,6 +1,6 @@
 //! The results of several machines that ran together.
 
-use crate::{Identity, JobReport, Report, SteadyReport};
+use crate::{Facts, Identity, JobReport, Report, Series, SteadyReport, Window};
 use serde::{Deserialize, Serialize};
 
 /// What one machine has measured.
@@ -57,6 +57,101 @@ impl Cluster {
         }
         Some(all)
     }
+}
+
+impl Cluster {
+    /// The jobs of all machines side by side in one report, as if one machine had run them: their names have that of the machine.
+    pub fn together(&self) -> Report {
+        let mut whole = Report { timestamp_ms: self.timestamp_ms(), ..Report::default() };
+        let mut facts = Facts::default();
+        let mut names: Vec<&str> = Vec::new();
+        let mut series = Vec::new();
+        let (mut first_block, mut first_worker) = (0, 0);
+        for host in &self.hosts {
+            let report = &host.report;
+            if self.hosts.len() == 1 {
+                whole.global_options.clone_from(&report.global_options);
+            }
+            series.extend(report.series.as_ref().map(|series| (first_block, series)));
+            let (mut blocks, mut workers) = (0, 0);
+            for job in &report.jobs {
+                let Identity { block, worker, last } = job.identity;
+                (blocks, workers) = (blocks.max(block + 1), workers.max(last + 1));
+                let mut job = job.clone();
+                job.name = format!("{} on {}", job.name, host.label);
+                if self.hosts.len() > 1 {
+                    // What is said for all jobs of one machine is said for each.
+                    let own = std::mem::take(&mut job.options);
+                    let global = report.global_options.iter();
+                    let is_else = |(name, _): &&(String, String)| own.iter().all(|(other, _)| other != name);
+                    job.options = global.filter(is_else).cloned().chain(own.iter().cloned()).collect();
+                }
+                job.identity = Identity {
+                    block: first_block + block,
+                    worker: first_worker + worker,
+                    last: first_worker + last,
+                };
+                whole.jobs.push(job);
+            }
+            (first_block, first_worker) = (first_block + blocks, first_worker + workers);
+            names.push(&host.label);
+            let told = report.facts.clone().unwrap_or_default();
+            let own = told.host.into_iter().filter(|(name, _)| name != "name");
+            facts.host.extend(own.map(|(name, value)| (format!("{}: {name}", host.label), value)));
+            facts.targets.extend(told.targets.into_iter().map(|mut target| {
+                target.insert(0, ("host".to_owned(), host.label.clone()));
+                target
+            }));
+            let warnings = told.warnings.into_iter().map(|warning| format!("{}: {warning}", host.label));
+            facts.warnings.extend(warnings);
+            facts.warnings.extend(host.lost.iter().map(|why| format!("{} was lost: {why}", host.label)));
+        }
+        facts.host.insert(0, ("name".to_owned(), names.join(", ")));
+        whole.facts = Some(facts);
+        whole.series = side_by_side(&series);
+        whole
+    }
+}
+
+/// Series of machines that began together, as one; each with the number that its blocks begin with. The windows are those of the
+/// series that has the longest ones; the others' go where their middle is.
+fn side_by_side(all: &[(u32, &Series)]) -> Option<Series> {
+    let length = |series: &Series| {
+        let end = series.windows.last().map_or(0, |window| window.end_ns);
+        end.saturating_sub(series.begin_ns) / (series.windows.len() as u64).max(1)
+    };
+    let shifted = |first: u32, window: &Window| {
+        let mut window = window.clone();
+        window.parts.iter_mut().for_each(|part| part.block += first);
+        window
+    };
+    let (chosen, (first, longest)) = all.iter().enumerate().max_by_key(|(_, (_, series))| length(series))?;
+    let mut whole = Series {
+        windows: longest.windows.iter().map(|window| shifted(*first, window)).collect(),
+        ..Series::clone(longest)
+    };
+    for (_, (first, series)) in all.iter().enumerate().filter(|(place, _)| *place != chosen) {
+        let mut begin = series.begin_ns;
+        for window in &series.windows {
+            let middle = begin + (window.end_ns.saturating_sub(begin)) / 2;
+            begin = window.end_ns;
+            let window = shifted(*first, window);
+            let place = whole.windows.partition_point(|known| known.end_ns <= middle);
+            let Some(known) = whole.windows.get_mut(place) else {
+                // It ran for longer.
+                whole.windows.push(window);
+                continue;
+            };
+            for part in window.parts {
+                match known.parts.binary_search_by_key(&part.place(), crate::Part::place) {
+                    Ok(place) => known.parts[place].append(&part),
+                    Err(place) => known.parts.insert(place, part),
+                }
+            }
+        }
+        whole.begin_ns = whole.begin_ns.min(series.begin_ns);
+    }
+    Some(whole)
 }
 
 impl HostReport {
@@ -133,6 +228,49 @@ mod tests {
             let apart = Cluster { hosts: apart, ..Cluster::default() };
             prop_assert_eq!(sums(&together), sums(&apart));
         }
+    }
+
+    #[test]
+    fn machines_are_side_by_side() {
+        let part = |ios| crate::Part {
+            block: 0,
+            direction: iolite_types::Direction::Read,
+            ramping: false,
+            ios,
+            bytes: 0,
+            iops: (ios, ios),
+            bandwidth: (0, 0),
+            latency_sum: 0,
+            latencies: Vec::new(),
+        };
+        let series = |length: u64, count: u64| Series {
+            interval_ns: 100,
+            begin_ns: 0,
+            windows: (1..=count)
+                .map(|number| Window { end_ns: number * length + 3, samples: 1, parts: vec![part(number)] })
+                .collect(),
+        };
+        let one = |label: &str, series| {
+            let jobs = vec![JobReport { name: "a".into(), members: 1, ..JobReport::default() }];
+            let report = Report { jobs, series: Some(series), ..Report::default() };
+            HostReport { label: label.into(), report, ..HostReport::default() }
+        };
+        // The second has windows of half the length, and runs for longer.
+        let hosts = vec![one("x", series(200, 2)), one("y", series(100, 6))];
+        let whole = Cluster { hosts, ..Cluster::default() }.together();
+        let names: Vec<(&str, u32)> =
+            whole.jobs.iter().map(|job| (job.name.as_str(), job.identity.block)).collect();
+        assert_eq!(names, [("a on x", 0), ("a on y", 1)]);
+        assert_eq!(whole.facts.unwrap().host, [("name".to_owned(), "x, y".to_owned())]);
+        let series = whole.series.unwrap();
+        let ends: Vec<u64> = series.windows.iter().map(|window| window.end_ns).collect();
+        assert_eq!(ends, [203, 403, 503, 603]);
+        let ios: Vec<Vec<(u32, u64)>> = series
+            .windows
+            .iter()
+            .map(|window| window.parts.iter().map(|part| (part.block, part.ios)).collect())
+            .collect();
+        assert_eq!(ios, [vec![(0, 1), (1, 3)], vec![(0, 2), (1, 7)], vec![(1, 5)], vec![(1, 6)]]);
     }
 
     #[test]

@@ -119,12 +119,12 @@ impl Part {
         }
     }
 
-    fn place(&self) -> (u32, Direction) {
+    pub(crate) fn place(&self) -> (u32, Direction) {
         (self.block, self.direction)
     }
 
     /// Adds what the same job did in the next window.
-    fn append(&mut self, next: &Part) {
+    pub(crate) fn append(&mut self, next: &Part) {
         self.ramping |= next.ramping;
         self.ios += next.ios;
         self.bytes += next.bytes;

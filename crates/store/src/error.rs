@@ -35,6 +35,12 @@ pub enum StoreError {
         /// What may be kept.
         most: u64,
     },
+    /// What is there has labels, and does not go for what is imported.
+    #[error(
+        "the store is full of runs with labels, which do not go for what is imported; remove some (iolite runs remove), or let it \
+         keep more (iolite runs limits)"
+    )]
+    Full,
     /// A text cannot be a label.
     #[error("{0}")]
     Label(String),

@@ -18,6 +18,7 @@ pub use limits::Limits;
 use error::Result;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
+use limits::Going;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -134,6 +135,18 @@ impl Store {
     /// # Errors
     /// It is no report, or cannot be kept; the store is as before.
     pub fn keep(&mut self, report: &str, label: &str, now_ms: u64) -> Result<Kept> {
+        self.insert(report, label, now_ms, Going::All)
+    }
+
+    /// Keeps a report in JSON that was made elsewhere. No run with a label goes for it.
+    ///
+    /// # Errors
+    /// It is no report, or cannot be kept; the store is as before.
+    pub fn import(&mut self, report: &str, label: &str, now_ms: u64) -> Result<Kept> {
+        self.insert(report, label, now_ms, Going::WithoutLabel)
+    }
+
+    fn insert(&mut self, report: &str, label: &str, now_ms: u64, going: Going) -> Result<Kept> {
         check_label(label).map_err(StoreError::Label)?;
         let summary = summary::Summary::of(report, now_ms)?;
         let packed = packed(report)?;
@@ -158,7 +171,7 @@ impl Store {
             ],
         )?;
         let number = transaction.last_insert_rowid();
-        let dropped = limits::apply(&transaction, limits, now_ms, number)?;
+        let dropped = limits::apply(&transaction, limits, now_ms, number, going)?;
         transaction.commit()?;
         Ok(Kept { number, dropped })
     }
@@ -223,9 +236,20 @@ impl Store {
     pub fn set_limits(&mut self, limits: Limits, now_ms: u64) -> Result<Vec<Run>> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         limits::write(&transaction, limits)?;
-        let dropped = limits::apply(&transaction, limits, now_ms, 0)?;
+        let dropped = limits::apply(&transaction, limits, now_ms, 0, Going::All)?;
         transaction.commit()?;
         Ok(dropped)
+    }
+
+    /// The runs that would have to go if this was kept at most.
+    ///
+    /// # Errors
+    /// The store cannot be read; nothing was changed.
+    pub fn beyond(&mut self, limits: Limits, now_ms: u64) -> Result<Vec<Run>> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let gone = limits::apply(&transaction, limits, now_ms, 0, Going::All)?;
+        transaction.rollback()?;
+        Ok(gone)
     }
 
     /// Looks at every page of the file: what is wrong with it, in SQLite's words.
@@ -294,13 +318,18 @@ pub fn check_label(label: &str) -> std::result::Result<(), String> {
     if label.chars().count() > LONGEST_LABEL {
         return Err(format!("a label has at most {LONGEST_LABEL} characters"));
     }
-    if label.chars().any(char::is_control) {
-        return Err("a label has no control characters".to_owned());
+    if label.chars().any(|c| c.is_control() || turns_text(c)) {
+        return Err("a label has no control characters, and none that turn text around".to_owned());
     }
     if label.trim() != label {
         return Err("a label does not begin or end with a blank".to_owned());
     }
     Ok(())
+}
+
+/// Characters that show the text behind them in another order (Unicode's embeddings, overrides and isolates).
+fn turns_text(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn runs_where(connection: &Connection, condition: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<Run>> {

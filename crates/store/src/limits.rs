@@ -1,6 +1,6 @@
 //! What is kept at most: bytes, runs, and how long.
 
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::{Run, runs_where, whole};
 use rusqlite::{Connection, params};
 
@@ -49,8 +49,23 @@ pub fn write(connection: &Connection, limits: Limits) -> Result<()> {
     Ok(())
 }
 
+/// Who goes when there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Going {
+    /// Runs without a label, and in the end those with one.
+    All,
+    /// Runs without a label only.
+    WithoutLabel,
+}
+
 /// Drops what is beyond the limits: runs without a label first, of these the oldest first. The run `newest` stays.
-pub fn apply(connection: &Connection, limits: Limits, now_ms: u64, newest: i64) -> Result<Vec<Run>> {
+pub fn apply(
+    connection: &Connection,
+    limits: Limits,
+    now_ms: u64,
+    newest: i64,
+    going: Going,
+) -> Result<Vec<Run>> {
     let candidates = runs_where(connection, "number <> ?1 ORDER BY label <> '', number", &[&newest])?;
     let (mut bytes, mut count): (i64, i64) =
         connection.query_row("SELECT coalesce(sum(length(report)), 0), count(*) FROM runs", [], |row| {
@@ -60,13 +75,17 @@ pub fn apply(connection: &Connection, limits: Limits, now_ms: u64, newest: i64) 
     for run in candidates {
         let age = now_ms.saturating_sub(run.kept_ms);
         let is_old = limits.days > 0 && age > limits.days.saturating_mul(DAY_MS);
-        if !is_old && bytes <= whole(limits.bytes) && count <= whole(limits.runs) {
+        let stays = going == Going::WithoutLabel && !run.label.is_empty();
+        if stays || !is_old && bytes <= whole(limits.bytes) && count <= whole(limits.runs) {
             continue;
         }
         connection.execute("DELETE FROM runs WHERE number = ?1", [run.number])?;
         bytes -= whole(run.size);
         count -= 1;
         dropped.push(run);
+    }
+    if going == Going::WithoutLabel && (bytes > whole(limits.bytes) || count > whole(limits.runs)) {
+        return Err(StoreError::Full);
     }
     Ok(dropped)
 }

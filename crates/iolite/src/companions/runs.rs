@@ -7,7 +7,7 @@ mod list;
 use super::kept::Opened;
 use crate::saving;
 use filter::Filter;
-use iolite_options::commands::Asked;
+use iolite_options::commands::{ALL, Asked};
 use iolite_store::Run;
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ const OPTIONS: [(&str, &str); 8] = [
     ("remove", "lHjabn"),
     ("export", "lHjabno"),
     ("import", "l"),
-    ("limits", "qmd"),
+    ("limits", "qmdx"),
     ("check", ""),
 ];
 
@@ -47,7 +47,10 @@ const OPTIONS: [(&str, &str); 8] = [
 fn check_options(asked: &Asked, what: &str) -> Result<(), String> {
     let Some((_, letters)) = OPTIONS.iter().find(|(name, _)| *name == what) else { return Ok(()) };
     let strange = asked.options.iter().find(|(letter, _)| *letter != 's' && !letters.contains(*letter));
-    strange.map_or(Ok(()), |(letter, _)| Err(format!("{what} has no option -{letter}")))
+    let Some((letter, _)) = strange else { return Ok(()) };
+    let of_all = ALL.iter().filter(|command| command.name == "runs").flat_map(|command| command.options);
+    let word = of_all.filter(|option| option.letter == *letter).map(|option| option.word).next();
+    Err(format!("{what} has no option --{} (-{letter})", word.unwrap_or_default()))
 }
 
 /// The runs that words name; without words, those that the filters leave.
@@ -122,6 +125,15 @@ fn limits(program: &str, asked: &Asked, words: &[String]) -> Result<String, Stri
         limits.runs = most.unwrap_or(limits.runs);
         limits.days = days.unwrap_or(limits.days);
         let mut store = saving::open(&path)?;
+        let gone = store.beyond(limits, saving::now_ms()).map_err(told)?;
+        if !gone.is_empty() && asked.value('x').is_none() {
+            let named = saving::named(&gone);
+            return Err(format!(
+                "{} of {} runs would have to go: {named}; with --drop, they go",
+                gone.len(),
+                opened.runs.len()
+            ));
+        }
         let gone = store.set_limits(limits, saving::now_ms()).map_err(told)?;
         saving::dropped(program, &gone);
         opened.runs.retain(|run| gone.iter().all(|other| other.number != run.number));

@@ -2,6 +2,7 @@
 
 use crate::common::{Json, Program, program::Finished, program::Running, scratch};
 use iolite_testing::seed::{Luck, seed};
+use iolite_testing::{partly_skipped, this_test};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -124,7 +125,6 @@ fn what_cannot_be_kept_is_told() {
     ours().run(dir.path(), args).refused().says("at most 200 characters");
     ours().line(dir.path(), &format!("{JOB} --store=s.db")).ok().says("without --save the run is not kept");
     assert!(!dir.path().join("s.db").exists());
-    ours().line(dir.path(), &format!("{JOB} --save --client=sock:none")).refused().says("--save");
     let fio = Program::called_fio(dir.path());
     fio.line(dir.path(), &format!("{JOB} --save")).refused().says("unknown option \"save\"");
 }
@@ -175,15 +175,29 @@ fn a_kill_leaves_the_store_whole() {
     let mut luck = Luck::of(seed());
     let line = "--name=a --ioengine=null --size=1m --bs=4k --save --store=s.db";
     let mut told = Vec::new();
-    for _ in 0..25 {
+    let journal = dir.path().join("s.db-journal");
+    let mut in_the_middle = 0;
+    for attempt in 0..25 {
         let mut running = ours().start(dir.path(), line.split(' '));
-        std::thread::sleep(Duration::from_millis(luck.below(150)));
+        // At any moment, and while the store is written.
+        if attempt % 2 == 0 {
+            std::thread::sleep(Duration::from_millis(luck.below(150)));
+        } else {
+            while !journal.exists() && !running.has_ended() {}
+        }
         if !running.has_ended() {
+            in_the_middle += u32::from(journal.exists());
             running.signal(libc::SIGKILL);
         }
         let finished = running.wait();
         let number = finished.stderr.split("kept as run ").nth(1).and_then(|rest| rest.split(' ').next());
         told.extend(number.map(|number| number.parse::<i64>().unwrap()));
+    }
+    if in_the_middle == 0 {
+        partly_skipped(
+            &this_test!(),
+            "no kill came while the store was written: its journal is there for too short",
+        );
     }
     // One more can be kept, whatever the last kill has left.
     ours().line(dir.path(), line).ok();
@@ -324,11 +338,25 @@ fn runs_are_filtered_labelled_and_removed() {
     let again = ours().line(dir.path(), "runs export 4 --store=t.db").ok();
     let there = json(&ours().line(dir.path(), "runs export 4 --store=s.db").ok());
     assert_eq!(json(&again), there);
-    let gone = ours().line(dir.path(), "runs limits --most=2 --store=s.db").ok();
+    // What would go is told first.
+    let told = ours().line(dir.path(), "runs limits --most=2 --store=s.db").refused();
+    assert!(
+        told.stderr.contains("2 of 4 runs would have to go: 4 (") && told.stderr.contains("with --drop"),
+        "{told}"
+    );
+    assert_eq!(numbers(dir.path(), "").len(), 4);
+    let gone = ours().line(dir.path(), "runs limits --most=2 --drop --store=s.db").ok();
     assert!(gone.stderr.contains("dropped runs 4 (") && gone.stdout.contains("2 of 2 runs"), "{gone}");
     // Those without a label went first, and the newest never goes.
     assert_eq!(numbers(dir.path(), ""), [1, 3]);
     ours().line(dir.path(), &format!("{JOB} --save --store=s.db")).ok().says("dropped run 1 (label base, ");
+    assert_eq!(numbers(dir.path(), ""), [3, 12]);
+    // For what is imported, no run with a label goes.
+    ours().line(dir.path(), "runs label 3,12 mine --store=s.db").ok();
+    ours()
+        .line(dir.path(), "runs import out/run-4.json --store=s.db")
+        .refused()
+        .says("full of runs with labels");
     assert_eq!(numbers(dir.path(), ""), [3, 12]);
 }
 
@@ -343,7 +371,7 @@ fn mistakes_are_told() {
         ("runs show --store=s.db", "show needs one run"),
         ("runs show 1 --store=s.db", "there is no run 1"),
         ("runs show x --store=s.db", "\"x\" is no run of a store"),
-        ("runs show 1 --label=x --store=s.db", "show has no option -l"),
+        ("runs show 1 --label=x --store=s.db", "show has no option --label (-l)"),
         ("runs label 1 --store=s.db", "label needs a run and a label"),
         ("runs list --since=yesterday --store=s.db", "--since=yesterday: not a date"),
         ("runs list --last=0 --store=s.db", "must be at least 1"),
@@ -356,6 +384,7 @@ fn mistakes_are_told() {
         ("runs import words null --store=s.db", "words: there is no report in JSON in it"),
         ("runs import huge --store=s.db", "huge: it is not a text"),
         ("runs import words --label=a\u{7}b --store=s.db", "no control characters"),
+        ("runs import words --label=a\u{202e}b --store=s.db", "that turn text around"),
         ("runs check --store=none.db", "there is no store yet"),
         ("runs --nosuch", "unknown option --nosuch"),
     ] {

@@ -35,6 +35,7 @@ mod extents;
 mod external;
 mod failures;
 mod fake_ssh;
+mod fleet;
 mod gluster;
 mod http;
 mod idleness;

@@ -275,3 +275,30 @@ fn a_browser_shows_the_page() {
         }
     }
 }
+
+/// JSON alone has no series then; pages, and the store, have it all the same.
+#[test]
+pub fn json_without_the_run_over_time() {
+    let dir = scratch();
+    let line =
+        "--name=a --ioengine=null --size=64k --rate_iops=100 --time_based --runtime=500ms --output=r.json";
+    for (words, has_page) in
+        [("--output-format=json", false), ("--output-format=json+,html --save --store=s.db", true)]
+    {
+        ours().line(dir.path(), &format!("{line} {words}")).ok();
+        assert!(json(&dir.path().join("r.json"))["iolite"]["series"].is_object());
+        ours().line(dir.path(), &format!("{line} {words} --no-series")).ok();
+        let report = json(&dir.path().join("r.json"));
+        assert!(report["iolite"].get("series").is_none() && report["iolite"]["host"].is_object());
+        if has_page {
+            let kept = ours().line(dir.path(), "runs export 2 --store=s.db").ok();
+            assert!(Json::parse(&kept.stdout).0["iolite"]["series"].is_object());
+            let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
+            assert!(!page.contains("has no series"), "the page has the run over time");
+        }
+    }
+    let fio = Program::called_fio(dir.path());
+    if !fio.is_peer {
+        fio.line(dir.path(), &format!("{line} --no-series")).refused().says("unknown option \"no-series\"");
+    }
+}

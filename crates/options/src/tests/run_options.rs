@@ -34,6 +34,7 @@ fn options_of_the_run() {
         "--save=base",
         "--store=s.db",
         "--repeat=5:7",
+        "--no-series",
     ]);
     assert_eq!(
         ran.run,
@@ -63,6 +64,7 @@ fn options_of_the_run() {
             web_linger: Some(3_600_000),
             save: Some("base".to_owned()),
             store: Some(PathBuf::from("s.db")),
+            no_series: true,
             repeat: Some(Repeat { times: 5, seed: Some(7) }),
         }
     );

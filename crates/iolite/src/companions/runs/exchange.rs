@@ -55,7 +55,7 @@ pub fn import(program: &str, asked: &Asked) -> Result<String, String> {
     let (mut told, mut failed) = (String::new(), Vec::new());
     for file in &files {
         let kept = read(program, file).and_then(|report| {
-            let kept = store.keep(&report, label, saving::now_ms());
+            let kept = store.import(&report, label, saving::now_ms());
             kept.map_err(|error| format!("{}: {error}", file.display()))
         });
         match kept {

@@ -112,7 +112,7 @@ fn words_of(run: &Run, report: &str) -> Result<String, iolite_stored::NoReport> 
         out,
         "run {}{}",
         run.number,
-        if run.label.is_empty() { String::new() } else { format!(": {}", run.label) }
+        if run.label.is_empty() { String::new() } else { format!(": {}", short(&run.label)) }
     );
     line!(out, "began {}, kept {}", clock::minute(run.began_ms), clock::minute(run.kept_ms));
     line!(

@@ -32,6 +32,7 @@ pub const TABLE: &[Effect] = &[
     ),
     row("output", JOB, ABSENT, "report", Says("Run status")),
     row("output-format", JOB, "normal", "json", Says("\"jobs\" : [")),
+    test!("no-series", pages::json_without_the_run_over_time),
     row("minimal", JOB, ABSENT, "", Says(";j;0;0;")),
     row("append-terse", JOB, ABSENT, "", Says(";j;0;0;")),
     test!("save", keeping::a_run_is_kept_with_all_that_was_measured),
