@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// All files and folders below the crates, relative to `crates/`.
-fn places(directory: &Path, crates: &Path, found: &mut BTreeSet<PathBuf>) {
+/// All files and folders below a directory, relative to `base`.
+fn places(directory: &Path, base: &Path, found: &mut BTreeSet<PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        found.insert(path.strip_prefix(crates).unwrap().to_owned());
+        found.insert(path.strip_prefix(base).unwrap().to_owned());
         if path.is_dir() {
-            places(&path, crates, found);
+            places(&path, base, found);
         }
     }
 }
@@ -29,6 +29,7 @@ fn every_file_that_the_architecture_names_is_there() {
     let crates = root().join("crates");
     let mut places_found = BTreeSet::new();
     places(&crates, &crates, &mut places_found);
+    places(&root().join("bench"), &root(), &mut places_found);
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let names: Vec<&str> = text
         .lines()
