@@ -160,7 +160,7 @@ cmd nonvectored --nonvectored=1
 cmd vectored --nonvectored=0
 cmd force_async --force_async=4
 cmd all --fixedbufs --registerfiles --hipri --sqthread_poll
-dmesg | grep -i 'warning\|\bbug:' >kernel
+dmesg | grep -v nandsim | grep -i 'warning\|\bbug:' >kernel
 true
 "#
     ));
