@@ -51,6 +51,23 @@ pub enum ZoneCondition {
     Offline,
 }
 
+impl ZoneCondition {
+    /// The condition of a zone with a write pointer. The numbers of the kernel (`BLK_ZONE_COND_*`) are those of the Zoned
+    /// Namespace Command Set Specification; `None` = they name no such condition.
+    pub(crate) fn of(code: u8) -> Option<ZoneCondition> {
+        Some(match code {
+            1 => ZoneCondition::Empty,
+            2 => ZoneCondition::ImplicitlyOpen,
+            3 => ZoneCondition::ExplicitlyOpen,
+            4 => ZoneCondition::Closed,
+            0xd => ZoneCondition::ReadOnly,
+            0xe => ZoneCondition::Full,
+            0xf => ZoneCondition::Offline,
+            _ => return None,
+        })
+    }
+}
+
 /// A zone, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
@@ -118,16 +135,7 @@ impl RawZone {
                 3 => ZoneKind::Preferred,
                 _ => ZoneKind::Conventional,
             },
-            condition: match self.condition {
-                1 => ZoneCondition::Empty,
-                2 => ZoneCondition::ImplicitlyOpen,
-                3 => ZoneCondition::ExplicitlyOpen,
-                4 => ZoneCondition::Closed,
-                0xd => ZoneCondition::ReadOnly,
-                0xe => ZoneCondition::Full,
-                0xf => ZoneCondition::Offline,
-                _ => ZoneCondition::Conventional,
-            },
+            condition: ZoneCondition::of(self.condition).unwrap_or(ZoneCondition::Conventional),
         }
     }
 }

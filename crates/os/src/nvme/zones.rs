@@ -111,15 +111,7 @@ fn read(answer: &[u8], block: u64, size: u64) -> Vec<Zone> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes[..8].try_into().expect("these are eight bytes"));
     let zone = |descriptor: &[u8]| {
         let start = number(&descriptor[16..]) * block;
-        let condition = match descriptor[1] >> 4 {
-            1 => ZoneCondition::Empty,
-            2 => ZoneCondition::ImplicitlyOpen,
-            3 => ZoneCondition::ExplicitlyOpen,
-            4 => ZoneCondition::Closed,
-            0xd => ZoneCondition::ReadOnly,
-            0xe => ZoneCondition::Full,
-            _ => ZoneCondition::Offline,
-        };
+        let condition = ZoneCondition::of(descriptor[1] >> 4).unwrap_or(ZoneCondition::Offline);
         Zone {
             start,
             size: size * block,
