@@ -140,7 +140,8 @@ fn one_file_shows_its_spread() {
 #[test]
 fn interrupted_repeats_go_on() {
     let dir = scratch();
-    jobs(dir.path(), "rate_iops=1000\ntime_based\nruntime=300ms");
+    // Long enough for another program to be refused in the meantime.
+    jobs(dir.path(), "rate_iops=1000\ntime_based\nruntime=800ms");
     let words = "--repeat=3:1 base.fio new.fio --output=out --save=x --store=s.db";
     let out = dir.path().join("out");
     let reports = || {
