@@ -1,0 +1,367 @@
+//! The thread that listens to an agent: what it says goes to the coordinator, its files to a thread that writes them.
+
+use super::step::Clock;
+use super::{DRIFT, Heard, LOOK, Link, PING, ROUND_TRIPS, SHORT, STACK, Told, Writer, lock};
+use crate::connection::Connection;
+use crate::frame::{self, FrameError};
+use crate::message::{FromAgent, Refusal, Request, ToAgent};
+use crate::returned::{FilePart, Keeper};
+use iolite_os::time;
+use iolite_stats::{Event, EventKind};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::{self, Sender, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Starts the thread that listens to an agent, and sends it its jobs.
+pub(super) fn listen(
+    index: usize,
+    link: Link,
+    request: Request,
+    keeper: Keeper,
+    timeout: Duration,
+    (sender, is_ended): (Sender<(usize, Heard)>, Arc<AtomicBool>),
+) -> std::io::Result<Writer> {
+    let Link { connection, carrier, .. } = link;
+    let writer = Arc::new(Mutex::new(connection.clone()));
+    let mut ear = Ear {
+        index,
+        connection,
+        writer: writer.clone(),
+        sender,
+        desk: Desk::Empty(keeper),
+        pings: 0,
+        pinged: Instant::now(),
+        heard: Instant::now(),
+        waits: BTreeSet::new(),
+        compared: None,
+    };
+    thread::Builder::new().name("iolite-host".into()).stack_size(STACK).spawn(move || {
+        let told = match ear.listen(request, timeout) {
+            Ok(last) => last,
+            Err(_) if is_ended.load(SeqCst) => return,
+            Err(why) => {
+                Told::Lost(carrier.as_ref().map_or_else(|| why.clone(), |carrier| carrier.explain(&why)))
+            }
+        };
+        drop(carrier);
+        ear.connection.end();
+        ear.tell(Heard::Told(told));
+    })?;
+    Ok(writer)
+}
+
+/// Who listens to an agent.
+struct Ear {
+    index: usize,
+    connection: Connection,
+    writer: Writer,
+    sender: Sender<(usize, Heard)>,
+    desk: Desk,
+    pings: u64,
+    pinged: Instant,
+    heard: Instant,
+    /// The barriers at which it waits for the moment to go on.
+    waits: BTreeSet<u32>,
+    /// When its clock was compared for the last of them, if it was.
+    compared: Option<Instant>,
+}
+
+impl Ear {
+    fn tell(&self, heard: Heard) {
+        // If nobody wants to know any more, the run is over.
+        let _ = self.sender.send((self.index, heard));
+    }
+
+    fn send(&self, message: &ToAgent) -> Result<(), String> {
+        frame::write(&mut *lock(&self.writer), message)
+            .map_err(|error| format!("it cannot be reached: {error}"))
+    }
+
+    fn ping(&mut self) -> Result<(), String> {
+        self.pings += 1;
+        self.send(&ToAgent::Ping(self.pings))
+    }
+
+    /// Listens to the end: the last thing that there is to tell. The error says why the agent is lost.
+    fn listen(&mut self, request: Request, timeout: Duration) -> Result<Told, String> {
+        self.send(&ToAgent::Run(Box::new(request)))?;
+        self.heard = Instant::now();
+        loop {
+            self.stay()?;
+            if !self.waits.is_empty() && self.compared.is_none_or(|at| at.elapsed() >= DRIFT) {
+                match self.compare_clocks(timeout)? {
+                    Ok(clock) => {
+                        self.waits.iter().for_each(|&barrier| self.tell(Heard::Waits(barrier, Some(clock))));
+                    }
+                    Err(last) => return Ok(last),
+                }
+            }
+            if let Some(message) = self.next(timeout)?
+                && let Some(last) = self.act(message)?
+            {
+                return Ok(last);
+            }
+        }
+    }
+
+    /// Tells the agent now and then that somebody is here.
+    fn stay(&mut self) -> Result<(), String> {
+        if self.pinged.elapsed() >= PING {
+            self.pinged = Instant::now();
+            self.ping()?;
+        }
+        Ok(())
+    }
+
+    /// Does what a message is for; if nothing comes after it, that is what there is to tell.
+    fn act(&mut self, message: FromAgent) -> Result<Option<Told>, String> {
+        let told = match message {
+            FromAgent::Hello(_) | FromAgent::Pong { .. } => return Ok(None),
+            FromAgent::Warning(text) => Told::Warning(text),
+            FromAgent::Begun(text) => Told::Begun(text),
+            FromAgent::Event(event) => match self.keep_step(event) {
+                Some(event) => Told::Event(event),
+                None => return Ok(None),
+            },
+            FromAgent::Busy(who) => {
+                let problems = vec![format!("it runs the jobs of another client: {who}")];
+                return Ok(Some(Told::Refused(Box::new(Refusal { problems, report: None }))));
+            }
+            FromAgent::Refused(refusal) => return Ok(Some(Told::Refused(refusal))),
+            FromAgent::Done(done) => Told::Done(done),
+            FromAgent::Died(why) => return Ok(Some(Told::Lost(why))),
+            FromAgent::File(part) => {
+                self.keep(*part)?;
+                return Ok(None);
+            }
+            FromAgent::Sent(missing) => {
+                self.finish_keeping()?;
+                self.tell(Heard::Sent(missing));
+                return Ok(None);
+            }
+            FromAgent::Triggered(problem) => {
+                self.tell(Heard::Triggered(problem));
+                return Ok(None);
+            }
+        };
+        self.tell(Heard::Told(told));
+        Ok(None)
+    }
+
+    /// Has a part of a file written, in a thread of its own: a disk that stands still here is not a client that is gone.
+    fn keep(&mut self, part: FilePart) -> Result<(), String> {
+        if matches!(self.desk, Desk::Empty(_))
+            && let Desk::Empty(keeper) = std::mem::replace(&mut self.desk, Desk::Closed)
+        {
+            match Desk::open(keeper, (self.index, self.sender.clone())) {
+                Ok(desk) => self.desk = desk,
+                Err(error) => self.tell(Heard::Told(Told::NotKept(error.to_string()))),
+            }
+        }
+        let Desk::Open(parts, _) = &self.desk else { return Ok(()) };
+        let parts = parts.clone();
+        let mut left = Some(part);
+        while let Some(part) = left.take() {
+            match parts.try_send(part) {
+                Err(TrySendError::Full(part)) => {
+                    left = Some(part);
+                    self.stay()?;
+                    thread::sleep(SHORT);
+                    // Nobody reads what it says meanwhile.
+                    self.heard = Instant::now();
+                }
+                // The thread has failed: that is told at the end.
+                Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all is written.
+    fn finish_keeping(&mut self) -> Result<(), String> {
+        let Desk::Open(parts, thread) = std::mem::replace(&mut self.desk, Desk::Closed) else {
+            return Ok(());
+        };
+        drop(parts);
+        while !thread.is_finished() {
+            self.stay()?;
+            thread::sleep(SHORT);
+            self.heard = Instant::now();
+        }
+        if thread.join().is_err() {
+            self.tell(Heard::Told(Told::NotKept(
+                "its files are not kept: this program has failed".to_owned(),
+            )));
+        }
+        Ok(())
+    }
+
+    /// Hands on what machines do together; everything else is nothing to keep step by.
+    fn keep_step(&mut self, event: Box<Event>) -> Option<Box<Event>> {
+        match event.kind {
+            EventKind::InStep(together) => self.tell(Heard::InStep(together)),
+            EventKind::Ready(barrier) => {
+                self.waits.insert(barrier);
+                self.compared = None;
+            }
+            EventKind::Passed(barrier) => {
+                self.waits.remove(&barrier);
+                self.tell(Heard::Waits(barrier, None));
+            }
+            EventKind::Started { barrier, late_ns } => {
+                self.waits.remove(&barrier);
+                // Of later ones, the moment was told in the same way.
+                if barrier == 0 {
+                    self.tell(Heard::Started(late_ns));
+                }
+            }
+            EventKind::Measured(measured) => self.tell(Heard::Measured(measured)),
+            _ => return Some(event),
+        }
+        None
+    }
+
+    /// The next message; `None` = there is none yet.
+    fn next(&mut self, timeout: Duration) -> Result<Option<FromAgent>, String> {
+        if !self.connection.is_readable_within(LOOK) {
+            return match self.heard.elapsed() >= timeout {
+                true => Err(format!("it was silent for {timeout:?}")),
+                false => Ok(None),
+            };
+        }
+        let message = frame::read(&mut self.connection).map_err(|error| match error {
+            FrameError::Closed => "it has closed the connection".to_owned(),
+            error => error.to_string(),
+        })?;
+        self.heard = Instant::now();
+        Ok(Some(message))
+    }
+
+    /// Compares the agent's clock with that of this machine; or the last thing that there is to tell.
+    fn compare_clocks(&mut self, timeout: Duration) -> Result<Result<Clock, Told>, String> {
+        let mut best: Option<Clock> = None;
+        for _ in 0..ROUND_TRIPS {
+            let sent_ns = time::monotonic_ns();
+            self.ping()?;
+            let awaited = self.pings;
+            loop {
+                match self.next(timeout)? {
+                    Some(FromAgent::Pong { sequence, now_ns }) if sequence == awaited => {
+                        let arrived_ns = time::monotonic_ns();
+                        let round_trip_ns = arrived_ns.saturating_sub(sent_ns);
+                        let offset_ns = i128::from(now_ns) - i128::from(sent_ns + round_trip_ns / 2);
+                        let clock = Clock { offset_ns, round_trip_ns };
+                        best = best.into_iter().chain([clock]).min_by_key(|clock| clock.round_trip_ns);
+                        break;
+                    }
+                    Some(message) => {
+                        if let Some(last) = self.act(message)? {
+                            return Ok(Err(last));
+                        }
+                    }
+                    None => {}
+                }
+            }
+        }
+        self.compared = Some(Instant::now());
+        best.map(Ok).ok_or_else(|| "its clock cannot be compared".to_owned())
+    }
+}
+
+/// Where the files of a machine are written.
+enum Desk {
+    /// There was none yet.
+    Empty(Keeper),
+    /// Parts go this way to the thread that writes them.
+    Open(SyncSender<FilePart>, JoinHandle<()>),
+    Closed,
+}
+
+impl Desk {
+    /// How many parts wait at most.
+    const ROOM: usize = 4;
+
+    fn open(mut keeper: Keeper, (index, sender): (usize, Sender<(usize, Heard)>)) -> std::io::Result<Desk> {
+        let (parts, written) = mpsc::sync_channel::<FilePart>(Desk::ROOM);
+        let body = move || {
+            for part in written {
+                if let Err(why) = keeper.take(&part) {
+                    // If nobody wants to know any more, the run is over.
+                    let _ = sender.send((index, Heard::Told(Told::NotKept(why))));
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("iolite-files".into()).stack_size(STACK).spawn(body)?;
+        Ok(Desk::Open(parts, thread))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::Stream;
+
+    /// Who waits for others has another clock than when it was ready.
+    #[test]
+    fn clocks_are_compared_again_while_a_machine_waits() {
+        const SHIFT_NS: u64 = 1 << 50;
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let over = |socket| Connection::over(Stream::over_socket(socket)).unwrap();
+        let (connection, mut agent) = (over(ours), over(theirs));
+        let (sender, heard) = mpsc::channel();
+        let mut ear = Ear {
+            index: 0,
+            writer: Arc::new(Mutex::new(connection.clone())),
+            connection,
+            sender,
+            desk: Desk::Closed,
+            pings: 0,
+            pinged: Instant::now(),
+            heard: Instant::now(),
+            waits: BTreeSet::new(),
+            compared: None,
+        };
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let ready = FromAgent::Event(Box::new(Event::new(0, None, EventKind::Ready(0))));
+                let mut pings = 0;
+                loop {
+                    match frame::read(&mut agent) {
+                        Ok(ToAgent::Ping(sequence)) => {
+                            pings += 1;
+                            let shift = if pings > ROUND_TRIPS { SHIFT_NS } else { 0 };
+                            let now_ns = time::monotonic_ns() + shift;
+                            frame::write(&mut agent, &FromAgent::Pong { sequence, now_ns }).unwrap();
+                        }
+                        Ok(ToAgent::Run(_)) => frame::write(&mut agent, &ready).unwrap(),
+                        _ => return,
+                    }
+                }
+            });
+            let connection = ear.connection.clone();
+            scope.spawn(move || {
+                let jobs = iolite_options::SentJobs::default();
+                let request = Request {
+                    jobs,
+                    as_fio: false,
+                    host: 0,
+                    hosts: 1,
+                    snapshot_ms: 0,
+                    status_ms: 0,
+                    series: false,
+                };
+                ear.listen(request, Duration::from_secs(600))
+            });
+            let mut offsets = heard.iter().filter_map(|(_, what)| match what {
+                Heard::Waits(0, Some(clock)) => Some(clock.offset_ns),
+                _ => None,
+            });
+            assert!(offsets.next().unwrap() < i128::from(SHIFT_NS / 2));
+            assert!(offsets.next().unwrap() > i128::from(SHIFT_NS / 2));
+            connection.end();
+        });
+    }
+}
