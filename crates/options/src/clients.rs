@@ -180,7 +180,7 @@ impl Others {
             ("--insecure", self.insecure && !asks && !serves, "--client or --server"),
         ];
         let told = idle.into_iter().filter(|(_, is_idle, _)| *is_idle);
-        told.map(|(option, _, other)| on_command_line(format!("{option}: says nothing without {other}")))
+        told.map(|(option, _, other)| on_command_line(format!("{option}: has no effect without {other}")))
             .collect()
     }
 }

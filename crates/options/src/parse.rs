@@ -360,8 +360,8 @@ fn page_for_all(asked: &Asked) -> Option<Diagnostic> {
 /// Options about the page of a run say nothing where there is none.
 fn page_of_no_run(asked: &Asked) -> Option<Diagnostic> {
     let message = match (asked.run.web, asked.run.web_linger) {
-        (None, Some(_)) => "--web-linger: says nothing without --web",
-        (None, None) if asked.run.web_tls.is_some() => "--web-tls: says nothing without --web",
+        (None, Some(_)) => "--web-linger: has no effect without --web",
+        (None, None) if asked.run.web_tls.is_some() => "--web-tls: has no effect without --web",
         (Some(_), _) if asked.others.server.is_some() => "--web: says nothing together with --server",
         _ => return None,
     };

@@ -67,7 +67,7 @@ fn desk(program: &str, asked: &Asked, place: &Place) -> Result<Option<Desk>, Str
     let is_allowed = asked.value('r').is_some();
     match (is_allowed, asked.value('o').is_some(), only.is_empty()) {
         (false, false, _) => return Ok(None),
-        (false, true, _) => return Err("--serve-only: says nothing without --allow-run".to_owned()),
+        (false, true, _) => return Err("--serve-only: has no effect without --allow-run".to_owned()),
         (true, true, true) => return Err("--serve-only: needs the path of a file or directory".to_owned()),
         (true, _, true) => {
             return Err("--allow-run: whoever has the address could use all files that you can; name those that jobs may \

@@ -143,7 +143,7 @@ pub fn keys_that_are_not_good_are_refused_where_they_are_read() {
             .says("exclude each other");
     }
     let idle = run(dir.path(), &["--keys=x", "--name=j", "--ioengine=null", "--size=4k"]).ok();
-    assert!(idle.stderr.contains("--keys: says nothing without"), "{idle}");
+    assert!(idle.stderr.contains("--keys: has no effect without"), "{idle}");
 }
 
 #[test]

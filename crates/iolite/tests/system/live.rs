@@ -507,7 +507,7 @@ fn a_page_needs_a_place_of_this_machine() {
     Program::own()
         .line(dir.path(), &format!("{job} --web-linger=1s"))
         .ok()
-        .says("says nothing without --web");
+        .says("has no effect without --web");
     // Under the other name it is as much an option as any of ours, and the report is what it always is.
     let fio = Program::called_fio(dir.path());
     let run = fio.line(dir.path(), &format!("{job} --web=localhost:0 --output-format=json")).ok();

@@ -260,5 +260,5 @@ pub fn a_server_for_the_one_who_starts_it() {
     let refused = run(&["--server=ssh:one"]).refused();
     assert!(refused.stderr.contains("nothing is to be started here"), "{refused}");
     let idle = run(&["--push", "--name=a", "--ioengine=null", "--size=4k"]).ok();
-    assert!(idle.stderr.contains("--push: says nothing without --client=ssh:HOST"), "{idle}");
+    assert!(idle.stderr.contains("--push: has no effect without --client=ssh:HOST"), "{idle}");
 }

@@ -164,7 +164,7 @@ pub fn what_says_nothing_to_a_server_is_told() {
         assert!(refused.stderr.contains(why), "{line}: {refused}");
     }
     let idle = Program::own().line(dir.path(), "--serve-only=/tmp --name=j --ioengine=null --size=4k").ok();
-    assert!(idle.stderr.contains("--serve-only: says nothing without --server"), "{idle}");
+    assert!(idle.stderr.contains("--serve-only: has no effect without --server"), "{idle}");
     let agent = Agent::start(
         dir.path(),
         &[

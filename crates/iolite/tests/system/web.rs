@@ -147,7 +147,7 @@ fn what_cannot_be_served_is_refused() {
         ("web --allow-run".to_owned(), "name those that jobs may use, and destroy (--serve-only="),
         ("web --allow-run --serve-only=".to_owned(), "needs the path of a file or directory"),
         ("web r --allow-run --serve-only=empty".to_owned(), "runs are kept in a store"),
-        ("web --serve-only=empty".to_owned(), "--serve-only: says nothing without --allow-run"),
+        ("web --serve-only=empty".to_owned(), "--serve-only: has no effect without --allow-run"),
     ] {
         Program::own().line(dir.path(), &line).refused().says(why);
     }
