@@ -27,8 +27,9 @@ pub fn note(job: &str, when: When) -> String {
 /// Runs a command in a shell and waits for it. Its standard output and standard error go to a file. Once `stops` is true, it is
 /// asked to end, and killed if it does not.
 ///
-/// The command and what it starts are a process group of their own, which `group` names while it runs: if the worker
-/// is killed, others can end it, and the shell dies with the worker. What goes on in the background after the shell has ended is left alone.
+/// The command and what it starts are a process group of their own, which `group` names while it runs: if the worker is
+/// killed, others can end it, and the shell dies with the worker. Processes that continue in the background after the
+/// shell has ended are left alone.
 ///
 /// # Errors
 /// The command cannot be started, its output file cannot be created, or it exits with a failure.
@@ -49,7 +50,7 @@ pub fn run(
     let errors = output.try_clone()?;
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
-    // Nobody may be left to end it; this gives the shell the signals as well that the run has blocked for itself.
+    // The shell dies with this thread, and receives the signals that the run has blocked for itself.
     tie_to_this_thread(&mut shell);
     let mut child = shell.spawn()?;
     group.store(child.id() as i32, Relaxed);

@@ -14,10 +14,10 @@ use std::ops::Range;
 use std::path::Path;
 use tracing::debug;
 
-/// How sizes are told.
+/// Units of the sizes in messages.
 const UNITS: Units = Units { kb_base: 1024, unit_base: 0, figures: 4 };
 
-/// How many extended files are told by name.
+/// Most extended files that are named in messages.
 const MOST_TOLD: usize = 10;
 
 /// Bytes per write when a file is filled.

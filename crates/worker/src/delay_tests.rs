@@ -96,7 +96,7 @@ struct Trip {
     completed: usize,
 }
 
-/// What the engine has noted.
+/// The calls that the engine has recorded.
 #[derive(Default)]
 struct Notes {
     /// When each call began and ended.
@@ -201,7 +201,7 @@ impl<const SYNCHRONOUS: bool> Engine for TimerEngine<SYNCHRONOUS> {
     }
 }
 
-/// What the loop reports, and what the engine has noted.
+/// The loop's report, and the engine's records.
 struct Measured {
     latencies: [Latency; 3],
     ios: u64,
@@ -264,7 +264,7 @@ fn measure_with_shorts<const SYNCHRONOUS: bool>(
     }
 }
 
-/// Runs a job with this engine. Returns what it measured, and why it failed.
+/// Runs a job with this engine. Returns its measurements, and the reason if it failed.
 pub(super) fn run<E: Engine>(
     options: JobOptions,
     clock: Clock,
@@ -276,7 +276,7 @@ pub(super) fn run<E: Engine>(
     run_plan(&plan, &layouts[0], clock, engine)
 }
 
-/// Runs the only worker of this plan with this engine. Returns what it measured, and why it failed.
+/// Runs the only worker of this plan with this engine. Returns its measurements, and the reason if it failed.
 pub(super) fn run_plan<E: Engine>(
     plan: &Plan,
     layout: &iolite_plan::Layout,
@@ -349,7 +349,7 @@ impl Measured {
         began..calls.get(number).map_or(self.run.end, |next| next.0)
     }
 
-    /// What can have passed for each unit from a stamp in one gap to a stamp in another.
+    /// Bounds of the time that can have passed for each unit from a stamp in one gap to a stamp in another.
     fn bounds(&self, gaps: impl Fn(&Trip) -> (usize, usize)) -> Bounds {
         let gaps = |trip| {
             let (from, to) = gaps(trip);
@@ -456,13 +456,13 @@ fn short_ios_are_counted_once() {
         assert_eq!(after.bytes, after.ios * 4096, "{ramp_time}");
         assert_eq!(after.latencies.map(|latency| latency.moments.count), [after.ios; 3], "{ramp_time}");
     }
-    // A ramp in bytes ends with the I/O that moves the last of them.
+    // A ramp in bytes ends with the I/O that moves its last byte.
     let after =
         measure_with_shorts::<true>(moved(), COUNT, 1, 7, |options| options.schedule.ramp_size = 300 * 4096);
     assert_eq!(after.ios, COUNT - 300);
 }
 
-/// Whenever the time is over, the last depth that was tried has been measured: the search takes no step at the end.
+/// Whenever the time ends, the last depth that was tried has been measured: the search takes no step at the end.
 #[test]
 fn a_search_for_a_depth_ends_with_a_measurement() {
     for (target, runtime) in

@@ -38,7 +38,7 @@ pub struct FileTable {
     data: Data,
     /// Units act on names.
     are_names: bool,
-    /// What has the names are directories.
+    /// The names belong to directories.
     are_directories: bool,
     random: bool,
     fadvise: FadviseHint,
@@ -205,7 +205,7 @@ impl FileTable {
     /// Closes all open files. Returns the first error.
     ///
     /// # Errors
-    /// The first error of [`FileTable::close`]. The other files are closed all the same.
+    /// The first error of [`FileTable::close`]. The other files are closed even so.
     pub fn close_all<E: Engine>(&mut self, engine: &mut E) -> io::Result<()> {
         (0..self.specs.len() as u32).map(|file| self.close(engine, file)).fold(Ok(()), io::Result::and)
     }

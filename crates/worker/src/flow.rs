@@ -39,7 +39,7 @@ impl<'a> Flow<'a> {
     /// The sums of the issued I/Os and of the weights of the other running members.
     fn running(&self) -> (u64, u64) {
         let running = self.others.iter().filter(|(control, _)| {
-            // Members that are about to start count too, so that nobody runs ahead of them.
+            // Members that are about to start count too, so that no member runs ahead of them.
             (Phase::Ready..=Phase::Syncing).contains(&control.phase()) && control.ended_ns.load(Relaxed) == 0
         });
         running.fold((0, 0), |(issued, weights), (control, weight)| {

@@ -71,7 +71,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     pub generator: G,
     /// The worker's files.
     pub files: FileTable,
-    /// What only the full loop uses.
+    /// Parts that only the full loop uses.
     pub extras: Box<Extras<'a>>,
     /// Why and how the loop ends.
     pub end: Ending,
@@ -90,11 +90,11 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     barrier_countdown: u32,
 }
 
-/// What [`IoLoop::new`] needs besides engine and generator.
+/// Everything that [`IoLoop::new`] needs besides engine and generator.
 pub struct Parts<'a> {
     /// How the job issues I/O.
     pub rules: IssueRules,
-    /// What to do about failed I/Os.
+    /// How the job reacts to failed I/Os.
     pub errors: ErrorPolicy<'a>,
     /// The words shared with the controller.
     pub control: &'a Control,
@@ -104,7 +104,7 @@ pub struct Parts<'a> {
     pub clock: Clock,
     /// Prepares buffers before writes; `None` = buffers need no preparation.
     pub content: Option<Content>,
-    /// What only the full loop uses.
+    /// Parts that only the full loop uses.
     pub extras: Box<Extras<'a>>,
     /// The worker's I/O priority; 0 = not set.
     pub priority: u16,

@@ -81,7 +81,7 @@ pub struct Worker<'a> {
     pub messages: &'a Socket,
     /// The clock of the run.
     pub clock: Clock,
-    /// Which job wrote last to each place that workers share.
+    /// The job that last wrote to each place that workers share.
     pub owners: &'a Arc<Owners>,
     /// The zones that workers share.
     pub zones: &'a Arc<ZoneMaps>,
@@ -236,7 +236,7 @@ impl Worker<'_> {
     fn run_command(&self, when: command::When, command: &str) -> Result<(), Stop> {
         let name = &self.resolved.name;
         Message::Note(self.number(), command::note(name, when)).send(self.messages);
-        // What follows a job has to be done also if the run is asked to end.
+        // The command after a job runs even if the run was asked to end.
         let stops = || when == command::When::Before && self.stop_requested();
         let group = &self.control().command_group;
         command::run(name, when, command, group, stops).map_err(|error| Stop::new("func=exec", &error))
@@ -347,7 +347,8 @@ impl Worker<'_> {
             opens_on_the_way: workload.open_files < files.len(),
             files,
             buffers: buffers.start,
-            // What acts on a name counts as the size of the file, for which there is no buffer.
+            // The size of a name's file counts as the length of the action. No buffer is that large, and none is
+            // needed.
             stride: if self.resolved.layout.named.is_some() { NO_DATA } else { buffers.stride },
             ready: self.resolved.buffers.ready as u32,
         };
@@ -644,7 +645,7 @@ impl Worker<'_> {
     fn make_ready(&self, buffers: &mut Buffers) -> Option<Content> {
         let first = buffers.iter_mut().take(self.resolved.buffers.ready);
         let Some(spec) = &self.resolved.content else {
-            // What a file holds is not changed.
+            // The content of a file must not change.
             if self.resolved.buffers.file.is_none() {
                 first.for_each(memory::touch);
             }
@@ -659,7 +660,7 @@ impl Worker<'_> {
     }
 }
 
-/// What a worker prepares before its files are opened.
+/// Everything that a worker prepares before it opens its files.
 struct SetUp<'a> {
     parts: Parts<'a>,
     /// The memory that `parts` points into.

@@ -59,7 +59,7 @@ impl Worker<'_> {
         failed(function, error)
     }
 
-    /// What a writer's thread does first.
+    /// A function that a writer's thread calls first: it moves the thread to the CPUs for log writers.
     fn place_of_writers(&self) -> impl FnOnce() -> Result<(), LogError> + Send + 'static {
         let cpus = self.resolved.logs.writer_cpus.clone();
         let reserved = self.resolved.placement.reserved_cpu;

@@ -189,8 +189,8 @@ fn map_file(file: &File, bytes: usize, sharing: libc::c_int) -> io::Result<*mut 
 /// Opens the file that is to be mapped, and extends it unless it holds data. A file that exists is shared. A file that
 /// this worker creates is its own: it is removed at once, and the mapping keeps it alive.
 ///
-/// What is written to a shared mapping goes into the file, so room for it is reserved: to find none later would raise
-/// SIGBUS.
+/// Writes to a shared mapping go into the file, so room for it is reserved: a full file system would raise SIGBUS
+/// later.
 fn open_mem_file(path: &str, bytes: u64, sharing: libc::c_int) -> io::Result<File> {
     let how = || {
         let mut how = File::options();

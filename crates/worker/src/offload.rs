@@ -28,10 +28,10 @@ use std::time::{Duration, Instant};
 /// How often a wait for completions checks whether the job has to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// For how long a submitter may be silent that is to tell what was remarkable. (It may clean up before.)
+/// How long to wait for the remarks of a submitter, which may clean up first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the worker sends to a submitter.
+/// A message from the worker to a submitter.
 enum Order {
     End,
     Open(u32, FileSpec, OpenMode),
@@ -40,7 +40,7 @@ enum Order {
     Perform(Borrowed<*const Unit>),
 }
 
-/// What a submitter answers.
+/// A message from a submitter to the worker.
 enum Answer {
     /// Its engine is built, or prepared.
     Ready(Result<(), EngineError>),
@@ -48,7 +48,7 @@ enum Answer {
     Filed(io::Result<()>),
     /// A unit is complete.
     Performed(Performed),
-    /// What its engine tells at the end.
+    /// The engine's remarks at the end, and its counts of requests.
     Told(Vec<String>, Requests),
     /// The submitter has panicked and is gone.
     Lost,
@@ -60,7 +60,7 @@ struct Performed {
     unit: u32,
     outcome: Outcome,
     times: Times,
-    /// What the device or the server says of a failure.
+    /// The device's or the server's own words about a failure.
     words: Option<String>,
 }
 
@@ -98,12 +98,12 @@ pub struct Offload<'a> {
     /// Units that completed while the worker waited for another kind of answer.
     early: Vec<Performed>,
     times: Vec<Times>,
-    /// What was said of the last failure of each unit that failed.
+    /// The explanation of the last failure of each unit that failed.
     words: HashMap<u32, String>,
-    /// What the engines told at the end.
+    /// The engines' remarks at the end.
     remarks: Vec<String>,
     requests: Requests,
-    /// No request is repeated any more, as far as the submitters can be told: see [`Work::reap_one`].
+    /// Asks the submitters not to repeat requests any more: see [`Work::reap_one`].
     stops: Arc<AtomicBool>,
     /// The worker's own descriptors, for advice and syncs; `None` if the engine has no local files.
     files: Option<PsyncEngine>,
@@ -232,7 +232,7 @@ impl<'a> Offload<'a> {
         self.times[performed.unit as usize] = performed.times;
         match performed.words {
             Some(words) => drop(self.words.insert(performed.unit, words)),
-            // (Those of an earlier failure say nothing of this one.)
+            // Drop the explanation of an earlier failure, which does not belong to this one.
             None if performed.outcome.is_err() => drop(self.words.remove(&performed.unit)),
             None => {}
         }
@@ -240,7 +240,7 @@ impl<'a> Offload<'a> {
     }
 }
 
-/// A submitter ended without being told to.
+/// A submitter ended without being asked.
 fn lost() -> Errno {
     Errno(libc::EFAULT)
 }
@@ -358,7 +358,7 @@ impl Engine for Offload<'_> {
         self.requests
     }
 
-    /// What all of them tell, each line once.
+    /// Collects the remarks of all submitters, each line once.
     fn remarks(&mut self) -> Vec<String> {
         let asked = self.submitters.iter().filter(|submitter| submitter.orders.send(Order::End).is_ok());
         let mut awaited = asked.count();

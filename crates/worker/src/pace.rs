@@ -25,7 +25,7 @@ pub struct Pace {
     ignore_thinktime: bool,
 }
 
-/// What may be issued next.
+/// The I/O that may be issued next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The earliest time, in nanoseconds of the clock.
@@ -60,7 +60,8 @@ struct Minimum {
     /// at which it may begin.
     since: u64,
     is_watched: bool,
-    /// What has completed in the cycle. It is counted here, because the job's own counters may be reset in mid-cycle.
+    /// The amount that has completed in the cycle. It is counted here, because the job's own counters may be reset in
+    /// mid-cycle.
     done: u64,
 }
 
@@ -204,7 +205,7 @@ impl Pace {
         self.think.as_ref().map_or(u64::MAX, |think| think.rules.blocks)
     }
 
-    /// The pause that is due, if any. Each is returned once. What completes from now on counts towards the next.
+    /// The pause that is due, if any. Each is returned once. Completions from now on count towards the next.
     pub fn pause(&mut self, now: u64) -> Option<Pause> {
         let think = self.think.as_mut()?;
         let by_time = think.rules.every_ns > 0 && now.saturating_sub(think.since) >= think.rules.every_ns;
@@ -474,7 +475,7 @@ mod tests {
         assert_eq!(pace.missed(over - 1), None);
         pace.completed(Direction::Read, 4096);
         pace.watch_from(over);
-        // What came before does not count, and nothing is checked before the settling time is over.
+        // Earlier I/O does not count, and nothing is checked before the settling time is over.
         assert_eq!(pace.missed(over + SETTLING_NS), None);
         let missed = pace.missed(over + SETTLING_NS + SECOND_NS);
         assert_eq!(missed, Some(Missed { option: "rate_iops_min", asked: 1000, got: 0 }));

@@ -97,8 +97,8 @@ impl Worker<'_> {
         Ok(end)
     }
 
-    /// Removes the verify state if everything was verified, unless it was asked for. Otherwise keeps it; a user who stops the
-    /// job is told where.
+    /// Removes the verify state if everything was verified, unless the user asked for it. Otherwise keeps it, and
+    /// prints its path if the user stopped the job.
     pub(super) fn leave_state(&self, verification: &mut Verification, is_well: bool) {
         let Some(state) = verification.state.take() else { return };
         let path = state.path().to_owned();

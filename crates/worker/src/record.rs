@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Bytes of lines that are collected before they are written.
 const BUFFER: usize = 64 << 10;
 
-/// What happened to a file. Two entries fit into a cache line.
+/// An event of a file. Two entries fit into a cache line.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     time_us: u64,
@@ -66,7 +66,7 @@ impl TraceRecorder {
         Ok(TraceRecorder { queue: Queue::start(room, recording, job, prepare)?, names, clock, began: 0 })
     }
 
-    /// The job starts now. What was recorded before counts as time 0.
+    /// The job starts now. Earlier events are recorded at time 0.
     pub fn begin(&mut self, now: u64) {
         self.began = now;
     }

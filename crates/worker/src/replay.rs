@@ -1,8 +1,8 @@
 //! A trace as the source of a worker's I/O.
 //!
 //! The trace is read during the replay, so memory does not grow with it. A *live* trace (`read_iolog_chunked`) names
-//! files as it goes. If it comes through a pipe or socket, there may be nothing to read for a while; the generator says
-//! so, and the loop serves what is in flight meanwhile.
+//! files as it goes. If it comes through a pipe or socket, there may be nothing to read for a while; the generator
+//! reports this, and the loop serves the I/Os in flight meanwhile.
 
 use iolite_host::ThisMachine;
 use iolite_plan::ReplayPlan;

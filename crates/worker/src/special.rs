@@ -1,5 +1,5 @@
-//! The generators of jobs whose I/Os are not chosen by chance and order alone. They share one loop per engine: what they
-//! do for an I/O takes longer than choosing between them.
+//! The generators of jobs whose I/Os depend on more than chance and order. They share one loop per engine: the work
+//! that they do for each I/O takes longer than choosing between them.
 
 use crate::replay::Replay;
 use crate::zones::WorkerZones;

@@ -24,7 +24,7 @@ pub struct LatencyTarget {
     within: u64,
 }
 
-/// What to do after a look at the window.
+/// The decision at the end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Continue as before.

@@ -5,7 +5,8 @@ use super::{Stop, Worker, pace};
 use iolite_os::message::Message;
 
 impl Worker<'_> {
-    /// What ended the job, for the job's line in the report. Sends the user what the loop has not reported yet.
+    /// Describes the failure that ended the job, for its line in the report. Sends the user any message that the loop
+    /// has not sent yet.
     pub(super) fn tell(&self, failure: Failure, file: Option<String>, trouble: Option<String>) -> Stop {
         if failure.missed == Some(Missed::Script) {
             let line = format!("{}: {}", self.resolved.name, trouble.unwrap_or_default());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 thread_local! {
-    /// What had been used before the start. A worker is one thread.
+    /// Usage before the start. A worker is one thread.
     static BEFORE: Cell<Usage> = const { Cell::new(Usage {
         user_us: 0,
         system_us: 0,
@@ -18,12 +18,12 @@ thread_local! {
 }
 
 thread_local! {
-    /// What other threads use on behalf of this worker.
+    /// Usage of the helper threads of this worker.
     static OTHERS: RefCell<Arc<[SharedUsage]>> = RefCell::new(Arc::new([]));
 }
 
 thread_local! {
-    /// What the engine's library has started for this worker.
+    /// The threads or the process that the engine's library has started for this worker.
     static OF_ENGINE: RefCell<OfEngine> = const { RefCell::new(OfEngine::Nobody) };
 }
 
@@ -49,7 +49,7 @@ impl OfEngine {
     }
 }
 
-/// What a thread has used on behalf of a worker. Only that thread writes it.
+/// The resources that a thread has used on behalf of a worker. Only that thread writes it.
 #[derive(Debug, Default)]
 pub struct SharedUsage {
     user_us: AtomicU64,
@@ -91,7 +91,7 @@ pub fn count_of_engine(whom: OfEngine) {
     OF_ENGINE.set(whom);
 }
 
-/// What the worker and everything that works for it have used.
+/// Usage of the worker and of everything that works for it.
 fn used() -> Usage {
     OF_ENGINE.with_borrow_mut(|of_engine| match of_engine {
         OfEngine::Process => Usage::of_this_process(),
@@ -103,7 +103,7 @@ fn used() -> Usage {
     })
 }
 
-/// What the worker's thread and its helper threads have used.
+/// Usage of the worker's thread and its helper threads.
 fn used_by_own() -> Usage {
     OTHERS.with_borrow(|others| {
         others.iter().fold(Usage::of_this_thread(), |sum, other| sum.plus(other.so_far()))
@@ -115,13 +115,13 @@ pub fn begin() {
     BEFORE.set(used());
 }
 
-/// Starts counting anew, after the ramp.
+/// Restarts counting after the ramp.
 pub fn reset(control: &Control) {
     begin();
     publish(control);
 }
 
-/// Publishes what has been used since counting started.
+/// Publishes the usage since counting started.
 pub fn publish(control: &Control) {
     let used = used().since(BEFORE.get());
     control.user_us.store(used.user_us, Relaxed);

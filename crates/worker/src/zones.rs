@@ -2,11 +2,11 @@
 //!
 //! A mapping that the processes of a run share has a record for each zone: a lock, the write pointer, how far the zone is
 //! written, and whether it counts as open. A worker locks a zone before it makes a write to it and gives it back when all
-//! of its writes to it are complete. So the writes of one worker to a zone may be in flight together, in their order, and
-//! those of two workers never are. A worker waits for a zone only while it holds no other, so nobody waits for ever.
+//! of its writes to it are complete. So the writes of one worker to a zone may be in flight together, in their order,
+//! and those of two workers never are. A worker waits for a zone only while it holds no other, so there is no deadlock.
 //!
-//! The locks survive their owner. Whoever inherits a zone from a worker that died asks the device where its write pointer
-//! is.
+//! The locks survive their owner. A worker that inherits a zone from one that died asks the device for the write
+//! pointer.
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,7 @@ const OFFLINE: u32 = 8;
 /// A write of its last owner has failed: only the device knows where its write pointer is.
 const UNSURE: u32 = 16;
 
-/// What the workers share about a zone.
+/// The shared record of a zone.
 #[repr(C)]
 struct Record {
     lock: RobustLock,
@@ -56,7 +56,7 @@ struct Record {
     owner: AtomicU32,
 }
 
-/// What the workers share about a device.
+/// The shared record of a device.
 #[repr(C)]
 struct Header {
     /// Held while zones are opened and closed. A zone's lock is taken before it.
@@ -96,7 +96,7 @@ impl Drop for Device {
 #[derive(Default)]
 pub struct ZoneMaps {
     devices: Vec<Device>,
-    /// What workers tell before they begin: the index of one, and a text.
+    /// Notes to the user that workers send before they begin: the worker's index and the text.
     notes: Vec<(usize, String)>,
 }
 
@@ -111,7 +111,7 @@ impl ZoneMaps {
         Ok(ZoneMaps { devices, notes })
     }
 
-    /// What this worker is to tell before it begins.
+    /// The notes that this worker has to send before it begins.
     pub(crate) fn notes_of(&self, worker: usize) -> impl Iterator<Item = &str> {
         self.notes.iter().filter(move |(other, _)| *other == worker).map(|(_, text)| text.as_str())
     }
@@ -185,7 +185,7 @@ impl Device {
         self.record(zone).flags.load(Relaxed) & flag != 0
     }
 
-    /// Locks the header. If its owner died, counts anew.
+    /// Locks the header. If its owner died, recounts the open zones.
     fn lock_header(&self) {
         loop {
             match self.header().lock.lock_within(PATIENCE) {
@@ -231,7 +231,7 @@ impl Device {
             self.record(zone).flags.fetch_and(!ENDING, Relaxed);
             return;
         }
-        // Flag and count change under the lock: whoever inherits it from a worker that died counts the flags.
+        // Flag and count change under the lock: a worker that inherits it from one that died recounts the flags.
         self.lock_header();
         self.record(zone).flags.fetch_and(!(OPEN | ENDING), Relaxed);
         let count = self.header().open.load(Relaxed).saturating_sub(1);
@@ -286,7 +286,8 @@ pub struct WorkerZones {
     /// For each file, the most zones that are open in all when the worker opens another; 0 = no limit.
     most_open: Vec<u32>,
     recovers: bool,
-    /// Nothing is written: the write pointers as they were in the run that wrote. For each device and zone.
+    /// Used by a pass that writes nothing: the write pointers as they were in the run that wrote, for each device and
+    /// zone.
     imagined: Option<Vec<Vec<u64>>>,
     arena: Arc<Arena>,
     index: usize,
@@ -323,7 +324,7 @@ impl WorkerZones {
             };
             files.push((device, opened));
         }
-        // Who only reads makes no room for others, so nobody waits for it.
+        // A worker that only reads frees no zones, so no other worker waits for it.
         arena.slot(index).control.zones.store(if writes { doing::WORKS } else { 0 }, Relaxed);
         let starts = |device: &Device| device.zones.iter().map(|zone| zone.start).collect();
         Ok(WorkerZones {
@@ -403,7 +404,7 @@ impl WorkerZones {
         }
     }
 
-    /// Nothing is in flight any more on a zone: what has been waiting for that.
+    /// No I/O is in flight on a zone any more: does what was waiting for that.
     fn settle(&mut self, file: u32, zone: u32, failed: bool) -> Result<(), String> {
         let device = self.device(file);
         let record = device.record(zone);
@@ -487,7 +488,7 @@ impl WorkerZones {
         settled
     }
 
-    /// This worker has locked a zone. What its last owner did not know about it, the device does.
+    /// This worker has locked a zone. If its last owner did not know the zone's state, the device is asked.
     fn take_over(&self, file: u32, zone: u32, is_inherited: bool) {
         let record = self.device(file).record(zone);
         let me = self.index as u32 + 1;
@@ -647,7 +648,7 @@ impl Zones for WorkerZones {
             true => own.filter(is_candidate).collect(),
             false => listed.filter(is_candidate).collect(),
         };
-        // All that are open are as likely.
+        // All open zones are equally likely.
         let place = choice.checked_rem(found.len() as u64)?;
         found.get(place as usize).copied()
     }
@@ -729,7 +730,7 @@ impl Zones for WorkerZones {
 
     fn written(&self, file: u32, zones: Range<u32>) -> u64 {
         let device = self.device(file);
-        // Nobody writes to zones that are read-only or offline, nor resets them.
+        // Read-only and offline zones are neither written nor reset.
         let is_written = |zone: u32| {
             device.zones[zone as usize].kind != ZoneKind::Conventional && !device.has(zone, UNUSABLE)
         };
@@ -769,7 +770,7 @@ impl Zones for WorkerZones {
 }
 
 impl Drop for WorkerZones {
-    /// Gives back what is still locked: what was in flight is complete, or nobody will know.
+    /// Gives back the zones that are still locked. Their I/Os are complete, or their outcome stays unknown.
     fn drop(&mut self) {
         for held in std::mem::take(&mut self.held) {
             let record = self.maps.devices[held.device].record(held.zone);
@@ -782,7 +783,7 @@ impl Drop for WorkerZones {
     }
 }
 
-/// Whether a process or thread has not come to the end of its end: what has no memory any more has no I/O in flight.
+/// Whether a process or thread still has memory. One without memory is dying and can have no I/O in flight.
 fn has_memory(id: i32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else { return false };
     // The name before it may hold anything.

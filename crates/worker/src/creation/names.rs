@@ -1,5 +1,5 @@
-//! Makes what an engine is to look up or remove by its name. There may be millions of names, so nothing is remembered of
-//! any of them.
+//! Creates the files that an engine will look up or remove by name. There may be millions of names, so none is kept in
+//! memory.
 
 use super::{named, one};
 use iolite_content::Content;
@@ -10,7 +10,7 @@ use iolite_plan::resolve::{Creation, FileSizes, NameAct, NameKind};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Makes the directories above the names, and what has to be there under them.
+/// Creates the directories above the names, and the files and directories that must exist under them.
 pub(super) fn create(
     job: &str,
     rules: &Creation,
@@ -91,7 +91,7 @@ fn make_files(
     })
 }
 
-/// Calls `act` with each name under which there is no file, or one that is too small, and with the size it should have.
+/// Calls `act` with each name whose file is missing or too small, and with the size that the file should have.
 fn for_each_missing(
     files: &NamedFiles,
     stop: &dyn Fn() -> bool,
@@ -135,7 +135,7 @@ fn size_of(name: &Path, act: NameAct) -> io::Result<Option<u64>> {
     match std::fs::metadata(name) {
         Ok(found) if found.is_file() => Ok(Some(found.len())),
         Ok(found) if found.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
-        // A device has a size of its own, and may be looked up, but is not to be removed.
+        // A device has a fixed size. It may be looked up, but not removed.
         Ok(_) if act == NameAct::LookUp => Ok(Some(u64::MAX)),
         Ok(_) => Err(io::Error::other("this is no regular file, and is not removed")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -1,4 +1,4 @@
-//! What is known of each file before it is opened.
+//! The facts about each file before it is opened.
 
 use iolite_engine::{FileKind, FileSpec};
 use iolite_plan::{Layout, Names};

@@ -12,7 +12,7 @@ impl FileTable {
     /// Syncs all files, including those that were closed without a sync.
     ///
     /// # Errors
-    /// The first error of a sync. The other files are synced all the same.
+    /// The first error of a sync. The other files are synced even so.
     pub fn sync_all<E: Engine>(&self, engine: &mut E) -> io::Result<()> {
         let open = self.numbers().filter(|&file| self.open[file as usize]);
         let synced = open.map(|file| self.sync(engine, file)).fold(Ok(()), io::Result::and);

@@ -11,10 +11,10 @@ pub enum PassEnd {
     Stopped,
 }
 
-/// What ended the job, as far as known.
+/// Why the job ended, as far as known.
 #[derive(Debug, Default)]
 pub struct Ending {
-    /// What failed, if anything.
+    /// The failure, if any.
     pub failure: Option<Failure>,
     /// More about the failure, as text for the user.
     pub trouble: Option<String>,

@@ -1,4 +1,4 @@
-//! What a failed I/O means for its job: the end, or one more error to count.
+//! Decides whether a failed I/O ends its job or counts as one more error.
 //!
 //! A job continues after an error if `continue_on_error` or `ignore_error` names the kind of I/O and the errno is
 //! tolerated. Tolerated are those that `ignore_error` lists for that kind, or else `EIO` and `EILSEQ`, which report
@@ -18,7 +18,7 @@ use iolite_workload::{Fate, Generator, Io};
 /// Marks an I/O that moved nothing and reported no error. It is reported as `EIO`.
 pub(super) const NOTHING_MOVED: Errno = Errno(0);
 
-/// What a zoned device means by its refusals.
+/// Explanations of the errnos with which a zoned device refuses I/O.
 const TOO_MANY_ZONES: &str = " (more zones of the device are open or partly written than it allows: reset or finish those \
                               outside of the job's region)";
 

@@ -1,4 +1,5 @@
-//! What only the full loop uses, and what is used rarely. Each part is present only if the job needs it.
+//! The parts that only the full loop uses, and those that are used rarely. Each part is present only if the job needs
+//! it.
 
 use super::blocks::BlockLives;
 use super::intended::IntendedStarts;

@@ -1,15 +1,15 @@
-//! What ended a job, and the texts about it.
+//! Failures that end a job, and the texts about them.
 
 use iolite_engine::{Errno, Unit};
 use iolite_types::{Operation, describe_error};
 use iolite_workload::Io;
 
-/// What ended a job.
+/// A failure that ended a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The errno.
     pub errno: Errno,
-    /// What was attempted; `None` = reaping or committing.
+    /// The operation that failed; `None` = reaping or committing.
     pub attempt: Option<Attempt>,
     /// The job's requirement that was not met.
     pub missed: Option<Missed>,
@@ -22,7 +22,7 @@ pub enum Missed {
     Rate(crate::pace::Missed),
     /// `max_latency`, by an I/O that took this many nanoseconds.
     Latency(u64),
-    /// The data that was read is not what was written.
+    /// The data that was read differs from the data that was written.
     Data,
     /// A script cannot be followed or recorded. The loop's `trouble` says why.
     Script,

@@ -1,5 +1,5 @@
-//! What only the full loop does: waiting for the right time, syncs between I/Os, overlap checks, locks, and opening and
-//! closing files during a pass.
+//! The steps that only the full loop takes: waiting for the right time, syncs between I/Os, overlap checks, locks, and
+//! opening and closing files during a pass.
 
 use super::IoLoop;
 use super::failure::{Attempt, Failure, Missed};

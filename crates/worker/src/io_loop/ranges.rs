@@ -12,7 +12,7 @@ pub struct Ranges {
     most: usize,
     /// Offset and length of each.
     list: Vec<(u64, u64)>,
-    /// What the workload has answered, when it was asked for one more range.
+    /// The workload's last answer, if it does not fit into the trim that is being collected.
     waiting: Option<Next>,
 }
 

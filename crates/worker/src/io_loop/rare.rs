@@ -1,4 +1,4 @@
-//! What happens rarely: syncs, short I/Os, errors, requests of the controller, the end of the ramp and of the time.
+//! Rare events: syncs, short I/Os, errors, requests of the controller, the end of the ramp and of the time.
 
 use super::IoLoop;
 use super::errors::NOTHING_MOVED;
@@ -114,8 +114,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         true
     }
 
-    /// Makes another unit, and fills its buffer as those were that were ready at the start. Returns the unit, and the
-    /// time from which on it is there: its buffer is no part of the I/O that was to begin at `start`.
+    /// Makes another unit and fills its buffer like those that were prepared at the start. Returns the unit and the
+    /// time at which it is ready: filling the buffer does not count for the I/O that was to begin at `start`.
     #[cold]
     #[inline(never)]
     pub(super) fn another_unit(&mut self, start: u64) -> (u32, u64) {

@@ -1,4 +1,4 @@
-//! What a script asks for besides I/O: waiting, syncs, adding, opening and closing files.
+//! Requests of a script besides I/O: waiting, syncs, adding, opening and closing files.
 
 use super::IoLoop;
 use super::failure::{Attempt, Failure, Missed};

@@ -1,4 +1,4 @@
-//! What verification adds to the loop: reads between writes and after a pass, and checking the blocks that were read.
+//! Verification in the loop: reads between writes and after a pass, and checking the blocks that were read.
 
 use super::IoLoop;
 use super::ending::PassEnd;
@@ -313,13 +313,14 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// The storage says that a block is not what it was compared with. Whether it is read now, to tell how it differs.
+    /// The storage reports that a block differs from what it was compared with. Returns whether to read it, to find the
+    /// difference.
     pub(super) fn reads_what_differs(&mut self, index: u32, errno: Errno) -> bool {
         errno == WRONG_DATA
             && self.extras.verification.as_mut().is_some_and(|verification| verification.differs(index))
     }
 
-    /// The storage says that a block is not what it was compared with, and what it reads is.
+    /// The storage reported a difference, but the data that it reads back is right.
     #[cold]
     fn differs_unseen(&mut self, io: Io) {
         let Some(verification) = &mut self.extras.verification else { return };

@@ -8,8 +8,8 @@ use iolite_types::{Direction, Operation};
 use iolite_workload::Generator;
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// Lets the engine work until it has nothing left to do in this pass, or something ends the job. A piece that is cut
-    /// off by the end counts as well, as that of the peer does, which is always finished.
+    /// Lets the engine work until this pass is done or something ends the job. A piece of work that the end cuts off
+    /// counts as well, since the peer always finishes its own piece.
     #[inline(never)]
     pub(super) fn work_all(&mut self) -> PassEnd {
         // When the present piece began; `None` = the next one has not begun.
@@ -43,7 +43,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 let was_ramping = self.time.ramping;
                 self.event(now, false);
                 if was_ramping && begun.is_some() {
-                    // What was done of the piece until now does not count.
+                    // The part of the piece that was done before counting began does not count.
                     begun = Some(now);
                 }
             }
@@ -100,7 +100,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 }
 
-/// What came of a moment of work.
+/// The result of one call of the engine.
 enum Work {
     /// The piece goes on, unless the job has failed.
     GoesOn,

@@ -158,7 +158,7 @@ fn the_limit_of_open_zones_is_that_of_all_workers_together() {
     assert_eq!(wrote(&mut other, 3, 10, false), 300);
 }
 
-/// What others fill or reset does not count as open for the worker that has opened it, and counts when it is opened anew.
+/// Zones that others fill or reset no longer count as open for the worker that opened them, until it reopens them.
 #[test]
 fn the_limit_of_a_worker_counts_what_it_has_open() {
     let mut run = Run::empty(4);
@@ -168,7 +168,7 @@ fn the_limit_of_a_worker_counts_what_it_has_open() {
     assert_eq!(one.claim(0, 1, true, false), Claim::Limit);
     wrote(&mut other, 0, 70, true);
     wrote(&mut one, 1, 10, false);
-    // Opened anew by its first owner, it counts again.
+    // Its first owner reopens it, so it counts again.
     wrote(&mut one, 1, 70, true);
     assert!(is_granted(&mut one, 0));
     one.reset(0, 0).unwrap();
