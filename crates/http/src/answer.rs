@@ -2,23 +2,23 @@
 
 use std::io;
 
-/// Most bytes of a head, or of a line between two pieces: what is held until it is whole.
+/// Most bytes of a head, or of a line between two chunks: these are buffered until they are complete.
 pub(crate) const MOST_HEAD: usize = 16 << 10;
 /// Most fields of a head.
 const MOST_FIELDS: usize = 96;
 /// Most bytes of a text that are kept: of the explanation of a refusal, or of a list of a thousand long names.
 const MOST_TEXT: usize = 4 << 20;
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The status: 200 to 299 is success.
     pub status: u16,
-    /// The length that the head tells; `None` = it tells none.
+    /// The length that the head declares; `None` = it declares none.
     pub told: Option<u64>,
     /// Where the part of the object begins that this is (`Content-Range`); `None` = the head does not say.
     pub part_start: Option<u64>,
-    /// Bytes of the body, however many of them there was room for.
+    /// Bytes of the body, including those that there was no room for.
     pub length: u64,
     /// The fields of the head, where the request asked for them or was refused: names in lower case.
     pub fields: Vec<(String, String)>,
@@ -46,7 +46,7 @@ pub(crate) enum Place<'a> {
     Text,
 }
 
-/// What the request says about its answer.
+/// What kind of answer the request expects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     /// The answer has a head only.
@@ -86,7 +86,7 @@ pub(crate) struct Incoming {
     pub(crate) answer: Answer,
     /// The connection cannot be used for another request.
     pub(crate) closes: bool,
-    /// Something of it has come.
+    /// Some of the answer has arrived.
     pub(crate) has_begun: bool,
 }
 
@@ -99,8 +99,8 @@ impl Incoming {
         self.stage == Stage::Complete
     }
 
-    /// How many of the next bytes belong to a body that goes to memory, so that they can be received right there, from
-    /// this place of it on; `None` = they have to be looked at.
+    /// How many of the next bytes belong to a body that goes to memory, and their offset in the body: these can be
+    /// received directly into that memory. `None` = the next bytes have to be parsed.
     pub(crate) fn straight(&self) -> Option<(usize, u64)> {
         match self.stage {
             Stage::Body(Body::Length(left)) if self.answer.is_success() => {
@@ -151,11 +151,11 @@ impl Incoming {
         }
     }
 
-    /// Takes received bytes; how many of them belong to this answer and are done with. The others are given again, with
-    /// more behind them.
+    /// Takes received bytes and returns how many of them belong to this answer and are done with. The caller passes the
+    /// others again, followed by more.
     ///
     /// # Errors
-    /// They are no answer.
+    /// The bytes are no HTTP answer.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],
@@ -263,7 +263,7 @@ impl Incoming {
         };
         let status = head.code.unwrap_or(0);
         if (100..200).contains(&status) {
-            // Something that was told on the way; the answer comes behind it.
+            // An interim answer (1xx). The final answer follows it.
             return Ok(length);
         }
         self.answer.status = status;

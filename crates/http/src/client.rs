@@ -33,7 +33,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Bytes that are received before it is known what they are: a whole head at least.
+/// Bytes that are received before their meaning is known: at least a whole head.
 const INBOX: usize = MOST_HEAD;
 /// Events per wait.
 const EVENTS: usize = 64;
@@ -41,7 +41,7 @@ const EVENTS: usize = 64;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// For how long an address is tried while there are others.
 const CONNECT: Duration = Duration::from_secs(5);
-/// An attempt ends, even if something still moves, when its bytes have come or gone more slowly than this per second.
+/// Minimum rate in bytes per second. An attempt that is slower on average ends, even if data still moves.
 const SLOWEST: u64 = 64 << 10;
 /// How old a signature may be when a request is sent again: servers refuse those of 15 minutes ago.
 const SIGNATURE: Duration = Duration::from_secs(10 * 60);
@@ -85,7 +85,7 @@ pub struct Client {
 struct Paused {
     due: Instant,
     flight: Flight,
-    /// What became of it the last time.
+    /// The outcome of the last attempt.
     last: Result<Answer, Failure>,
 }
 
@@ -161,8 +161,8 @@ impl Client {
         head
     }
 
-    /// Repeats nothing any more: what waits to be sent again is over, with what became of it the last time. A server that is
-    /// silent is not waited for without limit.
+    /// Stops retries: requests that wait to be repeated end with the outcome of their last attempt. A wait without
+    /// limit for a silent server gets one.
     pub fn stop_repeating(&mut self) {
         self.stops = true;
         for Paused { flight, last, .. } in std::mem::take(&mut self.paused) {
@@ -179,12 +179,12 @@ impl Client {
         }
     }
 
-    /// How many requests are in flight, with those that are over and have not been taken.
+    /// How many requests are in flight, including those that are done but have not been taken.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// What has happened besides, so far.
+    /// Counts of connections, retries and throttling so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -241,19 +241,20 @@ impl Client {
         unsafe { self.perform(end, request) }.result
     }
 
-    /// A request, until it is over or it is this moment, whether it was repeated, and when its answer began.
+    /// Performs one request until it is done or `end` has come. Returns its outcome, whether it was repeated, and when
+    /// its answer began.
     ///
     /// # Safety
     /// The body and the memory of the sink stay valid, and nobody else writes to the former or touches the latter, until
     /// this returns.
     pub unsafe fn perform(&mut self, end: Option<Instant>, request: Request) -> Done {
-        // Others may be in flight when a job has given up. Nobody will ask for them.
+        // After a job has given up, other requests may still be in flight. Their answers are not wanted any more.
         self.drop_flights();
         let failed = |words| Done {
             token: 0,
             result: Err(Failure { words }),
             first_byte: None,
-            // Nobody knows.
+            // Not known, so assume that it was sent.
             is_repeated: true,
         };
         // SAFETY: the caller promises it until the request is over, which is before this returns.
@@ -279,7 +280,7 @@ impl Client {
         }
     }
 
-    /// The next request that is over.
+    /// The next finished request.
     pub fn next_done(&mut self) -> Option<Done> {
         let done = self.done.pop_front()?;
         self.in_flight -= 1;
@@ -291,8 +292,8 @@ impl Client {
         self.done.len()
     }
 
-    /// Goes on with everything that can go on, after waiting at most this long (`None` = without limit) for something that
-    /// can.
+    /// Makes progress on all connections, after waiting for at most `timeout` (`None` = without limit) until one is
+    /// ready.
     ///
     /// # Errors
     /// A signal interrupted the wait, or the system cannot wait.
@@ -333,7 +334,7 @@ impl Client {
         let is_over = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         if let Some(flight) = &mut link.flight {
             if !flight.is_connected {
-                // What could be sent was sent on a connection, whatever became of it since.
+                // If anything was sent, the connection was made, even if it has broken since.
                 if flight.sent == 0
                     && let Some(error) = link.connection.refused()
                 {
@@ -349,7 +350,7 @@ impl Client {
             }
             self.advance(slot, flags.contains(EventFlags::IN) || is_over, is_over);
         } else if is_over || (flags.contains(EventFlags::IN) && !link.connection.is_encrypted()) {
-            // Nothing is expected on an idle connection but its end, and what encryption tells on its own.
+            // On an idle connection only its end is expected, or a message of the encryption layer.
             self.idle.retain(|&idle| idle != slot);
             self.close(slot);
         }
@@ -451,7 +452,7 @@ impl Client {
         } else {
             self.idle.push(slot);
         }
-        // A server that ends an idle connection may say so. That was no answer to this request.
+        // A server may answer 408 when it ends an idle connection. That is no answer to this request.
         if flight.incoming.answer.status == 408 && flight.is_reused {
             return self.connect(again(flight));
         }

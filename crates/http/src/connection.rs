@@ -1,4 +1,5 @@
-//! Bytes to and from one socket, encrypted or not. Nothing here waits: what cannot be done now is `WouldBlock`.
+//! Bytes to and from one socket, encrypted or not. Nothing here blocks: operations that would have to wait return
+//! `WouldBlock`.
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt,
@@ -9,9 +10,9 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What rustls holds at most before it is sent.
+/// Most bytes that rustls buffers before they are sent.
 const ENCRYPTED_AHEAD: usize = 256 << 10;
-/// Encrypted bytes that are received at once: rustls by itself asks for 4 KiB at a time.
+/// Encrypted bytes that are received at once: rustls on its own asks for only 4 KiB at a time.
 const ENCRYPTED_PIECE: usize = 64 << 10;
 
 /// A connection, or an attempt at one.
@@ -20,11 +21,11 @@ pub(crate) struct Connection {
     encryption: Option<Box<Encryption>>,
 }
 
-/// The encryption of a connection, and what was received for it.
+/// The encryption of a connection, and its received bytes.
 struct Encryption {
     tls: ClientConnection,
     received: Box<[u8]>,
-    /// Which of them it has not taken yet.
+    /// The received bytes that rustls has not taken yet.
     untaken: Range<usize>,
 }
 
@@ -93,8 +94,8 @@ impl Connection {
         }
     }
 
-    /// Takes as much of these bytes as fits now; how many. At least one of the two parts is not empty. An encrypted
-    /// connection may hold back some of what it has taken ([`Connection::holds_back`]).
+    /// Takes as many of these bytes as fit now, and returns their number. At least one of the two parts is not empty.
+    /// An encrypted connection may buffer some of the bytes that it has taken ([`Connection::holds_back`]).
     pub(crate) fn send(&mut self, head: &[u8], body: &[u8]) -> io::Result<usize> {
         let Some(Encryption { tls: encryption, .. }) = self.encryption.as_deref_mut() else {
             return match (head.is_empty(), body.is_empty()) {
@@ -109,7 +110,7 @@ impl Connection {
                 taken += encryption.writer().write(body)?;
             }
             match write_out(encryption, &mut self.socket) {
-                // What was taken has its place, whether or not it could be sent now.
+                // rustls has buffered the bytes that it took, whether or not they could be sent now.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && taken > 0 => return Ok(taken),
                 Err(error) => return Err(error),
                 Ok(()) if taken > 0 => return Ok(taken),
@@ -125,7 +126,7 @@ impl Connection {
         self.encryption.as_ref().is_some_and(|encryption| encryption.tls.wants_write())
     }
 
-    /// Sends what is held back.
+    /// Sends the buffered bytes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match &mut self.encryption {
             Some(encryption) => write_out(&mut encryption.tls, &mut self.socket),
@@ -148,21 +149,22 @@ impl Connection {
         loop {
             match tls.reader().read(first) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Without a goodbye an end could have been made by anybody; a length says what is missing.
+                // An end without close_notify could be forged; the declared length shows whether anything is missing.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 result => return result,
             }
             if untaken.start == untaken.end {
                 *untaken = 0..self.socket.read(received)?;
             }
-            // It takes some at a time, and nothing behind a goodbye. Nothing to take tells it of an end.
+            // rustls takes some bytes at a time, and none after a close_notify. An empty read signals the end of the
+            // stream.
             let count = tls.read_tls(&mut &received[untaken.clone()])?;
             untaken.start += count;
             if count == 0 {
                 return Ok(0);
             }
             if let Err(error) = tls.process_new_packets() {
-                // The other side is told why, as far as that can be done without waiting.
+                // Sends the alert that explains the error, as far as this does not block.
                 let _ = write_out(tls, &mut self.socket);
                 return Err(io::Error::other(error));
             }

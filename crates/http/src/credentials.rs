@@ -29,7 +29,7 @@ pub enum CredentialsError {
     Unreadable {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error message.
         why: String,
     },
     /// The file has no such profile, or that has no keys.
@@ -37,7 +37,7 @@ pub enum CredentialsError {
     Incomplete {
         /// The file.
         file: String,
-        /// What is missing.
+        /// The missing part.
         what: String,
     },
 }
@@ -49,7 +49,7 @@ pub struct Source {
     pub environment: [Option<String>; 3],
     /// The file of profiles: `AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`.
     pub file: Option<PathBuf>,
-    /// Somebody named that file or the profile: it has to be there.
+    /// The user named that file or the profile, so it has to exist.
     pub is_demanded: bool,
     /// The profile: that which was asked for, `AWS_PROFILE`, or `default`.
     pub profile: String,

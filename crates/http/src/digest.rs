@@ -1,7 +1,8 @@
-//! Digest authentication (RFC 7616): the password is not sent, but a hash of it with what the server has asked for.
+//! Digest authentication (RFC 7616): instead of the password, the client sends a hash of it with the server's
+//! challenge.
 //!
-//! The first request is refused with a challenge and sent again. From then on each request has the answer to that challenge
-//! at once, with a count of its own, until the server has a new one.
+//! The first request is refused with a challenge and sent again. Each later request carries the answer to that
+//! challenge at once, with its own count, until the server sends a new challenge.
 
 use crate::answer::Answer;
 use crate::encoding::hex;
@@ -34,7 +35,7 @@ impl Algorithm {
     }
 }
 
-/// What a server asks for.
+/// A server's challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Challenge {
     realm: String,
@@ -54,7 +55,7 @@ struct Challenge {
 pub(crate) enum Asked {
     /// There is a new challenge.
     Anew,
-    /// It has answered none, or another than the one that is known now.
+    /// The request answered no challenge, or an older one than the current one.
     Meanwhile,
 }
 
@@ -80,7 +81,7 @@ impl Digest {
     /// Answers for this user.
     pub fn new(user: &str, password: &str) -> Digest {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        // It has to be one that the server cannot have chosen, not one that nobody can guess.
+        // This must be a value that the server cannot have chosen; it need not be secret.
         let own = Algorithm::Sha256.of(&format!("{now} {} {user} {password}", std::process::id()));
         let own = own[..32].to_owned();
         Digest { user: user.to_owned(), password: password.to_owned(), challenge: None, count: 0, own }
@@ -140,7 +141,7 @@ impl Digest {
     }
 }
 
-/// The challenge in a field; `None` = it is another scheme, or asks for what is not known here.
+/// Parses a challenge from a header field; `None` = another scheme, or an unsupported variant.
 fn parse(field: &str) -> Option<Challenge> {
     let rest = field.trim_start();
     let (scheme, rest) = rest.split_once(' ')?;
@@ -196,7 +197,7 @@ fn parameters(mut text: &str) -> Vec<(String, String)> {
     all
 }
 
-/// What stands between quotation marks, without the backslashes in it.
+/// The content of a quoted string, with its backslash escapes resolved.
 fn unquoted(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut letters = text.chars();

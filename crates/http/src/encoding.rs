@@ -16,7 +16,7 @@ pub fn query_encoded(value: &[u8], out: &mut String) {
     }
 }
 
-/// What was percent-encoded; `None` = it was not, or is no text.
+/// Decodes percent-encoded text; `None` = the encoding is wrong, or the result is not UTF-8.
 pub fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -11,7 +11,7 @@ pub enum EndpointError {
     NotAHost {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// The mistake in it.
         why: &'static str,
     },
     /// The name has no address.
@@ -19,7 +19,7 @@ pub enum EndpointError {
     NoAddress {
         /// The name.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error message.
         why: String,
     },
 }
@@ -89,10 +89,10 @@ impl Endpoint {
         self.encrypted
     }
 
-    /// Its addresses, as the system's resolver tells them.
+    /// Resolves the name to its addresses.
     ///
     /// # Errors
-    /// It knows none.
+    /// The resolver finds none.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, EndpointError> {
         let none = |why: String| EndpointError::NoAddress { host: self.host.clone(), why };
         let found = (self.host.as_str(), self.port).to_socket_addrs();

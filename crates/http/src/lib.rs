@@ -6,14 +6,14 @@
 //! a copy on plain connections and with the one that encryption makes on others. A general client would take a body as an
 //! owned buffer and give one back, which is two copies more.
 //!
-//! Above it, [`Store`] knows what objects are called and how a request for one reads in each protocol (S3, WebDAV, Swift),
-//! and [`Refusal`] what a server says about a request that it does not grant.
+//! Above it, [`Store`] knows the names of objects and builds the requests of each protocol (S3, WebDAV, Swift), and
+//! [`Refusal`] describes why a server refused a request.
 //!
 //! | file | what |
 //! |---|---|
 //! | `endpoint.rs` | the server: name, port, addresses |
 //! | `connection.rs` | bytes to and from one socket, encrypted or not |
-//! | `tls.rs` | whom an encrypted connection trusts |
+//! | `tls.rs` | which certificates an encrypted connection trusts |
 //! | `answer.rs` | an answer as it comes in, piece by piece |
 //! | `client.rs` | connections, requests in flight, deadlines, retries |
 //! | `signature.rs` | AWS Signature Version 4 |
@@ -23,7 +23,7 @@
 //! | `store.rs` | requests for objects in each protocol |
 //! | `listing.rs` | names in a bucket |
 //! | `multipart.rs` | objects that are uploaded in parts |
-//! | `refusal.rs` | what a server says about a request that it does not grant |
+//! | `refusal.rs` | why a server refused a request |
 
 mod answer;
 mod client;

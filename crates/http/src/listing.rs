@@ -54,7 +54,7 @@ pub fn page(answer: &Answer) -> Result<Page, String> {
 /// In words: it is no list, or not the whole answer.
 pub fn names(answer: &Answer) -> Result<Vec<String>, String> {
     let text = whole_text(answer, ROOT)?;
-    // Not every server does what it is asked for. (In this encoding a space is a plus sign, as in forms.)
+    // Some servers ignore the requested encoding. (In this encoding a space is a plus sign, as in forms.)
     let is_encoded = element_text(&text, "EncodingType").is_some_and(|word| word == "url");
     let plain = |name: String| match is_encoded {
         true => percent_decoded(&name.replace('+', " ")).unwrap_or(name),

@@ -16,7 +16,7 @@ pub const MOST_PARTS: u64 = 10_000;
 /// A part that the server has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// What the server calls its content.
+    /// The entity tag that the server gave the part.
     pub tag: String,
     /// The element that its checksum is in, and the checksum, if it was sent with one.
     pub checksum: Option<(&'static str, String)>,
@@ -97,10 +97,10 @@ pub fn is_refused_in_body(answer: &Answer) -> bool {
     String::from_utf8_lossy(&answer.text).contains("<Error>")
 }
 
-/// The uploads in a list of them.
+/// The pending uploads in a server's list.
 ///
 /// # Errors
-/// It is no such list, or not the whole of it.
+/// The answer is no such list, or the list is truncated.
 pub fn pending(answer: &Answer) -> Result<Vec<Pending>, String> {
     let text = whole_text(answer, "ListMultipartUploadsResult")?;
     if element(&text, "IsTruncated").is_some_and(|word| word == "true") {

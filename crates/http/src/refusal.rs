@@ -1,9 +1,9 @@
-//! What a server says about a request that it does not grant.
+//! Why a server refused a request.
 
 use crate::answer::Answer;
 use std::fmt;
 
-/// Most characters of a server's words that are told.
+/// Most characters of a server's message that are reported.
 const MOST_WORDS: usize = 400;
 
 /// A server's own words.
@@ -22,7 +22,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// What this answer says.
+    /// Extracts the refusal from an answer.
     pub fn of(answer: &Answer) -> Refusal {
         let text = String::from_utf8_lossy(&answer.text);
         let field = |name| answer.field(name).map(harmless);
@@ -67,7 +67,7 @@ fn harmless(words: &str) -> String {
     words.chars().take(MOST_WORDS).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// What a status is called (RFC 9110 and 6585).
+/// The reason phrase of a status (RFC 9110 and 6585).
 fn phrase(status: u16) -> Option<&'static str> {
     Some(match status {
         301 => "Moved Permanently",

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 /// The hash of no bytes.
 pub(crate) const OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// What is signed of a request.
+/// The signed parts of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signed<'a> {
     pub method: &'a str,
@@ -31,7 +31,7 @@ pub struct Signer {
     day: [u8; 8],
     /// The key of that day: the same for all its requests.
     key: [u8; 32],
-    /// What is hashed.
+    /// The canonical request, which is hashed.
     canonical: String,
     names: String,
 }
@@ -44,7 +44,7 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// What signs with these keys for this region.
+    /// A signer with these keys for this region.
     pub fn new(credentials: Credentials, region: &str) -> Signer {
         Signer {
             credentials,

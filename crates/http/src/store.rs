@@ -12,7 +12,7 @@ use std::fmt::{self, Write};
 use std::ops::Range;
 use std::time::SystemTime;
 
-/// What is done to an object.
+/// Operations on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// It is read.
@@ -52,7 +52,7 @@ pub struct Object<'a> {
     pub name: &'a str,
     /// The bytes that are meant; `None` = all.
     pub part: Option<Range<u64>>,
-    /// What is asked about it or done to it, encoded and sorted by name: `uploads=`; empty = nothing but the method.
+    /// The query string, encoded and sorted by name: `uploads=`; empty = no query.
     pub query: &'a str,
 }
 
@@ -73,10 +73,10 @@ pub struct CustomerKey {
 }
 
 impl CustomerKey {
-    /// The key that this text is: 32 characters, or 32 bytes in Base64.
+    /// Reads a key from text: 32 characters, or 32 bytes in Base64.
     ///
     /// # Errors
-    /// In words, what it is not.
+    /// The text is no such key. The error explains why.
     pub fn new(algorithm: &str, text: &str) -> Result<CustomerKey, String> {
         let bytes = match BASE64.decode(text) {
             Ok(bytes) if bytes.len() == 32 => bytes,
@@ -98,7 +98,7 @@ impl fmt::Debug for CustomerKey {
     }
 }
 
-/// What a server is to check an object by.
+/// The checksum by which a server checks an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
     /// CRC-32C
@@ -110,13 +110,13 @@ pub enum Checksum {
 /// How requests to an S3 server are made.
 #[derive(Debug, Default)]
 pub struct S3 {
-    /// What signs them; `None` = nobody does, and anonymous access has to be allowed.
+    /// The signer of requests; `None` = requests are anonymous, which the server has to allow.
     pub signer: Option<Signer>,
-    /// The storage class of what is written; `None` = that of the bucket.
+    /// The storage class of new objects; `None` = that of the bucket.
     pub storage_class: Option<String>,
     /// The key that objects are encrypted with.
     pub customer_key: Option<CustomerKey>,
-    /// What objects are sent with, for the server to check.
+    /// The checksum that objects are sent with, for the server to check.
     pub checksum: Option<Checksum>,
     /// Bodies are not hashed for the signature: only encryption protects them on their way.
     pub unsigned_bodies: bool,
@@ -147,7 +147,7 @@ pub enum User {
 pub struct Basic(String);
 
 impl Basic {
-    /// Those of this user.
+    /// The credentials of this user.
     pub fn new(user: &str, password: &str) -> Basic {
         Basic(BASE64.encode(format!("{user}:{password}")))
     }
@@ -218,7 +218,7 @@ impl Store {
         out.push_str("\r\n");
     }
 
-    /// Signs a head anew that is sent again: signatures of long ago are refused.
+    /// Renews the signature of a head that is sent again, because servers refuse old signatures.
     pub(crate) fn sign_again(&mut self, head: &mut String, now: SystemTime) {
         let Protocol::S3(s3) = &mut self.protocol else { return };
         let Some(signer) = &mut s3.signer else { return };
@@ -252,8 +252,8 @@ impl Store {
         head.push_str("\r\n");
     }
 
-    /// Answers a server's question who asks (401), in the head of a request that is sent again; `None` = that is not
-    /// possible.
+    /// Answers a server's demand for authentication (401) in the head of a request that is sent again; `None` = that is
+    /// not possible.
     pub(crate) fn identify(&mut self, answer: &Answer, head: &mut String) -> Option<Asked> {
         let Protocol::WebDav(Some(User::Digest(digest))) = &mut self.protocol else { return None };
         let answered = head.lines().find(|line| line.starts_with("Authorization: Digest "));
@@ -316,7 +316,7 @@ impl S3 {
         if let Some((name, value)) = &checksum {
             add(name, value);
         } else if begins_upload && let Some(checksum) = self.checksum {
-            // What each part will be sent with.
+            // The checksum that will come with each part.
             let name = if checksum == Checksum::Crc32c { "CRC32C" } else { "SHA256" };
             add("x-amz-checksum-algorithm", name);
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Whom to trust, and as whom to appear.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Whoever answers is trusted: the certificate is not looked at.
+    /// Any server is trusted: its certificate is not checked.
     pub anybody: bool,
     /// The authorities to trust, as a file of certificates (PEM); `None` = those that this system trusts.
     pub authorities: Option<PathBuf>,
@@ -19,15 +19,15 @@ pub struct Trust {
     pub own: Option<(PathBuf, PathBuf)>,
 }
 
-/// What is wrong with the certificates of this side.
+/// Mistakes in this side's configuration of trust.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// A file cannot be read, or holds something else.
+    /// A file cannot be read, or does not contain certificates.
     #[error("{file}: {why}")]
     File {
         /// The file.
         file: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// This system trusts nobody.
@@ -42,10 +42,10 @@ pub enum TrustError {
 }
 
 impl Trust {
-    /// The configuration of connections that trust like this.
+    /// The TLS configuration for these rules of trust.
     ///
     /// # Errors
-    /// A file is not what it should be, or there is nobody to trust.
+    /// A file is not what it should be, or there is no authority to trust.
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TrustError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -94,7 +94,7 @@ fn of_file(file: &Path, why: &dyn std::fmt::Display) -> TrustError {
     TrustError::File { file: file.display().to_string(), why: why.to_string() }
 }
 
-/// Trusts whoever answers, as long as what was signed was signed with the key that was shown.
+/// Trusts any certificate, as long as the signatures match the key in it.
 #[derive(Debug)]
 struct Anybody(WebPkiSupportedAlgorithms);
 

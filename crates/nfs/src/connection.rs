@@ -1,8 +1,8 @@
 //! Records to and from one socket.
 //!
-//! Calls are gathered until they are sent together; what a write carries stays where it is until the socket takes it. What
-//! comes in is received many replies at a time. The data of a reply that is only partly there goes on to where it belongs,
-//! past the buffer.
+//! Calls are gathered until they are sent together; the data of a write stays in the caller's memory until the socket
+//! takes it. Many replies are received at a time. If the data of a reply has arrived only in part, the rest is received
+//! directly into its destination, past the buffer.
 
 use crate::NfsError;
 use crate::rpc::LAST;
@@ -50,7 +50,7 @@ pub(crate) struct Landing {
     pub(crate) is_end: bool,
 }
 
-/// Who knows what replies are about.
+/// The receiver of replies, which knows what each is about.
 pub(crate) trait Sink {
     /// A whole reply.
     fn record(&mut self, record: &[u8]) -> Result<(), NfsError>;
@@ -79,7 +79,7 @@ pub(crate) struct Connection {
     fragments: Vec<u8>,
 }
 
-// SAFETY: the pointers are to memory that whoever begins calls keeps valid, and are used by one thread at a time.
+// SAFETY: the pointers are to memory that the caller keeps valid, and are used by one thread at a time.
 unsafe impl Send for Connection {}
 
 impl Connection {
@@ -160,7 +160,7 @@ impl Connection {
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = pieces.as_mut_ptr();
         message.msg_iovlen = count as _;
-        // SAFETY: the pieces are valid: heads are ours, and bodies are kept by whoever has begun the calls.
+        // SAFETY: the pieces are valid: heads are ours, and the caller keeps bodies valid.
         let sent = unsafe {
             libc::sendmsg(
                 self.stream.as_raw_fd(),
@@ -207,7 +207,7 @@ impl Connection {
         }
         match timeout {
             Some(timeout) if timeout.is_zero() => Ok(false),
-            // One call that sleeps until something is there.
+            // One call that sleeps until data arrives.
             None if is_sent => self.receive(true, sink),
             Some(timeout) if is_sent && timeout >= NAP => self.receive(true, sink),
             _ => {
@@ -244,7 +244,7 @@ impl Connection {
         message.msg_iov = pieces[first..].as_mut_ptr();
         message.msg_iovlen = (2 - first) as _;
         let flags = if sleeps { 0 } else { libc::MSG_DONTWAIT };
-        // SAFETY: the pieces are valid: the buffer is ours, and where data lands is kept by whoever has begun the call.
+        // SAFETY: the pieces are valid: the buffer is ours, and the caller keeps the destination valid.
         let received = unsafe { libc::recvmsg(self.stream.as_raw_fd(), &raw mut message, flags) };
         let mut received = match usize::try_from(received) {
             Ok(0) => {
@@ -271,7 +271,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Hands on what is there.
+    /// Hands on the received replies.
     fn read(&mut self, sink: &mut dyn Sink) -> Result<(), NfsError> {
         while self.landing.is_none() {
             let skipped = self.skipped.min(self.end - self.start);
@@ -313,11 +313,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Copies what is there of the data of a reply; the rest will be received where it belongs.
+    /// Copies the part of a reply's data that has arrived; the rest will be received directly into its destination.
     fn land(&mut self, landing: Landing, length: usize, sink: &mut dyn Sink) {
         let from = self.start + 4 + landing.head;
         let here = (self.end - from).min(landing.length);
-        // SAFETY: whoever has begun the call keeps the memory valid for its length.
+        // SAFETY: the caller keeps the memory valid for its length.
         unsafe { landing.to.copy_from_nonoverlapping(self.input[from..].as_ptr(), here) };
         self.start = from + here;
         self.landed = here;
@@ -350,9 +350,9 @@ impl Connection {
 
 /// Why a connection cannot go on.
 pub(crate) enum Broken {
-    /// What the system says.
+    /// The system's error.
     System(io::Error),
-    /// What the server says.
+    /// The server's error.
     Protocol(NfsError),
 }
 

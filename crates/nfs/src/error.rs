@@ -1,16 +1,16 @@
-//! What went wrong on the way to a file.
+//! Errors on the way to a file.
 
 use crate::protocol::status;
 use iolite_types::describe_error;
 use std::io;
 
-/// Why something was not done.
+/// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NfsError {
     /// The server refuses it.
     #[error("{what}: {} ({})", status(*.code).1, status(*.code).2)]
     Refused {
-        /// What was asked for.
+        /// The operation.
         what: String,
         /// Its number in the protocol.
         code: u32,
@@ -18,7 +18,7 @@ pub enum NfsError {
     /// The server does not let this client in.
     #[error("the server does not give {export} to this machine: {why}")]
     Mount {
-        /// What was to be mounted.
+        /// The export that was to be mounted.
         export: String,
         /// Why not.
         why: String,
@@ -30,7 +30,7 @@ pub enum NfsError {
     Unreachable {
         /// The server, with its port.
         server: String,
-        /// What the system says.
+        /// The system's error message.
         why: String,
         /// Its error.
         errno: i32,
@@ -42,7 +42,7 @@ pub enum NfsError {
     Lost {
         /// The server, with its port.
         server: String,
-        /// What the system said last.
+        /// The system's last error message.
         why: String,
         /// For how long it was tried.
         seconds: u64,
@@ -60,7 +60,7 @@ pub enum NfsError {
     /// The server knows no such procedure, or not this client.
     #[error("the server refuses the call: {0}")]
     Call(String),
-    /// The server has started anew before it had this on stable storage.
+    /// The server restarted before this data was on stable storage.
     #[error(
         "{name}: {bytes} bytes may be lost: the server had taken them, and has started anew or gone before they were on \
          stable storage (a job that syncs or verifies keeps a copy to send again)"
@@ -71,10 +71,10 @@ pub enum NfsError {
         /// How much it is.
         bytes: u64,
     },
-    /// The server starts anew all the time.
+    /// The server restarts again and again.
     #[error("the server starts anew again and again: {0} cannot be put on stable storage")]
     Restless(String),
-    /// The server sends something else than an answer.
+    /// The server's answer cannot be understood.
     #[error("the server sends what is no answer of NFS")]
     Malformed,
     /// A signal has come while waiting.
@@ -97,7 +97,7 @@ impl NfsError {
         }
     }
 
-    /// That a server cannot be reached, with what the system says.
+    /// Reports that a server cannot be reached, with the system's error message.
     pub(crate) fn unreachable(server: &str, error: &io::Error) -> NfsError {
         let errno = error.raw_os_error().unwrap_or(match error.kind() {
             io::ErrorKind::TimedOut => libc::ETIMEDOUT,

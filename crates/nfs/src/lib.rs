@@ -6,24 +6,24 @@
 //!
 //! # What is on stable storage
 //!
-//! A server may answer a write before the data is on stable storage (UNSTABLE). COMMIT puts it there. Both answers carry the
-//! server's *verifier*, which changes when the server starts anew: then what was not committed may be lost. A session
-//! whose owner says that the data matters keeps a copy of it until it is committed, and sends it again where the verifier
-//! has changed. Without a copy it tells that data may be lost.
+//! A server may answer a write before the data is on stable storage (UNSTABLE). COMMIT puts it there. Both answers
+//! carry the server's *verifier*, which changes when the server restarts: then uncommitted data may be lost. If its
+//! owner says that the data matters, a session keeps a copy of it until it is committed, and sends it again when the
+//! verifier has changed. Without a copy, it reports that data may be lost.
 //!
-//! A connection that breaks is made again, for as long as [`Limits::patience`] says. Before anything else, what has not been
-//! committed is; then the requests in flight are sent again. They may all be repeated without harm.
+//! A connection that breaks is made again, within the time that [`Limits::patience`] allows. First, uncommitted data is
+//! committed; then the requests in flight are sent again. All of them may be repeated without harm.
 //!
 //! | file | what |
 //! |---|---|
-//! | `url.rs` | what `nfs://…` says |
-//! | `xdr.rs` | how numbers and texts are written |
-//! | `rpc.rs` | calls and replies of remote procedures; who calls |
+//! | `url.rs` | the parts of `nfs://…` |
+//! | `xdr.rs` | the encoding of numbers and texts |
+//! | `rpc.rs` | calls and replies of remote procedures; the caller's credentials |
 //! | `socket.rs` | connecting |
 //! | `connection.rs` | records to and from one socket |
 //! | `mount.rs` | from a server's name to the handle of its export |
-//! | `protocol.rs` | the procedures of NFS, what their answers hold and what their errors mean |
-//! | `session.rs` | requests in flight, and a connection that breaks; `session/` files, names, what is not committed |
+//! | `protocol.rs` | the procedures of NFS, their answers and errors |
+//! | `session.rs` | requests in flight, and a connection that breaks; `session/` files, names, uncommitted data |
 
 mod connection;
 mod error;

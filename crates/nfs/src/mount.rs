@@ -53,7 +53,7 @@ pub(crate) fn mount(address: &Address, caller: &Caller, patience: Duration) -> R
     for _ in 0..count.min(64) {
         flavours.push(reader.u32()?);
     }
-    // Nothing said is everything allowed.
+    // A server that lists no flavour allows all.
     if !flavours.is_empty() && !flavours.iter().any(|flavour| matches!(flavour, 0 | 1)) {
         return refused("it wants to be asked with Kerberos, which this engine cannot", libc::EACCES);
     }
@@ -85,7 +85,7 @@ fn mapped(address: &Address, program: Program, caller: &Caller, patience: Durati
     })
 }
 
-/// One call on a connection of its own.
+/// Makes one call on its own connection.
 fn ask(
     host: &str,
     port: u16,

@@ -28,7 +28,7 @@ pub(crate) const JUKEBOX: u32 = 10008;
 /// Most bytes of a handle.
 pub(crate) const HANDLE: usize = 64;
 
-/// What has a name.
+/// Kinds of directory entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
@@ -41,10 +41,10 @@ pub enum Kind {
     Other,
 }
 
-/// What is known of a file.
+/// The attributes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// What it is.
+    /// The kind of the file.
     pub kind: Kind,
     /// Its size in bytes.
     pub size: u64,
@@ -68,13 +68,13 @@ impl Attributes {
         Ok(Attributes { kind, size, used })
     }
 
-    /// Those that may be there.
+    /// Reads attributes, which the server may leave out.
     pub(crate) fn after(reader: &mut Reader<'_>) -> Result<Option<Attributes>, NfsError> {
         Ok(if reader.boolean()? { Some(Attributes::read(reader)?) } else { None })
     }
 }
 
-/// What is known of a file from before and after it was changed.
+/// Skips a file's attributes from before and after a change.
 pub(crate) fn skip_change(reader: &mut Reader<'_>) -> Result<(), NfsError> {
     if reader.boolean()? {
         reader.take(24)?;
@@ -91,7 +91,7 @@ pub(crate) fn verifier(reader: &mut Reader<'_>) -> Result<Verifier, NfsError> {
     Ok(bytes.try_into().expect("there are eight"))
 }
 
-/// What a status means: the error of the system, the protocol's name, and words.
+/// The meaning of a status: the system's error number, the protocol's name, and a description.
 pub(crate) fn status(code: u32) -> (i32, &'static str, &'static str) {
     match code {
         1 => (libc::EPERM, "NFS3ERR_PERM", "operation not permitted"),

@@ -17,7 +17,7 @@ pub(crate) const LAST: u32 = 1 << 31;
 /// Most groups that a call can name.
 const MOST_GROUPS: usize = 16;
 
-/// Who calls, as calls say it.
+/// The caller's credentials, encoded.
 pub(crate) struct Caller(Vec<u8>);
 
 impl Caller {

@@ -21,7 +21,7 @@ use iolite_types::describe_error;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Where the server is to put what is written before it answers.
+/// Where the server must have put written data before it answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stability {
     /// Wherever it likes; a commit puts it on stable storage.
@@ -29,19 +29,19 @@ pub enum Stability {
     Unstable = 0,
     /// The data on stable storage.
     Data = 1,
-    /// The data and what is known of the file on stable storage.
+    /// The data and the file's metadata on stable storage.
     File = 2,
 }
 
 /// From this on a time is no limit.
 const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What is demanded of a session.
+/// The limits of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// For how long the server may be silent or away.
     pub patience: Duration,
-    /// Copies are kept of what is written until it is on stable storage, up to about so many bytes: then it is committed.
+    /// Most bytes of copies of written data that is not on stable storage yet. A commit is sent before there are more.
     /// `None` = no copies.
     pub keep: Option<u64>,
 }
@@ -51,7 +51,7 @@ pub struct Limits {
 pub struct Done {
     /// The unit.
     pub unit: u32,
-    /// What became of it.
+    /// The outcome: the bytes moved, or an error.
     pub result: Result<u64, Box<NfsError>>,
 }
 
@@ -59,12 +59,12 @@ pub struct Done {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(u32);
 
-/// What was remarkable.
+/// Events that are worth a remark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections that were made again.
     pub reconnected: u64,
-    /// Writes that were sent again because the server had started anew before it had them on stable storage.
+    /// Writes that were sent again because the server restarted before it had them on stable storage.
     pub rewritten: u64,
     /// How many bytes that was.
     pub rewritten_bytes: u64,
@@ -90,7 +90,7 @@ pub struct Session {
     /// The largest reads and writes that the server takes.
     most_read: usize,
     most_written: usize,
-    /// When something came from the server, or was sent to it while nothing was in flight.
+    /// When the server last sent anything, or the first request was sent after a time without any in flight.
     heard: Instant,
 }
 
@@ -140,13 +140,13 @@ impl Session {
         self.granted(&mut reader, || "FSINFO".to_owned())?;
         Attributes::after(&mut reader)?;
         let (most_read, _, _, most_written) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
-        // (No server says zero; one that does would never be asked for anything.)
+        // (No real server says zero; without a minimum, no request could be sent to one that does.)
         self.most_read = (most_read as usize).clamp(512, 32 << 20);
         self.most_written = (most_written as usize).clamp(512, 32 << 20);
         Ok(())
     }
 
-    /// Opens what was found under this handle of the server.
+    /// Opens the file with this handle of the server.
     fn keep_file(&mut self, handle: Vec<u8>, name: String) -> Handle {
         let file = File::new(handle, name);
         let files = &mut self.calls.files;
@@ -162,7 +162,7 @@ impl Session {
         }
     }
 
-    /// Begins to read. False when there is no room: something has to be done first.
+    /// Begins a read. Returns false if there is no room: other requests have to complete first.
     ///
     /// # Safety
     /// The memory is valid for writing `length` bytes until the unit is done or the session is gone. No other unit in
@@ -171,7 +171,7 @@ impl Session {
         self.begin(What::Read, unit, file, (offset, to, length), Stability::Unstable)
     }
 
-    /// Begins to write. False when there is no room: something has to be done first.
+    /// Begins a write. Returns false if there is no room: other requests have to complete first.
     ///
     /// # Safety
     /// The memory is valid for reading `length` bytes until the unit is done or the session is gone. No other unit in
@@ -234,7 +234,7 @@ impl Session {
         true
     }
 
-    /// The server's silence begins when it is asked something.
+    /// The server's silence is counted from the moment when it is asked something.
     fn listen(&mut self) {
         if self.calls.units == 0 {
             self.heard = Instant::now();
@@ -275,7 +275,7 @@ impl Session {
         }
     }
 
-    /// Sends what the connection takes of what was begun.
+    /// Sends as many queued calls as the connection takes.
     pub fn flush(&mut self) {
         if let Some(connection) = &mut self.connection
             && let Err(error) = connection.flush()
@@ -284,7 +284,7 @@ impl Session {
         }
     }
 
-    /// Whoever uses this is to end: where the server was waited for without limit, it is not any more.
+    /// The job is about to end: a wait without limit for the server gets this one.
     pub fn hurry(&mut self, longest: Duration) {
         if self.limits.patience > longest && self.limits.patience >= UNLIMITED {
             self.limits.patience = longest;
@@ -311,15 +311,15 @@ impl Session {
         self.calls.done.pop_front()
     }
 
-    /// What was remarkable.
+    /// Events that are worth a remark.
     pub fn counts(&self) -> Counts {
         self.calls.counts
     }
 
-    /// Sends and receives, waiting at most so long for something to come (`None` = until it is time to look again).
+    /// Sends and receives, waiting at most so long for data to arrive (`None` = until the next check is due).
     ///
     /// # Errors
-    /// A signal came while waiting.
+    /// A signal interrupted the wait.
     pub fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = match self.resend() {
             Some(next) => Some(timeout.map_or(next, |timeout| timeout.min(next))),
@@ -369,10 +369,10 @@ impl Session {
         self.calls.later.iter().map(|(when, _)| when.saturating_duration_since(now)).min()
     }
 
-    /// A server that is asked and says nothing for too long will not.
+    /// Gives up on a server that has not answered for too long.
     fn check_silence(&mut self) {
         let silence = self.heard.elapsed();
-        // (What it was too busy for it is not being asked.)
+        // (A server that answered "try later" has not been asked again yet.)
         if self.calls.open() > self.calls.later.len() && silence >= self.limits.patience {
             let error = self.silent();
             self.connection = None;

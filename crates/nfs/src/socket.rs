@@ -28,7 +28,7 @@ pub(crate) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<T
     Err(last)
 }
 
-/// When the next of so many addresses has to have answered: one that is silent leaves time for those after it.
+/// The deadline for the next of so many addresses: a silent one must leave time for those after it.
 fn share(now: Instant, end: Instant, addresses: usize) -> Instant {
     now + end.saturating_duration_since(now) / addresses as u32
 }

@@ -11,20 +11,20 @@ pub struct Address {
     pub nfs_port: Option<u16>,
     /// The port of the mount protocol; `None` = the server's port mapper says.
     pub mount_port: Option<u16>,
-    /// The user that the server is told; `None` = that of this process.
+    /// The user ID that is sent to the server; `None` = that of this process.
     pub uid: Option<u32>,
-    /// The group that the server is told; `None` = that of this process.
+    /// The group ID that is sent to the server; `None` = that of this process.
     pub gid: Option<u32>,
     /// A connection that breaks is not made again (`autoreconnect=0`).
     pub stays_broken: bool,
-    /// What was said and has no effect here.
+    /// Parameters of the URL that have no effect here.
     pub idle: Vec<String>,
 }
 
-/// What is wrong with a URL.
+/// Mistakes in a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// It is something else.
+    /// It is no `nfs://` URL.
     #[error("it has to be nfs://SERVER/EXPORT")]
     Scheme,
     /// There is no server in it.
@@ -46,7 +46,7 @@ pub enum UrlError {
         key: String,
         /// Its value.
         value: String,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// A word that nobody knows.
@@ -70,15 +70,15 @@ const IDLE: [&str; 11] = [
 ];
 
 impl Address {
-    /// What a URL says.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// What is wrong with it. (No error holds what stands in front of an `@`.)
+    /// The URL is wrong. (No error repeats the text in front of an `@`, which may be a password.)
     pub fn parse(url: &str) -> Result<Address, UrlError> {
         let rest = url.strip_prefix("nfs://").ok_or(UrlError::Scheme)?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = place.split_once('/').ok_or(UrlError::Export)?;
-        // What looks like a port may be a password that holds a slash or a question mark.
+        // Text that looks like a port may be a password that contains a slash or a question mark.
         let has_colon = authority.rsplit(']').next().is_some_and(|behind| behind.contains(':'));
         if authority.contains('@') || (has_colon && rest.contains('@')) {
             return Err(UrlError::User);

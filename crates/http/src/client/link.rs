@@ -42,26 +42,26 @@ pub(super) struct Flight {
     pub(super) first_byte: Option<Instant>,
 }
 
-/// The request of a flight, to be sent anew.
+/// The request of a flight, reset so that it can be sent again.
 pub(super) fn again(flight: Flight) -> Flight {
     Flight { sent: 0, incoming: Incoming::new(), first_byte: None, is_repeated: true, ..flight }
 }
 
 impl Link {
-    /// Sends and receives as much as is possible now; whether the answer is complete. `is_over`: nothing comes after what
-    /// has come.
+    /// Sends and receives as much as is possible now. Returns whether the answer is complete. `is_over`: the other side
+    /// sends nothing more.
     pub(super) fn advance(&mut self, receives: bool, is_over: bool) -> io::Result<bool> {
         let sent = self.send();
         if !receives && sent.is_ok() {
             return Ok(false);
         }
-        // Who refuses a request may do so, and end the connection, before all of it was sent.
+        // A server that refuses a request may do so, and end the connection, before all of the request was sent.
         let received = self.receive(is_over || sent.is_err());
         match (sent, received) {
             (_, Ok(true)) => Ok(true),
             (Err(error), _) | (_, Err(error)) => Err(error),
             (Ok(()), Ok(false)) => {
-                // What came may have been what sending had to wait for.
+                // The data that arrived may be what sending had to wait for.
                 self.send()?;
                 Ok(false)
             }
@@ -111,7 +111,7 @@ impl Link {
                 Some((at, left)) => {
                     let memory = &mut memory[at..];
                     let count = left.min(memory.len() as u64) as usize;
-                    // What comes behind the answer is not asked for. It must not be taken for the next one.
+                    // Bytes after the answer were not asked for. They must not be taken for the next answer.
                     let behind = if count as u64 == left { &mut self.inbox[..] } else { &mut [] };
                     (&mut memory[..count], behind)
                 }
@@ -148,7 +148,7 @@ impl Link {
                 self.inbox.copy_within(used..self.filled, 0);
                 self.filled -= used;
             }
-            // Less than there was room for: the socket is empty, and tells when it is not.
+            // Fewer bytes than there was room for: the socket is empty, and epoll reports when it is not.
             if count < asked && !is_over && !self.connection.is_encrypted() && !flight.incoming.is_complete()
             {
                 return Ok(false);

@@ -1,4 +1,4 @@
-//! Requests, what bounds them, and what becomes of them.
+//! Requests, their limits, and their outcomes.
 
 use crate::answer::Answer;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Where the body of a successful answer goes.
 #[derive(Clone, Copy, Debug)]
 pub enum Sink {
-    /// To this memory of so many bytes. What does not fit is counted only.
+    /// To this memory of so many bytes. Bytes that do not fit are only counted.
     Memory(*mut u8, usize),
     /// Into [`Answer::text`], up to 4 MiB of it.
     Text,
@@ -48,7 +48,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// What bounds a request.
+/// The limits of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// For how long nothing may come or go. An attempt as a whole may take this long, and a second more for each 64 KiB of
@@ -56,7 +56,7 @@ pub struct Limits {
     pub timeout: Option<Duration>,
     /// How often a request is repeated that failed for a reason that may pass.
     pub retries: u32,
-    /// What is told on standard error: 0 nothing, 1 requests and their statuses, 2 heads as well, without secrets.
+    /// Messages on standard error: 0 none, 1 requests and their statuses, 2 heads as well, without secrets.
     pub verbose: u32,
 }
 
@@ -67,20 +67,20 @@ pub struct Failure {
     pub words: String,
 }
 
-/// A request that is over.
+/// A finished request.
 #[derive(Debug)]
 pub struct Done {
-    /// What it was begun with.
+    /// The token that the caller began it with.
     pub token: u32,
     /// The answer, which may be a refusal, or why there is none.
     pub result: Result<Answer, Failure>,
     /// When the first byte of its answer came, or that of the last attempt; `None` = nothing came.
     pub first_byte: Option<Instant>,
-    /// It was sent more than once: the server may have done already what it was asked for.
+    /// It was sent more than once, so the server may have carried out an earlier attempt.
     pub is_repeated: bool,
 }
 
-/// What has happened besides.
+/// Counts of connections and retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Connections made.

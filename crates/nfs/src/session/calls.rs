@@ -1,4 +1,4 @@
-//! Calls in flight and what becomes of them.
+//! Calls in flight and their outcomes.
 
 use super::file::Mark;
 use super::{Counts, Done, File, Stability};
@@ -16,7 +16,7 @@ pub(super) const MOST: usize = 1 << 16;
 /// After this time a server that was busy with a file is asked again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a call does.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum What {
     /// There is none.
@@ -26,7 +26,7 @@ pub(super) enum What {
     Write,
     /// Puts on stable storage what had been written when it was sent.
     Commit,
-    /// Somebody waits for its answer.
+    /// A function of the session waits for its answer.
     Plain,
 }
 
@@ -44,15 +44,15 @@ pub(super) struct Slot {
     pub(super) offset: u64,
     pub(super) at: *mut u8,
     pub(super) length: usize,
-    /// What of the file a commit is about.
+    /// How far into the file's writes a commit reaches.
     pub(super) mark: Mark,
-    /// Where the server is to put what is written.
+    /// Where the server must put the written data.
     pub(super) stability: Stability,
     /// Since when the server has been too busy for it.
     busy: Option<Instant>,
 }
 
-// SAFETY: the pointer is to memory that whoever begins a call keeps valid, and is used by one thread at a time.
+// SAFETY: the pointer is to memory that the caller keeps valid, and is used by one thread at a time.
 unsafe impl Send for Slot {}
 
 /// A unit of the owner: one call, or several where it is larger than the server takes.
@@ -80,9 +80,9 @@ pub(super) struct Calls {
     pub(super) later: Vec<(Instant, usize)>,
     /// The answer to a plain call.
     pub(super) answer: Option<(usize, Result<Vec<u8>, NfsError>)>,
-    /// The verifier of a file has changed: what was not committed has to be sent again.
+    /// The verifier of a file has changed: uncommitted writes have to be sent again.
     pub(super) is_restless: bool,
-    /// Copies are kept of what is written until it is committed.
+    /// Copies of written data are kept until it is committed.
     pub(super) keeps: bool,
     /// For how long the server may be too busy for a call.
     pub(super) patience: Duration,
@@ -169,7 +169,7 @@ impl Calls {
         self.slots[place].id = self.sequence | place as u32;
     }
 
-    /// Nobody waits any more for the answer to a plain call.
+    /// The answer to a plain call is not wanted any more.
     pub(super) fn abandon(&mut self, place: usize) {
         if self.slots[place].what == What::Plain {
             self.end(place);
@@ -247,8 +247,8 @@ impl Calls {
         self.later.clear();
     }
 
-    /// The file is closed: what its commits in flight will be answered is nobody's, least of all that of the next file in this
-    /// place. All of it has been committed, or that has failed as this says.
+    /// The file is closed. Answers to its commits in flight must be ignored, and not be credited to the next file in
+    /// this place. `result`: whether all of its data has been committed.
     pub(super) fn close(&mut self, file: u32, result: &Result<(), NfsError>) -> Option<File> {
         for place in 0..self.slots.len() {
             if self.slots[place].what == What::Commit && self.slots[place].file == file {
@@ -264,7 +264,7 @@ impl Calls {
         Some(closed)
     }
 
-    /// A commit is over: the file may have another one.
+    /// A commit is done: the file may have another one.
     fn settle(&mut self, place: usize) {
         if let Some(file) = &mut self.files[self.slots[place].file as usize] {
             file.commits -= 1;
@@ -321,7 +321,7 @@ impl Calls {
             slot.at = slot.at.wrapping_add(count);
             slot.length -= count;
             slot.busy = None;
-            // Nothing at all is the end as well: asking again would go on for ever.
+            // An empty answer is the end as well: asking again would go on for ever.
             if !is_end && count > 0 {
                 self.again.push(place);
                 return;

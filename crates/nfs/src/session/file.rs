@@ -1,4 +1,4 @@
-//! An open file, and what of it is not on stable storage.
+//! An open file, and its writes that are not on stable storage.
 
 use crate::NfsError;
 use crate::protocol::Verifier;
@@ -14,19 +14,19 @@ pub(super) struct Mark {
 
 /// An open file.
 pub(super) struct File {
-    /// What the server calls it.
+    /// The server's handle.
     pub(super) handle: Vec<u8>,
-    /// What people call it.
+    /// The name, for messages.
     pub(super) name: String,
-    /// What the server has taken.
+    /// The writes that the server has taken.
     pub(super) noted: Mark,
-    /// What of it is on stable storage, or given up.
+    /// The writes that are on stable storage, or given up.
     pub(super) stable: Mark,
     /// The server's verifier when it took the first write that is not on stable storage.
     pub(super) verifier: Option<Verifier>,
-    /// The server has started anew since.
+    /// The server has restarted since.
     pub(super) has_changed: bool,
-    /// Copies of the writes from `stable` to `noted`: where they begin, and their data. (None if no copies are kept.)
+    /// Copies of the writes from `stable` to `noted`: their offsets and their data. (None if no copies are kept.)
     kept: VecDeque<(u64, Box<[u8]>)>,
     /// How many bytes these are.
     pub(super) kept_bytes: u64,
@@ -60,7 +60,7 @@ impl File {
         self.noted.bytes - self.stable.bytes
     }
 
-    /// Notes a write that is not on stable storage. Whether what was written earlier has to be sent again.
+    /// Notes a write that is not on stable storage. Returns whether earlier writes have to be sent again.
     pub(super) fn note(
         &mut self,
         offset: u64,
@@ -85,7 +85,7 @@ impl File {
         is_another && kept.is_some()
     }
 
-    /// What had been written up to this mark is on stable storage. (It may have been known already.)
+    /// The writes up to this mark are on stable storage. (That may be known already.)
     pub(super) fn is_stable(&mut self, mark: Mark) {
         while self.stable.writes < mark.writes {
             self.stable.writes += 1;
@@ -99,22 +99,22 @@ impl File {
         }
     }
 
-    /// The copy of the write with this number, counted since the file was opened; of the first one that is kept if that one
-    /// is on stable storage already. Its number, where it begins and its data.
+    /// The copy of the write with this number, counted since the file was opened; if that one is on stable storage
+    /// already, the first copy that is kept. Returns its number, offset and data.
     pub(super) fn copy(&self, number: u64) -> Option<(u64, u64, &[u8])> {
         let number = number.max(self.stable.writes);
         let (offset, data) = self.kept.get((number - self.stable.writes) as usize)?;
         Some((number, *offset, data))
     }
 
-    /// Nobody will put on stable storage what is not there.
+    /// The data that is not on stable storage is lost: counts it.
     pub(super) fn give_up(&mut self) {
         self.lost += self.unstable();
         self.is_stable(self.noted);
         self.has_changed = false;
     }
 
-    /// The same, in words.
+    /// The same, as an error.
     pub(super) fn lose(&mut self) -> NfsError {
         self.give_up();
         let bytes = std::mem::take(&mut self.lost);

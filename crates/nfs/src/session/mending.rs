@@ -1,4 +1,4 @@
-//! A connection that was lost, and a server that has started anew.
+//! Reconnecting after a connection is lost, and recovering after a server restarts.
 
 use super::calls::What;
 use super::file::Mark;
@@ -14,7 +14,7 @@ use tracing::debug;
 /// After this time it is tried again to connect.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often what was not committed is sent again to a server that starts anew all the time.
+/// How often uncommitted writes are sent again to a server that keeps restarting.
 const ATTEMPTS: usize = 5;
 
 /// The time without a connection.
@@ -46,7 +46,7 @@ impl Gap {
 }
 
 impl Gap {
-    /// The time begins anew.
+    /// The time starts again.
     pub(super) fn restart(&mut self) {
         self.since = Instant::now();
     }
@@ -86,7 +86,7 @@ impl Session {
         }
     }
 
-    /// Does something that waits for answers, and does it again over another connection where one is lost.
+    /// Performs an operation that waits for answers, and repeats it over a new connection if the connection is lost.
     pub(super) fn over_any_connection<T>(
         &mut self,
         act: impl Fn(&mut Session) -> Result<T, NfsError>,
@@ -198,7 +198,7 @@ impl Session {
         false
     }
 
-    /// On a new connection: what was not committed is, and then what was in flight is sent again.
+    /// On a new connection: commits uncommitted writes, and then sends the requests in flight again.
     fn go_on(&mut self) -> Result<(), NfsError> {
         for file in 0..self.calls.files.len() as u32 {
             let has_unstable =
@@ -215,7 +215,7 @@ impl Session {
             .collect();
         places.sort_by_key(|&place| self.calls.slots[place].order);
         for place in places {
-            // What it is about may have been committed meanwhile.
+            // Its range may have been committed meanwhile.
             if self.calls.slots[place].what == What::Commit {
                 let file = self.calls.files[self.calls.slots[place].file as usize].as_ref();
                 self.calls.slots[place].mark = file.map_or_else(Default::default, |file| file.noted);
@@ -226,10 +226,10 @@ impl Session {
         if self.connection.is_some() { Ok(()) } else { Err(self.gap_error()) }
     }
 
-    /// Sends again what a server has taken that has started anew since; what is in flight comes to its end before.
+    /// Sends a restarted server again what it had taken before. Waits for the requests in flight first.
     ///
     /// # Errors
-    /// A signal came while waiting: it goes on next time.
+    /// A signal interrupted the wait. The next call continues.
     pub(super) fn restore_after_flight(&mut self) -> io::Result<()> {
         while self.calls.open() > 0 {
             let next = self.resend();
@@ -257,8 +257,9 @@ impl Session {
         Ok(())
     }
 
-    /// Puts on stable storage all of a file that is not, if need be by sending it again. An error is one of the connection;
-    /// what the server refuses is told to whoever waits, and to whoever closes the file.
+    /// Puts all of a file's data on stable storage, if necessary by sending it again. Only a lost connection is
+    /// returned as an error; a refusal by the server is reported to the caller that waits, and to the caller that
+    /// closes the file.
     pub(super) fn commit_all(&mut self, file: u32) -> Result<(), NfsError> {
         let outcome = match self.try_commit_all(file) {
             Err(error) if self.connection.is_none() => return Err(error),
@@ -296,7 +297,7 @@ impl Session {
             }
             let Some(kept) = &mut self.calls.files[file as usize] else { return Ok(mark) };
             if !self.calls.keeps {
-                // (Whoever closes the file is told as well.)
+                // (The caller that closes the file gets the error as well.)
                 kept.give_up();
                 return Err(NfsError::MayBeLost { name: kept.name.clone(), bytes: kept.lost });
             }
@@ -388,13 +389,14 @@ impl Session {
         }
     }
 
-    /// Commits what is kept when it becomes much.
+    /// Commits when the copies have grown too large.
     pub(super) fn commit_what_is_much(&mut self) {
         let Some(most) = self.limits.keep else { return };
         if self.kept() <= most / 2 {
             return;
         }
-        // What is being committed will be gone; of the rest the largest first, until it is little.
+        // The copies that are being committed will be freed. Of the others, commit the largest first, until little is
+        // left.
         let files = self.calls.files.iter().enumerate();
         let mut idle: Vec<(u64, usize)> = files
             .filter_map(|(place, file)| {
@@ -417,7 +419,7 @@ impl Session {
         self.calls.files.iter().flatten().map(|file| file.kept_bytes).sum()
     }
 
-    /// Whether so much waits to be committed that nothing more is to be written before some of it is.
+    /// Whether the copies have reached their limit, so that nothing more may be written until some are committed.
     pub fn is_full(&self) -> bool {
         self.limits.keep.is_some_and(|most| self.kept() >= most)
     }
@@ -429,7 +431,7 @@ fn sleep(time: Duration) -> io::Result<()> {
         tv_sec: time.as_secs().min(1 << 30) as libc::time_t,
         tv_nsec: time.subsec_nanos().into(),
     };
-    // SAFETY: the time is valid, and what is left of it is not asked for.
+    // SAFETY: the time is valid, and the remaining time is not asked for.
     match unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

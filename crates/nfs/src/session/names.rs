@@ -17,10 +17,11 @@ const PAGE: u32 = 64 << 10;
 const MOST_NAMES: usize = 10_000_000;
 
 impl Session {
-    /// What has this name in the export, with its handle on the server; none if there is nothing.
+    /// Looks up a path in the export. Returns its handle on the server and its attributes, or nothing if it does not
+    /// exist.
     ///
     /// # Errors
-    /// The server does not tell.
+    /// The server does not answer, or refuses.
     pub fn find(&mut self, path: &str) -> Result<Option<(Vec<u8>, Attributes)>, NfsError> {
         let (mut handle, mut found) = (self.root.clone(), None);
         for name in parts(path) {
@@ -70,7 +71,7 @@ impl Session {
     /// Opens a regular file.
     ///
     /// # Errors
-    /// There is none of this name.
+    /// No regular file has this name.
     pub fn open(&mut self, path: &str) -> Result<(Handle, Attributes), NfsError> {
         match self.find(path)? {
             Some((handle, attributes)) if attributes.kind == Kind::File => {
@@ -139,10 +140,10 @@ impl Session {
         found.map(|(handle, _)| handle).ok_or(NfsError::Refused { what: format!("{verb} {path}"), code: 2 })
     }
 
-    /// Closes a file. What was written to it goes to stable storage.
+    /// Closes a file, after its data has been put on stable storage.
     ///
     /// # Errors
-    /// It may not be there.
+    /// The data may not be on stable storage.
     pub fn close(&mut self, file: Handle) -> Result<(), NfsError> {
         let mut committed = Ok(());
         if self.has_unstable(file) {
@@ -159,10 +160,10 @@ impl Session {
         }
     }
 
-    /// Puts what was written to an open file on stable storage, and waits for that.
+    /// Puts the data of an open file on stable storage, and waits for that.
     ///
     /// # Errors
-    /// It may not be there.
+    /// The data may not be on stable storage.
     pub fn sync(&mut self, file: Handle) -> Result<(), NfsError> {
         self.over_any_connection(|session| match &session.calls.files[file.0 as usize] {
             Some(open) if open.unstable() == 0 && open.lost == 0 => session.commit_now(file.0).map(drop),
@@ -197,10 +198,10 @@ impl Session {
         self.granted(&mut Reader::new(&answer), || format!("SETATTR {name} size {size}"))
     }
 
-    /// What is known of an open file.
+    /// The attributes of an open file.
     ///
     /// # Errors
-    /// The server does not tell.
+    /// The server does not answer, or refuses.
     pub fn status(&mut self, file: Handle) -> Result<Attributes, NfsError> {
         let (handle, name) = self.of(file);
         self.attributes(&handle, &name)
@@ -222,10 +223,10 @@ impl Session {
         reader.u64()
     }
 
-    /// Writes all of this and waits until the server has it, in its memory at least.
+    /// Writes all of these bytes and waits until the server has them, at least in its memory.
     ///
     /// # Errors
-    /// Some of it may not have been written.
+    /// Some of the bytes may not have been written.
     pub fn write_all(&mut self, file: Handle, bytes: &[u8], offset: u64) -> Result<(), NfsError> {
         let (handle, name) = self.of(file);
         let mut at = 0;

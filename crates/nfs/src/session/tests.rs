@@ -1,4 +1,4 @@
-//! A session and a server that does what it is told to, which no real one would.
+//! A session against a scripted server, which misbehaves as no real one would.
 
 use super::*;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::thread;
 const NULL: u32 = 0;
 const MOUNT: u32 = 100_005;
 
-/// What the server does with a call.
+/// How the server reacts to a call.
 #[derive(Clone, Copy, PartialEq)]
 enum Act {
     Answer,
@@ -22,11 +22,12 @@ enum Act {
     Hold,
     /// It answers this one alone.
     Pass,
-    /// It answers, and then what it has held.
+    /// It answers, and then sends the answers that it has held back.
     Overtake,
 }
 
-/// What is asked of the server: the procedure (or [`NULL`] when somebody connects), and how often it was before.
+/// Decides how the server reacts to a procedure (or [`NULL`] when a client connects), given how often it was called
+/// before.
 type Script = Box<dyn FnMut(u32, usize) -> Act + Send>;
 
 struct Server {
@@ -95,7 +96,7 @@ impl Server {
         (self.script)(procedure, before)
     }
 
-    /// The replies to a call, and to those that were held; none to close the connection.
+    /// The replies to a call, followed by those that were held back; none to close the connection.
     fn reply(&mut self, call: &[u8]) -> Option<Vec<Vec<u8>>> {
         let mut reader = Reader::new(call);
         let id = reader.u32().ok()?;
@@ -182,7 +183,7 @@ fn session(address: &Address, patience: Duration, keep: Option<u64>) -> (Session
 const LONG: Duration = Duration::from_secs(120);
 const SHORT: Duration = Duration::from_millis(700);
 
-/// What became of the next unit.
+/// The outcome of the next unit.
 fn finish(session: &mut Session) -> Done {
     session.flush();
     loop {
@@ -219,7 +220,7 @@ fn what_is_written_while_commits_are_in_flight_is_not_taken_for_committed() {
         let done = finish(&mut session);
         assert_eq!((done.unit, done.result.is_ok()), (unit, true));
     }
-    // Now the server starts anew and has lost what was not committed.
+    // Now the server restarts and has lost the uncommitted data.
     {
         let mut server = server.lock().unwrap();
         (server.verifier, server.file) = (2, b"aaaabbbb".to_vec());
