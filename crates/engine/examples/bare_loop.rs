@@ -1,7 +1,7 @@
 //! A loop around an engine that does nothing else: no statistics, no clock, no workload.
 //!
-//! What it reaches is the most that any loop around that engine can reach here; the distance of the real loop from
-//! it is what the real loop costs.
+//! Its rate is an upper bound for any loop around that engine on this machine; the difference to the real loop is the
+//! cost of the real loop.
 //!
 //!     cargo run --release -p iolite-engine --example bare_loop -- ENGINE TARGET [DEPTH [BATCH [SECONDS]]] [OPTION…]
 //!

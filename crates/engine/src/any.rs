@@ -1,9 +1,9 @@
-//! An engine behind a pointer: those whose own cost is far above that of an indirect call share one compiled loop.
+//! An engine behind a pointer: engines whose own cost is far above that of an indirect call share one compiled loop.
 //!
 //! The loop of a worker is compiled for each type of engine and each common kind of workload, which takes time to build
-//! and room in the program. A call through a pointer costs about two nanoseconds per I/O. That shows where an I/O takes
-//! tens of nanoseconds, or where many of them go in one system call; it does not where each I/O is a system call of its
-//! own, a copy, or a message to another machine.
+//! and room in the program. A call through a pointer costs about two nanoseconds per I/O. That matters where an I/O
+//! takes tens of nanoseconds, or where one system call carries many I/Os. It does not matter where each I/O is its own
+//! system call, a copy, or a message to another machine.
 
 use crate::{
     BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Requests, Storage, Unit,
@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// What [`Engine`] demands of an engine inside a worker, without its constants.
+/// The methods of [`Engine`], without its constants.
 trait Erased {
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()>;
     fn close(&mut self, index: u32) -> io::Result<()>;
@@ -135,8 +135,8 @@ impl<E: Engine> Erased for E {
 
 /// Any engine that is synchronous, or any that is not.
 ///
-/// Whether an engine takes the time itself, or completes units without a call to the system, is not told: such engines
-/// are not erased.
+/// Its type does not tell whether an engine takes the time itself, or completes units without a system call: such
+/// engines are not erased.
 pub struct AnyEngine<const SYNCHRONOUS: bool>(Box<dyn Erased>);
 
 impl<const SYNCHRONOUS: bool> AnyEngine<SYNCHRONOUS> {

@@ -1,8 +1,8 @@
-//! Doing something in a process of its own.
+//! Runs work in a child process.
 //!
-//! The controller forks when it has found out whether the engines are usable, and nothing with threads may fork. A
-//! library starts threads as soon as it is loaded or used, and may crash, print, or change the process in other ways. So
-//! what has to load one before the run does it in a child that does nothing else, and the answer comes back through a
+//! The controller forks after it has found out whether the engines are usable, and a process with threads must not
+//! fork. A library starts threads as soon as it is loaded or used, and may crash, print, or change the process in other
+//! ways. So before the run, libraries are only loaded in a child that does nothing else and sends its answer through a
 //! pipe.
 
 use crate::{EngineError, Errno};
@@ -17,17 +17,17 @@ use std::time::{Duration, Instant};
 /// A library that has not answered after this time will not.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How far apart progress is told, at least.
+/// Minimum interval between two reports of progress.
 const PROGRESS: Duration = Duration::from_millis(5);
 
-/// What comes through the pipe: blanks, and the answer, or an error's number and words.
+/// The content of the pipe: blanks for progress, then the answer, or an error's number and message.
 type Answer<T> = Result<T, (i32, String)>;
 
-/// Does something for an engine in a child of this process, and gives what came of it. This process has to be
+/// Does something for an engine in a child of this process, and returns its result. This process has to be
 /// single-threaded.
 ///
 /// # Errors
-/// Those of `work`, in words; what the system refuses; how the child died where it gave no answer.
+/// An error of `work`; a system call fails; the child died without an answer.
 pub fn apart<T: Serialize + DeserializeOwned>(
     engine: &str,
     work: impl FnOnce() -> Result<T, EngineError>,
@@ -35,7 +35,7 @@ pub fn apart<T: Serialize + DeserializeOwned>(
     apart_within(engine, PATIENCE, |_| work())
 }
 
-/// The same for something that takes long as a whole, and tells whenever it has made progress.
+/// The same for long work that reports progress.
 ///
 /// # Errors
 /// As [`apart`].
@@ -90,7 +90,7 @@ fn apart_within<T: Serialize + DeserializeOwned>(
 
 /// Child side: runs `work`, writes the result to the pipe, exits.
 fn answer<T: Serialize>(pipe: OwnedFd, work: impl FnOnce(&mut dyn FnMut()) -> Result<T, EngineError>) -> ! {
-    // Whoever waits for the answer may be gone. SAFETY: takes nothing but integers.
+    // The process that waits for the answer may be gone. SAFETY: takes nothing but integers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let mut pipe = File::from(pipe);
     // A blank before the answer means nothing, but that somebody is alive.
@@ -111,7 +111,7 @@ fn answer<T: Serialize>(pipe: OwnedFd, work: impl FnOnce(&mut dyn FnMut()) -> Re
         }
         Err(_) => 1,
     };
-    // What this process shares with its parent (buffers of output, for one) is left alone.
+    // Resources shared with the parent (buffered output, for one) must not be touched.
     // SAFETY: ends the process.
     unsafe { libc::_exit(status) }
 }

@@ -1,4 +1,4 @@
-//! What `rados` and `rbd` share: the library that talks to a Ceph cluster, and the connection.
+//! The common part of `rados` and `rbd`: the library that talks to a Ceph cluster, and the connection.
 
 mod cluster;
 mod failure;

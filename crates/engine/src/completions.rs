@@ -1,12 +1,12 @@
 //! Completions that come from threads of a library.
 //!
-//! A library (librados, libiscsi, …) tells of finished requests by calling back, on threads of its own. The engine gives
-//! the callback a [`Completer`], which may be used from any thread, and answers [`Engine::reap`](crate::Engine::reap)
-//! from the [`Completions`] that it keeps.
+//! A library (librados, libgfapi, …) reports finished requests by callbacks on its own threads. The engine gives the
+//! callback a [`Completer`], which may be used from any thread, and answers [`Engine::reap`](crate::Engine::reap) from
+//! the [`Completions`] that it keeps.
 //!
 //! Each unit has one place for its outcome, and those that are done form a list through these places: a thread that
-//! completes a unit changes two words, allocates nothing and waits for nobody. Only when the worker sleeps does it write
-//! to an eventfd. Engines that wait for sockets as well poll that descriptor among theirs ([`Completions::reap_with`]).
+//! completes a unit changes two words, without allocating or blocking. It writes to an eventfd only if the worker
+//! sleeps. Engines that also wait for sockets poll that descriptor among theirs ([`Completions::reap_with`]).
 
 use crate::{Completion, Errno, Outcome};
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ struct Shared {
     event: OwnedFd,
 }
 
-/// The worker's side: what is in flight, and what is done.
+/// The worker's side: the units in flight, and those that are done.
 #[derive(Debug)]
 pub struct Completions {
     shared: Arc<Shared>,
@@ -81,15 +81,15 @@ impl Completions {
         })
     }
 
-    /// What completes units.
+    /// The handle by which callbacks complete units.
     pub fn completer(&self) -> Completer {
         Completer(self.shared.clone())
     }
 
-    /// A unit is about to be handed to the library: it may be completed from now on, and will be waited for.
+    /// A unit is about to be handed to the library: it may be completed from now on, and the worker waits for it.
     ///
     /// # Panics
-    /// When the unit is in flight already, or there is none of this index.
+    /// If the unit is in flight already, or the index is out of range.
     pub fn begin(&mut self, unit: u32) {
         let before = self.shared.slots[unit as usize].state.swap(IN_FLIGHT, Ordering::Relaxed);
         assert_eq!(before, IDLE, "unit {unit} is in flight already");
@@ -124,11 +124,11 @@ impl Completions {
         self.reap_with(min, max, timeout, done, poll)
     }
 
-    /// The same for engines that wait for other descriptors as well: `wait` sleeps until the one that it is given is
-    /// readable, or something of its own has happened (true), or the time is up (false).
+    /// The same for engines that also wait for other descriptors: `wait` sleeps until the given descriptor is readable
+    /// or another event has happened (true), or the time is up (false).
     ///
     /// # Errors
-    /// What `wait` cannot do. An interruption by a signal ends the wait, and is no error.
+    /// Those of `wait`. An interruption by a signal ends the wait, and is no error.
     pub fn reap_with(
         &mut self,
         min: usize,
@@ -159,23 +159,23 @@ impl Completions {
         Ok(())
     }
 
-    /// Lets `wait` sleep on the descriptor, unless a unit has been completed meanwhile; then `Ok(true)`, as if it had
-    /// been woken.
+    /// Lets `wait` sleep on the descriptor, unless a unit has been completed meanwhile; then `Ok(true)`, like after a
+    /// wake-up.
     fn sleep(&self, wait: impl FnOnce(RawFd) -> Result<bool, Errno>) -> Result<bool, Errno> {
         let shared = &*self.shared;
-        // Whoever completes a unit looks at this after the unit is in the list, and we look at the list after this: one
-        // of both sees the other.
+        // A thread that completes a unit reads this flag after adding the unit to the list, and we read the list after
+        // setting the flag, so at least one of the two sees the other.
         shared.sleeps.store(true, Ordering::SeqCst);
         let is_done = shared.last.load(Ordering::SeqCst) != NONE;
         let woken = if is_done { Ok(true) } else { wait(shared.event.as_raw_fd()) };
         if !shared.sleeps.swap(false, Ordering::SeqCst) {
-            // Somebody has seen it, and has written or is about to: the next sleep must not end by that.
+            // A thread has seen the flag, and has written or is about to write: that must not end the next sleep.
             drain(shared.event.as_raw_fd());
         }
         woken
     }
 
-    /// Takes what is in the list, in the order in which it was completed.
+    /// Takes the units in the list, in the order of their completion.
     fn collect(&mut self) {
         let shared = &*self.shared;
         let mut unit = shared.last.swap(NONE, Ordering::SeqCst);
@@ -208,7 +208,7 @@ impl Completer {
         let mut last = shared.last.load(Ordering::Relaxed);
         loop {
             slot.next.store(last, Ordering::Relaxed);
-            // What was written about this unit is seen by whoever sees it in the list.
+            // Release: a thread that sees the unit in the list also sees its outcome.
             match shared.last.compare_exchange_weak(last, unit, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(other) => last = other,
@@ -317,7 +317,7 @@ mod tests {
         let (mut completions, completer) = begun(2);
         assert_eq!(reaped(&mut completions, 1, 2, Some(Duration::from_millis(1))), []);
         assert_eq!(reaped(&mut completions, 1, 2, Some(Duration::ZERO)), []);
-        // What is there is given, although it is less than was waited for.
+        // A completed unit is returned even if more were waited for.
         assert!(completer.complete(1, Ok(7)));
         assert_eq!(reaped(&mut completions, 2, 2, Some(Duration::from_millis(1))), [(1, Ok(7))]);
     }
@@ -351,7 +351,7 @@ mod tests {
                 orders[begun as usize % orders.len()].send((unit, begun)).unwrap();
                 begun += 1;
             }
-            // All that are in flight, now and then: it has to sleep for the last of them.
+            // Now and then, wait for all units in flight: the worker has to sleep for the last one.
             let min = if seen % 5 == 0 { completions.in_flight() } else { 1 };
             completions.reap(min, UNITS as usize, None, &mut done).unwrap();
             assert!(done.len() >= min.min(1));
@@ -399,7 +399,7 @@ mod tests {
         let wait = |event, timeout| {
             assert_eq!(timeout, None);
             waits += 1;
-            // The first two times something else has happened.
+            // The first two wake-ups are other events.
             if waits == 3 {
                 assert!(completer.complete(0, Ok(5)));
                 assert_eq!(poll(event, timeout), Ok(true));
@@ -408,7 +408,7 @@ mod tests {
         };
         completions.reap_with(1, 1, None, &mut done, wait).unwrap();
         assert_eq!((waits, done.len()), (3, 1));
-        // Nothing of that is left to wake the next sleeper.
+        // No signal is left over that would end the next sleep.
         completions.begin(0);
         assert_eq!(reaped(&mut completions, 1, 1, Some(Duration::from_millis(1))), []);
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// How the worker will move through its files, for engines that pass it on to the kernel themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccessPattern {
-    /// Nothing is promised.
+    /// No promise.
     #[default]
     Normal,
     /// Offsets mostly grow.
@@ -27,7 +27,7 @@ pub struct EngineConfig {
     pub block: u64,
     /// The job's files are opened with O_DIRECT.
     pub direct: bool,
-    /// Writes are to be whole or not at all (RWF_ATOMIC), for the engines that can ask for it.
+    /// Writes must be all or nothing (RWF_ATOMIC), for engines that support it.
     pub atomic: bool,
     /// Files in the worker's list, open or not; indices are below this.
     pub files: usize,
@@ -35,12 +35,12 @@ pub struct EngineConfig {
     pub sync_file_range_flags: u32,
     /// How the job moves through its files (mmap advises its mappings).
     pub access: AccessPattern,
-    /// Nobody looks at the moment of submission (no slat, no clat): `commit` may leave the system call to the
-    /// `reap` that follows, which then submits and waits in one.
+    /// The time of submission is not recorded (no slat, no clat): `commit` may leave the system call to the `reap` that
+    /// follows, which then submits and waits in one.
     pub defer_submission: bool,
     /// Units do not follow one another at once: rates or pauses keep them apart.
     pub pauses: bool,
-    /// What is written has to survive: the job syncs or verifies it. Otherwise nobody will look at it.
+    /// Written data has to survive, because the job syncs or verifies it. Otherwise it is never read again.
     pub keeps_writes: bool,
     /// Seed of the choices an engine makes itself (`hipri_percentage`).
     pub seed: u64,
@@ -79,7 +79,7 @@ impl EngineConfig {
 pub(crate) mod tests {
     use super::*;
 
-    /// The configuration of an engine that has no options of its own, or is told them otherwise.
+    /// The configuration of an engine without its own options, or one that gets them in another way.
     pub(crate) fn config() -> EngineConfig {
         EngineConfig::new(EngineOptions::None, 1)
     }

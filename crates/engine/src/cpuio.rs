@@ -1,8 +1,8 @@
 //! `cpuio`: keeps a CPU busy for a share of the time.
 //!
-//! A unit is a busy spell of `cpuchunks` microseconds of CPU time. Between two of them is a rest that is as long as the
-//! load leaves. The rest is worked out from all the time since the first cycle, so that the load is met on average,
-//! however late the system lets the thread run.
+//! A unit is a busy spell of `cpuchunks` microseconds of CPU time. The rest between two units is as long as the load
+//! requires. It is computed from all the time since the first cycle, so that the average load is right however late the
+//! system lets the thread run.
 
 use crate::transfer::{done_in_the_call, has_no_files};
 use crate::{BufferLayout, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
@@ -15,7 +15,7 @@ const SLICE: Duration = Duration::from_millis(10);
 /// How long the CPU is kept busy between two looks at the time.
 const STRETCH: Duration = Duration::from_micros(20);
 
-/// A thread that got less than its share is given up to this much of it back.
+/// Most time that a thread which got less than its share may catch up.
 const MOST_DEBT: Duration = Duration::from_secs(1);
 
 /// How many numbers are sorted at once: a fraction of a millisecond of work.
@@ -34,7 +34,7 @@ pub struct CpuioEngine {
     begun: Instant,
     /// The CPU time used in it.
     used: Duration,
-    /// What is sorted.
+    /// The numbers to sort.
     numbers: Vec<u32>,
     random: u32,
 }
@@ -107,13 +107,13 @@ impl CpuioEngine {
         }
     }
 
-    /// When the load will be what it should be, if nothing is done until then.
+    /// When the average load will be right, if the thread rests until then.
     fn rested(&mut self) -> Instant {
         let share = f64::from(self.options.cpuload) / 100.0;
         let now = Instant::now();
         let due = self.begun + self.used.div_f64(share);
         if due + MOST_DEBT < now {
-            // The system gave the thread too little for too long. What is lost is lost.
+            // The system gave the thread too little for too long. The excess is written off.
             self.begun = now - MOST_DEBT;
             self.used = Duration::ZERO;
             return now;

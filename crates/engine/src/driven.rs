@@ -11,15 +11,15 @@ pub(crate) trait Driven {
     /// Commands that are completed and can be taken.
     fn count_done(&mut self) -> usize;
 
-    /// Sends and receives, and waits at most so long for something to come; `None` = no limit. May return earlier.
+    /// Sends and receives, and waits at most so long for data to arrive; `None` = no limit. May return earlier.
     ///
     /// # Errors
-    /// A signal came while waiting.
+    /// A signal interrupted the wait.
     fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
-    /// Drives until `min` commands (or all of them) are completed, the time is over, or a signal comes. Even where
-    /// nothing is waited for, the connections are driven once, because commands would never go on otherwise; not so
-    /// where `max` commands can be taken already.
+    /// Drives until `min` commands (or all of them) are completed, the time is over, or a signal comes. Even if it does
+    /// not wait, it drives the connections once, because nothing else would; except if `max` commands can already be
+    /// taken.
     fn drive_until(&mut self, min: usize, max: usize, timeout: Option<Duration>) {
         let wanted = min.min(max).min(self.outstanding());
         let end = match timeout {

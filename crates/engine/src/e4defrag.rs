@@ -1,8 +1,8 @@
 //! `e4defrag`: a write swaps the blocks of a range with those of a donor file (`EXT4_IOC_MOVE_EXT`), as
 //! defragmentation does; the data stays what it was.
 //!
-//! The donor gets its space before the first unit, as much as the largest file has, or with `inplace=1` for each unit, which
-//! also gives it back. It has to be on the same ext4 file system.
+//! The donor gets its space before the first unit, as much as the largest file has; with `inplace=1`, each unit
+//! allocates the space and frees it again. The donor has to be on the same ext4 file system.
 
 use crate::file::Files;
 use crate::transfer::{Transfer, has_files};

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// What the system refused, and the remedy.
+/// Reasons why an engine cannot be made, with the remedies.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// No engine of that name.
@@ -63,7 +63,7 @@ pub enum EngineError {
         engine: &'static str,
         /// The depth that was asked for.
         depth: usize,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Memory could not be pinned.
@@ -73,13 +73,13 @@ pub enum EngineError {
         limit_text(*.limit), if *.purpose == FIXED_BUFFERS { " or leave fixedbufs out" } else { "" }
     )]
     MemoryLock {
-        /// What was to be pinned for.
+        /// The purpose of the pinned memory.
         purpose: &'static str,
         /// How much.
         bytes: usize,
         /// The soft limit; `None` = unlimited.
         limit: Option<u64>,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// Polled completions need direct I/O.
@@ -95,7 +95,7 @@ pub enum EngineError {
     PollCpu {
         /// The CPU.
         cpu: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A buffer is too large to be registered.
@@ -109,7 +109,7 @@ pub enum EngineError {
     /// The system refuses a pipe.
     #[error("splice: no pipe could be made ({source}); raise the limit of open files with 'ulimit -n'")]
     Pipe {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The file to swap blocks with cannot be opened.
@@ -117,7 +117,7 @@ pub enum EngineError {
     Donor {
         /// The file.
         name: std::path::PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The server of objects, or how to talk to it.
@@ -130,7 +130,7 @@ pub enum EngineError {
         engine: &'static str,
         /// The error of the system that is most like it.
         errno: i32,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
     /// A library that an engine needs is not there.
@@ -145,9 +145,9 @@ pub enum EngineError {
         library: &'static str,
         /// The package of Debian that has it.
         debian: &'static str,
-        /// That of RHEL.
+        /// The package's name in RHEL.
         rhel: &'static str,
-        /// What the loader said.
+        /// The loader's error message.
         why: String,
     },
     /// The engine in a shared object cannot be used.
@@ -155,10 +155,10 @@ pub enum EngineError {
     External {
         /// The file, as it was named.
         library: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// What was found out in a process of its own, in words.
+    /// An error of the child process that tried the engine.
     #[error("{message}")]
     Apart {
         /// The error number behind it.
@@ -189,7 +189,7 @@ pub enum EngineError {
     Program {
         /// Its name, as it was given.
         program: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Any other refusal.
@@ -199,7 +199,7 @@ pub enum EngineError {
         engine: &'static str,
         /// The system call or step.
         call: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
@@ -232,7 +232,7 @@ impl EngineError {
     }
 }
 
-/// What memory is pinned for: the option that asks for registered buffers.
+/// The purpose of the pinned memory: the option that asks for registered buffers.
 pub(crate) const FIXED_BUFFERS: &str = "fixedbufs";
 
 fn group_hint(setting: u32) -> &'static str {
@@ -243,7 +243,7 @@ fn limit_text(limit: Option<u64>) -> String {
     limit.map_or_else(|| "unlimited".to_string(), |bytes| format!("{bytes} bytes"))
 }
 
-/// A number from a file under /proc; `None` where it is missing or something else.
+/// A number from a file under /proc; `None` = the file is missing, or holds no number.
 pub(crate) fn proc_number(path: &str) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// How long one look at the program takes, which is what a unit is.
+/// How long a unit waits for the program.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// How long a look goes on before the loop is asked whether the job is to end.
@@ -23,11 +23,11 @@ const SLICE: Duration = Duration::from_millis(10);
 pub struct ExecEngine {
     options: ExecOptions,
     job: String,
-    /// The arguments, with what they stand for filled in.
+    /// The arguments, with variables replaced.
     arguments: String,
     /// Where its standard output and its standard error go; `None` = where those of this program go.
     outputs: Option<[PathBuf; 2]>,
-    /// The job goes on until its time is over, even if the program has ended.
+    /// The job runs until its time is over, even if the program has ended.
     has_time: bool,
     state: State,
     /// When the present look ends.
@@ -46,7 +46,7 @@ impl ExecEngine {
     /// An engine whose program has not been started.
     ///
     /// # Errors
-    /// Never: what stands in the way of the program is found when it is to be started.
+    /// Never: errors of the program are found when it is started.
     pub fn new(config: &EngineConfig, options: &ExecOptions) -> Result<Self, EngineError> {
         let job = &config.job;
         let seconds = config.runtime_us / 1_000_000;
@@ -92,13 +92,13 @@ fn has_ended(child: &mut Child) -> bool {
     !matches!(child.try_wait(), Ok(None))
 }
 
-/// Ends a program and what it has started: asks first, and kills what is left after this time.
+/// Ends a program and its descendants: SIGTERM first, then SIGKILL for those that are left after this time.
 fn end(child: &mut Child, grace: Duration) {
     let Ok(id) = libc::pid_t::try_from(child.id()) else { return };
     if has_ended(child) {
         return;
     }
-    // When the program is gone, nobody can tell what it had started, so that is looked up before.
+    // Look up the descendants first: they can no longer be found when the program is gone.
     let family = || process::descendants_of(id).into_iter().filter_map(Process::of);
     let mut started: Vec<Process> = family().collect();
     started.iter().for_each(|process| process.signal(libc::SIGTERM));

@@ -25,10 +25,10 @@ use std::time::Duration;
 /// Room for the words of an engine that cannot be made.
 const WORDS: usize = 512;
 
-/// What the engine in a shared object says that it is. Loads it, so nothing that forks later may ask.
+/// The facets that the engine in a shared object declares. Loads it, so the caller must not fork later.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// The engine cannot be used; the error says why.
 pub fn describe_external(library: &Path) -> Result<Facets, EngineError> {
     Ok(Loaded::open(library)?.facets)
 }
@@ -36,11 +36,11 @@ pub fn describe_external(library: &Path) -> Result<Facets, EngineError> {
 /// The engine of a library, synchronous or not.
 pub struct ExternalEngine<const SYNCHRONOUS: bool> {
     engine: abi::Engine,
-    /// What `create` has made.
+    /// The state that `create` returned.
     state: *mut c_void,
     /// Of an engine that works on local files.
     files: Option<Files>,
-    /// Of an engine whose units are completed by threads of it.
+    /// For engines whose own threads complete units.
     completions: Option<Completions>,
     threads: Vec<i32>,
     /// The units as the engine has them: valid until they are complete. Their numbers are places here.
@@ -48,14 +48,14 @@ pub struct ExternalEngine<const SYNCHRONOUS: bool> {
     /// The worker's number of the unit in each place; `None` = it is free.
     numbers: Box<[Option<u32>]>,
     free: Vec<u32>,
-    /// What `reap` fills in.
+    /// The array that `reap` fills in.
     done: Vec<abi::Completion>,
     names: Vec<Option<CString>>,
-    /// What the engine was told: it may look at that for as long as it lives.
+    /// The parameters given to the engine, which it may read as long as it lives.
     _told: Box<Told>,
 }
 
-/// What an engine is told when it is made, and what that points to.
+/// The parameters that an engine gets when it is made, and their targets.
 struct Told {
     worker: abi::Worker,
     _arguments: CString,
@@ -204,7 +204,7 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
         };
         for completed in 0..count {
             let abi::Completion { unit: place, result, .. } = self.done[completed];
-            // What is not in flight is not the engine's.
+            // A completion for a unit that is not in flight is a mistake of the engine.
             let unit = self.release(place).ok_or(Errno(libc::EPROTO))?;
             done.push(Completion { unit, outcome: self.outcome(place, result) });
         }
@@ -212,7 +212,7 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
     }
 }
 
-/// What an engine is told.
+/// Builds the parameters of an engine.
 fn tell(
     config: &EngineConfig,
     own: &ExternalOptions,
@@ -254,7 +254,7 @@ fn create(engine: &abi::Engine, worker: &abi::Worker) -> Result<*mut c_void, Str
 
 /// `complete` of `struct iolite_worker`.
 unsafe extern "C" fn complete(completer: *mut c_void, unit: u32, result: i64) -> c_int {
-    // SAFETY: it is the completer that the engine was told, which lives as long as the engine.
+    // SAFETY: it is the completer that the engine was given, which lives as long as the engine.
     let completer = unsafe { &*completer.cast::<Completer>().cast_const() };
     let outcome = u64::try_from(result).map_err(|_| errno_of(result));
     if completer.complete(unit, outcome) { 0 } else { -libc::EINVAL }
@@ -262,7 +262,7 @@ unsafe extern "C" fn complete(completer: *mut c_void, unit: u32, result: i64) ->
 
 /// Converts a negated errno from an engine. Any other value breaks the interface's promise and becomes `EPROTO`.
 fn errno_of(result: i64) -> Errno {
-    /// Larger than all of them (`MAX_ERRNO` of the kernel).
+    /// The largest error number (`MAX_ERRNO` of the kernel).
     const MOST: i64 = 4095;
     Errno(if (-MOST..0).contains(&result) { -result as i32 } else { libc::EPROTO })
 }
@@ -371,7 +371,7 @@ impl<const SYNCHRONOUS: bool> Engine for ExternalEngine<SYNCHRONOUS> {
         for completion in &mut done[before..] {
             let place = completion.unit;
             let asked = self.units[place as usize].length;
-            // What is complete was in flight.
+            // A completion for a unit that is not in flight is a mistake of the engine.
             completion.unit = self.release(place).ok_or(Errno(libc::EPROTO))?;
             if completion.outcome.is_ok_and(|bytes| bytes > asked) {
                 completion.outcome = Err(Errno(libc::EPROTO));

@@ -1,7 +1,7 @@
 //! `falloc`: fallocate(2) reserves and releases space of files without writing to it.
 //!
-//! A read reserves the range and keeps the size of the file (`FALLOC_FL_KEEP_SIZE`), a write reserves it and makes the
-//! file longer where it ends before, and a trim punches a hole. The system wants a descriptor that may write for all of
+//! A read reserves the range and keeps the size of the file (`FALLOC_FL_KEEP_SIZE`), a write reserves it and extends
+//! the file if it ends earlier, and a trim punches a hole. The system wants a descriptor that may write for all of
 //! them, so files are opened for writing whatever the job does.
 
 use crate::file::Files;

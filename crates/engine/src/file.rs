@@ -1,4 +1,4 @@
-//! Local files: what they are, how they are opened, and the operations that are the same for every engine.
+//! Local files: their kinds, how they are opened, and the operations that are the same for every engine.
 
 use crate::{EngineConfig, Errno, FileKind, FileSpec, OpenMode, Outcome, Unit};
 use iolite_types::Operation;
@@ -141,7 +141,7 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         for slot in &mut self.slots {
-            // Nobody can handle the error of a late close. The worker closes the files that matter before.
+            // The error of such a late close cannot be handled. The worker closes the files that matter earlier.
             let _ = close_slot(slot);
         }
     }
@@ -314,7 +314,7 @@ mod tests {
         let spec = FileSpec { path: path.clone(), kind: FileKind::Regular, size: 0 };
         let mut files = Files::new(&one_file());
         files.open(0, &spec, OpenMode { write: true, create: true, ..OpenMode::default() }).unwrap();
-        // What an ordinary new file gets is 0666 without the umask's bits; ours is not for others to write.
+        // An ordinary new file gets mode 0666 without the umask's bits; others must not write to ours.
         let ordinary = std::fs::File::create(directory.path().join("g")).unwrap();
         let mode =
             |metadata: std::io::Result<std::fs::Metadata>| metadata.unwrap().permissions().mode() & 0o777;

@@ -12,7 +12,7 @@ const FLAGS: libc::c_int = libc::O_CREAT | libc::O_RDWR;
 /// A new file's permission bits, as with fio.
 const CREATE_MODE: libc::c_uint = 0o600;
 
-/// Makes a file per unit, or opens the one that is there.
+/// Creates a file per unit, or opens it if it exists.
 #[derive(Debug)]
 pub struct FileCreate;
 

@@ -1,8 +1,8 @@
 //! `gfapi` and `gfapi_async`: files on GlusterFS volumes by libgfapi, without mounting them.
 //!
-//! `gfapi` makes one call of the library for each unit, which waits until it is done; with `gfapi_async` threads of the
-//! library complete units. Clients of GlusterFS hold writes back (write-behind): a write that fails behind their back is
-//! told by the next sync. So a file that was written is synced when it is closed, and what is lost is an error.
+//! `gfapi` makes one call of the library for each unit and waits until it returns; with `gfapi_async`, threads of the
+//! library complete units. Clients of GlusterFS cache writes (write-behind): if one fails later, the next sync reports
+//! it. So a file that was written is synced before it is closed, and lost data is an error.
 
 mod library;
 mod storage;
@@ -24,7 +24,7 @@ use std::os::fd::RawFd;
 use std::ptr;
 use std::time::Duration;
 
-/// What both engines have.
+/// The part that both engines share.
 struct Files {
     volume: Volume,
     options: GfapiOptions,
@@ -88,7 +88,7 @@ impl Files {
                 Ok(())
             };
             let closed = checked((lib.close)(file.handle));
-            // (What closing says of a file that nobody has written is of no interest.)
+            // (Errors of closing a file that was only read do not matter.)
             if file.writes { synced.and(closed) } else { Ok(()) }
         };
         closed.map_err(|error| about(&self.names[index as usize], &self.options, &error))
@@ -103,7 +103,7 @@ impl Files {
         }
     }
 
-    /// What went wrong with an I/O on a file.
+    /// Explains the error of an I/O on a file.
     fn explain(&self, file: u32, errno: i32) -> Option<String> {
         Some(in_words(self.names.get(file as usize)?, &self.options, errno))
     }
@@ -112,7 +112,7 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         for index in 0..self.open.len() as u32 {
-            // (Whoever wants to know has closed it, and was told.)
+            // (A caller that needs the error has closed the file earlier, and got it.)
             let _ = self.close_file(index);
         }
     }
@@ -273,7 +273,7 @@ impl Engine for GfapiAsyncEngine {
 
     fn close(&mut self, index: u32) -> io::Result<()> {
         if self.tickets.is_given_up() {
-            // (Closing would wait for what nobody waits for any more.)
+            // (Closing would wait for I/Os that the job has given up.)
             return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
         }
         self.files.close_file(index)
@@ -343,7 +343,7 @@ impl Engine for GfapiAsyncEngine {
 impl Drop for GfapiAsyncEngine {
     fn drop(&mut self) {
         if !self.tickets.drain() {
-            // The library still has these files, and what it was asked to do with them.
+            // The library still uses these files, and the I/Os in flight on them.
             std::mem::forget(std::mem::take(&mut self.files.open));
             self.tickets.leave();
         }

@@ -1,11 +1,12 @@
 //! `http`: objects on a server that speaks S3, WebDAV or Swift.
 //!
-//! A unit is one request: reading is GET, writing PUT, trimming DELETE. As many are in flight as the job's depth says, each
-//! on a connection of its own that is kept for the next. All of it is driven by the worker itself, when it queues and when
-//! it reaps: there is no thread. A sync has nothing to do, because a server answers a PUT when it has the object.
+//! A unit is one request: a read is GET, a write PUT, a trim DELETE. The job's depth limits how many are in flight,
+//! each on its own connection, which is kept for the next request. The worker itself drives all of them when it queues
+//! and when it reaps: there are no threads. A sync has nothing to do, because a server answers a PUT when it has stored
+//! the object.
 //!
-//! With `http_object_mode=block` each block is an object, named FILE_OFFSET_LENGTH with decimal bytes as fio names them;
-//! with `range` a file is one object, of which reads ask for a range and which writes replace.
+//! With `http_object_mode=block` each block is an object, named FILE_OFFSET_LENGTH in decimal bytes, as in fio; with
+//! `range` a file is one object: reads ask for a range of it, and writes replace it.
 
 mod ledger;
 mod multipart;
@@ -41,14 +42,14 @@ pub struct HttpEngine {
     units: Vec<Flying>,
     /// The name of the object that is asked for.
     name: String,
-    /// What was not there and was taken for zeros, or trimmed.
+    /// Missing objects whose bytes were taken for zeros, or that were to be trimmed.
     missing: u64,
     /// Where in its list each unit is, and of which file that is; `None` = at its beginning.
     cursors: Vec<Option<(u32, String)>>,
     names_listed: u64,
     /// Units in flight.
     flying: usize,
-    /// Those of them that have not been committed.
+    /// The units that have not been committed.
     queued: Vec<u32>,
     /// Objects that are uploaded in parts; `None` = the protocol has no such thing.
     uploads: Option<Box<Uploads>>,
@@ -83,7 +84,7 @@ impl HttpEngine {
     /// An engine for this server. Nothing is connected before the first request.
     ///
     /// # Errors
-    /// The server is not known, keys or certificates are missing or cannot be used.
+    /// The server's name cannot be resolved, or keys or certificates are missing or cannot be used.
     pub fn new(config: &EngineConfig, options: &HttpOptions) -> Result<Self, EngineError> {
         let client = set_up::connect(options).map_err(EngineError::Http)?;
         let part = options.http_s3_multipart_size;
@@ -108,7 +109,7 @@ impl HttpEngine {
         })
     }
 
-    /// What a file with this path is called on the server.
+    /// The name of a file on the server.
     fn server_name(&self, path: &std::path::Path) -> io::Result<String> {
         set_up::server_name(&self.options, path)
             .map_err(|words| io::Error::new(io::ErrorKind::InvalidInput, words))
@@ -163,7 +164,8 @@ impl HttpEngine {
         Ok(())
     }
 
-    /// Asks for the next part of the list that a unit goes through. Each unit goes through it by itself, over and over.
+    /// Asks for the next page of the list of names for a unit. Each unit walks through the list on its own, over and
+    /// over.
     fn begin_list(&mut self, unit: &Unit) -> Result<(), Errno> {
         let index = unit.index as usize;
         if self.units.len() <= index {
@@ -202,7 +204,7 @@ impl HttpEngine {
         Ok(())
     }
 
-    /// What became of a part of a list.
+    /// The outcome of a page of a list.
     fn list_outcome(&mut self, done: Done) -> Outcome {
         let index = done.token as usize;
         let Flying { length, file, .. } = self.units[index];
@@ -250,7 +252,7 @@ impl HttpEngine {
         Err(Errno(libc::EINVAL))
     }
 
-    /// What became of a unit.
+    /// The outcome of a unit.
     fn outcome(&mut self, done: Done) -> Outcome {
         let index = done.token as usize;
         let Flying { length, offset, method, .. } = self.units[index];
@@ -273,8 +275,8 @@ impl HttpEngine {
                 self.missing += 1;
                 if is_read {
                     let buffer = self.units[index].buffer as *mut u8;
-                    // SAFETY: the unit's buffer is valid for its length until the unit is complete, which it is when
-                    // this is told.
+                    // SAFETY: the unit's buffer is valid for its length until the unit is complete, which it is only
+                    // after this returns.
                     unsafe { buffer.write_bytes(0, length as usize) };
                 }
                 return Ok(length);
@@ -327,7 +329,7 @@ impl HttpEngine {
         }
     }
 
-    /// What there is to tell of uploads.
+    /// New messages about uploads.
     fn news(&mut self) -> Vec<String> {
         self.uploads.as_deref_mut().map(|uploads| std::mem::take(&mut uploads.news)).unwrap_or_default()
     }
@@ -341,7 +343,7 @@ impl HttpEngine {
     }
 }
 
-/// Puts the name of the object for a block of a file, and gives the part of it that the block is, if it is a part.
+/// Builds the name of the object for a block of a file. If the block is only a part of the object, returns that part.
 fn name_object(
     name: &mut String,
     options: &HttpOptions,
@@ -393,7 +395,7 @@ impl Engine for HttpEngine {
         Ok(())
     }
 
-    // The name is kept: it is asked for when the file is removed, and in words about units.
+    // The name is kept: it is needed to remove the file, and in messages about units.
     fn close(&mut self, _: u32) -> io::Result<()> {
         Ok(())
     }

@@ -4,9 +4,9 @@
 //! `reap` reads the completion queue and enters the kernel only when it has to wait or when the kernel has
 //! completions in store that it posts only on request (deferred task work, polled completions).
 //!
-//! The time at which a unit counts as issued is after `commit`, so `commit` is what submits. Only where nobody
-//! looks at that time ([`EngineConfig::defer_submission`]) it is left to the next `reap`, which then submits and
-//! waits in a single call.
+//! The time at which a unit counts as issued is after `commit`, so `commit` is what submits. Only if that time is not
+//! recorded ([`EngineConfig::defer_submission`]) is this left to the next `reap`, which then submits and waits in a
+//! single call.
 
 mod buffers;
 mod commands;
@@ -37,7 +37,7 @@ use std::os::fd::RawFd;
 use std::ptr;
 use std::time::Duration;
 
-/// Which commands move the data.
+/// The commands that move the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transfers {
     /// READ and WRITE.
@@ -48,7 +48,7 @@ enum Transfers {
     Fixed,
 }
 
-/// Queues units in a ring of its own. It must stay in the thread that made it: the kernel holds us to that.
+/// Queues units in its own ring. It must stay in the thread that made it: the kernel enforces that.
 #[derive(Debug)]
 pub struct IoUringEngine {
     ring: Ring<Entry, cqueue::Entry>,
@@ -64,7 +64,7 @@ impl IoUringEngine {
     /// An engine with a ring for `depth` units and no file open.
     ///
     /// # Errors
-    /// What io_uring_setup(2) refuses, with the sysctl or limit that is behind it.
+    /// io_uring_setup(2) fails. The error names the sysctl or limit behind it.
     pub fn new(config: &EngineConfig, options: &IoUringOptions) -> Result<Self, EngineError> {
         if options.hipri && !config.direct {
             return Err(EngineError::PolledNeedsDirect);
@@ -107,7 +107,7 @@ impl IoUringEngine {
                 .flags(self.sync_file_range_flags)
                 .build(),
             Operation::Sync => opcode::Fsync::new(file).build(),
-            // Performed by a call of its own, see `is_direct_call`.
+            // Performed by a separate system call, see `is_direct_call`.
             Operation::Trim | Operation::Work => unreachable!("trims do not go through the ring"),
         };
         entry.flags(flags).user_data(u64::from(unit.index))
@@ -163,7 +163,7 @@ impl IoUringEngine {
         }
     }
 
-    /// Whether this operation is done with a system call of its own rather than through the ring.
+    /// Whether this operation is a separate system call rather than an entry of the ring.
     #[inline(always)]
     fn is_direct_call(&self, unit: &Unit) -> bool {
         match unit.operation {

@@ -3,26 +3,27 @@
 //! An engine performs units and gives completions; it knows neither why a unit was chosen nor how it will be
 //! counted, and it takes no time stamps.
 //!
-//! The worker's loop is generic over [`Engine`], so that `queue`, `commit` and `reap` are inlined into it. The
-//! caller writes that loop once, as a [`Visitor`], and [`build`] makes the engine that a job names and hands it
-//! over: as its own type where that makes a difference, and behind a pointer ([`AnyEngine`]) where it does not, so that
-//! the loop is not compiled for every engine. The controlling process asks [`probe`] first whether the engine is usable
-//! at all.
+//! The worker's loop is generic over [`Engine`], so that `queue`, `commit` and `reap` are inlined into it. The caller
+//! writes that loop once, as a [`Visitor`], and [`build`] makes the engine that a job names and passes it to the
+//! visitor: as its own type where that makes a difference, and otherwise behind a pointer ([`AnyEngine`]), so that the
+//! loop is not compiled for every engine. First, the controlling process finds out with [`probe`] whether the engine is
+//! usable at all.
 //!
 //! # Writing an engine
 //!
-//! What an engine is, and what it can be told, is in its entry of the catalogue ([`iolite_options::engines`]), which says what
-//! else a new engine touches. Here it is one file and one line in `registry.rs`. Ready-made parts:
+//! The entry of the catalogue ([`iolite_options::engines`]) describes an engine and its options, and says what else a
+//! new engine touches. Here it is one file and one line in `registry.rs`. Ready-made parts:
 //!
 //! | an engine that … | uses |
 //! |---|---|
 //! | works on local files | `file.rs`: opening, closing, syncs and trims |
 //! | completes each unit in the call | `Transfer` in `transfer.rs`, which leaves only the transfer to be written |
-//! | has a library that completes on threads of its own | [`Completions`] and [`threads_started_by`] |
-//! | has a storage of its own | [`Storage`], given by [`Engine::storage`] |
+//! | has a library that completes on its own threads | [`Completions`] and [`threads_started_by`] |
+//! | has its own storage | [`Storage`], given by [`Engine::storage`] |
 //! | must load a library to be tried | `loads_library` in its entry, and `apart.rs` |
-//! | acts on names | `NameEngine` in `names.rs`, which leaves only what is done to a name |
-//! | acts on names or extents, or works without I/O | [`UnitKind`](iolite_options::engines::UnitKind), which says what is made ready for it and what its units count as |
+//! | acts on names | `NameEngine` in `names.rs`, which leaves only the action on a name |
+//! | acts on names or extents, or works without I/O | [`UnitKind`](iolite_options::engines::UnitKind), which decides
+//! what is prepared for it and how its units count |
 
 mod any;
 mod apart;
@@ -121,7 +122,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// One I/O in flight or about to be: what is to be done, where, with which buffer.
+/// One I/O in flight or about to be: the operation, the place and the buffer.
 ///
 /// Units live in one slab per worker that does not move; engines refer to them by [`Unit::index`].
 #[derive(Debug)]
@@ -137,7 +138,7 @@ pub struct Unit {
     pub index: u32,
     /// The file's place in the worker's list of files.
     pub file: u32,
-    /// What is to be done.
+    /// The operation.
     pub operation: Operation,
     /// The I/O priority as the kernel writes it (`iolite_types::io_priority`); 0 = that of the thread. Only libaio
     /// and io_uring can tell the kernel one per I/O.
@@ -147,7 +148,7 @@ pub struct Unit {
 // SAFETY: the buffer belongs to the unit's slab, which moves with the unit.
 unsafe impl Send for Unit {}
 
-/// What became of a unit: bytes transferred, or an errno. A sync answers 0, a unit that acts on a name or an extent its
+/// The outcome of a unit: bytes transferred, or an errno. A sync answers 0, a unit that acts on a name or an extent its
 /// length, and a piece of work something other than 0 as long as there is more to do.
 pub type Outcome = Result<u64, Errno>;
 
@@ -156,7 +157,7 @@ pub type Outcome = Result<u64, Errno>;
 pub struct Errno(pub i32);
 
 impl Errno {
-    /// What the last failed system call of this thread left behind.
+    /// The errno of the last failed system call of this thread.
     #[inline]
     pub fn last() -> Errno {
         Errno::from(io::Error::last_os_error())
@@ -194,7 +195,7 @@ pub enum Queued {
     Queued,
     /// Not taken: commit and reap first, then ask again.
     Busy,
-    /// Not taken, and nothing will be any more: the other end of the connection has said that it is done. The job is over.
+    /// Not taken, and no other unit will be: the peer has said that it is done. The job is over.
     Over,
 }
 
@@ -203,11 +204,11 @@ pub enum Queued {
 pub struct Completion {
     /// The unit's place in the slab.
     pub unit: u32,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// How files are to be opened.
+/// How to open files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenMode {
     /// The job reads from the file.
@@ -227,7 +228,7 @@ pub struct OpenMode {
 }
 
 impl OpenMode {
-    /// What is asked for, for a line of `--debug`: `reads, direct`.
+    /// The requested modes, for a line of `--debug`: `reads, direct`.
     pub fn in_words(&self) -> String {
         let all = [
             (self.read, "reads"),
@@ -248,7 +249,7 @@ impl OpenMode {
 pub struct FileSpec {
     /// The path; `-` means standard input or output.
     pub path: std::path::PathBuf,
-    /// What kind of file it is.
+    /// The kind of the file.
     pub kind: FileKind,
     /// Its size in bytes (the end of the region a job may touch), 0 where there is none (pipes).
     pub size: u64,
@@ -284,7 +285,7 @@ pub trait Engine {
     /// Closes the file at `index`; no unit of it is in flight, unless units act on names.
     ///
     /// # Errors
-    /// What was written may be lost. The file is closed all the same.
+    /// Written data may be lost. The file is closed even so.
     fn close(&mut self, index: u32) -> io::Result<()>;
 
     /// The descriptor of an open file. Engines that work on local files have one of each; advice, locks and final syncs use
@@ -297,11 +298,11 @@ pub trait Engine {
     /// The system refuses to register buffers or files.
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError>;
 
-    /// Meets the other end of a connection. Told once, when the job may begin and before its clock starts. While it waits
-    /// it asks `goes_on` every few milliseconds, whose error ends the wait.
+    /// Meets the peer of a connection. Called once, before the job's clock starts. While it waits, it calls `goes_on`
+    /// every few milliseconds, and an error of that ends the wait.
     ///
     /// # Errors
-    /// Nobody is there, who is there is somebody else, or the error of `goes_on`.
+    /// No peer is there, the peer is not the expected one, or the error of `goes_on`.
     fn meet(&mut self, goes_on: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         let _ = goes_on;
         Ok(())
@@ -313,19 +314,19 @@ pub trait Engine {
     /// [`Engine::commit`], so that they come after what was queued before them.
     ///
     /// # Safety
-    /// The unit's buffer must be valid for `length` bytes until its completion (or until the engine is dropped,
-    /// which waits for what is in flight), and its file open. No other unit in flight has the same index.
+    /// The unit's buffer must be valid for `length` bytes until its completion (or until the engine is dropped, which
+    /// waits for units in flight), and its file open. No other unit in flight has the same index.
     unsafe fn queue(&mut self, unit: &Unit) -> Queued;
 
-    /// Says which parts of the file the next unit of this place trims, each with its offset and its length. The unit's own
-    /// offset is that of the first one, its length that of all together. Only engines are told that can trim several
-    /// ranges at once, and only of units that trim more than one.
+    /// Sets the ranges of the file that the next unit of this place trims, each with its offset and its length. The
+    /// unit's own offset is that of the first one, its length that of all together. Called only for engines that can
+    /// trim several ranges at once, and only for units that trim more than one.
     fn trims(&mut self, unit: u32, ranges: &[(u64, u64)]) {
         let _ = (unit, ranges);
     }
 
-    /// Says that the next read of this unit is a comparison: its buffer holds what should be there, and the storage tells
-    /// whether it is, by `EILSEQ` if not. Only engines are told that were asked to compare by their own options.
+    /// Announces that the next read of this unit is a comparison: its buffer holds the expected data, and the storage
+    /// reports a difference by `EILSEQ`. Called only for engines whose own options ask for comparisons.
     fn compares(&mut self, unit: u32) {
         let _ = unit;
     }
@@ -337,10 +338,10 @@ pub trait Engine {
         None
     }
 
-    /// Hands what was queued to the system; how many units went. Engines that submit in `queue` answer 0.
+    /// Hands the queued units to the system. Returns their number. Engines that submit in `queue` answer 0.
     ///
-    /// A unit that the system refuses is an outcome of that unit, given by [`Engine::reap`]. What the system is
-    /// too busy to take now is counted as gone and taken along by the next `commit` or `reap`.
+    /// If the system refuses a unit, that is the unit's outcome, given by [`Engine::reap`]. Units that the system is
+    /// too busy to take now count as handed over, and go with the next `commit` or `reap`.
     ///
     /// # Errors
     /// The engine cannot go on. Refusals of single units are their outcomes.
@@ -372,13 +373,13 @@ pub trait Engine {
         Vec::new()
     }
 
-    /// What the device says about a unit that has just failed, beside the error number, if it says anything.
+    /// The device's explanation of a unit that has just failed, beside the error number, if it has one.
     fn explain(&self, unit: u32) -> Option<String> {
         let _ = unit;
         None
     }
 
-    /// Lines that tell the user what was remarkable and no failure. Asked once, after the last unit.
+    /// Remarks for the user about events that are no failures. Called once, after the last unit.
     fn remarks(&mut self) -> Vec<String> {
         Vec::new()
     }
@@ -391,22 +392,22 @@ pub trait Engine {
         None
     }
 
-    /// What became of all requests to a server so far.
+    /// Counts of all requests to a server so far.
     fn requests(&self) -> Requests {
         Requests::default()
     }
 
-    /// The job has been told to end: requests that failed are not repeated any more, and what a library does not complete
-    /// is given up after a while.
+    /// The job has been asked to end: failed requests are not repeated any more, and requests that a library does not
+    /// complete are given up after a while.
     fn stop_repeating(&mut self) {}
 
-    /// Puts what was written to the file at `index` on stable storage, where fsync(2) does not do that; `None` = it does.
+    /// Puts the data of the file at `index` on stable storage, where fsync(2) does not do that; `None` = it does.
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
         let _ = index;
         None
     }
 
-    /// The storage of its own, if it has one. Asked while nothing is in flight.
+    /// The engine's own storage, if it has one. Called while nothing is in flight.
     fn storage(&mut self) -> Option<&mut dyn Storage> {
         None
     }
@@ -419,10 +420,10 @@ pub trait Engine {
     }
 }
 
-/// What became of requests to a server.
+/// Counts of requests to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Requests {
-    /// Those that were repeated.
+    /// Requests that were repeated.
     pub repeated: u64,
     /// Answers that asked for fewer requests (429 and 503).
     pub throttled: u64,

@@ -123,7 +123,7 @@ impl LibaioEngine {
                     first += count;
                 }
                 Err(Errno(libc::EINTR)) => {}
-                // Nothing of ours that completes would make room: a unit that cannot go now never will.
+                // No completion of ours would make room: a unit that cannot be submitted now never can.
                 Err(Errno(libc::EAGAIN)) if self.in_flight > 0 => break,
                 Err(errno) => {
                     // The error is about the first block: it ends here, the others go on.
@@ -168,7 +168,7 @@ impl LibaioEngine {
         true
     }
 
-    /// Takes what is complete already, without asking the kernel where the ring can be read; how many.
+    /// Takes completions that are ready, without asking the kernel where the ring can be read. Returns their number.
     #[inline(always)]
     fn take_ready(&mut self, max: usize, done: &mut Vec<Completion>) -> usize {
         let mut count = self.refused.len().min(max);
@@ -294,7 +294,7 @@ impl Engine for LibaioEngine {
 
 impl Drop for LibaioEngine {
     fn drop(&mut self) {
-        // io_destroy(2) waits for what is in flight, so that no buffer is written to once we are gone.
+        // io_destroy(2) waits for units in flight, so that the kernel does not write to freed buffers.
         self.context.destroy();
     }
 }
@@ -319,10 +319,10 @@ impl Context {
         Ok(Context { id, ring })
     }
 
-    /// How many of the blocks the kernel took; an error is about the first of them.
+    /// Submits blocks and returns how many the kernel took; an error concerns the first of them.
     fn submit(&mut self, blocks: &mut [*mut ControlBlock]) -> Result<usize, Errno> {
-        // SAFETY: the pointers are to blocks that do not move, and whoever queued the units promised that their
-        // buffers are valid.
+        // SAFETY: the pointers are to blocks that do not move, and the caller of `queue` promised that their buffers
+        // are valid.
         let result = unsafe {
             libc::syscall(libc::SYS_io_submit, self.id, blocks.len() as libc::c_long, blocks.as_mut_ptr())
         };

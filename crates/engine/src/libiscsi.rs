@@ -1,7 +1,7 @@
 //! `libiscsi`: disks of iSCSI targets, without the kernel's initiator.
 //!
-//! A unit is one SCSI command: READ(16), WRITE(16), UNMAP or SYNCHRONIZE CACHE(10). As many are in flight as the job's depth
-//! says. The library has no threads: the worker drives it when it reaps. Each file is a disk with a session of its own.
+//! A unit is one SCSI command: READ(16), WRITE(16), UNMAP or SYNCHRONIZE CACHE(10). The job's depth limits how many are
+//! in flight. The library has no threads: the worker drives it when it reaps. Each file is a disk with its own session.
 
 mod address;
 mod disk;

@@ -1,12 +1,12 @@
 //! Libraries that are opened at run time and have threads of their own.
 //!
-//! They stay loaded until the process ends, as their threads and what they do at exit need them, and are called by nobody
-//! but the engine.
+//! They stay loaded until the process ends, because their threads and their exit handlers need them, and only the
+//! engine calls them.
 
 use libc::c_void;
 use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
 
-/// What a library gives and takes without telling what it is: clusters, pools, completions, images.
+/// An opaque pointer of a library: a cluster, a pool, a completion, an image.
 pub(crate) type Handle = *mut c_void;
 
 /// Declares the functions of a library, and how they are found in it.
@@ -18,7 +18,7 @@ macro_rules! functions {
         }
 
         impl $library {
-            /// Finds all of them.
+            /// Finds all functions.
             ///
             /// # Safety
             /// The library has these functions with these types, and stays loaded.
@@ -41,7 +41,7 @@ pub(crate) use functions;
 /// Opens a library that stays loaded, and finds its functions.
 ///
 /// # Safety
-/// Loading it does no harm, and `find` demands what it has.
+/// Loading the library does no harm, and it fulfils the demands of `find`.
 pub(crate) unsafe fn open<T>(
     file: &str,
     find: impl FnOnce(&Loaded) -> Result<T, libloading::Error>,
@@ -50,7 +50,7 @@ pub(crate) unsafe fn open<T>(
     let loaded =
         unsafe { Loaded::open(Some(file), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| error.to_string())?;
     let found = find(&loaded).map_err(|error| error.to_string());
-    // Its threads and what it does at exit need it.
+    // Its threads and exit handlers need it.
     std::mem::forget(loaded);
     found
 }

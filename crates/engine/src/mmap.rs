@@ -6,9 +6,9 @@
 //!
 //! With `direct` each unit is followed by msync(2); a sync is an msync of everything mapped.
 //!
-//! Pages that cannot be had (the file system is full, the medium cannot be read, somebody has cut the file off) raise
-//! SIGBUS, which says nothing of the reason. Such a unit is done again by a system call, whose result is the unit's, and
-//! what was mapped is mapped anew for the next one.
+//! Pages that cannot be had (the file system is full, the medium cannot be read, the file was truncated) raise SIGBUS,
+//! which gives no reason. Such a unit is repeated by a system call, whose result is the unit's, and the file is mapped
+//! again for the next unit.
 
 use crate::file::{Files, device_size};
 use crate::transfer::{Transfer, has_files, retry};
@@ -114,7 +114,7 @@ impl MmapEngine {
                 0
             } else {
                 let window_start = offset - offset % mapped.window;
-                // A unit across the border of two windows gets a window of its own.
+                // A unit across the border of two windows gets its own window.
                 if offset + length <= window_start + mapped.window {
                     window_start
                 } else {
@@ -148,7 +148,7 @@ impl MmapEngine {
         };
         unmap(&mut mapped.mapping);
         let length = unit.length.min(mapped.end.saturating_sub(unit.offset)) as usize;
-        // What is copied needs no alignment, and neither must this.
+        // A copy needs no alignment, so neither must this.
         without_direct_io(self.files.raw(unit.file))?;
         let moved = retry(&self.files, unit.file, |descriptor| {
             let offset = unit.offset as i64;
@@ -211,7 +211,7 @@ impl Transfer for MmapEngine {
             return Err(Errno(libc::EBADF));
         };
         match (unit.operation, &mapped.mapping) {
-            // With windows, what was written through an earlier one waits in the page cache: fsync finds it.
+            // With windows, data written through an earlier one waits in the page cache, where fsync finds it.
             (Operation::Sync | Operation::DataSync, Some(mapping)) if mapping.length >= mapped.end => {
                 self.flush(mapping.address, mapping.length)?;
                 Ok(0)
@@ -256,7 +256,7 @@ impl Drop for MmapEngine {
 pub(crate) fn mappable_end(descriptor: RawFd, spec: &FileSpec, mode: OpenMode) -> io::Result<u64> {
     match spec.kind {
         FileKind::Pipe => Err(io::Error::from_raw_os_error(libc::ENODEV)),
-        // What a character device maps has no end but the one it is given.
+        // The mapping of a character device has only the end that the options give it.
         FileKind::Char => Ok(spec.size),
         FileKind::Block => {
             let size = device_size(descriptor)?;
@@ -345,7 +345,7 @@ mod tests {
         let mut engine = MmapEngine::new(&config(), &MmapOptions::default()).unwrap();
         let spec = FileSpec { path, kind: FileKind::Regular, size: content.len() as u64 };
         engine.open(0, &spec, OpenMode { read: true, ..OpenMode::default() }).unwrap();
-        // Two pages a window: what a file much larger than the address space would come down to.
+        // Two pages per window, like a file much larger than the address space.
         engine.mapped[0].as_mut().unwrap().window = 8192;
         let mut buffer = vec![0u8; 3 * 4096];
         // Inside a window, across two, longer than one, backwards, and past the end.

@@ -1,6 +1,6 @@
 //! `mtd`: flash by its character device. pread(2) and pwrite(2) move data, trims erase blocks (MEMERASE64).
 //!
-//! Which blocks are bad is asked once, when the device is opened, so that `skip_bad` costs a look into memory per I/O.
+//! The list of bad blocks is read once, when the device is opened, so that `skip_bad` costs a look into memory per I/O.
 
 use crate::file::Files;
 use crate::transfer::{Transfer, has_files, retry};
@@ -31,11 +31,11 @@ struct Info {
 /// A device that is open.
 #[derive(Debug)]
 struct Flash {
-    /// Bytes of a block: what is erased at once.
+    /// Bytes of a block, the unit of erasing.
     block: u64,
-    /// Bytes of a page: what is written at once.
+    /// Bytes of a page, the unit of writing.
     page: u64,
-    /// The numbers of bad blocks that are to be skipped, in order.
+    /// The numbers of bad blocks to skip, in order.
     bad: Vec<u64>,
 }
 
@@ -45,7 +45,7 @@ pub struct MtdEngine {
     files: Files,
     devices: Vec<Option<Flash>>,
     skips_bad: bool,
-    /// What is told of the last unit that failed.
+    /// The message about the last unit that failed.
     complaint: Option<String>,
 }
 
@@ -67,7 +67,7 @@ impl MtdEngine {
         self.devices.get(file as usize).and_then(Option::as_ref).ok_or(Errno(libc::EBADF))
     }
 
-    /// Refuses units in blocks that are to be skipped.
+    /// Refuses units in blocks that have to be skipped.
     #[inline]
     fn check(&mut self, unit: &Unit) -> Result<(), Errno> {
         let device = self.device(unit.file)?;

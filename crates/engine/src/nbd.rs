@@ -39,7 +39,7 @@ impl NbdEngine {
     /// An engine that is connected to this server.
     ///
     /// # Errors
-    /// There is no libnbd, what is wrong with the URI, or that the server cannot be reached.
+    /// libnbd is missing, the URI is wrong, or the server cannot be reached.
     pub fn new(config: &EngineConfig, options: &NbdOptions) -> Result<Self, EngineError> {
         let uri = options.uri.reveal();
         if uri.is_empty() {

@@ -1,13 +1,14 @@
 //! `net` and `netsplice`: units are sent to, or received from, the other end of a connection.
 //!
-//! A unit is one send(2) or recv(2), as far as the network takes or gives it as a whole. Sockets wait for a moment at most:
-//! then the worker is asked whether the job goes on ([`Queued::Busy`]), so nobody hangs who waits for somebody that is silent.
+//! A unit is one send(2) or recv(2), as far as the network takes or delivers it as a whole. Sockets block for a moment
+//! at most: then the worker decides whether the job goes on ([`Queued::Busy`]), so it does not hang if its peer is
+//! silent.
 //!
-//! # What is said beside the data
+//! # Messages beside the data
 //!
-//! Whoever is done says goodbye, as fio does: eight bytes behind the data, or a datagram of its own. So the other side can
-//! tell an end from an accident. A connection that ends without it has failed. A sender of datagrams also announces itself
-//! with a datagram, and its receiver begins with that.
+//! A peer that is done says goodbye, as in fio: eight bytes behind the data, or a datagram of its own. So the other
+//! side can tell an end from an accident. A connection that ends without it has failed. A sender of datagrams also
+//! announces itself with a datagram, with which its receiver begins.
 
 mod address;
 mod socket;
@@ -29,7 +30,7 @@ use std::time::{Duration, Instant};
 
 /// A sender of datagrams says this first.
 const HELLO: [u8; 8] = *b"link\0\0\0\x98";
-/// Who is done says this last. A machine with the other order of bytes says the second.
+/// The last message of a peer that is done. A machine with the other byte order sends the second.
 const GOODBYES: [[u8; 8]; 2] = [*b"knil\x89\0\0\0", *b"link\0\0\0\x89"];
 /// Sent to somebody silent, to see whether there is still somebody.
 const PROBE: [u8; 8] = *b"iolite?\n";
@@ -79,11 +80,11 @@ pub struct Connection<const SPLICED: bool> {
     over: bool,
     /// Slices without any datagram.
     silent: u32,
-    /// What has failed, in words.
+    /// The message about the failure.
     failed: Option<String>,
 }
 
-/// What came of an attempt to move what is left of a unit.
+/// The result of an attempt to move the rest of a unit.
 enum Step {
     Done,
     Wait,
@@ -119,7 +120,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         })
     }
 
-    /// What this end is connected to, for messages.
+    /// The other end of the connection, for messages.
     fn place(&self) -> String {
         let NetOptions { protocol, hostname, port, .. } = &self.options;
         match (protocol, hostname.is_empty()) {
@@ -265,7 +266,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         if result < 0 { Err(Errno::last()) } else { Ok(result as usize) }
     }
 
-    /// Sends what is left of the unit.
+    /// Sends the rest of the unit.
     #[inline(always)]
     fn send(&mut self, unit: &Unit) -> Step {
         let length = unit.length as usize;
@@ -303,7 +304,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// The other end takes nothing. Perhaps it is done, or does something else than receive.
+    /// The peer takes no data. Perhaps it is done, or is not receiving.
     fn look_across(&mut self) -> Step {
         let mut message = [0u8; 8];
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
@@ -336,7 +337,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
                         return true;
                     }
                 }
-                // Less than a message: the end of what was said can only be in both.
+                // Less than a message: its end is split between this piece and the last.
                 1.. => return false,
                 0 => return is_goodbye(&tail),
                 _ if Errno::last() == Errno(libc::ECONNREFUSED) && self.options.protocol.is_udp() => {}
@@ -345,7 +346,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// Receives what is left of the unit.
+    /// Receives the rest of the unit.
     #[inline(always)]
     fn receive(&mut self, unit: &Unit) -> Step {
         if self.options.protocol.is_udp() {
@@ -366,7 +367,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         self.not_received(unit, errno)
     }
 
-    /// Nothing was received: not yet, or not any more (`None`).
+    /// Nothing was received: nothing yet, or the stream has ended (`None`).
     #[cold]
     fn not_received(&mut self, unit: &Unit, errno: Option<Errno>) -> Step {
         let waits = matches!(errno, Some(Errno(libc::EAGAIN | libc::EINTR)));
@@ -403,7 +404,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             Err(errno) => return self.fail(errno, "receiving failed"),
         };
         if !self.sends && self.far.as_ref().is_some_and(|far| !far.is(&self.from)) {
-            // Somebody else sends to this port.
+            // Another sender uses this port.
             return Step::Wait;
         }
         self.silent = 0;
@@ -434,7 +435,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         if self.sends && self.silent >= LOST {
             return self.fail(Errno(libc::ETIMEDOUT), "no answer came for 10 seconds: a datagram is lost");
         }
-        // Who waits for an answer would take it for that.
+        // A receiver that waits for an answer would take a probe for it.
         if self.silent.is_multiple_of(SILENT)
             && (self.sends || !self.options.pingpong)
             && self.say(&PROBE).is_err()
@@ -451,15 +452,15 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         Step::Failed(errno)
     }
 
-    /// Says that this end is done.
+    /// Tells the peer that this end is done.
     ///
     /// # Errors
-    /// Nobody has received what was sent.
+    /// The peer has not received the data.
     fn part(&mut self) -> io::Result<()> {
         let Some(socket) = &self.socket else { return Ok(()) };
         let is_udp = self.options.protocol.is_udp();
         if self.failed.is_some() && !is_udp {
-            // The other end is to see that something went wrong.
+            // Without a goodbye, the peer sees that something went wrong.
             return Ok(());
         }
         if is_udp {
@@ -468,7 +469,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         // Perhaps the other end is gone already, which is no matter: it has said goodbye, or all was sent.
         let _ = self.say(&GOODBYES[0]);
         if !self.sends && !self.over {
-            // To close the connection while something comes would look like an accident to the sender.
+            // Closing the connection while data arrives would look like an accident to the sender.
             // SAFETY: takes nothing but integers.
             unsafe { libc::shutdown(self.descriptor, libc::SHUT_WR) };
             let until = Instant::now() + PARTING;
@@ -516,8 +517,8 @@ fn is_goodbye(message: &[u8]) -> bool {
     GOODBYES.iter().any(|goodbye| message == goodbye)
 }
 
-/// Removes a local socket, if it is one: nobody can wait at it any more, or whoever does has been replaced. With `made`
-/// only if it is that one.
+/// Removes a local socket, if it is one: no process can wait at it any more, or the one that does has been replaced.
+/// With `made`, only if it is that one.
 fn remove_socket(path: &Path, made: Option<(u64, u64)>) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if made.is_some_and(|made| made != (found.dev(), found.ino())) => Ok(()),
@@ -635,7 +636,7 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
 impl<const SPLICED: bool> Drop for Connection<SPLICED> {
     fn drop(&mut self) {
         if let Some(made) = self.made {
-            // Somebody else may have removed it, which is as good.
+            // If another process has removed it, that is as good.
             let _ = remove_socket(&self.path, Some(made));
         }
     }

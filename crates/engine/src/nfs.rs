@@ -1,11 +1,11 @@
 //! `nfs`: files on a server of NFS version 3.
 //!
-//! Reads are READ, writes WRITE and syncs COMMIT; as many are in flight as the job's depth says, all on one connection. It
-//! is driven by the worker itself, when it queues and when it reaps: there is no thread.
+//! Reads are READ, writes WRITE and syncs COMMIT; the job's depth limits how many are in flight, all on one connection.
+//! The worker itself drives it when it queues and when it reaps: there are no threads.
 //!
-//! Writes are answered when the server has them in its memory, as from any client, unless the job says `sync=`. What a job
-//! syncs or verifies is kept until the server has it on stable storage, and sent again to a server that has started anew
-//! before that (`iolite_nfs` tells how).
+//! A write is answered when the server has it in its memory, as for any client, unless the job sets `sync=`. If a job
+//! syncs or verifies its data, the engine keeps a copy until the server has it on stable storage, and sends it again if
+//! the server restarts before that (`iolite_nfs` describes how).
 
 mod storage;
 
@@ -43,7 +43,7 @@ impl NfsEngine {
     /// An engine that is connected to this server.
     ///
     /// # Errors
-    /// What is wrong with the URL, or that the server cannot be reached or lets nobody in.
+    /// The URL is wrong, or the server cannot be reached or refuses access.
     pub fn new(config: &EngineConfig, options: &NfsOptions) -> Result<Self, EngineError> {
         let url = options.nfs_url.reveal();
         let refused = |errno, why: String| EngineError::Remote { engine: "nfs", errno, why };
@@ -92,7 +92,7 @@ impl NfsEngine {
             Operation::Read => unsafe {
                 self.session.read(unit.index, handle, unit.offset, unit.buffer, length)
             },
-            // What waits to be committed is limited.
+            // The amount of uncommitted data is limited.
             Operation::Write if self.session.is_full() => false,
             Operation::Write => {
                 let stability = file.stability;
@@ -113,7 +113,7 @@ fn system(error: NfsError) -> io::Error {
     explained(&io::Error::from_raw_os_error(error.errno()), error.to_string())
 }
 
-/// What a file with this path is called on the server.
+/// The name of a file on the server.
 fn server_name(path: &Path) -> io::Result<&str> {
     path.to_str().ok_or_else(|| {
         let words = format!("{}: names on servers are UTF-8", path.display());
@@ -183,8 +183,8 @@ impl Engine for NfsEngine {
                 Ok(false) if self.session.in_flight() > 0 || self.session.count_done() > 0 => {
                     return Queued::Busy;
                 }
-                // Nothing of the job is in flight, but what the session commits for itself is, or there is no connection: it
-                // sleeps meanwhile.
+                // No unit of the job is in flight, but a commit of the session is, or there is no connection: sleep
+                // meanwhile.
                 Ok(false) => {
                     if self.session.drive(None).is_err() {
                         return Queued::Busy;

@@ -1,4 +1,4 @@
-//! `null`: nothing is done, at once. What remains is the cost of the loop around it.
+//! `null`: does nothing, at once, which leaves only the cost of the loop around it.
 
 use crate::transfer::has_no_files;
 use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct NullEngine {
     depth: usize,
-    /// What was queued, oldest first. Those before `reaped` are gone, those before `committed` may be reaped.
+    /// The queued units, oldest first. Those before `reaped` are gone, those before `committed` may be reaped.
     units: Vec<Completion>,
     reaped: usize,
     committed: usize,
@@ -21,7 +21,7 @@ impl NullEngine {
     /// # Errors
     /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        // Twice the depth, so that what is gone has to be removed only once in so many units.
+        // Twice the depth, so that reaped units have to be removed only once in so many units.
         let units = Vec::with_capacity(config.depth * 2);
         Ok(NullEngine { depth: config.depth, units, reaped: 0, committed: 0 })
     }

@@ -17,7 +17,7 @@ struct Anonymous {
 }
 
 impl Anonymous {
-    /// So many bytes, none of them there yet.
+    /// Maps so many bytes. No page is populated yet.
     fn new(length: usize) -> io::Result<Anonymous> {
         if length == 0 {
             return Ok(Anonymous { address: std::ptr::null_mut(), length });
@@ -31,7 +31,7 @@ impl Anonymous {
         }
     }
 
-    /// Where a unit's bytes are, and how many of them there are.
+    /// Where a unit's bytes are, and how many of them exist.
     fn at(&self, offset: u64, length: u64) -> (*mut u8, usize) {
         let Some(left) = (self.length as u64).checked_sub(offset) else { return (std::ptr::null_mut(), 0) };
         (self.address.wrapping_add(offset as usize), length.min(left) as usize)
@@ -57,10 +57,10 @@ pub struct PageFaultEngine {
 unsafe impl Send for PageFaultEngine {}
 
 impl PageFaultEngine {
-    /// An engine without memory so far.
+    /// An engine without memory yet.
     ///
     /// # Errors
-    /// Never: memory is asked for when a file is opened.
+    /// Never: memory is mapped when a file is opened.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         Ok(PageFaultEngine { files: (0..config.files).map(|_| None).collect() })
     }

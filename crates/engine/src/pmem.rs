@@ -1,8 +1,8 @@
-//! `libpmem` and `dev-dax`: persistent memory that is mapped, and copied to by libpmem, which knows how stores of this CPU
-//! get there. `libpmem` works on files of a file system with DAX, `dev-dax` on a device without a file system.
+//! `libpmem` and `dev-dax`: persistent memory is mapped, and libpmem copies to it, because it knows how this CPU makes
+//! stores persistent. `libpmem` works on files of a file system with DAX, `dev-dax` on a device without a file system.
 //!
-//! A copy is on its way when the library returns, and there after it was told to drain: with `libpmem` for a sync, or for
-//! each write of a job with `sync`; with `dev-dax` for each write.
+//! When the library returns, a copy is on its way; it is persistent after a drain. `libpmem` drains for a sync, or for
+//! each write of a job with `sync`; `dev-dax` drains for each write.
 
 mod library;
 
@@ -27,7 +27,7 @@ pub type DevDaxEngine = PmemEngine<true>;
 struct Mapped {
     address: *mut u8,
     length: usize,
-    /// Where what a job may touch ends.
+    /// The end of the range that a job may touch.
     end: u64,
     /// How the library copies to it.
     flags: libc::c_uint,

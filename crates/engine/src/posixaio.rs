@@ -1,7 +1,7 @@
 //! `posixaio`: aio_read(3), aio_write(3) and aio_fsync(3), which the C library performs with threads.
 //!
-//! Each unit has a control block of its own and is handed over in `queue`. `reap` looks at the blocks in flight,
-//! oldest first, and waits with aio_suspend(3).
+//! Each unit has its own control block and is handed over in `queue`. `reap` looks at the blocks in flight, oldest
+//! first, and waits with aio_suspend(3).
 
 use crate::file::{Files, opens_files};
 use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
@@ -47,7 +47,7 @@ impl PosixAioEngine {
         })
     }
 
-    /// Moves what is complete from the units in flight to `done`, keeping the order of the others; how many.
+    /// Moves completed units from those in flight to `done`, keeping the order of the others. Returns their number.
     fn take_ready(&mut self, max: usize, done: &mut Vec<Completion>) -> usize {
         let mut kept = 0;
         let mut taken = 0;
@@ -179,8 +179,8 @@ impl Engine for PosixAioEngine {
 }
 
 impl Drop for PosixAioEngine {
-    /// Takes back what has not begun and waits for the rest: the library writes into our buffers. A thread of the
-    /// library that waits for an idle pipe cannot be called back, so neither can the wait for it.
+    /// Cancels units that have not begun and waits for the rest: the library writes into our buffers. A thread of the
+    /// library that waits for an idle pipe cannot be cancelled, so neither can the wait for it.
     fn drop(&mut self) {
         for &unit in &self.units {
             let block = &mut self.blocks[unit as usize].0;

@@ -17,7 +17,7 @@ pub struct Pvsync2Engine {
     priority: Priority,
 }
 
-/// Which units are polled for.
+/// The units that are polled for.
 #[derive(Debug)]
 enum Priority {
     None,

@@ -1,8 +1,8 @@
-//! `rados`: objects of a Ceph cluster by librados. Each file is an object of the pool, with the file's name, in which offsets
-//! are what they are in files.
+//! `rados`: objects of a Ceph cluster by librados. Each file is an object of the pool with the file's name, and the
+//! same offsets.
 //!
-//! Requests go out when they are queued, and threads of the library complete them. What the cluster has acknowledged is on
-//! stable storage, so a sync has nothing to do. Trims fill with zeros, which takes the space away.
+//! Requests go out when they are queued, and threads of the library complete them. Data that the cluster has
+//! acknowledged is on stable storage, so a sync has nothing to do. Trims fill with zeros, which takes the space away.
 
 mod storage;
 
@@ -39,7 +39,7 @@ pub struct RadosEngine {
 /// An open file.
 struct Object {
     name: CString,
-    /// What is not there reads as zeros.
+    /// Missing data reads as zeros.
     is_sparse: bool,
 }
 
@@ -59,7 +59,7 @@ impl RadosEngine {
         self.pool.rados
     }
 
-    /// What became of a question to the cluster about an object.
+    /// Checks the result of a request for an object.
     fn checked(&self, name: &CString, result: i32) -> io::Result<()> {
         if result >= 0 {
             return Ok(());
@@ -95,8 +95,8 @@ impl RadosEngine {
             return Err((made, ptr::null_mut()));
         }
         let (buffer, length) = (unit.buffer.cast(), unit.length as usize);
-        // SAFETY: the caller promises the buffer; the name and the completion are valid, and the library keeps what it
-        // needs of the operation.
+        // SAFETY: the caller promises the buffer; the name and the completion are valid, and the library copies the
+        // parts of the operation that it needs.
         let result = unsafe {
             match unit.operation {
                 Operation::Read => (rados.aio_read)(pool, name, completion, buffer, length, unit.offset),
@@ -154,7 +154,7 @@ impl Engine for RadosEngine {
         Ok(())
     }
 
-    // The name is kept: it is asked for in words about units.
+    // The name is kept for messages about units.
     fn close(&mut self, _: u32) -> io::Result<()> {
         Ok(())
     }

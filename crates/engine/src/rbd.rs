@@ -123,7 +123,7 @@ impl Engine for RbdEngine {
     fn close(&mut self, index: u32) -> io::Result<()> {
         let image = self.files.get_mut(index as usize).and_then(Option::take);
         if self.tickets.is_given_up() {
-            // (Closing would wait for what nobody waits for any more.)
+            // (Closing would wait for I/Os that the job has given up.)
             mem::forget(image);
             return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
         }
@@ -225,7 +225,7 @@ impl Storage for RbdEngine {
         Err(cannot("an image is not made by a job; rbd create makes one"))
     }
 
-    // What is closed was flushed by that.
+    // Closing an image flushes it, so only open ones are left.
     fn sync(&mut self, _: &Path) -> io::Result<()> {
         self.files.iter().flatten().try_for_each(Image::flush)
     }

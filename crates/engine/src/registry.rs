@@ -1,5 +1,5 @@
-//! The one place that turns the name of an engine into the engine. What engines are is in their catalogue
-//! ([`iolite_options::engines`]).
+//! The one place that turns the name of an engine into the engine. The catalogue ([`iolite_options::engines`])
+//! describes the engines.
 
 use crate::dircreate::DirCreate;
 use crate::dirdelete::DirDelete;
@@ -39,7 +39,7 @@ macro_rules! engines {
         /// Makes the engine of that name and hands it to the visitor.
         ///
         /// # Errors
-        /// What the system refuses, with the remedy.
+        /// The system refuses it. The error names the remedy.
         pub fn build<V: Visitor>(name: &str, config: &EngineConfig, visitor: V) -> Result<V::Out, EngineError> {
             match name {
                 $($hot_name => {
@@ -65,7 +65,7 @@ macro_rules! engines {
     };
 }
 
-/// Makes an engine and hands it to the visitor as what it is: what the visitor does is compiled for it.
+/// Makes an engine and passes it to the visitor with its own type, so that the visitor's code is compiled for it.
 ///
 /// It is not inlined: otherwise `build` would reserve the stack frames of all engines at once, in each of a thousand
 /// threads.
@@ -114,8 +114,8 @@ fn erased<const SYNCHRONOUS: bool, V: Visitor>(
     Ok(visitor.visit(engine))
 }
 
-// Hot are those that put many I/Os in one system call, or make none, and psync, the default. They are the ones that
-// docs/performance.md measures.
+// Hot engines put many I/Os in one system call, or make no call; psync is hot as the default. docs/performance.md
+// measures these.
 engines! {
     hot "null" => NullEngine,
     hot "psync" => PsyncEngine,
@@ -179,11 +179,11 @@ pub fn stack_of(name: &str) -> usize {
     if engine(name).is_some_and(|entry| entry.loads_library) { 8 << 20 } else { 512 << 10 }
 }
 
-/// Whether the engine is usable with this configuration, for the controlling process: what it tries is undone. Engines
-/// that load libraries are tried in a process of their own.
+/// Whether the engine is usable with this configuration, for the controlling process: the trial is undone. Engines that
+/// load libraries are tried in a child process.
 ///
 /// # Errors
-/// What the system refuses, with the remedy.
+/// The system refuses it. The error names the remedy.
 pub fn probe(name: &str, config: &EngineConfig) -> Result<(), EngineError> {
     /// Drops the engine, which gives everything back.
     struct Discard;
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn entries_and_implementations_agree() {
-        // What an external engine is, its library says.
+        // The facets of an external engine come from its library.
         for entry in engines().iter().filter(|entry| entry.name != "external") {
             let config = EngineConfig::new((entry.own)(), 1);
             let built = build(entry.name, &config, Agrees(entry.facets));
@@ -241,7 +241,7 @@ mod tests {
                 (false, Err(EngineError::NotImplemented(_))) => {}
                 // So is one whose library is not installed.
                 (true, Err(EngineError::Library { .. })) => {}
-                // One that nobody has told of a server cannot be made.
+                // An engine that needs a server cannot be made without one.
                 (true, Err(EngineError::Remote { .. })) => {}
                 // Where the system forbids an engine, that it knows the engine is all that can be seen.
                 (true, Err(error)) if error.errno() == libc::EPERM || error.errno() == libc::ENOSYS => {}

@@ -3,7 +3,7 @@
 //! A block device (`/dev/sda`) performs a command in one ioctl (SG_IO), which returns when it is done. The generic device
 //! (`/dev/sg0`) takes it by write(2) and answers by read(2), so commands of a job can be under way together.
 //!
-//! Every unit of the slab has a request of its own, whose pointers are set once.
+//! Every unit of the slab has its own request, whose pointers are set once.
 
 mod commands;
 mod disk;
@@ -38,7 +38,7 @@ pub struct SgEngine {
     in_flight: usize,
     /// Units that the driver refused, to be reaped.
     refused: Vec<Completion>,
-    /// What is waited for: one per file with commands under way.
+    /// The descriptors to poll: one per file with commands under way.
     watched: Vec<libc::pollfd>,
 }
 
@@ -154,7 +154,7 @@ impl SgEngine {
         Ok(true)
     }
 
-    /// Fetches answers that are there, at most `most` of them; how many.
+    /// Fetches up to `most` answers that are ready. Returns their number.
     fn fetch_waiting(&mut self, most: usize, done: &mut Vec<Completion>) -> Result<usize, Errno> {
         let mut fetched = 0;
         for file in 0..self.disks.len() as u32 {
@@ -345,7 +345,7 @@ impl Engine for SgEngine {
 
 impl Drop for SgEngine {
     fn drop(&mut self) {
-        // Nothing may be written to buffers once we are gone.
+        // No buffer may be written to after this engine is gone.
         self.held = 0;
         let mut done = Vec::new();
         while let Some(file) = (0..self.disks.len() as u32).find(|&file| self.is_used(file)) {

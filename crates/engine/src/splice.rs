@@ -35,7 +35,7 @@ impl SpliceEngine {
         Ok(())
     }
 
-    /// From the file through the pipe to the buffer. `done` counts what has arrived.
+    /// From the file through the pipe to the buffer. `done` counts the bytes that have arrived.
     fn read(&self, unit: &Unit, done: &mut usize) -> Result<(), Errno> {
         let length = unit.length as usize;
         while *done < length {
@@ -52,11 +52,12 @@ impl SpliceEngine {
         Ok(())
     }
 
-    /// From the buffer through the pipe to the file. `done` counts what has arrived.
+    /// From the buffer through the pipe to the file. `done` counts the bytes that have arrived.
     fn write(&self, unit: &Unit, done: &mut usize) -> Result<(), Errno> {
         let length = unit.length as usize;
         while *done < length {
-            // Without the flag the call would wait until all of it fits into the pipe. Something does: the pipe is empty.
+            // Without the flag the call would wait until all of it fits into the pipe. Some fits, because the pipe is
+            // empty.
             let flags = libc::SPLICE_F_NONBLOCK;
             let mut waiting = self.through_memory(&self.pipe.write, unit, *done, length - *done, flags)?;
             while waiting > 0 {
@@ -130,7 +131,7 @@ impl Transfer for SpliceEngine {
         let mut done = 0;
         let result = if write { self.write(unit, &mut done) } else { self.read(unit, &mut done) };
         if let Err(errno) = result {
-            // The next unit would take what is left in the pipe for its own.
+            // The next unit would take the rest in the pipe for its own data.
             self.renew(0)?;
             if done == 0 {
                 return Err(errno);

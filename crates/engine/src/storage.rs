@@ -1,9 +1,9 @@
-//! What the names of an engine's files mean: how large one is, and making, syncing and removing it.
+//! The operations on the names of an engine's files: size, and creating, syncing and removing them.
 //!
 //! Files are laid out before the I/O begins, and synced and removed after it. For engines that work on files of this
-//! machine that is done by system calls ([`LocalStorage`]). An engine with a storage of its own gives the hooks itself
-//! ([`Engine::storage`]), so that a job on an object store is laid out, verified, synced and
-//! removed like one on files. Whoever does these things asks the trait, and never whether there is a descriptor.
+//! machine, system calls do that ([`LocalStorage`]). An engine with its own storage implements the hooks itself
+//! ([`Engine::storage`]), so that a job on an object store is laid out, verified, synced and removed like one on files.
+//! Callers ask the trait, and never whether there is a descriptor.
 
 use crate::Engine;
 use iolite_options::Fallocate;
@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 
 /// The storage of an engine.
 pub trait Storage {
-    /// How many bytes what has this name holds; `None` = there is nothing of this name.
+    /// The size in bytes of the file or object of this name; `None` = it does not exist.
     ///
     /// # Errors
-    /// The storage does not tell.
+    /// The storage does not answer, or refuses.
     fn size(&mut self, name: &Path) -> io::Result<Option<u64>>;
 
-    /// How many bytes each of these holds, perhaps asked for several at a time. `progress` is told of each answer.
+    /// The sizes in bytes of all these names. Several requests may be in flight. Calls `progress` after each answer.
     ///
     /// # Errors
-    /// In words, what the storage does not tell.
+    /// The storage does not answer, or refuses. The error names the file.
     fn sizes(&mut self, names: &[PathBuf], progress: &mut dyn FnMut()) -> Result<Vec<Option<u64>>, String> {
         let mut sizes = Vec::with_capacity(names.len());
         for name in names {
@@ -46,10 +46,10 @@ pub trait Storage {
     /// It cannot be made, or not be used.
     fn open(&mut self, name: &Path) -> io::Result<Box<dyn Stored + '_>>;
 
-    /// Puts it on stable storage, whoever has written to it.
+    /// Puts its data on stable storage, whichever worker has written it.
     ///
     /// # Errors
-    /// It is not there, or may not be on stable storage.
+    /// It does not exist, or its data may not be on stable storage.
     fn sync(&mut self, name: &Path) -> io::Result<()>;
 
     /// Removes it.
@@ -58,11 +58,11 @@ pub trait Storage {
     /// It is not there (`NotFound`), or cannot be removed.
     fn unlink(&mut self, name: &Path) -> io::Result<()>;
 
-    /// The names in a directory, or whatever is like one: those that begin with this name. In order. `progress` is told
-    /// of each answer where there are several.
+    /// The names in a directory (or in the storage's equivalent) that begin with this name, in order. If this takes
+    /// several requests, calls `progress` after each answer.
     ///
     /// # Errors
-    /// The storage does not tell.
+    /// The storage does not answer, or refuses.
     fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>>;
 }
 
@@ -74,22 +74,22 @@ pub trait Stored {
     /// The storage does not tell.
     fn size(&mut self) -> io::Result<u64>;
 
-    /// How long it can become, and how much room there is for that beyond what it has; `None` = that is not known.
+    /// How long the file can become, and how much room there is beyond what it has; `None` = not known.
     ///
     /// # Errors
-    /// The storage does not tell.
+    /// The storage does not answer, or refuses.
     fn room(&mut self) -> io::Result<Option<Room>>;
 
-    /// Makes it this long, or reserves the room for that, as `fallocate` says. What it holds already stays.
+    /// Gives it this size, or reserves the room for that, as `fallocate` says. Its content stays.
     ///
     /// # Errors
-    /// It cannot, or not in this way (`EOPNOTSUPP`, `EINVAL`).
+    /// The storage cannot do that, or not in this way (`EOPNOTSUPP`, `EINVAL`).
     fn extend(&mut self, size: u64, how: Fallocate) -> io::Result<()>;
 
     /// Writes all of these bytes.
     ///
     /// # Errors
-    /// Some of them may not have been written.
+    /// Some of the bytes may not have been written.
     fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Puts it on stable storage.
@@ -99,12 +99,12 @@ pub trait Stored {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// The room for something in a storage.
+/// The room for a file in a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// What belongs to it already, in bytes: more than its size where room is reserved behind its end.
+    /// Bytes that belong to it already: more than its size if room is reserved behind its end.
     pub held: u64,
-    /// What it can take beside that, in bytes.
+    /// Bytes that are free beside those.
     pub free: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Which threads a library has started.
+//! Finds the threads that a library has started.
 //!
 //! The CPU time of a library's threads belongs to the job. Where the worker is a process of its own, all of the process
-//! counts. Where workers are threads of one process, somebody has to tell whose library has started which thread, and
-//! libraries do not say. But a new thread inherits the signals that its creator blocks: while a library starts, its caller
-//! blocks one that nobody uses, and threads that block it as well are the library's.
+//! counts. Where workers are threads of one process, it has to be known which library has started which thread, and
+//! libraries do not report that. But a new thread inherits its creator's mask of blocked signals: while a library
+//! starts, its caller blocks a signal that is not used otherwise, and all new threads that block it are the library's.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -16,8 +16,8 @@ fn mark() -> libc::c_int {
 /// One library starts at a time, as all are marked with the same signal.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Does something that makes a library start threads. Gives their numbers too, as the system counts, except of those that
-/// are gone by then.
+/// Calls a function that makes a library start threads. Returns its result and the thread IDs of the new threads that
+/// still run.
 pub fn threads_started_by<T>(start: impl FnOnce() -> T) -> (T, Vec<i32>) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let before = marked();
@@ -47,7 +47,7 @@ impl Marking {
 
 impl Drop for Marking {
     fn drop(&mut self) {
-        // SAFETY: the set is the one that was in force before.
+        // SAFETY: the set is the previous mask.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
     }
 }

@@ -5,12 +5,12 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What a unit is about to do, as far as its completion has to know.
+/// The kind of a unit, as far as its completion depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     /// It reads all of its bytes.
     Read,
-    /// It reads, and what is not there is zeros.
+    /// It reads, and missing data reads as zeros.
     ReadOrZeros,
     /// It moves bytes, perhaps not all.
     Partly,
@@ -18,14 +18,14 @@ pub(crate) enum Act {
     Other,
 }
 
-/// A unit in flight, and what became of it.
+/// A unit in flight, and its outcome.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
     pub(crate) act: Act,
     pub(crate) buffer: *mut u8,
     pub(crate) length: u64,
     pub(crate) file: u32,
-    /// What the library said.
+    /// The library's result.
     pub(crate) result: i64,
     /// The error number; 0 = it went well.
     pub(crate) errno: i32,
@@ -56,11 +56,11 @@ pub(crate) struct Tickets {
     is_given_up: bool,
 }
 
-/// For how long a library or a server may take for what is in flight when the job has been told to end, where nothing else
-/// limits it.
+/// How long a library or a server may take for units in flight after the job has been asked to end, if no other limit
+/// applies.
 pub(crate) const LAST: Duration = Duration::from_secs(10);
 
-/// What stands for no limit.
+/// The value that means "no limit".
 pub(crate) const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// A library may use memory of units for ever.
@@ -71,11 +71,11 @@ pub fn has_lent_memory() -> bool {
     LENT.load(Relaxed)
 }
 
-/// After this time without a completion a worker that does not sleep looks for something else to do.
+/// A worker that polls without sleeping looks for other work after this time without a completion.
 const SPELL: Duration = Duration::from_millis(10);
 
 impl Tickets {
-    /// None yet: what there is room for is known when they are prepared.
+    /// No tickets yet: their number is known when they are prepared.
     pub(crate) fn new(busy_poll: bool) -> Tickets {
         Tickets { completions: None, all: Box::default(), busy_poll, stops: None, is_given_up: false }
     }
@@ -110,7 +110,7 @@ impl Tickets {
         Ok(ticket)
     }
 
-    /// The library has not taken it (a negated error number). `None` = it has called back all the same, and the unit will be
+    /// The library has not taken it (a negated error number). `None` = it has called back even so, and the unit will be
     /// reaped.
     pub(crate) fn refused(&mut self, unit: u32, result: i32) -> Option<Errno> {
         let (Some(ticket), Some(completions)) = (self.all.get(unit as usize), &mut self.completions) else {
@@ -166,7 +166,7 @@ impl Tickets {
         }
     }
 
-    /// The job has been told to end: what is in flight is waited for a while, and not for ever.
+    /// The job has been asked to end: from now on, units in flight have limited time.
     pub(crate) fn stop(&mut self) {
         self.stops.get_or_insert_with(Instant::now);
     }
@@ -208,12 +208,12 @@ impl Tickets {
         std::mem::forget(std::mem::replace(self, Tickets::new(false)));
     }
 
-    /// What became of a unit that is not in flight; `None` = nobody knows.
+    /// The outcome of a unit that is not in flight; `None` = unknown.
     pub(crate) fn flight(&self, unit: u32) -> Option<Flight> {
         if self.is_given_up {
             return None;
         }
-        // SAFETY: whoever asks has reaped the unit.
+        // SAFETY: the caller has reaped the unit.
         self.all.get(unit as usize).map(|ticket| unsafe { *ticket.flight.get() })
     }
 }
@@ -234,7 +234,7 @@ impl Ticket {
 }
 
 impl Flight {
-    /// What became of the unit. Zeros are put where nothing was read.
+    /// The outcome of the unit. Fills the buffer with zeros where nothing was read.
     ///
     /// # Safety
     /// The buffer is valid for the unit's length.
@@ -315,7 +315,7 @@ mod tests {
         let second = tickets.begin(&unit(1), Act::Other).unwrap();
         // SAFETY: the ticket is there.
         unsafe { (*first).complete(0) };
-        // It was told to end long ago.
+        // It was asked to end long ago.
         tickets.stops = Instant::now().checked_sub(LAST);
         let mut done = Vec::new();
         tickets.reap(1, 2, None, &mut done).unwrap();

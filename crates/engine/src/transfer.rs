@@ -1,5 +1,5 @@
-//! What the synchronous engines have in common: a transfer that is done when the system call returns; and what other
-//! engines have not, as macros: files, and units under way.
+//! The common part of the synchronous engines: a transfer is done when the system call returns. Also, as macros, the
+//! methods that other engines lack: files, and units under way.
 
 use crate::file::Files;
 use crate::{BufferLayout, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit};
@@ -27,7 +27,7 @@ pub(crate) fn retry(files: &Files, file: u32, mut call: impl FnMut(RawFd) -> isi
     }
 }
 
-/// An engine whose units are done when `queue` returns: how it moves bytes is all that tells it from others.
+/// An engine whose units are done when `queue` returns. Such engines differ only in how they move bytes.
 pub(crate) trait Transfer {
     fn files(&self) -> &Files;
     fn files_mut(&mut self) -> &mut Files;
@@ -58,7 +58,7 @@ pub(crate) trait Transfer {
         self.files().control(unit)
     }
 
-    /// What the device says about the unit that has just failed.
+    /// The device's explanation of the unit that has just failed.
     fn explained(&self) -> Option<String> {
         None
     }

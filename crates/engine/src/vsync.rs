@@ -25,7 +25,7 @@ pub struct VsyncEngine {
     write: bool,
     start: u64,
     end: u64,
-    /// What was performed and not reaped yet.
+    /// Units that were performed and not reaped yet.
     ready: Vec<Completion>,
 }
 
@@ -74,8 +74,8 @@ impl VsyncEngine {
 
     /// Performs the gathered units.
     ///
-    /// A call that ends early is followed by another one for the units it did not reach, so that each unit gets
-    /// an outcome of its own: its error, or the end of the file.
+    /// A call that ends early is followed by another one for the units it did not reach, so that each unit gets its own
+    /// outcome: its error, or the end of the file.
     fn perform(&mut self) {
         let mut first = 0;
         let mut refused = None;
@@ -101,7 +101,7 @@ impl VsyncEngine {
         let segments = &self.segments[first..];
         let count = segments.len() as libc::c_int;
         let result = if self.write {
-            // SAFETY: whoever queued the units promised that their buffers are valid until they are reaped.
+            // SAFETY: the caller of `queue` promised that the units' buffers are valid until they are reaped.
             unsafe { libc::writev(descriptor, segments.as_ptr(), count) }
         } else {
             // SAFETY: as above.
@@ -110,8 +110,8 @@ impl VsyncEngine {
         if result < 0 { Err(Errno::last()) } else { Ok(result as usize) }
     }
 
-    /// Gives `bytes` to the units from `first` on, the last of them perhaps short; the first unit that was not
-    /// reached.
+    /// Distributes `bytes` over the units from `first` on, the last of them perhaps short. Returns the first unit that
+    /// got none.
     fn account(&mut self, first: usize, mut bytes: usize) -> usize {
         for next in first..self.units.len() {
             let length = self.segments[next].iov_len;

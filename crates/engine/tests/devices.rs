@@ -14,7 +14,7 @@ use std::process::Command;
 /// Small, because mmap with `direct` flushes the device after every block.
 const SIZE: u64 = 1 << 20;
 
-/// A loop device over a file of its own; gone when dropped.
+/// A loop device over its own file; removed when dropped.
 struct LoopDevice {
     path: PathBuf,
     image: tempfile::NamedTempFile,
@@ -92,7 +92,7 @@ fn every_engine_trims_and_transfers_on_a_device() {
             with_engine(variant.0, &config, TrimSome { path: &device.path, name: &name, direct });
         }
     }
-    // The image lost what was trimmed: the request went all the way down.
+    // The image lost the trimmed range, so the request went all the way down.
     use std::os::unix::fs::MetadataExt;
     let allocated = device.image.as_file().metadata().unwrap().blocks() * 512;
     assert!(allocated < SIZE * 3 / 4, "{allocated} bytes are still allocated");

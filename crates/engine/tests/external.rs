@@ -1,4 +1,4 @@
-//! Engines in shared objects: the examples do what they should, and what is no engine, or breaks its promises, is told.
+//! Engines in shared objects: the examples work, and files that are no engines, or break their promises, are refused.
 
 mod common;
 
@@ -133,7 +133,7 @@ fn an_engine_says_in_its_own_words_why_it_cannot_be_made() {
     assert!(error.to_string().contains("No such file or directory"), "{error}");
 }
 
-/// The beginning of an engine whose functions do nothing, for those that say or do something wrong.
+/// The beginning of an engine whose functions do nothing, for tests of engines with mistakes.
 const HEAD: &str = r#"
     #include "iolite-engine.h"
     #include <errno.h>
@@ -156,7 +156,7 @@ fn what_is_no_engine_is_refused_in_words() {
     let refused = |text: &str, name: &str| refused(text, name, directory.path());
     let error = or_skip!(refused("int nothing;", "nothing"));
     assert!(error.contains("it has no symbol iolite_engine"), "{error}");
-    // It needs functions of fio, and would run code of its own if it were loaded.
+    // It needs functions of fio, and its initialiser would run if it were loaded.
     let of_fio = "#include <stdlib.h>\n\
         extern void register_ioengine(void *);\n\
         struct ioengine_ops { const char *name; } ioengine = { \"x\" };\n\
@@ -196,7 +196,7 @@ fn a_relative_path_begins_in_the_current_directory_and_is_not_searched_for() {
     assert!(error.ends_with("No such file or directory"), "{error}");
 }
 
-/// Queues a read and takes what comes of it.
+/// Queues a read and takes its outcome.
 struct OneRead;
 
 impl Visitor for OneRead {

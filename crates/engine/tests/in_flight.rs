@@ -189,7 +189,7 @@ fn dropping_an_engine_cancels_what_would_never_end() {
 
 #[test]
 fn dropping_an_engine_waits_for_what_cannot_be_cancelled() {
-    /// Writes blocks and drops the engine without reaping; what was committed is in the file after that.
+    /// Writes blocks and drops the engine without reaping; all committed blocks are in the file after that.
     struct Leave<'a>(&'a Path, &'a str);
     impl Visitor for Leave<'_> {
         type Out = ();
@@ -210,7 +210,7 @@ fn dropping_an_engine_waits_for_what_cannot_be_cancelled() {
                 buffers.of(index).fill(0xff);
             }
             let written = std::fs::read(self.0).unwrap();
-            // Cancelled blocks are missing or zero, never something else.
+            // Cancelled blocks are missing or zero, and hold no other data.
             for (index, block) in written.chunks(4096).enumerate() {
                 let whole = block == content(index as u64 * 4096, 4096);
                 assert!(whole || block.iter().all(|&byte| byte == 0), "{} block {index}", self.1);

@@ -1,4 +1,4 @@
-//! A probe leaves nothing behind. Alone in its process, so that what it counts is its own.
+//! A probe leaves nothing behind. Alone in its process, so that no other test changes the counts.
 
 mod common;
 
@@ -24,7 +24,7 @@ fn pinned() -> String {
 #[test]
 fn a_probe_leaves_nothing_behind() {
     let before = (descriptors(), mappings(), pinned());
-    // (What loads a library is tried in a process of its own.)
+    // (Engines that load libraries are tried in a child process.)
     for engine in supported().filter(|engine| !engine.loads_library) {
         // More often than a thread may register rings (16).
         for _ in 0..20 {
@@ -38,7 +38,7 @@ fn a_probe_leaves_nothing_behind() {
 /// The number a ring is registered under is free again once its engine is gone.
 fn a_ring_gives_its_registration_back() {
     let registered = || {
-        // A ring takes the lowest free number, and the kernel answers it: see what a bare one gets.
+        // A ring takes the lowest free number, and the kernel returns it: compare with a fresh ring.
         let ring = io_uring::IoUring::new(1).unwrap();
         let mut submitter = ring.submitter();
         let free = submitter.register_ring_fd().is_ok();

@@ -1,4 +1,4 @@
-//! What the kernel refuses comes with the reason and the remedy.
+//! The kernel's refusals come with the reason and the remedy.
 
 mod common;
 

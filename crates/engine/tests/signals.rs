@@ -1,4 +1,4 @@
-//! A signal ends a wait, so that a worker that was told to stop gets to hear it. Alone in its process.
+//! A signal ends a wait, so that a worker that was asked to stop notices. Alone in its process.
 
 mod common;
 
@@ -64,7 +64,7 @@ impl Visitor for WaitForever<'_> {
                 }
             }
         });
-        // Whatever still waits ends now.
+        // Ends any wait that is left.
         std::fs::write(self.0, b"x").unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! `-`: standard input and output, in a process of its own each.
+//! `-`: standard input and output, each in a child process.
 //!
 //! The test binary runs itself again with the streams connected to pipes; the copy does the I/O.
 
@@ -47,12 +47,12 @@ impl Visitor for Stream {
     }
 }
 
-/// What the copy of this test binary does; in the original there is nothing to do.
+/// The work of the copy of this test binary; the original returns at once.
 #[test]
 fn stream_of_the_copy() {
     let (Ok(engine), Ok(direction)) = (std::env::var(ENGINE), std::env::var(DIRECTION)) else { return };
     with_engine(&engine, &config(&engine, 1), Stream { write: direction == "write" });
-    // Nothing of the test harness may follow in the stream.
+    // No output of the test harness may follow in the stream.
     std::process::exit(0);
 }
 
@@ -90,7 +90,7 @@ fn standard_output_is_written() {
         child.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
         assert!(child.wait().unwrap().success(), "{engine}");
         let expected: Vec<u8> = (0..BLOCKS).flat_map(|block| content(block * BLOCK as u64, BLOCK)).collect();
-        // The harness of the copy says first what it runs.
+        // The harness of the copy first prints what it runs.
         assert!(bytes.ends_with(&expected), "{engine}: {} bytes", bytes.len());
     }
 }

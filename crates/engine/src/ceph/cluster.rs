@@ -26,7 +26,7 @@ unsafe impl Send for Cluster {}
 pub(crate) struct Pool {
     pub(crate) rados: &'static Librados,
     pub(crate) handle: Handle,
-    /// What it is called.
+    /// The name of the pool.
     pub(crate) name: String,
     /// The other one is dropped after the pool is closed.
     _cluster: Cluster,
@@ -36,11 +36,11 @@ pub(crate) struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// Connects to the cluster and opens the pool. `conf` is the file that tells of the cluster; `None` = the one of the
-    /// environment (`CEPH_CONF`), or the usual one.
+    /// Connects to the cluster and opens the pool. `conf` is the cluster's configuration file; `None` = that of the
+    /// environment (`CEPH_CONF`), or the default.
     ///
     /// # Errors
-    /// The library is missing, or the cluster says no, or nothing.
+    /// The library is missing, or the cluster refuses or does not answer.
     pub(crate) fn open(engine: &'static str, at: &CephPool, conf: Option<&str>) -> Result<Pool, EngineError> {
         let refused = |(errno, why): (i32, String)| EngineError::Remote { engine, errno, why };
         let rados = Librados::load(engine)?;
@@ -149,7 +149,7 @@ impl Cluster {
         }
     }
 
-    /// What an option of Ceph's is.
+    /// The value of a Ceph option.
     fn get(&self, name: &str) -> Option<String> {
         let name = CString::new(name).ok()?;
         let mut value = [0 as c_char; 4096];
@@ -162,7 +162,7 @@ impl Cluster {
 
     fn set(&self, name: &str, value: &str) {
         let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) else { return };
-        // What cannot be set stays as it is: old libraries know less.
+        // Options that old libraries do not know are left alone.
         // SAFETY: both end with a zero.
         unsafe { (self.rados.conf_set)(self.handle, name.as_ptr(), value.as_ptr()) };
     }

@@ -1,9 +1,9 @@
-//! What a request was that failed, and what helps.
+//! Failed requests, and their remedies.
 
 use iolite_types::describe_error;
 use std::io;
 
-/// What is known of a request that has failed.
+/// A failed request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failed<'a> {
     /// Where it was: `object o in pool p`.

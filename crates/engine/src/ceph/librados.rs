@@ -5,7 +5,7 @@ use crate::library::{Handle, functions, open};
 use libc::{c_char, c_int, size_t, time_t};
 use std::sync::OnceLock;
 
-/// What is called when a request is done, by a thread of the library.
+/// Called by a thread of the library when a request is done.
 pub(crate) type Callback = unsafe extern "C" fn(Handle, Handle);
 
 functions! {

@@ -1,4 +1,4 @@
-//! The structures of `include/iolite-engine.h`, which says what they mean.
+//! The structures of `include/iolite-engine.h`, which documents them.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -79,7 +79,7 @@ pub(super) struct File {
     pub(super) reserved: u32,
 }
 
-/// What is called for each name of a list.
+/// Called for each name of a list.
 pub(super) type Each = unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int;
 
 /// `struct iolite_engine`

@@ -1,7 +1,7 @@
-//! The shared object of an external engine: found, looked at, loaded, and its declaration checked.
+//! The shared object of an external engine: finds it, inspects it, loads it, and checks its declaration.
 //!
-//! A file is looked at before it is loaded, because loading runs code in it: one that does not even mention our symbol is
-//! not loaded at all. Engines made for fio are recognised by the symbol that they have instead.
+//! A file is inspected before it is loaded, because loading runs its code: a file that does not even mention our symbol
+//! is not loaded. Engines made for fio are recognised by the symbol that they have instead.
 
 use super::abi;
 use crate::EngineError;
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What tells an engine made for fio.
+/// The symbol of engines made for fio.
 const SYMBOL_OF_FIO: &[u8] = b"ioengine\0";
 
 /// An engine that is loaded, and stays loaded: threads that it has started may still run in it.
@@ -25,7 +25,7 @@ impl Loaded {
     /// Loads the engine in this file.
     ///
     /// # Errors
-    /// Why it cannot be used, in words.
+    /// The engine cannot be used; the error says why.
     pub(super) fn open(library: &Path) -> Result<Loaded, EngineError> {
         load(library).map_err(|why| EngineError::External { library: library.display().to_string(), why })
     }
@@ -43,7 +43,7 @@ fn load(library: &Path) -> Result<Loaded, String> {
     if !ours {
         return Err(missing_symbol());
     }
-    // SAFETY: the user has named this file as code to be run. What it runs when it is loaded is up to it.
+    // SAFETY: the user has named this file as code to be run. Its initialisers may do anything.
     let loaded = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
     let loaded = loaded.map_err(|error| format!("it cannot be loaded: {}", words(&error)))?;
     // SAFETY: every version of the interface has version and size at these places, and the rest is read only when they
@@ -69,7 +69,7 @@ fn words(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// Which of these are somewhere in a file.
+/// Reports which of these byte strings a file contains.
 fn mentions(path: &Path, wanted: [&[u8]; 2]) -> Result<[bool; 2], String> {
     /// Read at once.
     const PIECE: usize = 1 << 16;
@@ -88,7 +88,7 @@ fn mentions(path: &Path, wanted: [&[u8]; 2]) -> Result<[bool; 2], String> {
         for (found, one) in found.iter_mut().zip(wanted) {
             *found = *found || held.windows(one.len()).any(|window| window == one);
         }
-        // What is wanted may begin in this piece and end in the next.
+        // A match may begin in this piece and end in the next.
         let keep = held.len().min(overlap);
         let from = held.len() - keep;
         buffer.copy_within(from..from + keep, 0);
@@ -113,7 +113,7 @@ fn check_version(version: u32, size: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// What the engine says that it is, if it has the functions that go with that.
+/// The facets that the engine declares, if it has the functions that they require.
 fn facets(engine: &abi::Engine) -> Result<Facets, String> {
     let data = match engine.data {
         0 => Data::LocalFiles,
@@ -133,7 +133,7 @@ fn facets(engine: &abi::Engine) -> Result<Facets, String> {
         ("create", engine.create.is_some()),
         ("queue", engine.queue.is_some()),
         ("reap", engine.reap.is_some() || completion != Completion::Engine),
-        // Whoever completes units later has to be stopped before their buffers go.
+        // An engine that completes units later has to be stopped before their buffers are freed.
         ("destroy", engine.destroy.is_some() || completion == Completion::Call),
         ("size_of", engine.size_of.is_some() || !own),
         ("extend", engine.extend.is_some() || !own),

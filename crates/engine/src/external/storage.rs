@@ -8,13 +8,12 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What an engine says that has no such function. Engines with a storage of their own have all of them, or were not
-/// loaded.
+/// The error for a missing function. Engines with their own storage have all of them, or were not loaded.
 fn missing() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOSYS)
 }
 
-/// The storage of one engine, as its functions and what they are handed.
+/// The storage of one engine: its functions and their first argument.
 #[derive(Clone, Copy)]
 struct Hooks<'a> {
     engine: &'a abi::Engine,
@@ -88,7 +87,7 @@ impl<const SYNCHRONOUS: bool> Storage for ExternalEngine<SYNCHRONOUS> {
 
 /// Notes a name of a list.
 unsafe extern "C" fn note(names: *mut c_void, name: *const c_char) -> c_int {
-    // SAFETY: the engine hands over what it was given, and a string.
+    // SAFETY: the engine passes on the pointer that it was given, and a string.
     let (names, name) = unsafe { (&mut *names.cast::<Vec<PathBuf>>(), CStr::from_ptr(name)) };
     names.push(OsStr::from_bytes(name.to_bytes()).into());
     0

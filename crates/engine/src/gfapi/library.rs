@@ -5,14 +5,15 @@ use crate::library::{Handle, functions, open};
 use libc::{c_char, c_int, c_void, dirent64, mode_t, off64_t, size_t, ssize_t, stat64, statvfs64};
 use std::sync::OnceLock;
 
-/// What is called when an I/O is done, by a thread of the library: the file, bytes or -1 with the thread's error number,
-/// what the file was like before and after, and what the I/O was begun with.
+/// Called by a thread of the library when an I/O is done: with the file, the bytes (or -1, with the error number in the
+/// thread's errno), the file's attributes before and after, and the caller's data.
 pub(super) type Callback = unsafe extern "C" fn(Handle, ssize_t, Handle, Handle, *mut c_void);
 
 functions! {
     /// The functions of the library that are used.
     Gfapi {
-        // Never called: it tells version 6, which changed the types of other functions without changing their names.
+        // Never called: its presence shows that this is version 6 or later, which changed the types of other functions
+        // but not their names.
         _since_six = "glfs_copy_file_range": fn();
         create = "glfs_new": fn(*const c_char) -> Handle;
         set_server = "glfs_set_volfile_server": fn(Handle, *const c_char, *const c_char, c_int) -> c_int;

@@ -1,4 +1,4 @@
-//! What the names of files mean on a volume: sizes, making, syncing, removing and listing what is there.
+//! File names on a volume: sizes, and creating, syncing, removing and listing files.
 
 use super::Files;
 use super::library::Gfapi;
@@ -49,7 +49,7 @@ impl Storage for Files {
         let lib = self.volume.lib;
         // SAFETY: the file is open.
         let sync = |handle| checked(unsafe { (lib.sync)(handle, ptr::null_mut(), ptr::null_mut()) });
-        // What a client holds back is that of the open file.
+        // Only a sync through the handle that wrote flushes the writes that the client has cached.
         if let Some(file) = self.open.iter().flatten().find(|file| file.name == wanted) {
             return sync(file.handle).map_err(|error| self.about(name, &error));
         }
@@ -147,7 +147,7 @@ impl Stored for Opened<'_> {
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
-        // (Whoever wants it on stable storage has synced it, and was told.)
+        // (A caller that needs the data on stable storage has synced it, and got the error.)
         // SAFETY: it is open, and not used after this.
         unsafe { (self.lib.close)(self.handle) };
     }

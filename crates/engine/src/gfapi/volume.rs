@@ -1,7 +1,7 @@
 //! A connection to a volume.
 //!
-//! It is never taken down: glfs_fini(3) waits ten seconds for what the library itself keeps open, and who has closed all
-//! files has nothing left to lose. The end of the process ends it.
+//! It is never closed: glfs_fini(3) waits ten seconds for objects that the library itself keeps open, and after all
+//! files are closed there is nothing left to lose. The end of the process ends it.
 
 use super::library::Gfapi;
 use crate::EngineError;
@@ -34,7 +34,7 @@ pub(super) struct Volume {
 // SAFETY: the library may be called from any thread.
 unsafe impl Send for Volume {}
 
-/// The connections that all workers of this process share, with what they were made with.
+/// The connections that all workers of this process share, with their options.
 static SHARED: Mutex<Vec<(GfapiOptions, Volume)>> = Mutex::new(Vec::new());
 
 impl Volume {
@@ -80,7 +80,7 @@ impl Volume {
         unsafe {
             (lib.set_server)(handle, c"tcp".as_ptr(), brick.as_ptr(), 0);
             (lib.set_logging)(handle, c"/dev/null".as_ptr(), 0);
-            // What was written is on its way when a file is closed, and others see it.
+            // Without flush-behind, closing a file sends its cached writes, so that other clients see them.
             (lib.set_option)(handle, c"*-write-behind".as_ptr(), c"flush-behind".as_ptr(), c"off".as_ptr());
             if options.gluster_timeout > 0 {
                 // Clients of bricks notice by their pings that one is gone.
@@ -96,7 +96,7 @@ impl Volume {
         }
     }
 
-    /// Has the library connect, on a thread of its own: nobody can interrupt it.
+    /// Connects in a thread of its own, because the call cannot be interrupted.
     fn start(self, options: &GfapiOptions) -> Result<(), i32> {
         let (tell, told) = mpsc::channel();
         let volume = self;
@@ -104,7 +104,7 @@ impl Volume {
             let Volume { lib, handle } = { volume };
             // SAFETY: the handle has been set up, and is used by nobody else meanwhile.
             let result = unsafe { (lib.init)(handle) };
-            // (Whoever asked may have gone.)
+            // (The caller may have given up.)
             let _ = tell.send(if result == 0 { Ok(()) } else { Err(last_errno()) });
         });
         thread.map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))?;
@@ -156,7 +156,7 @@ impl Volume {
         Ok(())
     }
 
-    /// What is known of a file; `None` = there is none.
+    /// The attributes of a file; `None` = it does not exist.
     pub(super) fn status(self, name: &CStr) -> io::Result<Option<stat64>> {
         let mut status = MaybeUninit::<stat64>::uninit();
         // SAFETY: the volume is connected, the name ends with a zero, and there is room for the answer.
@@ -216,7 +216,7 @@ impl Volume {
     }
 }
 
-/// What a call has answered.
+/// Turns the result of a call into an error.
 pub(super) fn checked(result: c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -238,7 +238,7 @@ fn why_not_connected(errno: i32, options: &GfapiOptions) -> String {
             "brick={brick}: no server of GlusterFS answers there (glusterd, port 24007), or volume {volume} is not started \
              (gluster volume status tells)"
         ),
-        // (What the library says of a volume that is stopped.)
+        // (The library's error for a volume that is stopped.)
         libc::EIO => format!(
             "volume={volume} at brick={brick} cannot be used; perhaps it is not started (gluster volume status tells)"
         ),
@@ -260,13 +260,13 @@ pub(super) fn volume_name(path: &Path) -> io::Result<CString> {
     CString::new(name).map_err(|_| invalid("a zero byte is in it"))
 }
 
-/// An error of the volume about a file, in words.
+/// Explains an error of the volume for a file.
 pub(super) fn about(path: &str, options: &GfapiOptions, error: &io::Error) -> io::Error {
     let words = in_words(path, options, error.raw_os_error().unwrap_or(libc::EIO));
     explained(error, words)
 }
 
-/// What went wrong with a file, and what helps.
+/// The explanation of an error of a file, with the remedy.
 pub(super) fn in_words(path: &str, options: &GfapiOptions, errno: i32) -> String {
     let why = match errno {
         libc::ENOTCONN => format!(

@@ -1,8 +1,9 @@
-//! Which uploads are under way, in a file: what a killed job leaves on the server, the next one finds there and aborts.
+//! A file that lists the uploads under way: the next job finds there the uploads that a killed job left on the server,
+//! and aborts them.
 //!
-//! Each engine has a file of its own in the auxiliary directory, `iolite-uploads.PID-N.state`, from its first upload on; it
-//! is locked while the engine lives and removed when nothing is under way at its end. So a file that is not locked was left
-//! by somebody who was killed. An upload is noted before the server is asked to begin it and again when its id is known,
+//! Each engine has its own file in the auxiliary directory, `iolite-uploads.PID-N.state`, from its first upload on; it
+//! is locked while the engine lives, and removed at its end if no upload is under way. So a file that is not locked was
+//! left by a killed process. An upload is noted before the server is asked to begin it and again when its id is known,
 //! each time on stable storage, because the job may be killed in between:
 //!
 //! ```text
@@ -12,7 +13,8 @@
 //! end 1
 //! ```
 //!
-//! `repeated 1` says that the server was asked more than once to begin it, so that there may be one whose id nobody knows.
+//! `repeated 1` says that the server was asked more than once to begin it, so that there may be another upload with an
+//! unknown id.
 
 use iolite_http::{percent_decoded, percent_encoded};
 use iolite_os::files::try_lock;
@@ -25,11 +27,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The first line of such a file.
 const MARK: &str = "iolite: uploads under way\n";
-/// What the names of such files begin and end with.
+/// The beginning and the end of the file names.
 const NAME: (&str, &str) = ("iolite-uploads.", ".state");
-/// A file that has become this long is begun anew when nothing is under way.
+/// A file that has become this long is rewritten when no upload is under way.
 const LONG: u64 = 64 << 10;
-/// A file of this length is none of ours.
+/// A file of this length is not ours.
 const LONGEST: u64 = 64 << 20;
 /// How often, and how long apart, a lock is asked for that somebody holds who only looks.
 const LOOKS: u32 = 100;
@@ -107,7 +109,7 @@ impl Ledger {
         if lines.is_empty() { Ok(()) } else { self.note(&lines, true) }
     }
 
-    /// It is no more. (If this is lost, somebody will try to abort what is not there.)
+    /// The upload has ended. (If this line is lost, a later job tries to abort an upload that is gone.)
     pub(super) fn over(&mut self, number: u64) {
         if self.entries.remove(&number).is_none() {
             return;
@@ -123,7 +125,7 @@ impl Ledger {
         let _ = self.note(&format!("end {number}\n"), false);
     }
 
-    /// What is under way, or may be.
+    /// The uploads that are, or may be, under way.
     pub(super) fn entries(&self) -> Vec<(u64, Entry)> {
         self.entries.iter().map(|(&number, entry)| (number, entry.clone())).collect()
     }
@@ -133,7 +135,7 @@ impl Ledger {
         self.file.as_ref().map(|(path, _)| path.as_path())
     }
 
-    /// Removes the file, unless something is under way.
+    /// Removes the file, unless uploads are under way.
     pub(super) fn close(&mut self) {
         if self.entries.is_empty()
             && let Some((path, _)) = self.file.take()
@@ -149,8 +151,8 @@ impl Ledger {
             self.length = MARK.len() as u64;
         }
         let Some((path, file)) = &self.file else { unreachable!("it has just been made") };
-        // What could be written of a line that could not be written as a whole (the device is full) is written over by the
-        // next one, or else nobody could read the file.
+        // After a partial write (the device is full), the next line overwrites the fragment. Otherwise the file could
+        // not be read.
         let written = file.write_all_at(line.as_bytes(), self.length).inspect_err(|_| {
             let _ = file.set_len(self.length);
         });
@@ -171,7 +173,7 @@ impl Ledger {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(of_file(&path, &error)),
             };
-            // Whoever looks for files that were left holds a lock for a moment.
+            // A process that looks for left files holds the lock for a moment.
             let made = locked(&file).and_then(|()| {
                 file.write_all_at(MARK.as_bytes(), 0)?;
                 file.sync_all()?;
@@ -199,12 +201,12 @@ fn locked(file: &File) -> io::Result<()> {
     try_lock(file)
 }
 
-/// A file that somebody left who was killed, and what was under way then.
+/// A file that a killed process left, and its uploads.
 pub(super) struct Left {
     pub(super) path: PathBuf,
     /// `None` = it begins like one of ours, and cannot be read.
     pub(super) entries: Option<Vec<Entry>>,
-    /// (Locked while this is there: nobody else looks at it.)
+    /// (Locked as long as this exists, so that no other process uses it.)
     file: File,
 }
 
@@ -227,7 +229,7 @@ impl Left {
                 text.push_str(&id_line(number, id));
             }
         }
-        // Whoever looks for such files does not take the new one for one before it is whole.
+        // Written under another name first, so that other processes do not find an incomplete file.
         let mut new = self.path.clone().into_os_string();
         new.push(".new");
         let file = File::create(&new)?;
@@ -275,7 +277,7 @@ fn read(path: PathBuf) -> Option<Left> {
     Some(Left { path, entries, file })
 }
 
-/// Opens such a file for reading; `None` = it can be none of ours.
+/// Opens such a file for reading; `None` = it cannot be ours.
 fn open(path: &Path) -> Option<File> {
     let file = OpenOptions::new().read(true).open(path).ok()?;
     let metadata = file.metadata().ok()?;
@@ -316,8 +318,8 @@ fn id_line(number: u64, id: &str) -> String {
     format!("id {number} {encoded}\n")
 }
 
-/// What is under way according to this text; `None` = it is none of ours. A last line without an end was being written
-/// when the job was killed.
+/// The uploads under way according to this text; `None` = it is not ours. A last line without a line break was being
+/// written when the job was killed.
 fn parse(text: &str) -> Option<Vec<Entry>> {
     let rest = text.strip_prefix(MARK)?;
     let mut entries = BTreeMap::new();
@@ -370,7 +372,7 @@ mod tests {
         assert_eq!(names, [("/b/a name\n%", Some("id/1 +")), ("/b/2", None)]);
         assert!(left(&other).is_empty(), "somebody looks at it already");
         assert_eq!((first, second), (1, 2));
-        // What is of another server stays, and how old it is.
+        // Uploads to another server stay in the file, with their age.
         let entries = found[0].entries.clone().unwrap();
         assert_eq!((entries[0].unknown(), entries[1].unknown()), (1, 1));
         found[0].keep(&entries[..1]).unwrap();

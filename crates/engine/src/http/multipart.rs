@@ -1,12 +1,12 @@
 //! Objects that are uploaded in parts: `http_s3_multipart_size`.
 //!
-//! Where each block is an object, a write that is longer than a part becomes an upload of its own. Where a file is one object,
-//! its writes are parts of one upload, or several parts each, in whatever order they come; a part that is written again
-//! before it is whole replaces what the server has of it. The write that makes it whole also
-//! ends the upload, and is complete when the server has put the object together. All parts, of whichever unit, are sent as
-//! requests of their own, as many at once as the job's depth says.
+//! Where each block is an object, a write that is longer than a part becomes its own upload. Where a file is one
+//! object, its writes are parts of one upload, or several parts each, in whatever order they come; a part that is
+//! written again before the object is complete replaces the server's copy. The write that completes the object also
+//! ends the upload, and is done when the server has assembled the object. Every part is its own request. The job's
+//! depth limits how many are in flight.
 //!
-//! What is not whole at the end of the job is aborted, and what the job leaves behind when it is killed the next one aborts
+//! Incomplete uploads are aborted at the end of the job. If a job is killed, the next one aborts its uploads
 //! (`ledger.rs`).
 
 mod left;
@@ -53,11 +53,12 @@ struct Upload {
     there: usize,
     /// Units that wait for the id.
     waiting: Vec<Write>,
-    /// Units that wait: what they write is under way for another one, or the upload is ending, and they are for the next.
+    /// Writes that wait because another unit is sending the same part, or because the upload is ending and they belong
+    /// to the next one.
     held: VecDeque<Write>,
     /// The request that ends it is under way, for this unit.
     ends_for: Option<u32>,
-    /// It is being aborted, or nothing is known of it any more.
+    /// It is being aborted, or its state is unknown.
     is_lost: bool,
     /// The body of the request that ends it.
     body: String,
@@ -79,13 +80,13 @@ enum Step {
     /// A part of a unit: which, and where it is.
     Part(u32, usize, (*const u8, usize)),
     End,
-    /// Looks whether the object is there: the server knows nothing of an upload that was ended more than once.
+    /// Checks whether the object exists: the server no longer knows an upload that it was asked to end more than once.
     Look,
     /// Aborts it, for a unit that has failed, if it was one.
     Abort(Option<u32>),
 }
 
-/// What a unit waits for.
+/// The requests that a unit waits for.
 #[derive(Clone, Default)]
 struct Progress {
     /// Parts that have not been acknowledged or refused.
@@ -105,14 +106,14 @@ pub(super) struct Uploads {
     /// The requests in flight, by their tokens.
     steps: Vec<Option<(u32, Step)>>,
     free: Vec<usize>,
-    /// What is sent when there is room.
+    /// Requests that are sent when the depth allows.
     queue: VecDeque<(u32, Step)>,
     units: Vec<Progress>,
     /// Units that are complete.
     pub(super) over: VecDeque<Completion>,
     pub(super) ledger: Ledger,
     has_looked: bool,
-    /// What the user is told.
+    /// Messages for the user.
     pub(super) news: Vec<String>,
 }
 
@@ -230,7 +231,7 @@ impl HttpEngine {
         }
     }
 
-    /// Has an upload begun, for this write and those that will join it.
+    /// Begins an upload for this write and those that will join it.
     fn begin_upload(&mut self, write: Write) -> io::Result<()> {
         let Some(file) = self.files.get(write.file as usize).and_then(Option::as_ref) else {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -283,7 +284,7 @@ impl HttpEngine {
         let mut number = first;
         while from < write.length {
             let length = uploads.part.min(write.length - from) as usize;
-            // The server takes a part again, in place of what it has.
+            // The server replaces a part that is sent again.
             if let State::There(_) = std::mem::replace(&mut upload.parts[number], State::UnderWay) {
                 upload.there -= 1;
             }
@@ -331,8 +332,8 @@ impl HttpEngine {
         };
         let body: &[u8] = match length {
             0 => &[],
-            // SAFETY: the unit's buffer is valid until the unit is complete, which it is after its parts; the text belongs
-            // to the upload, which nobody removes or changes before the request is over.
+            // SAFETY: the unit's buffer is valid until the unit is complete, which it is after its parts; the text
+            // belongs to the upload, which does not remove or change it before the request is over.
             _ => unsafe { std::slice::from_raw_parts(start, length) },
         };
         let object = Object { name: &upload.name, part: None, query: &query };
@@ -355,7 +356,7 @@ impl HttpEngine {
         unsafe { self.client.begin(STEPS | slot as u32, request) };
     }
 
-    /// Goes on with everything that is over.
+    /// Continues with all finished requests.
     pub(super) fn go_on_with_uploads(&mut self) {
         while let Some(done) = self.client.next_done() {
             if done.token < STEPS {
@@ -409,7 +410,7 @@ impl HttpEngine {
         }
     }
 
-    /// The answer, if it grants what was asked.
+    /// Turns an answer that refuses the request into an error.
     fn granted(&self, result: Result<Answer, String>) -> Result<Answer, String> {
         let answer = result?;
         if answer.is_success() && !multipart::is_refused_in_body(&answer) {
@@ -494,7 +495,7 @@ impl HttpEngine {
 
     fn upload_ended(&mut self, key: u32, result: Result<Answer, String>, is_repeated: bool) {
         if is_repeated && result.as_ref().is_ok_and(is_unknown) {
-            // It may have been ended the first time, and nobody has heard of it.
+            // An earlier request may have ended it, without its answer arriving.
             self.uploads().queue.push_back((key, Step::Look));
             return;
         }
@@ -540,7 +541,7 @@ impl HttpEngine {
         self.uploads().over.push_back(Completion { unit, outcome });
     }
 
-    /// An upload is over. Unless it is known to be gone, it stays in the ledger, to be looked at in the end.
+    /// An upload has ended. Unless it is known to be gone, it stays in the ledger, to be checked at the end.
     fn forget(&mut self, key: u32, is_gone: bool) {
         let uploads = self.uploads();
         let Some(upload) = uploads.all.remove(&key) else { return };

@@ -1,13 +1,13 @@
-//! What helps against a server's refusal.
+//! Remedies for a server's refusals.
 
 use iolite_http::Refusal;
 use iolite_options::engines::{HttpOptions, HttpProtocol};
 
-/// What helps where less is there than is read.
+/// The remedy if an object is shorter than the read.
 pub(super) const TOO_SHORT: &str =
     "write it first, with a section of rw=write, or with http_create=1, which does so before the job";
 
-/// What helps, as the end of a sentence that begins with the refusal; empty = nobody knows.
+/// The remedy, as the end of a sentence that begins with the refusal; empty = none is known.
 pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> String {
     let text = match (refusal.code.as_deref().unwrap_or_default(), refusal.status) {
         ("SignatureDoesNotMatch", _) => "the secret key (http_s3_key) is not that of this access key".to_owned(),

@@ -11,10 +11,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A client of the server, which knows how to ask it.
+/// Makes a client for the server.
 ///
 /// # Errors
-/// In words, what is missing or wrong.
+/// An option is missing or wrong; the error says which.
 pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
     for (name, value) in [
         ("http_host", &options.http_host),
@@ -24,7 +24,7 @@ pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
         ("http_s3_storage_class", &options.http_s3_storage_class),
         ("http_s3_sse_customer_algorithm", &options.http_s3_sse_customer_algorithm),
     ] {
-        // (It would begin a line of its own in requests.)
+        // (It would begin a new line in requests.)
         if value.contains(char::is_control) {
             return Err(format!("{name}: a line break, or another control character, is in it"));
         }
@@ -102,7 +102,7 @@ fn s3(options: &HttpOptions) -> Result<S3, String> {
     };
     Ok(S3 {
         signer,
-        // What is the default need not be said, and not every server knows the word.
+        // The default need not be sent, and not every server knows the word.
         storage_class: Some(options.http_s3_storage_class.clone()).filter(|class| class != "STANDARD"),
         customer_key: customer_key.transpose()?,
         checksum: match options.http_s3_checksum {
@@ -114,7 +114,7 @@ fn s3(options: &HttpOptions) -> Result<S3, String> {
     })
 }
 
-/// The keys: those that were given, or those of the environment or of a file.
+/// The keys: those of the options, or else those of the environment or of a file.
 fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
     let (id, secret) = (&options.http_s3_keyid, revealed("http_s3_key", &options.http_s3_key)?);
     match (id.is_empty(), secret) {
@@ -144,10 +144,10 @@ fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
     })
 }
 
-/// What a file with this path is called on the server.
+/// The name of a file on the server.
 ///
 /// # Errors
-/// In words, what is missing in the name.
+/// The path cannot be such a name; the error says why.
 pub(super) fn server_name(options: &HttpOptions, path: &Path) -> Result<String, String> {
     let shown = path.display();
     let text = std::str::from_utf8(path.as_os_str().as_bytes())

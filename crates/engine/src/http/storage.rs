@@ -1,7 +1,7 @@
-//! What the names of files mean on the server: sizes, making and removing what is there.
+//! File names on the server: sizes, and creating and removing files.
 //!
-//! Where each block is an object, a file is as long as its objects reach without a gap from its beginning. That is found
-//! by looking at a few of them: every protocol can look up an object, and not every one can list them.
+//! Where each block is an object, a file's size is the length of its objects without a gap from the beginning. A binary
+//! search finds it with a few requests: every protocol can look up an object, but not every one can list them.
 
 use super::multipart::Whole;
 use super::{HttpEngine, name_object, remedy};
@@ -30,7 +30,7 @@ pub(super) struct Blocks<'a> {
 /// How many files are looked up at a time.
 const LOOK_UPS: usize = 16;
 
-/// What is known of the size of a file.
+/// The search for the size of one file.
 struct LookUp {
     file: String,
     /// The size, where the file is one object; `Some(None)` = there is none.
@@ -38,8 +38,8 @@ struct LookUp {
     search: Search,
 }
 
-/// How many blocks of a file there are from its beginning without a gap, found by halving. If there are several gaps, it is
-/// the blocks before any one of them.
+/// Finds how many blocks a file has from its beginning without a gap, by halving. If there are several gaps, the result
+/// is the number of blocks before any one of them.
 #[derive(Default)]
 struct Search {
     /// One that is there, and those before it.
@@ -49,7 +49,7 @@ struct Search {
 }
 
 impl Search {
-    /// Which block is asked for; `None` = the answer is known.
+    /// The block to ask for; `None` = the answer is known.
     fn next(&self) -> Option<u64> {
         match (self.there, self.missing) {
             (None, None) => Some(0),
@@ -71,7 +71,7 @@ impl Search {
 }
 
 impl HttpEngine {
-    /// Asks for something and waits for the answer.
+    /// Sends a request and waits for the answer.
     fn ask(&mut self, method: Method, name: &str, body: &[u8]) -> io::Result<Answer> {
         let head = self.client.head(method, &Object::whole(name), body);
         let answer = self.client.call(head, body, method == Method::Head);
@@ -108,7 +108,7 @@ impl HttpEngine {
         }
     }
 
-    /// The answer to HEAD, if it tells whether something is there.
+    /// The answer to HEAD, if it shows whether the object exists.
     fn looked_up(&self, result: Result<Answer, Failure>, name: &str) -> io::Result<Answer> {
         let refused = |words: &str| io::Error::other(format!("HEAD {name}: {words}"));
         let answer = result.map_err(|failure| refused(&failure.words))?;
@@ -119,7 +119,7 @@ impl HttpEngine {
         Err(refused(&format!("{refusal}{}", remedy::of(&refusal, &self.options, true))))
     }
 
-    /// What is asked next about a file; `None` = its size is known.
+    /// The object to ask for next; `None` = the file's size is known.
     fn question(&self, looked: &LookUp) -> io::Result<Option<String>> {
         match self.options.http_object_mode {
             ObjectMode::Range => Ok(looked.whole.is_none().then(|| looked.file.clone())),
@@ -176,7 +176,7 @@ impl HttpEngine {
                 self.look_on(&all[place], &mut asked[place], done.token)?;
                 progress();
             }
-            // (Behind what is over, which makes room: nobody waits while there is something to ask.)
+            // (After taking finished requests, which makes room, so that it never waits while it could ask.)
             while next < all.len() && self.client.in_flight() < LOOK_UPS {
                 self.look_on(&all[next], &mut asked[next], next as u32)?;
                 next += 1;
@@ -184,7 +184,7 @@ impl HttpEngine {
             if next == all.len() && self.client.in_flight() == 0 {
                 return Ok(all.iter().map(|looked| self.found(looked)).collect());
             }
-            // (What could not even be begun is over already.)
+            // (A request that could not even be begun is done already.)
             let at_most = (self.client.count_done() > 0).then_some(Duration::ZERO);
             match self.client.drive(at_most) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.to_string()),
@@ -273,7 +273,7 @@ impl Storage for HttpEngine {
         Ok(Box::new(Blocks { engine: self, name, end: 0, start: 0, waiting: Vec::new(), whole: None }))
     }
 
-    /// What a server has acknowledged it has.
+    /// Everything that the server has acknowledged is stored.
     fn sync(&mut self, _: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -285,7 +285,7 @@ impl Storage for HttpEngine {
             return if answer.is_success() { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) };
         }
         self.needs_one_block()?;
-        // What the job may have written, wherever in the file; otherwise what is found.
+        // All blocks that the job may have written, anywhere in the file; for other files, the blocks that are found.
         let known = self.files.iter().flatten().find(|file| file.name == name).map(|file| file.end);
         let count = match known {
             Some(end) => end.div_ceil(self.block),
@@ -389,7 +389,7 @@ impl HttpEngine {
                 let (rest, length) = object.rsplit_once('_')?;
                 let (file, offset) = rest.rsplit_once('_')?;
                 let (offset, length) = (offset.parse::<u64>().ok()?, length.parse::<u64>().ok()?);
-                // Objects that only look like blocks are none of a file.
+                // Objects whose names only look like blocks belong to no file.
                 let is_block = length > 0 && offset.is_multiple_of(length);
                 (is_block && (self.block == 0 || length == self.block)).then(|| file.to_owned())?
             }
@@ -400,7 +400,7 @@ impl HttpEngine {
 }
 
 impl Blocks<'_> {
-    /// Writes what has been waiting.
+    /// Writes the waiting bytes.
     fn put(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -457,7 +457,7 @@ impl Blocks<'_> {
 }
 
 impl Stored for Blocks<'_> {
-    /// A file that is one object is written anew as a whole.
+    /// A file that is one object is rewritten as a whole.
     fn size(&mut self) -> io::Result<u64> {
         match self.engine.options.http_object_mode {
             ObjectMode::Block => Ok(self.engine.size_of(&self.name)?.unwrap_or(0)),

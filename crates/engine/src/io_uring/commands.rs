@@ -56,13 +56,13 @@ pub(super) struct Target {
     pub namespace: Namespace,
     /// Bytes of a block in the buffer of a unit.
     pub block: u64,
-    /// Bytes of a block's metadata in a buffer of its own.
+    /// Bytes of a block's metadata in a separate buffer.
     pub metadata: usize,
     /// The protection information of its blocks, if they have any.
     pub protection: Option<Protection>,
     /// A trim is the reset of a zone.
     pub resets_zones: bool,
-    /// What dword 12 says about protection information.
+    /// The bits of dword 12 for protection information.
     flags: u32,
 }
 
@@ -95,7 +95,7 @@ impl Target {
         (begin..begin + zone).contains(&block).then_some(block * self.block)
     }
 
-    /// Puts into a command what it says about the protection information of its blocks.
+    /// Sets the fields of a command that concern the protection information of its blocks.
     #[inline(always)]
     fn protect(&self, command: &mut Command, first: u64, tags: &Tags) {
         let Some(protection) = &self.protection else { return };
@@ -116,11 +116,11 @@ impl Target {
 pub(super) struct Commands {
     read: Kind,
     compare: Kind,
-    /// What writes are; the first, if there are no shares.
+    /// The commands that writes become; the first, if there are no shares.
     writes: Vec<Kind>,
-    /// What the shares of these are.
+    /// The shares of these commands.
     pub shares: Option<Shares>,
-    /// What protection information has to be.
+    /// The expected tags of protection information.
     pub tags: Tags,
 }
 
@@ -128,13 +128,13 @@ pub(super) struct Commands {
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     opcode: u8,
-    /// What dword 12 has beside the number of blocks.
+    /// The bits of dword 12 beside the number of blocks.
     flags: u32,
     has_data: bool,
 }
 
 impl Commands {
-    /// Those that the options ask for.
+    /// The commands for these options.
     pub(super) fn new(own: &IoUringCmdOptions, seed: u64) -> Commands {
         let flag = |asked: bool, flag| if asked { flag } else { 0 };
         let fua = flag(own.writefua, FUA);

@@ -2,7 +2,7 @@
 //! and its cache.
 //!
 //! Entries of the ring have 128 bytes, of which a command takes 72, and completions have 32, which hold the device's
-//! answer. Every unit of the slab has a request of its own, which stays in its place.
+//! answer. Every unit of the slab has its own request, which does not move.
 
 use super::buffers::FixedBuffers;
 use super::commands::{Commands, Range, Target, Unfit};
@@ -36,7 +36,7 @@ pub struct IoUringCmdEngine {
     placement: Option<Placement>,
     /// The values of placement that can be used on each file.
     placed: Vec<Vec<u16>>,
-    /// What metadata of its own each unit has, one after the other.
+    /// The separate metadata buffers of all units, one after the other.
     metadata: Vec<u64>,
     /// Buffers are named by a vector of one part.
     vectored: bool,
@@ -46,15 +46,15 @@ pub struct IoUringCmdEngine {
     requests: Box<[Request]>,
 }
 
-/// A command with what it points to, and what became of it.
+/// A command, the data that it points to, and its outcome.
 struct Request {
     command: Command,
     /// The file that it is for.
     file: u32,
-    /// What the unit counts as when it is done.
+    /// The length that the unit counts with when it is done.
     length: u64,
     segment: libc::iovec,
-    /// What a trim is about, if it is more than the unit says, and the same as the command has it.
+    /// The ranges of a trim, if there is more than one, followed by their form in the command.
     extents: Vec<(u64, u64)>,
     ranges: Vec<Range>,
     end: End,
@@ -62,7 +62,7 @@ struct Request {
     guarded: bool,
     /// The next read of the unit compares.
     compares: bool,
-    /// Where the device has put what was appended, in bytes.
+    /// Where the device has put appended data, in bytes.
     landed: Option<u64>,
     /// The words of [`End::Told`].
     told: String,
@@ -81,13 +81,13 @@ enum End {
     Cancelled,
     /// The device refuses it.
     Device(Status),
-    /// What was read is damaged.
+    /// The data that was read is damaged.
     Damaged(Damage),
     /// The device says that it has appended at this block, which is not in the zone.
     Strayed(u64),
     /// Its metadata, so many bytes, does not fit into the buffer for it.
     Crowded(usize),
-    /// A call failed that has told why.
+    /// A call failed and has explained the error.
     Told,
 }
 
@@ -121,7 +121,7 @@ impl Request {
         self.command = match commands.of(unit, target, &self.extents, &mut self.ranges, compares) {
             Ok(command) => command,
             Err(unfit) => {
-                // The unit's next trim has ranges of its own.
+                // The unit's next trim sets its own ranges.
                 self.extents.clear();
                 self.end = End::Unfit(unfit, target.block);
                 return Err(unfit.into());
@@ -132,7 +132,7 @@ impl Request {
         Ok(())
     }
 
-    /// What became of a flush that was a call.
+    /// The outcome of a flush by system call.
     fn flushed(&mut self, flushed: io::Result<()>) -> Outcome {
         self.end = End::Well;
         let Err(error) = flushed else { return Ok(0) };
@@ -153,7 +153,7 @@ impl IoUringCmdEngine {
     /// An engine with a ring for `depth` units and no file open.
     ///
     /// # Errors
-    /// What io_uring_setup(2) refuses, with what is behind it.
+    /// io_uring_setup(2) fails. The error names the cause.
     pub fn new(config: &EngineConfig, own: &IoUringCmdOptions) -> Result<Self, EngineError> {
         Ok(IoUringCmdEngine {
             ring: Ring::new(config, &own.ring)?,
@@ -231,7 +231,7 @@ impl IoUringCmdEngine {
         Ok(())
     }
 
-    /// Looks at the protection information of what was read.
+    /// Checks the protection information of the data that was read.
     fn damage(request: &Request, target: &Target, commands: &Commands) -> Option<Damage> {
         let (format, tags) = (target.namespace.format, commands.tags);
         // SAFETY: the command is complete, and its buffers are still those of the unit.
@@ -294,7 +294,7 @@ impl IoUringCmdEngine {
 /// The values of placement that the job can use on a namespace.
 fn placed(placement: &Placement, device: RawFd, number: u32) -> io::Result<Vec<u16>> {
     let refused = |errno, why| explained(&io::Error::from_raw_os_error(errno), why);
-    // Who may not ask for that may still write.
+    // Without permission to ask, writing may still be allowed.
     let support = nvme::PlacementSupport::of(device, number).ok();
     if let Some(why) = support.and_then(|support| placement.refusal(&support)) {
         return Err(refused(libc::EOPNOTSUPP, why));
@@ -314,10 +314,10 @@ fn words_per_unit(own: &IoUringCmdOptions) -> usize {
     own.md_per_io_size.div_ceil(8) as usize
 }
 
-/// Does something with the data and the metadata of each block of a transfer, until it finds something.
+/// Calls a function with the data and the metadata of each block of a transfer, until it returns something.
 ///
 /// # Safety
-/// The command's buffers are valid for their lengths, and nobody else uses them.
+/// The command's buffers are valid for their lengths, and are not used otherwise.
 unsafe fn each_block<T>(
     command: &Command,
     target: &Target,
@@ -342,7 +342,7 @@ unsafe fn each_block<T>(
     })
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[inline(always)]
 fn ended(request: &mut Request, result: i32) -> Outcome {
     request.extents.clear();
@@ -354,7 +354,7 @@ fn ended(request: &mut Request, result: i32) -> Outcome {
             request.end = End::Device(status);
             Err(Errno(status.errno()))
         }
-        // Neither a signal nor the end of the job: whoever counts errors has to see this one.
+        // Neither a signal nor the end of the job: error handling has to see this one.
         _ if nvme::is_cancelled(-result) => {
             request.end = End::Cancelled;
             Err(Errno(libc::EIO))
@@ -366,7 +366,7 @@ fn ended(request: &mut Request, result: i32) -> Outcome {
     }
 }
 
-/// Notes where the device has put what was appended.
+/// Notes where the device has put appended data.
 fn landed(request: &mut Request, targets: &[Option<Target>], block: u64) -> Outcome {
     let target = targets.get(request.file as usize).and_then(Option::as_ref);
     request.landed = target.and_then(|target| target.landed(&request.command, block));

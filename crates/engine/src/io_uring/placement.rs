@@ -1,7 +1,7 @@
-//! Where the device is to put what is written: placement handles (Flexible Data Placement) and streams.
+//! Where the device should put written data: placement handles (Flexible Data Placement) and streams.
 //!
-//! A write says it in two fields: the directive's type in dword 12, and the directive's value (a placement identifier, a
-//! stream) in the upper half of dword 13.
+//! A write has two fields for this: the directive's type in dword 12, and the directive's value (a placement
+//! identifier, a stream) in the upper half of dword 13.
 
 use crate::EngineError;
 use iolite_options::{DataPlacement, DataPlacementOptions, PlacementChoice};
@@ -16,15 +16,15 @@ const DATA_PLACEMENT: u32 = 2;
 pub(super) struct Placement {
     kind: DataPlacement,
     choice: PlacementChoice,
-    /// What was asked for: places in the device's list of handles, or streams. Empty = all handles.
+    /// The job's choice: indexes into the device's list of handles, or streams. Empty = all handles.
     wanted: Vec<u16>,
-    /// Ranges of offsets with what is asked for in them.
+    /// Ranges of offsets with their choices.
     scheme: Vec<(u64, u64, u16)>,
     state: u64,
 }
 
 impl Placement {
-    /// What the job's options say; `None` = nothing.
+    /// The placement that the job's options ask for; `None` = none.
     ///
     /// # Errors
     /// The file with the scheme cannot be read.
@@ -61,7 +61,7 @@ impl Placement {
         self.kind == DataPlacement::Fdp
     }
 
-    /// Why a device that says this of itself cannot be told where data belongs.
+    /// Why a device with these capabilities cannot place data as asked.
     pub(super) fn refusal(&self, support: &PlacementSupport) -> Option<String> {
         match (self.kind, support) {
             (DataPlacement::Fdp, PlacementSupport { has_fdp: false, .. }) => Some(
@@ -99,7 +99,7 @@ impl Placement {
             })
         };
         if self.choice == PlacementChoice::Scheme {
-            // Those of a scheme are looked up in all.
+            // The places of a scheme are looked up among all handles.
             self.scheme.iter().map(|(_, _, place)| handle(place)).collect::<Result<Vec<_>, _>>()?;
             return Ok(handles.iter().map(|handle| handle.identifier).collect());
         }

@@ -8,18 +8,18 @@ use iolite_options::engines::Checks;
 use iolite_os::nvme::{Format, Guard, Protection};
 use std::fmt;
 
-/// What protection information has to be.
+/// The expected tags of protection information.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tags {
     /// The application tag.
     pub application: u16,
     /// Its bits that count.
     pub mask: u16,
-    /// What is looked at.
+    /// The checks to make.
     pub checks: Checks,
 }
 
-/// What is wrong with the protection information of a block.
+/// The mistakes in the protection information of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damage {
     /// The block.
@@ -112,7 +112,7 @@ pub(super) fn protect(
     field[from..].copy_from_slice(&reference[8 - length..]);
 }
 
-/// Looks at the information of a block; what is wrong with it.
+/// Checks the information of a block. Returns the mistakes.
 pub(super) fn check(
     format: &Format,
     protection: &Protection,
@@ -126,7 +126,7 @@ pub(super) fn check(
     let number = |bytes: &[u8]| bytes.iter().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
     let application = number(&information[size..size + 2]) as u16;
     let field = &information[size + 2..all];
-    // The standard's way of saying that nothing is to be checked.
+    // The standard's marker for "no checks".
     let is_free = application == u16::MAX && (protection.kind != 3 || field.iter().all(|&byte| byte == 0xff));
     if is_free {
         return None;

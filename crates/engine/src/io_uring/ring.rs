@@ -1,4 +1,4 @@
-//! A ring with its units: what is queued, held and in flight. Shared by the engines whose entries have 64 and 128 bytes.
+//! A ring with its units: those queued, held and in flight. Shared by the engines whose entries have 64 and 128 bytes.
 
 use super::setup;
 use crate::file::Files;
@@ -18,13 +18,13 @@ const ENTER_SQ_WAKEUP: u32 = 1 << 1;
 const ENTER_EXT_ARG: u32 = 1 << 3;
 const ENTER_REGISTERED_RING: u32 = 1 << 4;
 
-/// How long a dropped engine waits between two attempts to cancel what is in flight.
+/// How long a dropped engine waits between two attempts to cancel the units in flight.
 const CANCEL_PATIENCE: Duration = Duration::from_millis(50);
 
-/// A ring of its own engine. It must stay in the thread that made it: the kernel holds us to that.
+/// The ring of one engine. It must stay in the thread that made it: the kernel enforces that.
 pub(crate) struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     ring: IoUring<S, C>,
-    /// What to name the ring by in io_uring_enter, and the flag that goes with it.
+    /// The descriptor that stands for the ring in io_uring_enter, and the flag that goes with it.
     enter_descriptor: RawFd,
     enter_flag: u32,
     /// Files are named by their index in the kernel's table.
@@ -34,7 +34,7 @@ pub(crate) struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     queued: usize,
     /// Entries that `commit` has seen and the kernel has not taken.
     held: usize,
-    /// With a polling thread, queued entries wait here: the thread takes what it sees in the queue at once.
+    /// With a polling thread, queued entries wait here, because the thread takes entries from the queue at once.
     staged: Vec<S>,
     in_flight: usize,
     polling_thread: bool,
@@ -59,7 +59,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     /// A ring for the units of an engine.
     ///
     /// # Errors
-    /// What io_uring_setup(2) refuses, with the sysctl or limit that is behind it.
+    /// io_uring_setup(2) fails. The error names the sysctl or limit behind it.
     pub(super) fn new(config: &EngineConfig, options: &IoUringOptions) -> Result<Self, EngineError> {
         let ring = setup::ring(config, options)?;
         // Before 5.11 a polling thread could only use registered files; fio's documentation still says so.
@@ -90,7 +90,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         })
     }
 
-    /// The ring itself, to ask it or to register something.
+    /// The ring itself, for queries and registrations.
     pub(super) fn kernel(&self) -> &IoUring<S, C> {
         &self.ring
     }
@@ -101,7 +101,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         self.polled
     }
 
-    /// Opens a file, and tells the kernel's table of it.
+    /// Opens a file, and registers it in the kernel's table.
     pub(super) fn open(
         &self,
         files: &mut Files,
@@ -154,10 +154,10 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         self.waiting() + self.in_flight >= self.depth
     }
 
-    /// Puts an entry into the queue; whether there was room for it.
+    /// Puts an entry into the queue. Returns false if there is no room.
     ///
     /// # Safety
-    /// What the entry names is valid until its completion.
+    /// Everything that the entry points to is valid until its completion.
     #[inline(always)]
     pub(super) unsafe fn push(&mut self, entry: S) -> bool {
         if self.polling_thread {
@@ -172,7 +172,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         true
     }
 
-    /// Hands over what was queued; how many.
+    /// Hands over the queued units. Returns their number.
     #[inline(always)]
     pub(super) fn commit(&mut self) -> Result<usize, Errno> {
         let gone = std::mem::take(&mut self.queued);
@@ -214,7 +214,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
             }
             let ended = match self.enter(wanted, timeout) {
                 Ok(()) => false,
-                // The timeout, or a signal; and a kernel that is short of something needs what is in flight.
+                // The timeout, or a signal; a kernel that is short of resources needs completions of the units in
+                // flight first.
                 Err(Errno(libc::ETIME | libc::EINTR)) => true,
                 Err(Errno(libc::EAGAIN | libc::EBUSY)) if self.in_flight > 0 => false,
                 Err(errno) => return Err(errno),
@@ -226,10 +227,10 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         }
     }
 
-    /// io_uring_enter(2): hands over what is held, and waits for `min` completions.
+    /// io_uring_enter(2): hands over the held units, and waits for `min` completions.
     fn enter(&mut self, min: usize, timeout: Option<Duration>) -> Result<(), Errno> {
         let mut flags = self.enter_flag | ENTER_GETEVENTS;
-        // A polling thread is told through the queue alone, see `publish`.
+        // A polling thread is informed through the queue alone, see `publish`.
         let to_submit = if self.polling_thread { 0 } else { self.held };
         if self.polling_thread {
             // The tail must be visible before we look whether the thread sleeps.
@@ -269,7 +270,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         Ok(())
     }
 
-    /// Hands over what is held, as far as the kernel takes it now.
+    /// Hands over the held units, as far as the kernel takes them now.
     fn submit(&mut self) -> Result<(), Errno> {
         while self.held > 0 {
             let before = self.held;
@@ -284,7 +285,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         Ok(())
     }
 
-    /// Publishes what is staged and committed to the polling thread, and wakes it if it sleeps.
+    /// Publishes the staged and committed units to the polling thread, and wakes it if it sleeps.
     fn publish(&mut self) -> Result<(), Errno> {
         let count = self.held;
         // SAFETY: what the entries name is valid until the units are reaped, as `queue` was promised.
@@ -349,9 +350,9 @@ fn register_files<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
 }
 
 impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Drop for Ring<S, C> {
-    /// Cancels what can be cancelled and waits for the rest: the kernel writes into the worker's buffers.
+    /// Cancels the units that can be cancelled and waits for the rest: the kernel writes into the worker's buffers.
     ///
-    /// What was queued and not handed over vanishes with the ring.
+    /// Units that were queued and not handed over vanish with the ring.
     fn drop(&mut self) {
         self.held = 0;
         while self.in_flight > 0 {

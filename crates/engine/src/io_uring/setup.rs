@@ -17,7 +17,7 @@ const POLL_IDLE: u32 = 1000;
 const REGISTER_RING_DESCRIPTORS: libc::c_uint = 20;
 const UNREGISTER_RING_DESCRIPTORS: libc::c_uint = 21;
 
-/// Who does the work that follows a completion, from the best to what every kernel has.
+/// Where the kernel runs the work after a completion, from the best way to the one that every kernel has.
 #[derive(Clone, Copy)]
 enum TaskRun {
     /// This thread, when it asks for completions (since Linux 6.1).

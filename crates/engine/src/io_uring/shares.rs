@@ -1,4 +1,4 @@
-//! Which command the next write becomes, where several have shares of them (`write_mode=write:80,zeroes:20`).
+//! Chooses the command of the next write where several commands have shares (`write_mode=write:80,zeroes:20`).
 
 use iolite_options::engines::WriteModes;
 use std::fmt;

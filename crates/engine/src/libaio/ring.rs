@@ -13,7 +13,7 @@ const MAGIC: u32 = 0xa10a_10a1;
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(super) struct Event {
-    /// What the control block had in its `data`.
+    /// The `data` field of the control block.
     pub(super) data: u64,
     /// The address of the control block.
     block: u64,
@@ -45,11 +45,11 @@ pub(super) struct EventRing {
 }
 
 impl EventRing {
-    /// The ring at the address of a context, if it is one whose layout we know.
+    /// The ring at the address of a context, if its layout is known.
     ///
     /// # Safety
-    /// A context must be mapped there, or something at least as large as the header, for as long as the ring is
-    /// used; nobody else reads completions of that context.
+    /// A context, or other memory at least as large as the header, must be mapped there for as long as the ring is
+    /// used; no one else may read completions of that context.
     pub(super) unsafe fn at(address: *mut u8) -> Option<EventRing> {
         if address.is_null() || !address.cast::<Header>().is_aligned() {
             return None;

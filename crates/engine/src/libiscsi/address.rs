@@ -11,7 +11,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// What a URL says.
+    /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<Address, String> {
         let usual = "a disk is named as in filename=iscsi://SERVER:3260/iqn.2026-01.example:disk/1";
         let rest = url.strip_prefix("iscsi://").ok_or(usual)?;
@@ -40,7 +40,7 @@ impl Address {
         })
     }
 
-    /// It, in words.
+    /// The address, for messages.
     pub(super) fn shown(&self) -> String {
         format!("{}/{}/{}", self.portal, self.target, self.lun)
     }

@@ -12,16 +12,16 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// After so long whoever waits looks around.
+/// Longest sleep between two checks for signals and timeouts.
 pub(super) const NAP: Duration = Duration::from_millis(100);
 
-/// What the disk says of a command.
+/// The SCSI statuses of a command.
 const GOOD: c_int = 0;
 const RESERVED: c_int = 0x18;
-/// What the library says of a command whose connection is gone.
+/// The library's status for a command whose connection is gone.
 const CANCELLED: c_int = 0x0f00_0000;
 
-/// What a command transfers.
+/// The data that a command transfers.
 #[derive(Clone, Copy)]
 pub(super) enum Data {
     None,
@@ -29,7 +29,7 @@ pub(super) enum Data {
     Out(*const u8, usize),
 }
 
-/// A finished command: who has begun it, and the words where it failed.
+/// A finished command: its number, and the message if it failed.
 pub(super) struct Over {
     pub(super) number: u32,
     pub(super) failure: Option<(Errno, String)>,
@@ -43,19 +43,19 @@ struct Slot {
     status: Cell<c_int>,
     task: Cell<*mut Task>,
     done: *const UnsafeCell<Vec<u32>>,
-    /// What is sent with it, and beside the buffer.
+    /// The data of the command's write, and its parameters, which are outside the unit's buffer.
     sent: UnsafeCell<Sent>,
     parameters: UnsafeCell<[u8; 24]>,
 }
 
-/// Who is who: names, and the passwords that prove them.
+/// The names of both sides, and their passwords.
 pub(super) struct Login<'a> {
     pub(super) initiator: &'a str,
     pub(super) user: Option<(&'a str, &'a str)>,
     pub(super) target: Option<(&'a str, &'a str)>,
 }
 
-/// What the library says of the connection. It may say so twice: when it is there, and when it is torn down.
+/// The library's reports about the connection. There may be two: when it is made, and when it is torn down.
 #[derive(Default)]
 struct Link {
     /// How the login has ended.
@@ -93,7 +93,7 @@ unsafe extern "C" fn over(_: *mut Context, status: c_int, _: *mut c_void, data: 
     // functions that the session calls while it does not look at them.
     unsafe {
         let slot = &*data.cast::<Slot>();
-        // (What was given up is over already.)
+        // (A command that was given up has been reported already.)
         if slot.is_open.replace(false) {
             slot.status.set(status);
             (*(*slot.done).get()).push(slot.number);
@@ -115,7 +115,7 @@ unsafe extern "C" fn linked(_: *mut Context, status: c_int, _: *mut c_void, data
 }
 
 impl Disk {
-    /// Logs in, and asks the disk what it is, for as long as `patience` says.
+    /// Logs in and queries the disk, within `patience`.
     pub(super) fn new(
         library: &Rc<Library>,
         address: &Address,
@@ -208,14 +208,14 @@ impl Disk {
         (&raw const **slot).cast_mut().cast()
     }
 
-    /// How large it is, in which blocks, and what it can do.
+    /// Asks for the disk's size, block size and capabilities.
     fn ask(&mut self) -> io::Result<()> {
         let mut answer = [0; 32];
         let mut command = [0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, answer.len() as u8, 0, 0];
         self.call(&mut command, Data::In(answer.as_mut_ptr(), answer.len()))?;
         let last = u64::from_be_bytes(answer[..8].try_into().expect("there are eight"));
         self.block = u32::from_be_bytes(answer[8..12].try_into().expect("there are four")).into();
-        // (What the disk leaves out is zero.)
+        // (Fields that the disk leaves out are zero.)
         if self.block == 0 {
             return Err(io::Error::other(format!(
                 "{}: the disk does not say how large its blocks are",
@@ -236,7 +236,7 @@ impl Disk {
     /// Begins a command.
     ///
     /// # Safety
-    /// Its data is valid until the command is over or the session is gone. No other command in flight has this number.
+    /// Its data is valid until the command is done or the session is gone. No other command in flight has this number.
     pub(super) unsafe fn begin(
         &mut self,
         number: u32,
@@ -288,7 +288,7 @@ impl Disk {
     fn free(&self, number: u32) {
         let task = self.slots[number as usize].task.replace(std::ptr::null_mut());
         if !task.is_null() {
-            // SAFETY: the command is over, and nobody else has it.
+            // SAFETY: the command is done, and no one else uses it.
             unsafe { (self.library.free_task)(task) };
         }
     }
@@ -304,7 +304,7 @@ impl Disk {
         bytes[8..16].copy_from_slice(&start.to_be_bytes());
         bytes[16..20].copy_from_slice(&blocks.to_be_bytes());
         let mut command = [0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0];
-        // SAFETY: the command of this slot is over, and its parameters stay where they are until the next one is.
+        // SAFETY: the command of this slot is done, and its parameters stay where they are until the next one is.
         unsafe {
             *parameters = bytes;
             self.begin(number, &mut command, Data::Out(parameters.cast::<u8>(), bytes.len()))
@@ -350,7 +350,7 @@ impl Disk {
         }
     }
 
-    /// What to wait for: a socket, and for what it has to be ready.
+    /// The socket to poll, and the events to poll for.
     pub(super) fn watched(&self) -> libc::pollfd {
         // SAFETY: the session is there.
         let (fd, events) =
@@ -364,7 +364,7 @@ impl Disk {
             return;
         }
         let before = self.count_done();
-        // SAFETY: the session is there; what is in flight is kept by who has begun it.
+        // SAFETY: the session exists; the caller of `begin` keeps the buffers of commands in flight.
         let served = unsafe { (self.library.service)(self.context, c_int::from(ready)) };
         if served < 0 || self.link.is_torn_down.get() {
             self.lose();
@@ -379,7 +379,7 @@ impl Disk {
         }
     }
 
-    /// The job has been told to end: a target that is silent is not waited for without limit.
+    /// The job has been asked to end: waiting for a silent target gets a limit.
     pub(super) fn hurry(&mut self) {
         if self.patience == UNLIMITED {
             (self.patience, self.heard) = (LAST, Instant::now());
@@ -397,7 +397,7 @@ impl Disk {
         self.failure = Some((errno, words));
         let done = self.done.get_mut();
         for slot in self.slots.iter().filter(|slot| slot.is_open.replace(false)) {
-            // (The library frees what it has still.)
+            // (The library frees the tasks that it still has.)
             slot.task.set(std::ptr::null_mut());
             slot.status.set(-1);
             done.push(slot.number);
@@ -407,7 +407,7 @@ impl Disk {
     /// Makes a command and waits for its end: nothing else is in flight.
     fn call(&mut self, command: &mut [u8], data: Data) -> io::Result<()> {
         let told = |(errno, words): (Errno, String)| explained(&io::Error::from(errno), words);
-        // SAFETY: what it transfers is there until it is over, and it is waited for.
+        // SAFETY: the data stays valid until the command is done, and `finish` waits for that.
         unsafe { self.begin(0, command, data) }.map_err(told)?;
         self.finish()
     }
@@ -453,7 +453,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Whatever is in flight is given up: from now on nobody's memory is touched.
+        // Gives up all commands in flight: from now on the library touches no buffer.
         // SAFETY: the session is there; slots outlive it.
         unsafe { (self.library.destroy)(self.context) };
     }

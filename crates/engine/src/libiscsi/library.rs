@@ -1,5 +1,5 @@
-//! libiscsi, opened at run time: who does not use it does not need it. Its interface is described in its header; only
-//! functions are used of it whose types have not changed, and no structures.
+//! libiscsi, opened at run time, so that only jobs that use it need it. The declarations follow its header; only
+//! functions whose types have never changed are used, and no structures.
 
 use crate::EngineError;
 use libc::{c_char, c_int, c_uchar, c_void};
@@ -15,7 +15,7 @@ pub(super) enum Context {}
 /// A command of the library.
 pub(super) enum Task {}
 
-/// What is sent with a command.
+/// The data that is sent with a command.
 #[repr(C)]
 pub(super) struct Sent {
     pub(super) size: usize,
@@ -24,12 +24,12 @@ pub(super) struct Sent {
 
 /// A session for disks, not for finding targets.
 pub(super) const NORMAL: c_int = 2;
-/// Which way the data of a command goes.
+/// The direction of a command's data.
 pub(super) const NO_DATA: c_int = 0;
 pub(super) const FROM_DISK: c_int = 1;
 pub(super) const TO_DISK: c_int = 2;
 
-/// What is called when something is over: with the session, a status, and the data of who has begun it.
+/// Called when an operation is done: with the session, a status, and the caller's data.
 pub(super) type Callback = unsafe extern "C" fn(*mut Context, c_int, *mut c_void, *mut c_void);
 
 macro_rules! library {
@@ -91,7 +91,7 @@ library! {
 }
 
 impl Library {
-    /// What the library says of what failed last in a session.
+    /// The library's message about the last failure in a session.
     pub(super) fn words(&self, context: *mut Context) -> String {
         // SAFETY: the session is there; the text is until the next call, and ends with zero.
         unsafe {

@@ -1,4 +1,4 @@
-//! What names mean: disks of targets.
+//! File names are disks of targets.
 
 use super::LibiscsiEngine;
 use super::disk::Disk;

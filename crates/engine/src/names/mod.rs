@@ -1,5 +1,5 @@
-//! What the engines have in common that act on names: they are told the names when files are opened, and do one thing to
-//! the name of each unit, in the call or through io_uring (`ring`).
+//! The common part of the engines that act on names: they get the names when files are opened, and do one thing to the
+//! name of each unit, in the call or through io_uring (`ring`).
 
 mod ring;
 
@@ -13,12 +13,12 @@ use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 
-/// What an engine does to a name.
+/// The action of an engine on a name.
 pub trait Act {
     /// Does it.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system call fails.
     fn act(&mut self, name: &CStr) -> Result<(), Errno>;
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct NameTable {
     starts: Vec<u32>,
 }
 
-/// The start of a name that nobody has told yet.
+/// The start of a name that is not known yet.
 const UNTOLD: u32 = u32::MAX;
 
 impl NameTable {
@@ -113,7 +113,7 @@ impl NameTable {
         Ok(())
     }
 
-    /// The name of a file, if it was told.
+    /// The name of a file, if it is known.
     #[inline]
     pub(crate) fn of(&self, index: u32) -> Option<&CStr> {
         let start = *self.starts.get(index as usize)?;

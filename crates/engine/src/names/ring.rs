@@ -20,16 +20,16 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-/// What an engine does to a name, as commands of a ring.
+/// The action of an engine on a name, as commands of a ring.
 pub trait RingAct: Act {
-    /// What the ring has to be able to do, and how its manual calls that.
+    /// The opcode that the ring has to support, and its name in the manual.
     const COMMAND: (u8, &'static str);
 
     /// The command opens a file, which a second one closes.
     const OPENS: bool = false;
 
-    /// The command. A file that it opens goes into this place of the ring's table of files; what is found out about the
-    /// name goes to `found`.
+    /// The command. A file that it opens goes into this slot of the ring's table of files; attributes of the name go to
+    /// `found`.
     fn command(&self, name: &CStr, slot: u32, found: *mut libc::statx) -> Entry;
 }
 
@@ -49,11 +49,11 @@ pub struct RingNameEngine<A> {
     queued: Vec<(u32, u32)>,
     /// Units that the ring has.
     in_flight: usize,
-    /// Per unit in flight: what it answers when it is done.
+    /// Per unit in flight: the length that it answers when it is done.
     lengths: Vec<u64>,
     /// Per unit in flight: why its file could not be opened; 0 = it could.
     refusals: Vec<i32>,
-    /// Per unit in flight: what was found out about its name.
+    /// Per unit in flight: the attributes of its name.
     found: Vec<libc::statx>,
 }
 
@@ -124,7 +124,7 @@ impl<A: RingAct> RingNameEngine<A> {
         }
     }
 
-    /// Hands over what is written, as far as the kernel takes it now, and waits for `min` completions.
+    /// Hands over the written entries, as far as the kernel takes them now, and waits for `min` completions.
     fn enter(&mut self, min: usize, timeout: Option<Duration>) -> Result<(), Errno> {
         let submitter = self.ring.submitter();
         let limit = timeout.map(Timespec::from);
@@ -236,7 +236,8 @@ impl<A: RingAct> Engine for RingNameEngine<A> {
         self.queued.clear();
         written?;
         self.in_flight += gone;
-        // The kernel copies names when it takes commands. What it does not take here would name text that may move.
+        // The kernel copies names when it takes commands. Commands that it did not take here would point to text that
+        // may move.
         while !self.ring.submission().is_empty() {
             match self.enter(0, None) {
                 Ok(()) | Err(Errno(libc::EINTR | libc::EAGAIN)) => {}
@@ -278,7 +279,7 @@ impl<A: RingAct> Engine for RingNameEngine<A> {
 }
 
 impl<A> Drop for RingNameEngine<A> {
-    /// Waits for what is in flight: the kernel writes into this engine's memory.
+    /// Waits for units in flight: the kernel writes into this engine's memory.
     fn drop(&mut self) {
         let commands = self.in_flight;
         let mut seen = 0;

@@ -12,13 +12,13 @@ use std::ffi::CString;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// After so long whoever waits looks around.
+/// Longest sleep between two checks for signals and timeouts.
 const NAP: Duration = Duration::from_millis(100);
 
 /// The largest piece that is written at once before a job.
 const PIECE: usize = 1 << 20;
 
-/// What is done to the device.
+/// Commands to the device.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Command {
     Read(*mut u8),
@@ -27,7 +27,7 @@ pub(super) enum Command {
     Flush,
 }
 
-/// What becomes of commands. The library calls back on the worker's thread, from within its functions.
+/// The outcomes of commands. The library calls back on the worker's thread, from within its functions.
 #[derive(Default)]
 struct Outcomes {
     /// Commands that are over, with their error numbers (0 = none), in the order in which they were.
@@ -71,7 +71,7 @@ unsafe extern "C" fn over(data: *mut c_void, error: *mut c_int) -> c_int {
     // within functions that the connection calls while it does not look at the outcomes.
     unsafe {
         let slot = &*data.cast::<Slot>();
-        // (What was given up is over already.)
+        // (A command that was given up has been reported already.)
         if !slot.is_open.replace(false) {
             return 1;
         }
@@ -155,8 +155,8 @@ impl Connection {
     /// Begins a command.
     ///
     /// # Safety
-    /// What it reads or writes is valid for `length` bytes until the command is over or the connection is gone. No other
-    /// command in flight has this number.
+    /// Its buffer is valid for `length` bytes until the command is done or the connection is gone. No other command in
+    /// flight has this number.
     pub(super) unsafe fn begin(
         &mut self,
         number: u32,
@@ -196,7 +196,7 @@ impl Connection {
         };
         if begun < 0 {
             let (errno, why) = lib.last_error();
-            // It may have called back all the same.
+            // The callback may have run even so.
             let is_called_back = !self.slots[number as usize].is_open.replace(false);
             // It may be the first one to notice that nobody is there.
             if self.is_over() {
@@ -251,9 +251,9 @@ impl Connection {
         Ok(ready)
     }
 
-    /// Lets the library go on with what it waits for, as far as that is ready.
+    /// Lets the library process the events that are ready.
     fn notify(&mut self, ready: u32) {
-        // SAFETY: the connection is there; what is in flight is kept by who has begun it.
+        // SAFETY: the connection exists; the caller of `begin` keeps the buffers of commands in flight.
         let failed = unsafe {
             let lib = &self.library;
             match (lib.direction)(self.raw) & ready {
@@ -286,7 +286,7 @@ impl Connection {
         done.extend(open.map(|slot| (slot.number, errno)));
     }
 
-    /// The job has been told to end: a server that is silent is not waited for without limit.
+    /// The job has been asked to end: waiting for a silent server gets a limit.
     pub(super) fn hurry(&mut self) {
         if self.patience == UNLIMITED {
             (self.patience, self.heard) = (LAST, Instant::now());
@@ -304,7 +304,7 @@ impl Connection {
     /// A command of the storage: nothing else is in flight.
     fn call(&mut self, command: Command, offset: u64, length: u64) -> io::Result<()> {
         let told = |errno: i32, why: String| explained(&io::Error::from_raw_os_error(errno), why);
-        // SAFETY: what it reads is there until it is over, and it is waited for.
+        // SAFETY: the buffer stays valid until the command is done, which the loop below waits for.
         unsafe { self.begin(0, command, offset, length) }.map_err(|(errno, why)| told(errno.0, why))?;
         while self.count_done() == 0 {
             // (A signal ends no wait that nobody repeats.)
@@ -319,7 +319,7 @@ impl Connection {
         }
     }
 
-    /// Puts what was written on the server's stable storage. A server that offers no flush has it there already.
+    /// Puts written data on the server's stable storage. A server that offers no flush has it there already.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.can_flush { self.call(Command::Flush, 0, 0) } else { Ok(()) }
     }
@@ -371,7 +371,7 @@ impl Driven for Connection {
             return Ok(());
         }
         if limit.is_zero() {
-            // Whoever only looks notices silence, too.
+            // A caller that does not wait has to notice silence, too.
             self.check_silence();
             return Ok(());
         }
@@ -387,7 +387,7 @@ impl Driven for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Whatever is in flight is given up: from now on nobody's memory is touched.
+        // Gives up all commands in flight: from now on the library touches no buffer.
         // SAFETY: the connection is there; slots and outcomes outlive it.
         unsafe { (self.library.close)(self.raw) };
     }

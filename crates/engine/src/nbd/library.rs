@@ -11,14 +11,14 @@ const FILE: &str = "libnbd.so.0";
 pub(super) const FUA: u32 = 1;
 /// The size of which every offset and length is a multiple (LIBNBD_SIZE_MINIMUM).
 pub(super) const SMALLEST: c_int = 0;
-/// What the socket is waited for.
+/// The directions in which the library waits for the socket.
 pub(super) const READABLE: c_uint = 1;
 pub(super) const WRITABLE: c_uint = 2;
 
 /// A connection of the library.
 pub(super) enum Raw {}
 
-/// What is called when a command is over: with the data, and where its error number is.
+/// Called when a command is done: with the caller's data, and a pointer to its error number.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Callback {
@@ -89,7 +89,7 @@ library! {
 }
 
 impl Library {
-    /// What the library says of the last call of this thread that failed, without the names of its functions in front.
+    /// The library's message about the last failed call of this thread, without the names of its functions in front.
     pub(super) fn last_error(&self) -> (i32, String) {
         // SAFETY: takes nothing; gives a text of the library that is there until its next call, or nothing.
         let (text, errno) = unsafe { ((self.error)(), (self.errno)()) };

@@ -1,4 +1,4 @@
-//! What the name of a file means: the one device that the server gives.
+//! The name of a file is the one device that the server exports.
 
 use super::NbdEngine;
 use crate::{Room, Storage, Stored};

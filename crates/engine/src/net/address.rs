@@ -176,7 +176,7 @@ fn machine(hostname: &str) -> io::Result<u32> {
     })
 }
 
-/// What the options say cannot be used.
+/// An error for options that cannot be used.
 pub(super) fn invalid(words: String) -> io::Error {
     explained(&io::Error::from_raw_os_error(libc::EINVAL), words)
 }

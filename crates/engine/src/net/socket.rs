@@ -1,4 +1,4 @@
-//! Sockets: making them, waiting at them, and what the options ask of them.
+//! Sockets: making them, waiting for them, and setting what the options ask for.
 
 use super::address::{Address, family, in_addr, in6_addr, invalid, is_v4};
 use iolite_options::engines::{NetOptions, Protocol};
@@ -19,7 +19,7 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// A socket of the protocol, with what the options ask of it. `sends` = this side sends.
+/// A socket of the protocol, set up as the options ask. `sends` = this side sends.
 pub(super) fn new(options: &NetOptions, sends: bool) -> io::Result<OwnedFd> {
     let kind = if options.protocol.is_udp() { libc::SOCK_DGRAM } else { libc::SOCK_STREAM };
     // SAFETY: takes nothing but integers.
@@ -39,7 +39,7 @@ pub(super) fn new(options: &NetOptions, sends: bool) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// What holds for a TCP connection. One whose other end has lost its power or its network has to end as well.
+/// Options of every TCP connection. It has to end, too, if its peer has lost its power or its network.
 pub(super) fn settle_stream(socket: &OwnedFd, options: &NetOptions) -> io::Result<()> {
     if !options.protocol.is_tcp() {
         return Ok(());
@@ -89,7 +89,7 @@ pub(super) fn bind(socket: &OwnedFd, address: &Address, options: &NetOptions) ->
     Ok(())
 }
 
-/// Whether something is to be had from the socket (or goes into it) now or in a moment.
+/// Whether the socket can be read (or written) now or in a moment.
 pub(super) fn is_ready(socket: &OwnedFd, events: libc::c_short, milliseconds: u16) -> io::Result<bool> {
     let mut asked = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
     // SAFETY: one structure, which outlives the call.
@@ -125,7 +125,7 @@ pub(super) fn accept(listener: &OwnedFd, goes_on: &mut dyn FnMut() -> io::Result
         }) {
             // SAFETY: it was opened just now and belongs to nobody else.
             Ok(socket) => return Ok(unsafe { OwnedFd::from_raw_fd(socket) }),
-            // Who wanted to connect has gone away before that.
+            // The peer went away before its connection was accepted.
             Err(error) if is_passing(&error) => goes_on()?,
             Err(error) => return Err(error),
         }
@@ -186,7 +186,7 @@ pub(super) fn pending_error(socket: &OwnedFd) -> io::Result<libc::c_int> {
     Ok(errno)
 }
 
-/// Receives what is sent to the group.
+/// Joins the group, to receive its datagrams.
 pub(super) fn join(socket: &OwnedFd, group: IpAddr, interface: &str) -> io::Result<()> {
     match group {
         IpAddr::V4(group) => {
@@ -204,7 +204,7 @@ pub(super) fn join(socket: &OwnedFd, group: IpAddr, interface: &str) -> io::Resu
     }
 }
 
-/// Says where and how far what is sent to the group goes.
+/// Sets the interface and the hop limit of datagrams to the group.
 pub(super) fn send_to_group(socket: &OwnedFd, group: IpAddr, options: &NetOptions) -> io::Result<()> {
     let NetOptions { interface, ttl, .. } = options;
     let hops = *ttl as libc::c_int;

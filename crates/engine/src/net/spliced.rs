@@ -4,7 +4,7 @@ use crate::pipe::{Pipe, through_memory};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// A pipe, and what is in it.
+/// A pipe and its content.
 #[derive(Debug)]
 pub(super) struct SocketPipe {
     pipe: Pipe,
@@ -24,10 +24,12 @@ impl SocketPipe {
         Ok(())
     }
 
-    /// Moves bytes to the socket; how many, or -1 with errno. Those that are in the pipe already are the first of them.
+    /// Moves bytes to the socket. Returns how many, or -1 with errno. Bytes that are in the pipe already are the first
+    /// of them.
     pub(super) fn send(&mut self, socket: RawFd, bytes: *mut u8, length: usize) -> isize {
         if self.waiting == 0 {
-            // Without the flag the call would wait until all of it fits into the pipe. Something does: the pipe is empty.
+            // Without the flag the call would wait until all of it fits into the pipe. Some fits, because the pipe is
+            // empty.
             match through_memory(&self.pipe.write, bytes, length, libc::SPLICE_F_NONBLOCK) {
                 moved @ 1.. => self.waiting = moved as usize,
                 refused => return refused,

@@ -1,4 +1,4 @@
-//! What the names of files mean on the server: sizes, making, syncing, removing and listing what is there.
+//! File names on the server: sizes, and creating, syncing, removing and listing files.
 
 use super::{NfsEngine, server_name, system};
 use crate::{Room, Storage, Stored};
@@ -15,7 +15,7 @@ struct Remote<'a> {
 
 impl Drop for Remote<'_> {
     fn drop(&mut self) {
-        // (Whoever wants it on stable storage has synced it, and was told.)
+        // (A caller that needs the data on stable storage has synced it, and got the error.)
         let _ = self.session.close(self.file);
     }
 }

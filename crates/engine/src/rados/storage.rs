@@ -1,4 +1,4 @@
-//! What the names of files mean in a pool: sizes, making, listing and removing objects.
+//! File names in a pool: sizes, and creating, listing and removing objects.
 
 use super::{RadosEngine, object_name};
 use crate::{Room, Storage, Stored};
@@ -42,7 +42,7 @@ impl Storage for RadosEngine {
         Ok(Box::new(Making { engine: self, name }))
     }
 
-    /// What the cluster has acknowledged is on stable storage.
+    /// Data that the cluster has acknowledged is on stable storage.
     fn sync(&mut self, _: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -65,7 +65,7 @@ impl Storage for RadosEngine {
         self.checked(&c"(all)".to_owned(), opened)?;
         let ended = loop {
             let mut name = ptr::null();
-            // SAFETY: the list is open, and there is room for the name. Nobody wants locators and namespaces.
+            // SAFETY: the list is open, and there is room for the name. Locators and namespaces are not wanted.
             match unsafe { (rados.list_next)(list, &raw mut name, ptr::null_mut(), ptr::null_mut()) } {
                 0.. => {}
                 result if result == -libc::ENOENT => break 0,
@@ -95,7 +95,7 @@ impl Stored for Making<'_> {
         Ok(None)
     }
 
-    /// Room cannot be reserved. An object is as long as what was written to it, unless it is to be cut to a size.
+    /// Room cannot be reserved. An object is as long as the data written to it, unless it is truncated to a size.
     fn extend(&mut self, size: u64, how: Fallocate) -> io::Result<()> {
         if how != Fallocate::Truncate {
             return Ok(());

@@ -19,10 +19,10 @@ pub(super) struct Image {
 unsafe impl Send for Image {}
 
 impl Image {
-    /// Opens the image of these options, which stays as it is where nobody writes.
+    /// Opens the image of these options, read-only if the job does not write.
     ///
     /// # Errors
-    /// It is not there, or may not be used, in words.
+    /// The image does not exist or may not be used; the error says why.
     pub(super) fn open(
         rbd: &'static Librbd,
         pool: &Pool,
@@ -52,7 +52,7 @@ impl Image {
         Ok(image)
     }
 
-    /// Has what is read and written decrypted and encrypted.
+    /// Sets up encryption, so that the library decrypts reads and encrypts writes.
     fn decrypt(&self, format: Luks, options: &RbdOptions) -> Result<(), (i32, String)> {
         let passphrase = options.rbd_encryption_passphrase.reveal();
         let passphrase =
@@ -98,7 +98,7 @@ impl Image {
         }
     }
 
-    /// Puts what was written on stable storage.
+    /// Puts written data on stable storage.
     pub(super) fn flush(&self) -> io::Result<()> {
         // SAFETY: the image is open.
         match unsafe { (self.rbd.flush)(self.handle) } {
@@ -110,7 +110,7 @@ impl Image {
     /// Closes it.
     ///
     /// # Errors
-    /// What was written may be lost.
+    /// Written data may be lost.
     pub(super) fn close(self) -> io::Result<()> {
         let (rbd, handle) = (self.rbd, self.handle);
         std::mem::forget(self);

@@ -25,7 +25,7 @@ functions! {
 }
 
 functions! {
-    /// What it has for encrypted images, since Ceph 16.
+    /// Functions for encrypted images, since Ceph 16.
     Encryption {
         load = "rbd_encryption_load": fn(Handle, c_int, *mut c_void, size_t) -> c_int;
     }

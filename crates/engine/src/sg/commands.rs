@@ -14,11 +14,11 @@ pub(super) struct Request {
     pub header: Header,
     /// The file that it is for.
     pub file: u32,
-    /// What the unit counts as, whatever is transferred.
+    /// The length that the unit counts with, whatever is transferred.
     length: u64,
     command: [u8; 16],
     sense: [u8; 32],
-    /// What UNMAP is told.
+    /// The parameter list of UNMAP.
     ranges: [u8; 24],
 }
 
@@ -46,19 +46,19 @@ impl Request {
         self.ranges[..4].copy_from_slice(&[0, 22, 0, 16]);
     }
 
-    /// What became of it.
+    /// The outcome of the command.
     #[inline(always)]
     pub(super) fn outcome(&self) -> Outcome {
         if !self.header.succeeded() {
             return Err(Errno(libc::EIO));
         }
         let missing = u64::try_from(self.header.resid).unwrap_or(0);
-        // A command that transfers something else than the unit's data counts as a whole.
+        // A command that transfers anything but the unit's data counts with the full length.
         let is_data = u64::from(self.header.dxfer_len) == self.length;
         Ok(if is_data { self.length - missing.min(self.length) } else { self.length })
     }
 
-    /// Why the disk refused it, in words; `None` = it did not.
+    /// Why the disk refused it; `None` = it did not.
     pub(super) fn complaint(&self) -> Option<String> {
         let Header { status, host_status, driver_status, sb_len_wr, .. } = self.header;
         if self.header.succeeded() {
@@ -80,7 +80,7 @@ impl Request {
     }
 }
 
-/// What a disk says about a command that it refuses.
+/// A disk's explanation of a refused command.
 struct Sense {
     key: u8,
     code: u8,
@@ -119,7 +119,7 @@ impl Sense {
     }
 }
 
-/// What a command transfers.
+/// The data that a command transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Data {
     None,

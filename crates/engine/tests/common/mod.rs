@@ -1,4 +1,4 @@
-//! What the tests of the engines share: option defaults, a slab of units, and a small worker loop.
+//! Shared parts of the engines' tests: option defaults, a slab of units, and a small worker loop.
 
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
@@ -164,7 +164,7 @@ pub fn spec(path: &Path, size: u64) -> FileSpec {
     FileSpec { path: path.to_path_buf(), kind, size }
 }
 
-/// Queues one unit, whatever it takes, and waits for its outcome. Nothing else is in flight.
+/// Queues one unit, retrying while the engine is busy, and waits for its outcome. Nothing else is in flight.
 pub fn perform<E: Engine>(engine: &mut E, unit: &Unit) -> Outcome {
     // SAFETY: the tests' buffers live longer than their engines' units.
     match unsafe { engine.queue(unit) } {

@@ -1,4 +1,4 @@
-//! Aborting uploads: those of this job that did not become whole, and those that a killed job left.
+//! Aborting uploads: the incomplete ones of this job, and those that a killed job left.
 
 use super::super::HttpEngine;
 use super::super::ledger::{self, Entry};
@@ -41,7 +41,7 @@ impl HttpEngine {
             match outcome {
                 Ok(count) => {
                     if !mine.is_empty() || others.is_empty() {
-                        // If that cannot be written, the next one looks for what is not there any more.
+                        // If that cannot be written, the next job looks for uploads that are gone.
                         let _ = left.keep(&others);
                     }
                     if count > 0 {
@@ -57,8 +57,8 @@ impl HttpEngine {
         }
     }
 
-    /// Aborts an upload, and those that it may be besides if its id is not known; how many there were. `all` are the
-    /// entries of the same ledger.
+    /// Aborts an upload and returns how many were aborted. If its id is not known, aborts all that it may be. `all` are
+    /// the entries of the same ledger.
     fn abort(&mut self, entry: &Entry, all: &[Entry], end: Option<Instant>) -> Result<usize, String> {
         let mut count = 0;
         let mut found = Ok(());
@@ -134,7 +134,7 @@ impl HttpEngine {
         answer.map_err(|failure| format!("{} {name}: {}", method.word(), failure.words))
     }
 
-    /// Aborts what has not become an object.
+    /// Aborts incomplete uploads.
     pub(in crate::http) fn end_uploads(&mut self) {
         let Some(uploads) = self.uploads.as_deref_mut() else { return };
         let parts: BTreeMap<u64, String> = uploads

@@ -4,17 +4,17 @@ use super::*;
 use libc::{c_char, c_uchar};
 use libloading::os::unix::Library as Loaded;
 
-/// A library, and what it has been asked.
+/// A fake library, and the calls that it has got.
 #[derive(Default)]
 struct Fake {
-    /// Who is told of the connection.
+    /// The callback that gets reports about the connection.
     link: Option<(Callback, *mut c_void)>,
     /// Commands are not answered.
     is_silent: bool,
     has_no_memory: bool,
-    /// Disks leave out what they do not want to say.
+    /// Disks leave out optional fields.
     is_short: bool,
-    /// The next service tells of the connection.
+    /// The next service call reports about the connection.
     tells: bool,
 }
 
@@ -27,7 +27,7 @@ fn fake<T>(change: impl FnOnce(&mut Fake) -> T) -> T {
     FAKE.with(|fake| change(unsafe { &mut *fake.get() }))
 }
 
-/// What stands for sessions and commands. Nobody looks into it.
+/// A stand-in for sessions and commands, which is never dereferenced.
 fn something<T>() -> *mut T {
     std::ptr::without_provenance_mut(8)
 }
@@ -63,7 +63,7 @@ unsafe extern "C" fn connect(
 }
 unsafe extern "C" fn service(context: *mut Context, _: c_int) -> c_int {
     if let Some((call, data)) = fake(|fake| fake.link.filter(|_| std::mem::take(&mut fake.tells))) {
-        // SAFETY: it is what it was given.
+        // SAFETY: the arguments are those that the caller gave.
         unsafe { call(context, GOOD, std::ptr::null_mut(), data) };
     }
     0
@@ -89,7 +89,7 @@ unsafe extern "C" fn begin(
     data: *mut c_void,
 ) -> c_int {
     if !fake(|fake| fake.is_silent) {
-        // SAFETY: it is what it was given.
+        // SAFETY: the arguments are those that the caller gave.
         unsafe { call(context, GOOD, std::ptr::null_mut(), data) };
     }
     0
