@@ -308,7 +308,7 @@ pub trait Engine {
         Ok(())
     }
 
-    /// Takes a unit. A unit that was answered `Queued` stays untouched by the worker until it is reaped.
+    /// Takes a unit. If the answer is `Queued`, the worker does not touch the unit until it is reaped.
     ///
     /// Syncs and trims that an engine performs itself are answered `Busy` while units wait for
     /// [`Engine::commit`], so that they come after what was queued before them.

@@ -239,7 +239,7 @@ mod tests {
             match (entry.supported, built) {
                 (true, Ok(agrees)) => assert!(agrees, "{}: who completes its units?", entry.name),
                 (false, Err(EngineError::NotImplemented(_))) => {}
-                // So is one whose library is not installed.
+                // Its library is not installed.
                 (true, Err(EngineError::Library { .. })) => {}
                 // An engine that needs a server cannot be made without one.
                 (true, Err(EngineError::Remote { .. })) => {}

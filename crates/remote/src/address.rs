@@ -27,7 +27,7 @@ pub enum Address {
     Ssh(Target),
     /// A rank of a launcher.
     Rank {
-        /// Which one.
+        /// The rank's number.
         number: u32,
         /// Where it can be reached, the best first; this process itself starts the agent where there is none.
         places: Vec<Address>,

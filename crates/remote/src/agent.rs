@@ -31,21 +31,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Who has connected says who he is within this time.
+/// Time limit for a client's greeting.
 const GREETING: Duration = Duration::from_secs(10);
 /// How many connections there may be at a time of those who have not said yet who they are.
 const MOST_STRANGERS: usize = 64;
 /// How many there may be of others.
 const MOST_CLIENTS: usize = 64;
-/// How many refused connections are told of in a second.
+/// Most refused connections that are reported per second.
 const MOST_TOLD: u64 = 10;
-/// The time between two looks whether something has ended.
+/// The interval of checks whether something has ended.
 const LOOK: Duration = Duration::from_millis(100);
 /// The same where somebody waits for it.
 const SHORT: Duration = Duration::from_millis(5);
-/// How long a run that was told to end has for it, before it is killed.
+/// How long a run that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long the next run waits for the end of one that is over: that one is told to end, and then killed.
+/// How long the next run waits while the last one ends: that one is asked to end, and then killed.
 const TURN: Duration = GRACE.saturating_mul(3);
 /// How much of a frame is written at a time.
 const PIECE: usize = 64 << 10;
@@ -62,29 +62,29 @@ pub struct Agent {
 /// How an agent works.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The file of its keys, which is read for each connection; `None` = whoever gets here is served.
+    /// The file of its keys, which is read for each connection; `None` = every client is served.
     pub keys: Option<PathBuf>,
     /// A coordinator that is silent for so long is gone.
     pub timeout: Duration,
-    /// What it may be asked to do.
+    /// The permissions of its clients.
     pub permissions: Permissions,
     /// Program and version, in one word.
     pub program: &'static str,
-    /// Tells whoever runs the agent something.
+    /// Prints a message for the user who runs the agent.
     pub log: fn(&str),
 }
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
-    /// Whose run it is.
+    /// The client whose run this is, if there is one.
     turn: Mutex<Option<Holder>>,
-    /// Those who have not said yet who they are, in the order in which they came.
+    /// Connections that have not identified themselves yet, in the order in which they came.
     strangers: Mutex<VecDeque<Stranger>>,
-    /// How many have come.
+    /// How many have come so far.
     arrived: AtomicU64,
-    /// Since when refusals are counted, and how many were told.
+    /// The start of the current second of refusals, and how many were reported in it.
     refusals: Mutex<(Instant, u64)>,
     /// How many there are of others.
     clients: AtomicUsize,
@@ -92,7 +92,7 @@ struct Shared {
     has_run: AtomicBool,
 }
 
-/// Somebody who has not said yet who he is.
+/// A connection that has not identified itself yet.
 #[derive(Debug)]
 struct Stranger {
     number: u64,
@@ -101,7 +101,7 @@ struct Stranger {
     connection: Connection,
 }
 
-/// As long as this lives, and its owner has not said who he is, he has a place among the strangers.
+/// Holds a place among the unidentified connections, as long as it lives and the client is not identified.
 struct Place<'a> {
     shared: &'a Shared,
     number: u64,
@@ -126,7 +126,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// As long as this lives, somebody counts.
+/// Counts a client as long as it lives.
 struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {
@@ -143,7 +143,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Whose run it is.
+/// The client of the current run.
 #[derive(Clone, Debug)]
 struct Holder {
     who: String,
@@ -155,17 +155,17 @@ impl Agent {
     /// Listens at this address.
     ///
     /// # Errors
-    /// The address is taken, or is none of this machine.
+    /// The address is in use, or does not belong to this machine.
     pub fn listen(address: &Address) -> Result<Agent, String> {
         let listener = Listener::at(address).map_err(|error| format!("{address}: {error}"))?;
         Ok(Agent { place: listener.place(address), listener })
     }
 
-    /// Serves whoever has started this process, over standard input and output, to its end. Nothing else may be written
-    /// there meanwhile.
+    /// Serves the process that started this one, over standard input and output, until it is done. Nothing else may be
+    /// written there meanwhile.
     ///
     /// # Errors
-    /// Why that is not possible, or the other end is no client.
+    /// Serving is not possible, or the other end is no client.
     pub fn serve_starter(settings: Settings) -> Result<(), String> {
         let connection = standard_connection().map_err(|error| error.to_string())?;
         let shared = Shared::new(settings);
@@ -173,10 +173,10 @@ impl Agent {
         attend(&connection, Peer::Starter, &shared, &place)
     }
 
-    /// Serves one run to its end. Waits so long for who wants it.
+    /// Serves one run until it is done. Waits this long for its client.
     ///
     /// # Errors
-    /// Nobody wants one, or who has come is none that is served: in words.
+    /// No client comes, or it may not be served.
     pub fn serve_one(&self, settings: Settings, patience: Duration) -> Result<(), String> {
         let shared = Shared::new(settings);
         let until = Instant::now() + patience;
@@ -221,7 +221,8 @@ impl Agent {
             let number = shared.admit(&connection, peer).keep();
             let theirs = shared.clone();
             let body = move || {
-                // Until the connection is closed: who is refused, and hears it, still has a thread.
+                // The place lasts until the connection is closed: a refused client that still gets its answer has a
+                // thread, too.
                 let place = Place { shared: &theirs, number };
                 if let Err(why) = attend(&connection, peer, &theirs, &place) {
                     theirs.log_refusal(&format!("{peer}: {why}"));
@@ -235,7 +236,7 @@ impl Agent {
     }
 }
 
-/// What this process was started with, as a connection. Jobs find nothing there.
+/// The standard input and output of this process, as a connection. They are replaced, so that jobs find nothing there.
 fn standard_connection() -> io::Result<Connection> {
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;
@@ -271,8 +272,8 @@ impl Shared {
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives somebody a place among the strangers. If there is none, the oldest one of the address that has most of them makes room:
-    /// who opens many connections keeps out himself.
+    /// Gives a connection a place among those that have not identified themselves. If all are taken, the oldest one
+    /// from the address with the most of them is closed: a client that opens many connections only shuts out itself.
     fn admit(&self, connection: &Connection, peer: Peer) -> Place<'_> {
         let number = self.arrived.fetch_add(1, SeqCst);
         let from = match peer {
@@ -324,8 +325,8 @@ impl Shared {
         Ok(Turn(self))
     }
 
-    /// The same, but a run that is over already is waited for: its client knows its result, and the next one may come at
-    /// once. Meanwhile this one is told that somebody is here.
+    /// The same, but waits for a run that is over already: its client knows the result, and the next run may come at
+    /// once. Answers pings meanwhile.
     fn take_next(&self, who: &str, connection: &mut Connection) -> Result<Turn<'_>, String> {
         let until = Instant::now() + TURN;
         loop {
@@ -343,11 +344,11 @@ impl Shared {
     }
 }
 
-/// As long as this lives, nobody else's jobs run.
+/// As long as this lives, no other client's jobs run.
 struct Turn<'a>(&'a Shared);
 
 impl Turn<'_> {
-    /// The run is over, or is being ended: whoever comes next may wait for that.
+    /// The run is over, or is being ended: the next client may wait for that.
     fn is_ending(&self) {
         if let Some(holder) = &mut *self.0.turn() {
             holder.is_ending = true;
@@ -364,7 +365,7 @@ impl Drop for Turn<'_> {
 /// Serves one connection to its end.
 fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_>) -> Result<(), String> {
     let words = |error: FrameError| error.to_string();
-    // One moment for all of it: whoever sends a byte now and then holds a place no longer than anybody else.
+    // One deadline for the whole greeting: a client that sends single bytes holds its place no longer than any other.
     connection.set_deadline(Some(Instant::now() + GREETING.min(shared.settings.timeout)));
     let mut connection = match (&shared.settings.keys, peer) {
         (Some(file), Peer::At(_)) => {
@@ -374,7 +375,7 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_
         }
         _ => connection.clone(),
     };
-    // Before anything else, so that whoever is there can tell who this is.
+    // Before anything else, so that the other end can tell what this is.
     greeting::send(&mut connection).map_err(|why| why.to_string())?;
     greeting::receive(&mut connection).map_err(|why| why.to_string())?;
     let ToAgent::Hello(client) = frame::read(&mut connection).map_err(words)? else {
@@ -425,7 +426,7 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
             return last_word(&mut connection, &FromAgent::Busy(other), shared);
         }
     };
-    // Of those who wait for their turn, nobody has his jobs taken apart, which needs far more memory than they do.
+    // Requests that wait for their turn stay encoded, because decoded jobs take far more memory.
     let Ok(ToAgent::Run(request)) = frame::decode(frame) else {
         return Err("the request for a run is damaged".to_owned());
     };
@@ -447,7 +448,7 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
     turn.is_ending();
     // It ends when there is nothing to wait for.
     drop(gate);
-    // Whatever it was: nothing of it goes on.
+    // However the run ended, none of its processes may continue.
     let (ended, is_lost) = match &relayed {
         Ok(()) => (wait(&mut process, GRACE), false),
         Err(_) => {
@@ -460,7 +461,7 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
         // Killed, it ends; unless the kernel waits for a device, and then it ends with that.
         wait(&mut process, GRACE);
     }
-    // What the client has not got stays, and whoever runs the agent is told where.
+    // Files that the client has not received stay, and a message tells where.
     let is_kept =
         spool.exists() && !progress.is_safe.load(SeqCst) && (is_lost || progress.is_done.load(SeqCst));
     if !is_kept {
@@ -484,7 +485,7 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
     Ok(())
 }
 
-/// Says something that ends the connection, and ends it when the other end has heard that.
+/// Sends a last message, and ends the connection when the other end has received it.
 fn last_word(connection: &mut Connection, word: &FromAgent, shared: &Shared) -> Result<(), String> {
     frame::write(connection, word).map_err(|error| error.to_string())?;
     connection.part_within(shared.settings.timeout);
@@ -508,21 +509,22 @@ fn wait(process: &mut Child, patience: Duration) -> Option<ExitStatus> {
 /// How far a run is.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Nothing is handed on any more.
+    /// The run's messages are not passed on any more.
     is_over: AtomicBool,
-    /// Nobody is there to whom anything could be handed on.
+    /// The client is gone, so nothing can be passed on.
     is_cut_off: AtomicBool,
     /// The coordinator has its result.
     is_done: AtomicBool,
-    /// It also has all that the run has left.
+    /// It also has all files that the run has left.
     is_safe: AtomicBool,
-    /// How often the coordinator has taken something that it had to be waited for.
+    /// How often the coordinator has accepted data after the agent had to wait for it.
     taken: AtomicU64,
 }
 
-/// Hands on what the run says, and does what the coordinator says, until it has all that it wants.
+/// Passes on the run's messages and carries out the coordinator's, until the coordinator has all that it wants.
 ///
-/// The error says why the coordinator is taken to be gone.
+/// # Errors
+/// The coordinator is considered gone; the error says why.
 fn relay(
     connection: &Connection,
     channel: &UnixStream,
@@ -543,14 +545,14 @@ fn relay(
         });
         let told = told.map_err(failed)?;
         let heard = hear(&mut reader, &writer, (channel, gate), process, timeout, progress);
-        // It waits for what the coordinator still wants.
+        // The run waits in case the coordinator wants more.
         gate.finish_sending();
         if heard.is_err() {
-            // Its workers go on until it is told.
+            // Its workers go on until they are stopped.
             turn.is_ending();
             progress.is_cut_off.store(true, SeqCst);
             signals::kill(process.id() as i32, libc::SIGTERM);
-            // Nobody reads any more: the other thread is not to wait for that.
+            // Nobody reads any more, and the other thread must not wait for that.
             connection.end();
             let _ = channel.shutdown(std::net::Shutdown::Both);
         } else if !progress.is_over.load(SeqCst) {
@@ -581,8 +583,8 @@ fn hear(
             (heard, seen) = (Instant::now(), now_taken);
         }
         if user::peek_end(process.id() as i32, Duration::ZERO).is_some() {
-            // Workers have this end of the channel as well, and one that waits for a device keeps it open. What the
-            // process has said before its end is read all the same.
+            // Workers hold this end of the channel as well, and a worker that waits for a device keeps it open. The
+            // last messages of the process are read even so.
             let _ = channel.shutdown(std::net::Shutdown::Read);
         }
         if !reader.is_readable_within(LOOK) {
@@ -594,7 +596,7 @@ fn hear(
         let message: ToAgent = match frame::read(reader) {
             Ok(message) => message,
             Err(_) if progress.is_over.load(SeqCst) => return Ok(()),
-            // It has what it wanted.
+            // It has everything that it wanted.
             Err(FrameError::Closed) if progress.is_done.load(SeqCst) => return Ok(()),
             Err(FrameError::Closed) => return Err("the client is gone".to_owned()),
             Err(error) => return Err(error.to_string()),
@@ -620,12 +622,13 @@ fn hear(
     Ok(())
 }
 
-/// Tells the run something. If it has ended meanwhile, it does not matter; one that hears nothing is not waited for.
+/// Sends the run a message. An error does not matter, because the run may have ended; if there is no room, the message
+/// is dropped.
 fn say(gate: &Socket, word: Word) {
     let _ = gate.send_if_there_is_room(&word.to_bytes());
 }
 
-/// Hands on what the run says, to its last message.
+/// Passes on the run's messages, up to the last one.
 fn hand_on(
     mut channel: &UnixStream,
     writer: &Mutex<Connection>,
@@ -650,7 +653,7 @@ fn hand_on(
         };
         let kind = frame[0];
         if kind == done || kind == refused {
-            // Before the coordinator knows: who has the result may come back at once.
+            // Before the coordinator knows, because it may come back with the next run at once.
             turn.is_ending();
         }
         // Before it knows as well: it may end the connection then.
@@ -663,7 +666,7 @@ fn hand_on(
     }
 }
 
-/// Writes a frame, and counts how often there was no room for more of it and then was: the other end has taken something.
+/// Writes a frame, and counts how often it had to wait for room and got it, which shows that the other end reads.
 fn write(writer: &Mutex<Connection>, frame: &[u8], taken: &AtomicU64) -> Result<(), String> {
     use std::io::Write;
     let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -677,7 +680,7 @@ fn write(writer: &Mutex<Connection>, frame: &[u8], taken: &AtomicU64) -> Result<
     Ok(())
 }
 
-/// How a process has ended that said nothing about it. Whoever has started it waits for it later.
+/// How a process has ended that sent no message about it. The caller reaps it later.
 fn how_it_died(process: &Child, error: &FrameError) -> String {
     match user::peek_end(process.id() as i32, GRACE) {
         Some(status) if status.signal().is_some() => {
@@ -720,7 +723,7 @@ mod tests {
         process.wait().unwrap();
     }
 
-    /// Whoever opens many connections is the one that makes room.
+    /// A client that opens many connections only shuts out itself.
     #[test]
     fn strangers_of_one_address_keep_nobody_else_out() {
         let shared = Shared::new(Settings {
@@ -745,7 +748,7 @@ mod tests {
         assert_eq!(numbers.len(), MOST_STRANGERS);
         assert!(numbers.contains(&own) && numbers.contains(&later) && numbers.contains(many.last().unwrap()));
         assert!(!numbers.contains(&many[0]));
-        // The one that made room hears it, and its connection has ended.
+        // The connection that was closed got a message first.
         let mut said = Vec::new();
         others[1].0.read_to_end(&mut said).unwrap();
         assert!(!said.is_empty());

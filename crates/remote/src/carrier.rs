@@ -1,7 +1,7 @@
 //! Programs that carry a connection to an agent: ssh, or an agent that this process has started itself.
 //!
-//! Such a program has one end of a pair of sockets as its standard input and output. What it says on standard error is kept, to
-//! be told when the connection is lost.
+//! Such a program has one end of a pair of sockets as its standard input and output. Its messages on standard error are
+//! kept, to be reported if the connection is lost.
 
 use iolite_os::process::start_with_none_blocked;
 use iolite_os::signals;
@@ -26,13 +26,13 @@ pub(crate) const REASON: Duration = Duration::from_secs(1);
 /// A program that carries a connection.
 #[derive(Debug)]
 pub(crate) struct Carrier {
-    /// What it is, for people.
+    /// Its name in messages.
     name: &'static str,
     process: Mutex<Child>,
     words: Arc<Words>,
 }
 
-/// What it says: the last lines.
+/// The last lines that it printed.
 #[derive(Debug, Default)]
 struct Words {
     lines: Mutex<(VecDeque<String>, bool)>,
@@ -44,7 +44,7 @@ impl Carrier {
     pub fn start(name: &'static str, mut command: Command, socket: UnixStream) -> io::Result<Carrier> {
         let output = socket.try_clone()?;
         command.stdin(OwnedFd::from(socket)).stdout(OwnedFd::from(output)).stderr(Stdio::piped());
-        // A ^C is for this program, which ends the run in order, and not for what carries it.
+        // A ^C is meant for this program, which ends the run in order, and not for the carrier.
         command.process_group(0);
         start_with_none_blocked(&mut command);
         let mut process = command.spawn()?;
@@ -86,7 +86,7 @@ impl Carrier {
         }
     }
 
-    /// Why something has failed, with what it has said.
+    /// Explains a failure, with the lines that the program has printed.
     pub fn explain(&self, why: &str) -> String {
         match self.words.said() {
             said if said.is_empty() => why.to_owned(),
@@ -94,7 +94,7 @@ impl Carrier {
         }
     }
 
-    /// What it has said, or this if that is nothing.
+    /// The lines that the program has printed, or this text if there are none.
     pub fn said_or(&self, why: &str) -> String {
         let name = format!("{}: ", self.name);
         match self.words.said() {
@@ -105,8 +105,8 @@ impl Carrier {
     }
 }
 
-/// Waits until all have ended whose connections are closed: then their agents have ended, and what was sent along is removed;
-/// unless nobody answers any more. Those are killed in the end, all of them after the same time.
+/// Waits for the carriers whose connections are closed: when they end, their agents have ended, and a program that was
+/// sent along is removed. Those that still run after `patience` are killed.
 pub(crate) fn wait_for_all(carriers: &[Arc<Carrier>], patience: Duration) {
     let until = Instant::now() + patience;
     for carrier in carriers {
@@ -115,10 +115,10 @@ pub(crate) fn wait_for_all(carriers: &[Arc<Carrier>], patience: Duration) {
     }
 }
 
-/// All of a run's, so that they can be ended while they are on their way.
+/// All carriers of a run, so that they can be ended while they still connect.
 #[derive(Debug, Default)]
 pub(crate) struct Carriers {
-    /// And whether they are to end.
+    /// The carriers, and whether they have been asked to end.
     all: Mutex<(Vec<Arc<Carrier>>, bool)>,
 }
 
@@ -138,7 +138,7 @@ impl Carriers {
         Ok(())
     }
 
-    /// Ends all of them now, and those that are still to come.
+    /// Ends all carriers now, and those that are still to come.
     pub fn end(&self) {
         let mut all = self.all();
         all.1 = true;

@@ -1,5 +1,5 @@
-//! The process of a run, which the agent starts: the same program, called with a word of its own. Its standard input is
-//! the connection to the agent, its standard output the socket on which the moment of the start comes.
+//! The process of a run, which the agent starts: the same program with a special first argument. Its standard input is
+//! the connection to the agent, its standard output the socket on which it receives the moment of the start.
 
 use crate::frame::{self, FrameError};
 use crate::message::{FromAgent, Request, ToAgent};
@@ -23,17 +23,17 @@ const EXEC: &str = "exec";
 /// Another one: see [`Permissions::changes`].
 const CHANGES: &str = "changes";
 
-/// What a word begins with that names something that may be used.
+/// The beginning of an argument that names a file or directory that may be used.
 const ONLY: &str = "only=";
 /// The variables of the environment that every run has.
 const KEPT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH"];
-/// What a word begins with that names the directory for what goes back.
+/// The beginning of the argument that names the directory for returned files.
 const SPOOL: &str = "spool=";
 
 /// The signals that a run acts on.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
 
-/// What an agent may be asked to do.
+/// The permissions of an agent's clients.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
     /// Run programs, and change settings of the machine.
@@ -45,7 +45,7 @@ pub struct Permissions {
 }
 
 impl Permissions {
-    /// Those in the words of a command line.
+    /// Reads the permissions from the arguments of a command line.
     pub fn of(words: &[OsString]) -> Permissions {
         let has = |wanted: &str| words.iter().any(|word| word == wanted);
         let only = words.iter().filter_map(|word| word.as_bytes().strip_prefix(ONLY.as_bytes()));
@@ -66,7 +66,8 @@ fn with(word: &str, path: &Path) -> OsString {
     word
 }
 
-/// The directory for what goes back, among the words of a command line. It does not exist yet; the agent removes it at the end.
+/// Reads the directory for returned files from the arguments of a command line. It does not exist yet; the agent
+/// removes it at the end.
 pub fn spool(words: &[OsString]) -> PathBuf {
     let named = words.iter().find_map(|word| word.as_bytes().strip_prefix(SPOOL.as_bytes()));
     // Without one it cannot be made.
@@ -81,7 +82,7 @@ pub(crate) struct Started {
     pub gate: Socket,
 }
 
-/// A directory for what a run keeps until it is over, which nobody has made yet.
+/// A new name for a directory in which a run keeps its files until it is over.
 pub fn new_spool() -> PathBuf {
     let (process, now) = (std::process::id(), monotonic_ns());
     std::env::temp_dir().join(format!("iolite-run-{process}-{now:x}"))
@@ -90,12 +91,12 @@ pub fn new_spool() -> PathBuf {
 /// The command that starts this program again, with this word, as the process of a run with these permissions. It is killed when
 /// this thread ends.
 pub fn command(word: &str, as_fio: bool, permissions: &Permissions, spool: &Path) -> Command {
-    // Not by its name: the file may have been replaced, and both ends are to be the same program.
+    // Not by name: the file may have been replaced, and both ends must be the same program.
     let mut command = Command::new("/proc/self/exe");
     command.arg0(if as_fio { "fio" } else { "iolite" }).arg(word).args(permissions.words());
     command.arg(with(SPOOL, spool));
     if !permissions.only.is_empty() {
-        // What is in the environment is not served either.
+        // Variables of the environment that are not on the list are not served either.
         let kept: Vec<_> =
             std::env::vars_os().filter(|(name, _)| KEPT.iter().any(|kept| name == kept)).collect();
         command.env_clear().envs(kept);
@@ -157,8 +158,7 @@ impl Channel {
         self.gate.take()
     }
 
-    /// Tells the coordinator something: whether somebody is there. If the agent is gone, nobody wants to know, and the run ends by
-    /// its gate.
+    /// Sends the coordinator a message. Returns false if the agent is gone; then the run ends by its gate.
     pub fn tell(&mut self, message: &FromAgent) -> bool {
         match frame::write(&mut self.stream, message) {
             Ok(()) => true,

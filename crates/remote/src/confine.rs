@@ -1,12 +1,13 @@
-//! `--serve-only`: a run, and whatever it starts, gets at nothing but what the server serves.
+//! `--serve-only`: a run and all its processes can use only the files that the server serves.
 //!
-//! The kernel sees to it (Landlock): the process of the run gives up all other files before it reads its jobs, for itself and
-//! for all workers and programs that it starts, and cannot get them back. What is refused is what is opened, made or removed in
-//! the end, whatever links, mounts and names lead there, so there is no moment in which a link could be swapped. Besides what is served,
-//! a run can read what programs need to work at all (`READ`), and use devices that keep nothing (`USED`).
+//! The kernel enforces it (Landlock): the process of the run gives up all other files before it reads its jobs, for
+//! itself and for all workers and programs that it starts, and cannot get them back. The kernel checks the file that is
+//! finally opened, made or removed, whatever links, mounts and names lead to it, so a link cannot be swapped in
+//! between. Besides the served files, a run can read those that programs need to work at all (`READ`), and use devices
+//! that keep no data (`USED`).
 //!
-//! Landlock says nothing about connecting to a socket in the file system, nor about asking whether a file is there and how
-//! large it is. Sockets are refused by their names ([`covers`]).
+//! Landlock does not restrict connecting to a socket in the file system, nor asking for the existence and the size of a
+//! file. Sockets are refused by their names ([`covers`]).
 
 use std::ffi::c_long;
 use std::fs::File;
@@ -15,7 +16,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What every run may read: the system's libraries, what names and addresses are looked up in, and what is known of the machine.
+/// Paths that every run may read: the system's libraries, name resolution, and facts about the machine.
 const READ: [&str; 31] = [
     "/usr",
     "/bin",
@@ -63,29 +64,29 @@ const READ_DIR: u64 = 1 << 3;
 const MAKE_DEVICES: u64 = 1 << 6 | 1 << 11;
 const TRUNCATE: u64 = 1 << 14;
 const IOCTL_DEV: u64 = 1 << 15;
-/// What can be done to something that is no directory.
+/// The rights that apply to files that are no directories.
 const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
-/// What the versions of the kernel's interface know: version 1 has 13 rights, 2 has one more, and so on.
+/// The rights that each version of the kernel's interface knows: version 1 has 13 rights, 2 has one more, and so on.
 const KNOWN: [u64; 5] = [(1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1, (1 << 16) - 1];
 
-/// What a run gets at.
+/// The files and rights of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish<'a> {
-    /// What is served: existing files and directories, links resolved.
+    /// The served files and directories, which exist, with links resolved.
     pub only: &'a [PathBuf],
-    /// A directory of its own.
+    /// The run's own directory.
     pub own: &'a Path,
-    /// What is served may be changed.
+    /// The served files may be changed.
     pub changes: bool,
     /// Programs may run, and settings of the machine be changed.
     pub exec: bool,
 }
 
-/// What is served, as it is called when all links are followed.
+/// The served paths with all links resolved.
 ///
 /// # Errors
-/// Something of it does not exist, or the kernel cannot confine a run: in words.
+/// One of them does not exist, or the kernel cannot confine a run.
 pub fn prepare(only: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     version()?;
     let resolved =
@@ -93,7 +94,7 @@ pub fn prepare(only: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     resolved.collect()
 }
 
-/// Whether what this path leads to, or will, is served: links are followed as far as there is something.
+/// Whether this path leads, or will lead, into the served files. Links are followed as far as the path exists.
 pub fn covers(only: &[PathBuf], path: &Path) -> bool {
     let Ok(mut place) = std::path::absolute(path) else { return false };
     let mut rest = Vec::new();
@@ -101,7 +102,7 @@ pub fn covers(only: &[PathBuf], path: &Path) -> bool {
         if let Ok(found) = place.canonicalize() {
             break found;
         }
-        // A link to something that is not there yet leads elsewhere as well.
+        // A link to a path that does not exist yet may lead elsewhere as well.
         if place.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
             let Ok(target) = place.read_link() else { return false };
             let parent = place.parent().unwrap_or(Path::new("/")).to_owned();
@@ -112,7 +113,7 @@ pub fn covers(only: &[PathBuf], path: &Path) -> bool {
             rest.push(None);
             continue;
         }
-        // What is above something that does not exist is not known.
+        // The parent of a path that does not exist is not known.
         let (Some(name), Some(parent)) = (place.file_name(), place.parent()) else { return false };
         rest.push(Some(name.to_owned()));
         place = parent.to_owned();
@@ -121,10 +122,10 @@ pub fn covers(only: &[PathBuf], path: &Path) -> bool {
     only.iter().any(|served| whole.starts_with(served))
 }
 
-/// Gives up everything else, for this process and all that it will start. It has one thread.
+/// Gives up all other files, for this process and all that it will start. The process must have one thread.
 ///
 /// # Errors
-/// The kernel cannot do that, or something that is served is gone: in words.
+/// The kernel cannot do that, or a served path is gone.
 pub fn confine(wish: Wish<'_>) -> Result<(), String> {
     let known = KNOWN[(version()? as usize - 1).min(KNOWN.len() - 1)];
     let rules = create(known, version()? >= SCOPES_SINCE)
@@ -180,7 +181,7 @@ fn create(handled: u64, scopes: bool) -> io::Result<OwnedFd> {
     let attributes = Attributes([handled, 0, 1 | 2]);
     // An older kernel knows the first word only.
     let length = if scopes { size_of::<Attributes>() } else { size_of::<u64>() };
-    // SAFETY: the attributes are at least as many bytes as the call is told, of which the kernel knows the meaning.
+    // SAFETY: the attributes have at least as many bytes as the call is told, in the kernel's layout.
     let descriptor = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, length, 0 as c_long)
     };
@@ -203,7 +204,7 @@ fn add(rules: &OwnedFd, path: &Path, rights: u64) -> io::Result<()> {
     let is_directory = place.metadata()?.is_dir();
     let rights = if is_directory { rights } else { rights & OF_FILES };
     let rule = Beneath { rights, place: place.as_raw_fd() };
-    // SAFETY: the rule is what this kind of it is described as, and valid during the call.
+    // SAFETY: the rule has the type that belongs to this kind, and is valid during the call.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_landlock_add_rule,

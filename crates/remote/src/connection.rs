@@ -65,11 +65,11 @@ impl Connection {
         }
     }
 
-    /// Connects to an agent, and makes sure who it is: by its keys, where it is reached over TCP and there are any.
-    /// This, and the greeting after it, has to be over within the patience.
+    /// Connects to an agent, and authenticates it by its keys if it is reached over TCP and there are any. This, and
+    /// the greeting after it, must be done within the patience.
     ///
     /// # Errors
-    /// There is nobody, or somebody else, or one end's keys are refused: in words.
+    /// There is no agent, it is the wrong one, or one end's keys are refused.
     pub fn reach(address: &Address, keys: Option<&Keys>, patience: Duration) -> Result<Connection, String> {
         let connection = Connection::to(address, patience).map_err(|error| error.to_string())?;
         connection.set_deadline(Some(Instant::now() + patience));
@@ -80,10 +80,10 @@ impl Connection {
         protected.map_err(|why| connection.part_with(&why))?.greeted()
     }
 
-    /// Greets the other end, and hears its greeting.
+    /// Sends the greeting and receives the other end's.
     ///
     /// # Errors
-    /// It is no Iolite of this protocol: in words.
+    /// The other end is no Iolite with this protocol.
     pub fn greeted(mut self) -> Result<Connection, String> {
         let greeted = greeting::send(&mut self).and_then(|()| greeting::receive(&mut self));
         greeted.map_err(|why| self.part_with(&why))?;
@@ -111,7 +111,7 @@ impl Connection {
         Connection::Plain(stream)
     }
 
-    /// Over a stream that needs no protection of its own.
+    /// A connection over a stream that needs no encryption.
     pub fn over(stream: io::Result<Stream>) -> io::Result<Connection> {
         Ok(Connection::Plain(Arc::new(stream?)))
     }
@@ -123,8 +123,8 @@ impl Connection {
         }
     }
 
-    /// Ends it when the other end has heard the last word, or has had time for it: an end that comes while something is
-    /// unread takes back what is on its way.
+    /// Ends it when the other end has read the last message, or has had time for it: a connection that is closed with
+    /// unread data loses the data on its way.
     pub fn part(&self) {
         self.stream().part();
     }
@@ -154,7 +154,7 @@ impl Connection {
         self.stream().end();
     }
 
-    /// Waits until there is something to read, or the connection has ended: whether there is.
+    /// Waits until data can be read or the connection has ended. Returns whether there is anything to read.
     pub fn is_readable_within(&self, patience: Duration) -> bool {
         match self {
             Connection::Plain(stream) => stream.is_readable_within(patience),
@@ -190,7 +190,7 @@ impl Write for Connection {
     }
 }
 
-/// Nobody but this user and root is at the other end.
+/// Checks that the other end belongs to this user or root.
 fn check_peer(stream: &UnixStream) -> io::Result<()> {
     let peer = user::of_peer(stream)?;
     if peer == user::own() || peer == 0 {
@@ -221,10 +221,10 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// Listens at this address. A socket in the file system that nobody listens to any more is replaced.
+    /// Listens at this address. A socket in the file system without a listener is replaced.
     ///
     /// # Errors
-    /// The address is taken, or is none of this machine.
+    /// The address is in use, or does not belong to this machine.
     pub fn at(address: &Address) -> io::Result<Listener> {
         match address {
             Address::Socket(path) => {
@@ -251,7 +251,7 @@ impl Listener {
         }
     }
 
-    /// Where it listens, as it is told to people.
+    /// The address at which it listens, for messages.
     pub fn place(&self, asked: &Address) -> String {
         match self {
             Listener::Socket(_) => asked.to_string(),
@@ -271,7 +271,7 @@ impl Listener {
         user::is_readable_within(descriptor, patience)
     }
 
-    /// The next connection, and who is there.
+    /// Accepts the next connection. Returns its peer, too.
     pub fn accept(&self) -> io::Result<(Connection, Peer)> {
         match self {
             Listener::Socket(listener) => {
@@ -288,14 +288,14 @@ impl Listener {
     }
 }
 
-/// Who has connected.
+/// The peer of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Peer {
     /// This user, on this machine.
     Here,
-    /// Who has started this process.
+    /// The process that started this one.
     Starter,
-    /// Somebody at this address.
+    /// A client at this address.
     At(SocketAddr),
 }
 
@@ -309,7 +309,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Removes a socket that nobody listens to: what a killed agent has left.
+/// Removes a socket without a listener, which a killed agent has left.
 fn remove_dead(path: &Path) -> io::Result<()> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {

@@ -1,7 +1,7 @@
-//! The coordinator: sends jobs to agents, has all begin at the same moment, and hears what they say.
+//! The coordinator: sends jobs to agents, starts all of them at the same moment, and receives their messages.
 //!
-//! Each agent has a thread that reads what comes from it, and one channel brings everything to the caller's. So an agent
-//! that hangs makes nobody wait for longer than the time that it may be silent.
+//! Each agent has a thread that reads its messages, and one channel brings everything to the caller's thread. So an
+//! agent that hangs delays the others no longer than the time for which it may be silent.
 
 mod ear;
 mod step;
@@ -27,9 +27,9 @@ use step::{Clock, Gone, Steps};
 
 /// The time between two pings.
 const PING: Duration = Duration::from_millis(500);
-/// The time between two looks whether a slow disk has taken something.
+/// The interval of checks whether a slow disk has taken data.
 const SHORT: Duration = Duration::from_millis(5);
-/// The time between two looks whether something is asked for.
+/// The interval of checks for the user's requests.
 const LOOK: Duration = Duration::from_millis(50);
 /// How often a clock is compared. The round trip that took least says most.
 const ROUND_TRIPS: u32 = 32;
@@ -56,7 +56,7 @@ pub struct Settings {
     pub program: &'static str,
 }
 
-/// What a machine tells.
+/// Messages of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
     /// Suspicious input that is accepted.
@@ -67,23 +67,23 @@ pub enum Told {
     Event(Box<Event>),
     /// Its jobs do not run.
     Refused(Box<Refusal>),
-    /// All machines begin their jobs at this moment.
+    /// A file that its run has left cannot be kept here, or has not arrived.
     AllBegin,
     /// A file that its run has left cannot be kept here, or does not come.
     NotKept(String),
-    /// So many files that its run has left could not be sent; it has told why.
+    /// So many files that its run has left could not be sent; its warnings say why.
     Missing(u64),
     /// The command of its trigger has failed.
     Trigger(String),
-    /// Its run is over.
+    /// Its run has ended.
     Done(Box<Done>),
-    /// Its run was ended by this signal, for which nobody has asked here.
+    /// Its run was ended by this signal, which the user has not requested here.
     CutShort(i32, Box<Done>),
     /// It is lost, or its run has died; this says why.
     Lost(String),
 }
 
-/// What the user asks for.
+/// Requests of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// Nothing.
@@ -121,19 +121,19 @@ pub struct Coordinator {
     settings: Settings,
 }
 
-/// What the thread of a machine hears.
+/// Messages from the thread of a machine.
 #[derive(Debug)]
 enum Heard {
     Told(Told),
     InStep(InStep),
-    /// It waits at this barrier, by this clock; without one, nothing of it does any more.
+    /// It waits at this barrier, with this clock; without a clock, none of its jobs waits there any more.
     Waits(u32, Option<Clock>),
     /// It has begun, so much later than at the moment that it was given.
     Started(u64),
     Measured(Measured),
-    /// It has sent what its run has left, but for so many files.
+    /// It has sent the files that its run has left, except for so many.
     Sent(u64),
-    /// The command of its trigger has ended; what went wrong.
+    /// The command of its trigger has ended, with this error.
     Triggered(Option<String>),
 }
 
@@ -142,33 +142,33 @@ enum Heard {
 enum State {
     /// Its run is not over.
     Running,
-    /// Its result is here, and what it has left is not.
+    /// Its result has arrived, but not its files.
     Done,
-    /// That is here as well.
+    /// Its files have arrived as well.
     Safe,
     /// The command of its trigger runs.
     Triggered,
-    /// Nothing comes from it any more.
+    /// No further message comes from it.
     Over,
 }
 
-/// What machines have done together.
+/// Joint results of several machines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Together {
     /// How far apart they began, if they did.
     pub start: Option<StartSpread>,
-    /// The steady states that were judged over all of them.
+    /// The steady states that were judged over several machines.
     pub steady: Vec<SteadyReport>,
 }
 
 impl Coordinator {
-    /// Reaches all agents; those that are reached over TCP have to show that they belong to these keys. Whoever is there
-    /// already hears of this machine while others are waited for.
+    /// Reaches all agents; those reached over TCP must hold keys of this set. Agents that are reached get signs of life
+    /// while others are still waited for.
     ///
-    /// This starts threads: the process is not to fork any more.
+    /// This starts threads, so the process must not fork any more.
     ///
     /// # Errors
-    /// Those that cannot be reached, or the user has asked for the end.
+    /// Some agents cannot be reached, or the user has asked for the end.
     pub fn reach(
         addresses: &[Address],
         keys: Option<Keys>,
@@ -191,14 +191,14 @@ impl Coordinator {
         if failed.is_empty() {
             return Ok(Coordinator { links, settings });
         }
-        // All of them first, and then all are waited for together.
+        // Ends all connections first, and then waits for all carriers together.
         links.iter().for_each(|link| link.connection.end());
         let carriers: Vec<_> = links.iter().filter_map(|link| link.carrier.clone()).collect();
         carrier::wait_for_all(&carriers, carrier::GRACE);
         Err(NotReached::Failed(failed))
     }
 
-    /// What the machines say of themselves.
+    /// The machines' descriptions of themselves.
     pub fn machines(&self) -> impl Iterator<Item = &Hello> {
         self.links.iter().map(|link| &link.hello)
     }
@@ -251,7 +251,7 @@ impl Coordinator {
     }
 }
 
-/// Runs that are over on all machines. What they have left is still there.
+/// Runs that have ended on all machines. Their files are still there.
 #[derive(Debug)]
 pub struct Finished {
     run: Run,
@@ -260,7 +260,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// What the machines have done together.
+    /// The joint results of the machines.
     pub fn together(&self) -> Together {
         Together { start: self.run.spread(), steady: self.run.steps.judged() }
     }
@@ -301,7 +301,7 @@ struct Run {
     round_trip_ns: u64,
     is_stopped: bool,
     is_given_up: bool,
-    /// All is told: what the connections still say is nothing new.
+    /// All results have arrived: later messages of the connections are ignored.
     is_ended: Arc<AtomicBool>,
     writers: Vec<Option<Writer>>,
 }
@@ -319,7 +319,7 @@ impl Run {
             match heard.recv_timeout(LOOK) {
                 Ok((index, what)) => self.take(index, what, tell),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Each thread says last that its machine is over, unless it has failed.
+                // The last message of each thread says that its machine is done, unless the thread has failed.
                 Err(RecvTimeoutError::Disconnected) => {
                     return self.give_up("nobody listens to it any more: this program has failed", tell);
                 }
@@ -339,7 +339,7 @@ impl Run {
         }
     }
 
-    /// Hears those that stand there, until none does any more.
+    /// Receives messages as long as a machine is in this state.
     fn hear_while(
         &mut self,
         state: State,
@@ -347,7 +347,7 @@ impl Run {
         tell: &mut dyn FnMut(usize, Told),
     ) {
         while self.states.contains(&state) {
-            // Each thread says last that its machine is lost, unless it has failed.
+            // The last message of each thread says that its machine is lost, unless the thread has failed.
             let Ok((index, what)) = heard.recv() else {
                 return self.give_up("nobody listens to it any more: this program has failed", tell);
             };
@@ -355,10 +355,10 @@ impl Run {
         }
     }
 
-    /// Waits for nobody any more.
+    /// Waits for no machine any more.
     fn give_up(&mut self, why: &str, tell: &mut dyn FnMut(usize, Told)) {
         for (index, state) in self.states.iter_mut().enumerate() {
-            // What others have left may still come.
+            // Files of other machines may still arrive.
             if *state == State::Running {
                 *state = State::Over;
                 tell(index, Told::Lost(why.to_owned()));
@@ -403,7 +403,7 @@ impl Run {
                 };
                 let ends =
                     matches!(told, Told::Done(_) | Told::CutShort(..) | Told::Refused(_) | Told::Lost(_));
-                // Where one of them cannot run, nothing runs.
+                // If one machine refuses its jobs, no machine runs.
                 let ends_all = matches!(told, Told::Refused(_))
                     || (matches!(told, Told::Lost(_)) && self.settings.abort_when_lost);
                 let (how, then) = match &told {
@@ -424,7 +424,7 @@ impl Run {
         }
     }
 
-    /// What it means that a run is over.
+    /// The meaning of the end of a run.
     fn judge(&self, done: Box<Done>) -> Told {
         match done.signal {
             Some(signal) if !self.is_stopped => Told::CutShort(signal, done),
@@ -472,7 +472,7 @@ impl Run {
 
     fn send(&self, index: usize, message: &ToAgent) {
         if let (Some(writer), false) = (&self.writers[index], self.states[index] == State::Over) {
-            // Who cannot be reached is found to be silent by the one who listens.
+            // If the machine cannot be reached, the thread that listens to it notices its silence.
             let _ = frame::write(&mut *lock(writer), message);
         }
     }
@@ -488,7 +488,8 @@ fn lock(writer: &Writer) -> std::sync::MutexGuard<'_, Connection> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reaches all agents, each in a thread of its own; `None` = the user has asked for the end, and some threads may still wait.
+/// Reaches all agents, each in its own thread; `None` = the user has asked for the end, and some threads may still
+/// wait.
 fn reach_all(
     addresses: &[Address],
     keys: Option<Keys>,
@@ -526,7 +527,8 @@ fn reach_all(
         if pinged.elapsed() >= PING {
             pinged = Instant::now();
             for link in reached.iter_mut().flatten().flatten() {
-                // The number is none that clocks are compared with. Who is gone meanwhile is found when it gets its jobs.
+                // Clocks are not compared by this ping. If the agent is gone, the coordinator notices that when it
+                // sends the jobs.
                 let _ = frame::write(&mut link.connection, &ToAgent::Ping(0));
             }
         }

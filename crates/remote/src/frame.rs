@@ -1,7 +1,7 @@
-//! Frames: a byte that says what is in it, four bytes of length (the highest first), and as many bytes of CBOR.
+//! Frames: a byte for the kind, four bytes of length (big endian), and as many bytes of CBOR.
 //!
-//! Each kind has a limit, which is looked at before anything is read. Memory is taken as bytes arrive, so a length that is
-//! a lie costs nothing.
+//! Each kind has a limit, which is checked before anything is read. Memory is allocated as bytes arrive, so a false
+//! length costs nothing.
 
 use crate::message::Message;
 use std::io::{self, Read, Write};
@@ -39,7 +39,7 @@ pub enum FrameError {
     Damaged {
         /// The kind.
         kind: u8,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 }

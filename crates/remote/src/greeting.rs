@@ -7,18 +7,18 @@ use std::io::{self, Read, Write};
 
 /// The length of the greeting.
 const LENGTH: usize = 64;
-/// What it begins with.
+/// The beginning of a greeting.
 const NAME: &str = "iolite remote ";
-/// The least that others say before they wait for an answer.
+/// The least that other programs send before they wait for an answer.
 const ENOUGH: usize = 4;
-/// Instead of a version: whoever says this hears nobody without keys.
+/// Instead of a version: the sender accepts only clients with keys.
 const NEEDS_KEYS: &str = "needs keys";
-/// Instead of a version: whoever says this has too many connections.
+/// Instead of a version: the sender has too many connections.
 const IS_FULL: &str = "is full";
-/// Instead of a version: whoever says this cannot read its own keys.
+/// Instead of a version: the sender cannot read its own keys.
 const LACKS_KEYS: &str = "lacks keys";
 
-/// Who is at the other end, if it is no Iolite of the same protocol.
+/// The other end, if it is no Iolite with the same protocol.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stranger {
     #[error("a fio is at the other end; its protocol is not spoken, and both ends have to be Iolite")]
@@ -70,7 +70,7 @@ pub(crate) fn send(to: &mut dyn Write) -> Result<(), Stranger> {
     to.write_all(&greeting(&VERSION.to_string())).map_err(Stranger::Silent)
 }
 
-/// Why somebody is not served, told to an Iolite that speaks without protection, or understands who does.
+/// Why a client is not served. The message goes to an Iolite without encryption, or one that understands it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Refusal {
     NeedsKeys,
@@ -98,7 +98,7 @@ fn greeting(what: &str) -> [u8; LENGTH] {
     bytes
 }
 
-/// Reads who is at the other end.
+/// Reads the other end's greeting.
 pub(crate) fn receive(from: &mut dyn Read) -> Result<(), Stranger> {
     judge(&gather(from)?)
 }
@@ -131,7 +131,7 @@ fn gather(from: &mut dyn Read) -> Result<Vec<u8>, Stranger> {
             Err(error) if !bytes.is_empty() && error.kind() != io::ErrorKind::TimedOut => break,
             Err(error) => return Err(Stranger::Silent(error)),
         }
-        // Whoever is no Iolite may wait for an answer before it says as much.
+        // A program other than Iolite may wait for an answer before it sends a whole greeting.
         let common = bytes.len().min(NAME.len());
         if bytes.len() >= ENOUGH && bytes[..common] != NAME.as_bytes()[..common] {
             break;
@@ -145,7 +145,7 @@ pub(crate) fn is_tls(bytes: &[u8]) -> bool {
     matches!(bytes, [0x14..=0x17, 0x03, ..])
 }
 
-/// Who it is that says this, where TLS was expected.
+/// The program that sends these bytes where TLS was expected.
 pub(crate) fn stranger(bytes: &[u8]) -> Stranger {
     judge(bytes).err().unwrap_or(Stranger::Plain)
 }
@@ -173,8 +173,8 @@ fn judge(bytes: &[u8]) -> Result<(), Stranger> {
     }
 }
 
-/// What a fio says begins with the version of its protocol (113 in fio 3.41) and the number of a command, in two bytes each,
-/// the lower one first.
+/// A message of fio begins with the version of its protocol (113 in fio 3.41) and the number of a command, in two bytes
+/// each, the lower one first.
 fn is_fio(bytes: &[u8]) -> bool {
     matches!(bytes, [version, 0, command, 0, ..] if (50..=200).contains(version) && *command < 64)
 }

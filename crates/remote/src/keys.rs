@@ -1,10 +1,11 @@
-//! Files of keys: what an end of a protected connection shows, and whom it trusts.
+//! Files of keys: the key and certificate that an end of an encrypted connection shows, and the authority that it
+//! trusts.
 //!
-//! A set of keys has an authority of its own ([`home`] makes it), which issues a key to coordinators and one to agents. Each of their
-//! files holds a certificate with its key and the authority's certificate, in PEM, behind a few lines of text: the kind of
-//! the file, until when it is valid (as its certificate says, too), and which keys are revoked. The authority's file lists what
-//! it has issued as well.
-//! A key is known by its id. A file is used only if nobody but its user can read it.
+//! A set of keys has its own authority ([`home`] makes it), which issues a key to coordinators and one to agents. Each
+//! of their files holds a certificate with its key and the authority's certificate, in PEM, behind a few lines of text:
+//! the kind of the file, until when it is valid (as its certificate says, too), and which keys are revoked. The
+//! authority's file also lists the keys that it has issued.
+//! A key is identified by its id. A file is used only if no other user can read it.
 
 pub mod home;
 
@@ -26,14 +27,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The environment variable that stands for `--keys`.
 pub const VARIABLE: &str = "IOLITE_KEYS";
 
-/// What such a file begins with, before its version and its kind.
+/// The beginning of such a file, before its version and its kind.
 const NAME: &str = "iolite keys";
 /// The version of the files.
 const VERSION: u32 = 1;
 /// The longest file that is read: room for thousands of revoked keys.
 const LONGEST: u64 = 256 << 10;
 
-/// Who shows a key.
+/// The owner of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Issues keys to the others, and connects to nobody.
@@ -54,7 +55,7 @@ impl Role {
         }
     }
 
-    /// What its file is called where nothing else is said.
+    /// The default name of its file.
     pub fn file_name(self) -> &'static str {
         match self {
             Role::Authority => "authority.keys",
@@ -63,7 +64,7 @@ impl Role {
         }
     }
 
-    /// One of them, in words.
+    /// A key of this kind, for messages.
     pub fn article(self) -> &'static str {
         match self {
             Role::Authority => "an authority",
@@ -72,7 +73,7 @@ impl Role {
         }
     }
 
-    /// Whose keys these are, in words.
+    /// The owner of these keys, for messages.
     pub fn whose(self) -> &'static str {
         match self {
             Role::Authority => "of an authority",
@@ -85,39 +86,39 @@ impl Role {
 /// A key that an authority has issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issued {
-    /// By what it is known.
+    /// The id of the key.
     pub id: String,
-    /// Who shows it.
+    /// Its owner.
     pub role: Role,
-    /// When it is over.
+    /// When it expires.
     pub until: SystemTime,
 }
 
-/// What is in a file of keys.
+/// The content of a file of keys.
 #[derive(Debug)]
 pub struct Keys {
     /// Where it is from.
     pub file: PathBuf,
-    /// Who shows it.
+    /// The owner of the key.
     pub role: Role,
-    /// What is shown. (An authority's own certificate.)
+    /// The certificate that is shown. (An authority's own certificate.)
     pub(crate) certificate: CertificateDer<'static>,
-    /// The key that goes with it.
+    /// The private key of the certificate.
     pub(crate) key: PrivateKeyDer<'static>,
-    /// Whose signature is trusted.
+    /// The trusted authority's certificate.
     pub(crate) authority: CertificateDer<'static>,
-    /// By what the key, and that of the authority, are known.
+    /// The ids of the key and of its authority.
     pub(crate) ids: [String; 2],
-    /// When it is over.
+    /// When it expires.
     pub until: SystemTime,
     /// Keys that are not trusted any more.
     pub revoked: BTreeSet<String>,
-    /// What an authority has issued and has not expired; the others issue nothing.
+    /// The keys that an authority has issued and that have not expired; other files have none.
     pub issued: Vec<Issued>,
 }
 
-/// By what a key is known: the beginning of the SHA-256 of the public key in its certificate. Not of the whole certificate:
-/// anybody can write its signature in another way that is as valid, and a revoked key would have another id.
+/// The id of a key: the first 8 bytes of the SHA-256 of the public key in its certificate. Not of the whole
+/// certificate: anyone can re-encode its signature so that it stays valid, and a revoked key would have another id.
 pub(crate) fn id(certificate: &CertificateDer<'_>) -> Result<String, rustls::Error> {
     let public = ParsedCertificate::try_from(certificate)?.subject_public_key_info();
     Ok(Sha256::digest(public).iter().take(8).map(|byte| format!("{byte:02x}")).collect())
@@ -132,10 +133,10 @@ fn ids(
 }
 
 impl Keys {
-    /// Reads a file of keys, if it is for this role.
+    /// Reads a file of keys, which must be for this role.
     ///
     /// # Errors
-    /// It cannot be read, others can read it too, it is no such file, or its time is over: in words.
+    /// It cannot be read, other users can read it, it is no such file, or it has expired.
     pub fn read(file: &Path, role: Role) -> Result<Keys, String> {
         let keys = Keys::read_any(file)?;
         if keys.role != role {
@@ -157,10 +158,10 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Reads a file of keys, whoever they are for, and whether or not their time is over.
+    /// Reads a file of keys for any role, expired or not.
     ///
     /// # Errors
-    /// It cannot be read, others can read it too, or it is no such file: in words.
+    /// It cannot be read, other users can read it, or it is no such file.
     pub fn read_any(file: &Path) -> Result<Keys, String> {
         let text = read_private(file).map_err(|why| format!("{}: {why}", file.display()))?;
         Keys::parse(file, &text).map_err(|why| format!("{}: {why}", file.display()))
@@ -179,7 +180,7 @@ impl Keys {
         let role = roles.into_iter().find(|known| known.word() == role).ok_or_else(none)?;
         let damaged = |what: &str| format!("the file is damaged: {what}");
         let (mut until, mut revoked, mut issued) = (None, None, Vec::new());
-        // What is not understood is not passed over: it may be what keeps somebody out.
+        // Unknown lines are refused and not skipped: they may restrict access.
         for line in lines {
             match line.split_once(':') {
                 Some(("key" | "authority", _)) => {}
@@ -226,12 +227,12 @@ impl Keys {
         Ok(Keys { file, role, certificate, key, authority, ids, until, revoked, issued })
     }
 
-    /// By what this key is known.
+    /// The id of this key.
     pub fn id(&self) -> String {
         self.ids[0].clone()
     }
 
-    /// By what its authority is known.
+    /// The id of its authority.
     pub fn authority_id(&self) -> String {
         self.ids[1].clone()
     }
@@ -273,7 +274,7 @@ impl Issued {
     }
 }
 
-/// Whether a word has the form of what a key is known by.
+/// Whether a word has the form of an id.
 fn is_id(word: &str) -> bool {
     word.len() == 16 && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
@@ -302,7 +303,7 @@ fn pem(kind: &str, bytes: &[u8]) -> String {
     format!("-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n", lines.join("\n"))
 }
 
-/// Reads a file that only its user can read. What is checked is the file that is read, whatever its name becomes meanwhile.
+/// Reads a file that only its user can read. The check applies to the open file, so renaming does not matter.
 fn read_private(file: &Path) -> Result<String, String> {
     // A FIFO without a writer must not hold anybody up.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
@@ -363,7 +364,7 @@ mod tests {
         }
         let wrong = Keys::read(&agent.file, Role::Coordinator).unwrap_err();
         assert!(wrong.contains("the keys of agents, and here the keys of a coordinator"), "{wrong}");
-        // Nothing is written over.
+        // Existing files are not overwritten.
         let again = home::make(directory.path(), 30, SystemTime::now()).unwrap_err();
         assert!(again.contains("there is one already"), "{again}");
     }
@@ -460,7 +461,7 @@ mod tests {
             home::revoke(directory.path(), &["coordinator".into()], 30, now).unwrap();
         assert_eq!(revoked, [first.id(), second.id()]);
         assert_eq!(agent.revoked, BTreeSet::from([first.id(), second.id()]));
-        // Lists do not grow without end: what has expired cannot be shown any more.
+        // Lists do not grow without end: expired keys are dropped, because they cannot be used any more.
         let later = now + Duration::from_secs(40 * 86_400);
         let gone = home::revoke(directory.path(), &[third.id()], 30, later).unwrap_err();
         assert!(gone.contains("has expired"), "{gone}");
@@ -478,7 +479,7 @@ mod tests {
         let refused = home::revoke(directory.path(), &["agents".into()], 30, now).unwrap_err();
         assert!(refused.contains("coordinator.keys: others may be able to read"), "{refused}");
         assert_eq!(fs::read(&coordinator.file).unwrap(), before);
-        // One that is not there is made anew.
+        // A missing file is made again.
         fs::remove_file(&coordinator.file).unwrap();
         home::revoke(directory.path(), &["agents".into()], 30, now).unwrap();
         assert_ne!(Keys::read(&coordinator.file, Role::Coordinator).unwrap().id(), coordinator.id());

@@ -1,12 +1,12 @@
-//! Many machines: agents that run jobs, and the coordinator that asks them to.
+//! Many machines: agents that run jobs, and the coordinator that controls them.
 //!
-//! An agent ([`agent`]) waits for a coordinator ([`coordinator`]) and runs its jobs, one run at a time, in a child process of
-//! the same program ([`child`]), because nothing with threads forks. Job files travel as options and are resolved on the
-//! agent's machine; events and the report travel back. They talk in frames with a limit each ([`frame`]) that hold
-//! messages ([`message`]) in CBOR (RFC 8949).
+//! An agent ([`agent`]) waits for a coordinator ([`coordinator`]) and runs its jobs, one run at a time, in a child
+//! process of the same program ([`child`]), because a process with threads must not fork. Job files travel as options
+//! and are resolved on the agent's machine; events and the report travel back. They exchange frames of limited size
+//! ([`frame`]) that contain messages ([`message`]) in CBOR (RFC 8949).
 //!
 //! Everything is set up on all machines first. Then the coordinator compares clocks and gives each machine the same moment.
-//! Whoever is silent for too long is given up: the coordinator names the machine, and an agent ends its workers.
+//! A silent peer is given up after a time limit: the coordinator names the machine, and an agent ends its workers.
 
 pub mod address;
 pub mod agent;

@@ -1,4 +1,4 @@
-//! What coordinator and agent say to each other.
+//! The messages between coordinator and agent.
 
 use crate::returned::{FilePart, PART};
 use iolite_options::SentJobs;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 /// The version of the protocol. Both ends have the same: reports and options have the same form then.
 pub const VERSION: u32 = 1;
 
-/// What is said where they differ.
+/// The remedy if the versions differ.
 pub(crate) const SAME_VERSION: &str = "both ends have to have the same version";
 
 /// How many characters the name of a program or a machine may have.
 const LONGEST_NAME: usize = 256;
-/// What fits into a message that has no list in it.
+/// The size limit of a message without lists.
 const SMALL: u32 = 64 << 10;
 /// Job files, with all that they include.
 const JOBS: u32 = 64 << 20;
@@ -35,12 +35,12 @@ pub trait Message: Serialize + DeserializeOwned {
     fn limit(kind: u8) -> Option<u32>;
 }
 
-/// Who speaks.
+/// A peer's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Program and version, in one word.
     pub program: String,
-    /// What the machine calls itself.
+    /// The machine's host name.
     pub machine: String,
     /// The process.
     pub pid: u32,
@@ -57,11 +57,11 @@ impl Hello {
         self
     }
 
-    /// Whether this is the same program, in the same version. Options and reports have another form in another one, and
-    /// what one of them does not know would be left out without a word.
+    /// Checks that this is the same program, in the same version. In another version, options and reports have another
+    /// form, and fields that one end does not know would be dropped silently.
     ///
     /// # Errors
-    /// Which versions differ.
+    /// The versions differ.
     pub(crate) fn check(&self, own: &str) -> Result<(), String> {
         if self.program == own {
             return Ok(());
@@ -77,19 +77,19 @@ pub struct Request {
     pub jobs: SentJobs,
     /// The coordinator was called `fio`.
     pub as_fio: bool,
-    /// Which of the machines this is that run these jobs, from 0.
+    /// The index of this machine among those that run these jobs, from 0.
     pub host: u64,
-    /// How many of them there are.
+    /// How many machines run these jobs.
     pub hosts: u64,
     /// The time between two snapshots in milliseconds; 0 = none are wanted.
     pub snapshot_ms: u64,
     /// The time between two reports on the way in milliseconds; 0 = none are wanted.
     pub status_ms: u64,
-    /// The report is to have what the run was on, and what it did over time.
+    /// The report must contain the circumstances of the run, and its course over time.
     pub series: bool,
 }
 
-/// What a coordinator says.
+/// A message of a coordinator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToAgent {
     /// The first message.
@@ -98,7 +98,7 @@ pub enum ToAgent {
     Run(Box<Request>),
     /// Is somebody there? With a number that comes back.
     Ping(u64),
-    /// Begin what is behind a barrier when the agent's monotonic clock has so many nanoseconds.
+    /// Opens a barrier when the agent's monotonic clock shows so many nanoseconds.
     Start {
         /// The barrier; 0 is the start of the run.
         barrier: u32,
@@ -120,7 +120,7 @@ pub enum ToAgent {
 /// A run that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
-    /// What was measured.
+    /// The measurements.
     pub report: Report,
     /// The run is no success.
     pub failed: bool,
@@ -128,7 +128,7 @@ pub struct Done {
     pub failures: u64,
     /// The signal that ended the run, if one did.
     pub signal: Option<i32>,
-    /// It has left something, which is sent when that is asked for.
+    /// It has left files, which are sent on request.
     pub leaves: bool,
 }
 
@@ -141,12 +141,12 @@ pub struct Refusal {
     pub report: Option<Report>,
 }
 
-/// What an agent says.
+/// A message of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FromAgent {
     /// The first message.
     Hello(Hello),
-    /// Somebody else's run is not over; this says whose.
+    /// Another client's run is not over; names the client.
     Busy(String),
     /// The answer to a ping, with its number and the agent's monotonic clock.
     Pong {
@@ -163,15 +163,15 @@ pub enum FromAgent {
     Begun(String),
     /// Something happened in the run.
     Event(Box<Event>),
-    /// The run is over.
+    /// The run has ended.
     Done(Box<Done>),
     /// The process of the run has ended without a report; this says how.
     Died(String),
     /// A part of a file that the run has left. They come behind [`FromAgent::Done`].
     File(Box<FilePart>),
-    /// All of what the run has left is sent, but for so many files that could not be read.
+    /// All files that the run has left are sent, except for so many that could not be read.
     Sent(u64),
-    /// The command of the trigger has ended; what went wrong, if something did.
+    /// The command of the trigger has ended, with an error if it failed.
     Triggered(Option<String>),
 }
 
@@ -227,7 +227,7 @@ impl Message for FromAgent {
     }
 }
 
-/// What this machine calls itself.
+/// The host name of this machine.
 pub fn machine_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {

@@ -1,9 +1,9 @@
 //! The ranks of a launcher (`mpirun`, `srun`): how they find each other.
 //!
-//! All ranks are started with the same command line. They share a *board*, on which each can write words that all read: the
-//! launcher's own key space, or a directory that all machines see. Rank 0 coordinates, and works too, with an agent of its own;
-//! the others are agents for one run. On the board they say where they are, in three steps that all of them take together: on
-//! which machine, what rank 0 makes of that, at which address.
+//! All ranks are started with the same command line. They share a *board*, on which each can write values that all
+//! read: the launcher's own key space, or a directory that all machines see. Rank 0 coordinates, and works too, with
+//! its own agent; the others are agents for one run. They meet on the board in three steps, which all of them take
+//! together: each names its machine, rank 0 makes the plan, each gives its address.
 
 mod board;
 mod directory;

@@ -1,7 +1,7 @@
-//! Files that a run leaves for whoever has asked for it, logs and verify states: how they go back, and where they are kept.
+//! Files that a run leaves for its client, logs and verify states: how they are returned, and where they are kept.
 //!
-//! They come in parts, which are written as they come. A file has its name when all of it is there. What it is called is the
-//! sender's business only within limits: its directory is this one, and the machine is in its name.
+//! They come in parts, which are written as they arrive. A file gets its name when it is complete. The sender has a
+//! limited choice of the name: the directory is this one, and the machine's name is part of it.
 
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -22,9 +22,9 @@ const INCOMPLETE: &str = ".part";
 pub struct FilePart {
     /// The last part of its name. All parts of a file come one after the other.
     pub name: String,
-    /// What it holds.
+    /// The content.
     pub bytes: Bytes,
-    /// Nothing of it comes after this.
+    /// This is the last part.
     pub is_last: bool,
 }
 
@@ -88,13 +88,13 @@ pub(crate) struct Keeper {
     count: usize,
 }
 
-/// A file of which something has come.
+/// A file of which a part has arrived.
 #[derive(Debug)]
 struct Incoming {
     /// As it is called there.
     theirs: String,
     path: PathBuf,
-    /// `None` = it cannot be kept, and that was told.
+    /// `None` = it cannot be kept, which has been reported.
     file: Option<File>,
 }
 
@@ -104,7 +104,7 @@ impl Keeper {
         Keeper { directory: directory.to_owned(), tag: tag.to_owned(), current: None, count: 0 }
     }
 
-    /// Writes a part. An error is told once for each file.
+    /// Writes a part. An error is returned once for each file.
     pub fn take(&mut self, part: &FilePart) -> Result<(), String> {
         let mut incoming = match self.current.take() {
             Some(incoming) if incoming.theirs == part.name => incoming,
@@ -145,7 +145,7 @@ impl Keeper {
             None => Err(refused("is no name of a log or a verify state")),
             Some(name) => {
                 let path = self.directory.join(name);
-                // Not through a link, and not into anything that is there: it becomes that when it is complete.
+                // Neither through a link nor into an existing file. It gets its name when it is complete.
                 let _ = fs::remove_file(incomplete(&path));
                 let opened = File::create_new(incomplete(&path));
                 opened
@@ -166,14 +166,14 @@ fn incomplete(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// What a file of another machine is called here: logs have the machine behind their names, states have it in place of
-/// `local`, as users of fio know both. `None` = it is neither.
+/// The local name for a file of another machine: logs have the machine's name appended, states have it in place of
+/// `local`, as in fio. `None` = it is neither.
 fn own_name(theirs: &str, tag: &str) -> Option<String> {
     if theirs.contains(|c: char| c == '/' || c.is_control()) {
         return None;
     }
     if [".log", ".log.fz"].iter().any(|end| theirs.ends_with(end)) {
-        // Nothing that programs take for an option, or do not show.
+        // No name that programs take for an option, or do not list.
         let front = if theirs.starts_with(['-', '.']) { "_" } else { "" };
         return Some(format!("{front}{theirs}.{tag}"));
     }

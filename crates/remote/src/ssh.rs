@@ -1,10 +1,10 @@
 //! Agents that the system's ssh starts: `--client=ssh:USER@HOST`.
 //!
-//! ssh gets one end of a pair of sockets as its standard input and output, and whatever is said there is the connection.
-//! Nothing has to be installed on the other machine but ssh's own server and this program, and that can be sent along.
+//! ssh gets one end of a pair of sockets as its standard input and output, which is the connection.
+//! Nothing has to be installed on the other machine except an ssh server and this program, which can be sent along.
 //!
-//! What a shell prints when it starts comes first. So the script that starts the agent prints a line of its own, and what is
-//! in front of it is passed over.
+//! A shell may print text when it starts. So the script that starts the agent prints a marker line, and everything in
+//! front of it is skipped.
 
 use crate::carrier::{Carrier, Carriers, LINE, REASON, printable};
 use crate::stream::Stream;
@@ -16,29 +16,29 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What the script says in front of anything else.
+/// The marker that the script prints before anything else.
 const MARK: &str = "iolite-is-next";
 /// How much a login shell may say before that.
 const NOISE: u64 = 64 << 10;
-/// How long a machine may take to store the program that is sent along, while nothing is heard of it.
+/// How long a machine may be silent while it stores the program that is sent along.
 const STORING: Duration = Duration::from_secs(60);
 /// How long that may take as a whole: a slow line needs minutes.
 const SENDING: Duration = Duration::from_secs(600);
-/// How many lines are kept of what a shell says in front of the script's own.
+/// How many lines of a shell's text in front of the marker are kept.
 const NOISE_LINES: usize = 3;
 /// ssh's exit status when it has failed itself.
 const FAILED: i32 = 255;
 /// The exit status of the script when the program is not there.
 const MISSING: i32 = 127;
 
-/// Finds the program, and becomes it. Its place on this machine is where it may be as well: clusters share directories, and what
-/// is there is the same version then.
+/// Finds the program and replaces the shell with it. It may be at the same path as on this machine: clusters share
+/// directories, and then it is the same version.
 ///
-/// The script has no quotes of the kind that is around it, no exclamation mark and no line feed: some shells change these.
+/// The script contains no single quotes, no exclamation mark and no line feed, because some shells change these.
 const RUN: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v iolite) || exit 127; echo; echo MARK; exec "$p" "#;
 
-/// Takes the program from its input into a place of its own, and runs it. The place is removed when the shell ends. Only
-/// the user gets into a directory of mktemp's; what jobs make has the permissions that it has without this.
+/// Takes the program from its input into a private directory, and runs it. The directory is removed when the shell
+/// ends. Only the user has access to a directory of mktemp's; files that jobs make keep their usual permissions.
 const TAKE: &str = concat!(
     r#"d=$(mktemp -d "${TMPDIR:-/tmp}/iolite-XXXXXXXX") || exit 126; "#,
     r#"trap "rm -f \"$d/iolite\"; rmdir \"$d\"" EXIT; trap "exit 129" HUP INT TERM PIPE; "#,
@@ -75,8 +75,8 @@ impl Target {
             None => (None, place.trim()),
             Some((user, host)) => (Some(user), host),
         };
-        // ssh would take what begins with a dash for an option of its own, and before its version 9.6 it hands the others to a shell
-        // if there is a ProxyCommand.
+        // ssh would take a leading dash for its own option, and before version 9.6 it passes other characters to a
+        // shell if there is a ProxyCommand.
         let is_bad = |text: &str| {
             text.is_empty()
                 || text.starts_with('-')
@@ -123,10 +123,10 @@ impl Wish {
     }
 }
 
-/// Starts ssh, and with it the agent: the connection, and who carries it.
+/// Starts ssh, and thereby the agent. Returns the connection and its carrier.
 ///
 /// # Errors
-/// Why there is no agent, in ssh's own words where it has said something.
+/// The agent could not be started. The error has ssh's own words, if there are any.
 pub(crate) fn start(
     target: &Target,
     wish: Wish,
@@ -168,7 +168,7 @@ pub(crate) fn start(
     })
 }
 
-/// What ssh says, and what helps.
+/// ssh's message, with the remedy.
 fn with_remedy(said: String) -> String {
     let known = [
         (
@@ -186,10 +186,10 @@ fn with_remedy(said: String) -> String {
     }
 }
 
-/// Why the script's own line has not come.
+/// Why the marker line has not come.
 #[derive(Debug)]
 enum Missed {
-    /// The other end has ended, and this is what it had said last.
+    /// The other end has ended, after this last output.
     Closed(String),
     /// In words.
     Other(String),
@@ -223,10 +223,10 @@ pub(crate) fn start_here(wish: Wish, carriers: &Carriers) -> Result<(Arc<Stream>
 /// How ssh is called.
 fn command(target: &Target, far: &str, timeout: Duration) -> Command {
     let mut command = Command::new("ssh");
-    // Nobody is asked for anything, nothing else goes through the connection, and of ssh's words those about errors are told.
+    // ssh must not prompt, forwards nothing else, and prints errors only.
     command.args(["-T", "-x", "-a", "-oBatchMode=yes", "-oLogLevel=ERROR", "-oClearAllForwardings=yes"]);
-    // A master of its own could not end while somebody else uses it; one that is there already is used. And a command
-    // that its settings name for the host is not the one for here.
+    // Its own master could not end while another connection uses it; an existing one is used. And a command in its
+    // settings for the host must not replace ours.
     command.args(["-oControlMaster=no", "-oRemoteCommand=none"]);
     command.arg(format!("-oConnectTimeout={}", timeout.as_secs().max(1)));
     if let Some(port) = target.port {
@@ -239,7 +239,7 @@ fn command(target: &Target, far: &str, timeout: Duration) -> Command {
     command
 }
 
-/// The command line for the other machine. Whatever its user's shell is, a plain one runs the script.
+/// The command line for the other machine. A plain `sh` runs the script, whatever the user's shell is.
 fn remote_words(script: &str, wish: Wish, argument: &str) -> String {
     let script = script.replace("MARK", MARK) + &wish.words();
     format!("exec sh -c '{script}' iolite {}", quoted(argument))
@@ -293,7 +293,7 @@ fn push(stream: &Stream) -> Result<(), Missed> {
     stream.set_patience(STORING);
     stream.set_deadline(Some(Instant::now() + SENDING));
     let sent = File::open("/proc/self/exe").and_then(|mut program| io::copy(&mut program, &mut To(stream)));
-    // Who has closed it says why by the way he ends.
+    // If ssh has closed the connection, its exit explains why.
     sent.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Missed::Closed(String::new()),
         _ => Missed::Other(format!("--push: {error}")),
@@ -305,7 +305,7 @@ fn push(stream: &Stream) -> Result<(), Missed> {
     }
 }
 
-/// What this machine is, in the words of its `uname`: those of the other one are compared with it.
+/// The kind of this machine, from `uname`, which is compared with the other machine's.
 fn own_kind() -> String {
     let asked = Command::new("uname").arg("-sm").stdin(Stdio::null()).output();
     let known = asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    /// Whatever is between the quotes comes out as it was, in a shell.
+    /// Quoted text passes through a shell unchanged.
     #[test]
     fn words_survive_shells() {
         for word in ["/usr/bin/iolite", "it's", "a b\"$HOME`x`\\'", "''", "*?~#;&|<>"] {
@@ -391,7 +391,7 @@ mod tests {
         assert!(wait_for_mark(&mine).unwrap_err().to_string().contains("too much"));
         writer.join().unwrap();
         assert!(wait_for_mark(&mine).unwrap_err().to_string().contains("closed"));
-        // Who is not let in is told so in front of it.
+        // A refused login prints its message in front of the marker.
         let (mine, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(b"\nThis account is\x1b[0m not available.\n").unwrap();
         drop(theirs);

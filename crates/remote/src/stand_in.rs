@@ -1,5 +1,5 @@
-//! Whoever takes the part of agents to see what their client does: it listens, greets and answers as an agent, and runs nothing.
-//! Measurements have a thousand of them in one process.
+//! A stand-in for agents, to test and measure their clients: it listens, greets and answers like an agent, and runs
+//! nothing. Measurements have a thousand of them in one process.
 
 use crate::address::Address;
 use crate::connection::{Connection, Listener, Peer};
@@ -22,7 +22,7 @@ impl StandIn {
     /// Listens at this address, with the agents' keys in this file if there is one.
     ///
     /// # Errors
-    /// The address is taken, or the keys cannot be used: in words.
+    /// The address is in use, or the keys cannot be used.
     pub fn listen(address: &Address, keys: Option<&Path>) -> Result<StandIn, String> {
         let keys = keys.map(|file| Keys::read(file, Role::Agent)).transpose()?;
         let listener = Listener::at(address).map_err(|error| format!("{address}: {error}"))?;
@@ -34,7 +34,7 @@ impl StandIn {
         &self.place
     }
 
-    /// Waits for the next client. Nothing is said yet.
+    /// Waits for the next client. Sends nothing yet.
     ///
     /// # Errors
     /// The connection cannot be accepted.
@@ -44,7 +44,7 @@ impl StandIn {
     }
 }
 
-/// Somebody who has connected.
+/// A client that has connected.
 #[derive(Debug)]
 pub struct Caller<'a> {
     connection: Connection,
@@ -76,38 +76,38 @@ impl Caller<'_> {
     }
 }
 
-/// A client that knows who is here.
+/// A client that has exchanged greetings.
 #[derive(Debug)]
 pub struct Conversation {
     connection: Connection,
 }
 
 impl Conversation {
-    /// Waits for something to hear: whether there is something.
+    /// Waits for a message. Returns whether there is one.
     pub fn has_word_within(&self, patience: Duration) -> bool {
         self.connection.is_readable_within(patience)
     }
 
-    /// The next thing that the client says.
+    /// The next message of the client.
     ///
     /// # Errors
-    /// It has gone, or says what is not understood.
+    /// The client is gone, or its message cannot be decoded.
     pub fn hear(&mut self) -> Result<ToAgent, FrameError> {
         frame::read(&mut self.connection)
     }
 
-    /// Says something.
+    /// Sends a message.
     ///
     /// # Errors
-    /// It has gone.
+    /// The client is gone.
     pub fn say(&mut self, message: &FromAgent) -> Result<(), FrameError> {
         frame::write(&mut self.connection, message)
     }
 
-    /// Says what was encoded before ([`frame::encode`]).
+    /// Sends an encoded message ([`frame::encode`]).
     ///
     /// # Errors
-    /// It has gone.
+    /// The client is gone.
     pub fn say_encoded(&mut self, frame: &[u8]) -> Result<(), FrameError> {
         use std::io::Write;
         Ok(self.connection.write_all(frame)?)

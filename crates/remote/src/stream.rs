@@ -1,8 +1,8 @@
 //! Bytes in both directions: over a socket, or over two pipes (of a child process, or of one that was started by sshd).
 //!
-//! Nothing here waits in a system call that moves bytes: descriptors do not block, and waiting is done by poll(2), with
-//! two limits. One is how long the other end may let a single read or write wait (its *patience*); the other is a moment
-//! by which something has to be over, however the other end spreads its bytes (the *deadline*).
+//! System calls that move bytes never block here: descriptors are non-blocking, and poll(2) waits, with two limits. One
+//! is how long the other end may let a single read or write wait (its *patience*); the other is a moment by which
+//! something must be done, however the other end spreads its bytes (the *deadline*).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -31,18 +31,18 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Over a socket.
+    /// A stream over a socket.
     ///
     /// # Errors
-    /// It cannot be made one that does not block.
+    /// It cannot be made non-blocking.
     pub fn over_socket(socket: impl Into<OwnedFd>) -> io::Result<Stream> {
         Stream::new(socket.into(), None)
     }
 
-    /// Over what is read from here and written there: pipes, or standard input and output.
+    /// A stream that reads from one descriptor and writes to another: pipes, or standard input and output.
     ///
     /// # Errors
-    /// They cannot be made ones that do not block.
+    /// They cannot be made non-blocking.
     pub fn over_pipes(input: impl Into<OwnedFd>, output: impl Into<OwnedFd>) -> io::Result<Stream> {
         Stream::new(input.into(), Some(output.into()))
     }
@@ -70,7 +70,7 @@ impl Stream {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// Ends it, in both directions, for whoever waits for it too.
+    /// Ends it in both directions, and wakes all threads that wait for it.
     pub fn end(&self) {
         self.has_ended.store(true, SeqCst);
         if self.output.is_none() {
@@ -95,10 +95,10 @@ impl Stream {
         self.end();
     }
 
-    /// Reads what there is, waiting until there is something; 0 = the other end has ended it.
+    /// Reads the available data, after waiting for some; 0 = the other end has closed it.
     ///
     /// # Errors
-    /// It is lost, or nothing has come in time.
+    /// The connection is lost, or no data has arrived in time.
     pub fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
         let limit = self.begin();
         loop {
@@ -146,7 +146,7 @@ impl Stream {
         }
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     ///
     /// # Errors
     /// As [`Stream::write`].
@@ -158,7 +158,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits until there is something to read, or it has ended: whether there is.
+    /// Waits until data can be read or the stream has ended. Returns whether there is anything to read.
     pub fn is_readable_within(&self, patience: Duration) -> bool {
         let until = Instant::now() + patience;
         loop {
@@ -189,7 +189,7 @@ impl Stream {
         }
     }
 
-    /// Waits until there is something to read, or it has ended.
+    /// Waits until data can be read, or the stream has ended.
     pub(crate) fn wait_for_input(&self, limit: Limit) -> io::Result<()> {
         self.wait(PollFlags::IN, limit)
     }
@@ -232,7 +232,7 @@ pub(crate) struct Limit {
     why: Why,
 }
 
-/// What limits a wait.
+/// The limit that ended a wait.
 #[derive(Clone, Copy, Debug)]
 enum Why {
     Deadline,
@@ -289,7 +289,7 @@ mod tests {
             one.set_patience(Duration::from_secs(60));
             one.set_deadline(Some(Instant::now()));
             silent("too long");
-            // Nobody takes it.
+            // The other end does not read.
             let full = (0..1000).find_map(|_| one.write(&[0; 64 << 10]).err()).unwrap();
             assert_eq!(full.kind(), io::ErrorKind::TimedOut);
         }

@@ -1,7 +1,8 @@
 //! TLS over a stream, with keys at both ends: each end shows a key that the same authority has issued for its role.
 //!
-//! Only version 1.3 is spoken, and nothing is resumed: every connection is checked. Names of machines are not looked at.
-//! What is wrong with a key is told at both ends, where each of them learns it: from the check, or from the other end's alert.
+//! Only TLS 1.3 is used, without resumption, so every connection is checked. Machine names are not checked.
+//! Errors of keys are reported at both ends, as each of them learns of it: from its own check, or from the other end's
+//! alert.
 
 use crate::greeting::{self, Stranger};
 use crate::keys::{self, Keys, Role, home};
@@ -32,20 +33,20 @@ pub(crate) struct Encrypted {
     /// Locked for no longer than it takes to encrypt or decrypt.
     tls: Mutex<Connection>,
     input: Mutex<Input>,
-    /// Whoever encrypts sends it as well before anybody else does.
+    /// Locked from encryption until the data is sent, so that records stay in order.
     output: Mutex<()>,
 }
 
-/// What has been received.
+/// The received data.
 #[derive(Debug, Default)]
 struct Input {
     /// Decrypted.
     plain: Vec<u8>,
     /// How much of that has been read.
     read: usize,
-    /// Nothing comes any more.
+    /// No more data comes.
     has_ended: bool,
-    /// Why, if something was wrong.
+    /// The error, if there was one.
     failed: Option<String>,
 }
 
@@ -60,7 +61,7 @@ impl Encrypted {
         if !greeting::is_tls(&first) {
             let stranger = greeting::stranger(&first);
             if matches!(stranger, Stranger::Plain) {
-                // Whoever speaks like this understands it.
+                // This client understands the refusal.
                 greeting::refuse(&stream, greeting::Refusal::NeedsKeys);
                 return Err(Stranger::PlainClient);
             }
@@ -113,7 +114,7 @@ impl Encrypted {
         }
     }
 
-    /// What is below.
+    /// The underlying stream.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -135,7 +136,7 @@ impl Encrypted {
                         break;
                     }
                     Ok(count) => input.plain.extend_from_slice(&piece[..count]),
-                    // Nothing more for now.
+                    // No more data for now.
                     Err(_) => break,
                 }
             }
@@ -143,7 +144,7 @@ impl Encrypted {
         Ok(())
     }
 
-    /// Takes what has arrived, if something has: whether there is something to read, or nothing comes any more.
+    /// Takes the data that has arrived. Returns whether there is data to read, or the stream has ended.
     fn receive_now(&self, input: &mut Input) -> io::Result<bool> {
         if input.read < input.plain.len() || input.has_ended {
             return match &input.failed {
@@ -181,7 +182,7 @@ impl Encrypted {
         }
     }
 
-    /// Sends what has been encrypted.
+    /// Sends the encrypted data.
     fn send_pending(&self) -> io::Result<()> {
         let _turn = lock(&self.output);
         self.send_encrypted()
@@ -224,7 +225,7 @@ impl Encrypted {
         let mut input = lock(&self.input);
         let until = Instant::now() + patience;
         loop {
-            // What is wrong is told to whoever reads.
+            // The error is reported to the caller that reads.
             if self.receive_now(&mut input).unwrap_or(true) {
                 return true;
             }
@@ -289,7 +290,8 @@ impl<V: ?Sized> Unrevoked<V> {
     }
 }
 
-/// What the verifiers of both roles leave to the one that they are around. (rustls has a trait for each role, with the same methods.)
+/// Methods that the verifiers of both roles delegate to the inner verifier. (rustls has a trait for each role, with the
+/// same methods.)
 macro_rules! signatures_are_left_to_inner {
     () => {
         fn verify_tls12_signature(
@@ -352,7 +354,7 @@ impl ServerCertVerifier for Unrevoked<WebPkiServerVerifier> {
     signatures_are_left_to_inner!();
 }
 
-/// What is wrong, at an end that shows a key of this role.
+/// Describes an error at an end that shows a key of this role.
 fn words(error: &Error, own: Role) -> String {
     let (its, needed) = match own {
         Role::Agent => ("the client", "a coordinator"),
@@ -430,7 +432,7 @@ mod tests {
         [coordinator, agent]
     }
 
-    /// What the agent's end and the coordinator's say of each other: each sends a word and reads one, as greetings do.
+    /// The result at the coordinator's end and at the agent's: each sends a word and reads one, as greetings do.
     fn meet(coordinator: &Keys, agent: &Keys) -> [String; 2] {
         let (one, other) = streams();
         let talk = |encrypted: Encrypted| {
@@ -455,7 +457,7 @@ mod tests {
         })
     }
 
-    /// The parts of what DER has at the beginning of these bytes: all of it, and what is in it.
+    /// Splits off the first DER element of these bytes: the whole element, and its content.
     fn first_of(der: &[u8]) -> (&[u8], &[u8]) {
         let (head, length) = match der[1] {
             0x81 => (3, usize::from(der[2])),
@@ -499,7 +501,7 @@ mod tests {
             borrow = i32::from(digit < 0);
             other[at] = (digit & 0xff) as u8;
         }
-        // Without zeros in front, but for one that says that the number is positive.
+        // Without leading zeros, except for one that makes the number positive.
         let zeros = other.iter().take_while(|byte| **byte == 0).count();
         other.drain(..zeros);
         if other[0] >= 0x80 {

@@ -1,4 +1,4 @@
-//! System calls about users: who is at the other end of a socket, and what a new socket permits.
+//! System calls about users: the user at the other end of a socket, and the permissions of a new socket.
 
 use std::fs::File;
 use std::io;
@@ -52,7 +52,7 @@ pub(crate) fn is_readable_within(descriptor: BorrowedFd<'_>, patience: Duration)
     unsafe { libc::poll(&raw mut polled, 1, milliseconds) == 1 }
 }
 
-/// The addresses of this machine, those that only itself can reach last.
+/// The addresses of this machine, with loopback addresses last.
 pub(crate) fn own_addresses() -> Vec<IpAddr> {
     let mut found = Vec::new();
     // SAFETY: the list is that of the call until it is given back, and each address has the type that its family says.
@@ -89,8 +89,8 @@ pub(crate) fn own_addresses() -> Vec<IpAddr> {
     found
 }
 
-/// Waits until nobody else holds this lock, and takes it, until the file is closed. Whoever may read a directory may lock it, so
-/// nobody waits for ever.
+/// Waits for this lock and takes it until the file is closed. Any user who may read a directory may lock it, so the
+/// wait is limited.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
     let until = Instant::now() + Duration::from_secs(10);
     loop {
@@ -112,7 +112,7 @@ pub(crate) fn lock(file: &File) -> io::Result<()> {
     }
 }
 
-/// How a child has ended, without taking that from whoever waits for it; `None` = it has not ended in this time.
+/// How a child has ended, without reaping it; `None` = it has not ended in this time.
 pub(crate) fn peek_end(child: libc::pid_t, patience: Duration) -> Option<ExitStatus> {
     let until = Instant::now() + patience;
     loop {

@@ -1,4 +1,4 @@
-//! The thread that listens to an agent: what it says goes to the coordinator, its files to a thread that writes them.
+//! The thread that listens to an agent: its messages go to the coordinator, its files to a thread that writes them.
 
 use super::step::Clock;
 use super::{DRIFT, Heard, LOOK, Link, PING, ROUND_TRIPS, SHORT, STACK, Told, Writer, lock};
@@ -53,7 +53,7 @@ pub(super) fn listen(
     Ok(writer)
 }
 
-/// Who listens to an agent.
+/// The listener to an agent.
 struct Ear {
     index: usize,
     connection: Connection,
@@ -71,7 +71,7 @@ struct Ear {
 
 impl Ear {
     fn tell(&self, heard: Heard) {
-        // If nobody wants to know any more, the run is over.
+        // If nothing receives messages any more, the run is over.
         let _ = self.sender.send((self.index, heard));
     }
 
@@ -116,7 +116,7 @@ impl Ear {
         Ok(())
     }
 
-    /// Does what a message is for; if nothing comes after it, that is what there is to tell.
+    /// Acts on a message. Returns a message for the coordinator if it is the last one.
     fn act(&mut self, message: FromAgent) -> Result<Option<Told>, String> {
         let told = match message {
             FromAgent::Hello(_) | FromAgent::Pong { .. } => return Ok(None),
@@ -151,7 +151,8 @@ impl Ear {
         Ok(None)
     }
 
-    /// Has a part of a file written, in a thread of its own: a disk that stands still here is not a client that is gone.
+    /// Has a part of a file written by another thread, so that a disk that hangs here does not make the client look
+    /// dead.
     fn keep(&mut self, part: FilePart) -> Result<(), String> {
         if matches!(self.desk, Desk::Empty(_))
             && let Desk::Empty(keeper) = std::mem::replace(&mut self.desk, Desk::Closed)
@@ -170,10 +171,10 @@ impl Ear {
                     left = Some(part);
                     self.stay()?;
                     thread::sleep(SHORT);
-                    // Nobody reads what it says meanwhile.
+                    // Its messages are not read meanwhile.
                     self.heard = Instant::now();
                 }
-                // The thread has failed: that is told at the end.
+                // The thread has failed, which is reported at the end.
                 Ok(()) | Err(TrySendError::Disconnected(_)) => {}
             }
         }
@@ -213,7 +214,7 @@ impl Ear {
             }
             EventKind::Started { barrier, late_ns } => {
                 self.waits.remove(&barrier);
-                // Of later ones, the moment was told in the same way.
+                // Later barriers announce the moment in the same way.
                 if barrier == 0 {
                     self.tell(Heard::Started(late_ns));
                 }
@@ -289,7 +290,7 @@ impl Desk {
         let body = move || {
             for part in written {
                 if let Err(why) = keeper.take(&part) {
-                    // If nobody wants to know any more, the run is over.
+                    // If nothing receives messages any more, the run is over.
                     let _ = sender.send((index, Heard::Told(Told::NotKept(why))));
                 }
             }
@@ -304,7 +305,7 @@ mod tests {
     use super::*;
     use crate::stream::Stream;
 
-    /// Who waits for others has another clock than when it was ready.
+    /// The clocks are compared again while a machine waits, because they have drifted since it was ready.
     #[test]
     fn clocks_are_compared_again_while_a_machine_waits() {
         const SHIFT_NS: u64 = 1 << 50;

@@ -1,6 +1,6 @@
-//! What machines do together: which of them wait at which barrier, and how steady all of them are.
+//! The joint state of the machines: which of them wait at which barrier, and how steady they are together.
 //!
-//! Nothing here is sent or heard. So it does not matter how many machines there are, or whether there are any.
+//! This module does no communication, so it does not matter how many machines there are, or whether they are real.
 
 use iolite_stats::{InStep, Interval, Measured, Measurement, SteadyReport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// The clock of another machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
-    /// What it shows when this machine's clock shows 0, in nanoseconds.
+    /// Its time in nanoseconds when this machine's clock shows 0.
     pub offset_ns: i128,
     /// The round trip by which that is known.
     pub round_trip_ns: u64,
 }
 
 impl Clock {
-    /// What it shows at this moment of this machine's clock.
+    /// Its time at this moment of this machine's clock.
     pub fn at(self, ns: u64) -> u64 {
         u64::try_from(i128::from(ns) + self.offset_ns).unwrap_or(0)
     }
@@ -26,7 +26,7 @@ impl Clock {
 pub(super) enum Gone {
     /// By itself.
     Done,
-    /// It is lost: what it did before says nothing of the others.
+    /// It is lost: its measurements do not count for the others any more.
     Lost,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Steps {
 struct Machine {
     /// `None` = it is still setting up, and may have any barrier.
     together: Option<InStep>,
-    /// Where it waits, by which clock; `None` = nothing of it waits there any more.
+    /// The barriers at which it waits, with its clock; `None` = none of its jobs waits there any more.
     waits: BTreeMap<u32, Option<Clock>>,
     is_over: bool,
 }
@@ -54,7 +54,7 @@ impl Machine {
     }
 }
 
-/// What begins now.
+/// A barrier that opens now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Begin {
     /// The barrier.
@@ -66,11 +66,11 @@ pub(super) struct Begin {
 /// A steady state that several machines look for.
 #[derive(Debug)]
 struct Shared {
-    /// Its place on each of them.
+    /// Its index on each machine.
     place: u32,
     rules: SteadyReport,
     report: SteadyReport,
-    /// Intervals of each machine that some other one has not told yet.
+    /// Intervals of each machine that some other machine has not reported yet.
     told: BTreeMap<usize, VecDeque<Interval>>,
     /// It is attained, or never will be.
     is_decided: bool,
@@ -81,7 +81,7 @@ impl Steps {
         Steps { machines: vec![Machine::default(); machines], ..Steps::default() }
     }
 
-    /// A machine has told what it does together with others.
+    /// A machine has announced its joint barriers and steady states.
     pub fn announced(&mut self, machine: usize, together: InStep) {
         for (place, rules) in (0..).zip(&together.steady) {
             let known = self.states.iter_mut().find(|state| state.place == place && state.rules == *rules);
@@ -100,12 +100,12 @@ impl Steps {
         self.machines[machine].together = Some(together);
     }
 
-    /// A machine waits at a barrier; without a clock, nothing of it does any more.
+    /// A machine waits at a barrier; without a clock, none of its jobs waits there any more.
     pub fn waits(&mut self, machine: usize, barrier: u32, clock: Option<Clock>) {
         self.machines[machine].waits.insert(barrier, clock);
     }
 
-    /// What begins now, because all that have it are there.
+    /// The barriers that open now, because all machines that have them wait there.
     pub fn begin(&mut self) -> Vec<Begin> {
         let asked: BTreeSet<u32> = self
             .machines
@@ -126,7 +126,7 @@ impl Steps {
         begins
     }
 
-    /// A machine's run is over: the places of steady states that are attained now, with the machines that look for them.
+    /// A machine's run has ended. Returns the indexes of the steady states that are attained now, with their machines.
     pub fn over(&mut self, machine: usize, how: Gone) -> Vec<(u32, Vec<usize>)> {
         self.machines[machine].is_over = true;
         let mut attained = Vec::new();
@@ -166,7 +166,8 @@ impl Steps {
 }
 
 impl Shared {
-    /// Adds up the intervals that all have told; attained = its place, with its machines.
+    /// Adds up the intervals that all machines have reported. Returns the index and the machines if the state is
+    /// attained.
     fn judge(&mut self) -> Option<(u32, Vec<usize>)> {
         while !self.told.is_empty() && self.told.values().all(|told| !told.is_empty()) {
             let found: Vec<Interval> = self.told.values_mut().filter_map(VecDeque::pop_front).collect();
@@ -180,7 +181,7 @@ impl Shared {
     }
 }
 
-/// What several machines did in one interval; `None` = it says nothing of one of them.
+/// The sum of several machines in one interval; `None` = a machine has no valid measurement.
 fn sum(found: &[Interval]) -> Option<Measurement> {
     let mut whole = Measurement::default();
     let (mut weighted, mut count) = (0_u128, 0_u128);

@@ -1,7 +1,7 @@
 //! The directory in which a set of keys was made: it issues, renews and revokes them.
 //!
-//! The authority's own key stays there, in a file that nobody copies. So whoever gets hold of the file of a coordinator or an agent has
-//! one key, which can be revoked, and cannot make others.
+//! The authority's own key stays there, in a file that is never copied. So an attacker with the file of a coordinator
+//! or an agent has one key, which can be revoked, and cannot make others.
 
 use super::{Issued, Keys, Role, ids, is_id};
 use rcgen::{
@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What every agent is called in its certificate: where it runs does not matter.
+/// The name of every agent in its certificate, which does not depend on its machine.
 pub(crate) const AGENT: &str = "agent.iolite";
 /// For how many days keys are valid where nothing else is said.
 pub const DAYS: u64 = 365;
@@ -34,7 +34,7 @@ const EARLIER: Duration = DAY;
 /// Makes a set of keys: the files of the authority, the coordinator and the agents.
 ///
 /// # Errors
-/// There is one of these files already, or they cannot be made: in words.
+/// One of these files exists already, or they cannot be made.
 pub fn make(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 3], String> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
@@ -57,28 +57,28 @@ pub fn make(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 3], S
     Ok(made)
 }
 
-/// Makes new keys for the coordinator and the agents. Those before remain valid until their time is over.
+/// Makes new keys for the coordinator and the agents. The earlier ones remain valid until they expire.
 ///
 /// # Errors
-/// There is no authority here, or the files cannot be made: in words.
+/// There is no authority here, or the files cannot be made.
 pub fn renew(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 2], String> {
     let _alone = lock(directory)?;
     let mut authority = authority(directory, now)?;
     let coordinator = issue(&mut authority, directory, Role::Coordinator, days, now)?;
     let agent = issue(&mut authority, directory, Role::Agent, days, now)?;
     let made = [coordinator, agent];
-    // What it has issued is known before anybody has it.
+    // Record the issued keys before anyone can use them.
     save(&authority)?;
     made.iter().try_for_each(save)?;
     Ok(made)
 }
 
-/// Revokes keys: those that the words name (`coordinator` and `agents` mean all that were issued to them). If the present
-/// key of the coordinator or the agents is among them, has expired, or is not there, another one is made. Returns the ids that
-/// were revoked, and what has a new file now.
+/// Revokes the named keys (`coordinator` and `agents` mean all that were issued to them). If the present key of the
+/// coordinator or the agents is among them, has expired, or is missing, makes a new one. Returns the revoked ids, and
+/// the roles that have a new file.
 ///
 /// # Errors
-/// A word names no key that was issued here, there is no authority here, or the files cannot be read or made: in words.
+/// A word names no key that was issued here, there is no authority here, or the files cannot be read or made.
 pub fn revoke(
     directory: &Path,
     words: &[String],
@@ -159,7 +159,8 @@ fn lock(directory: &Path) -> Result<File, String> {
     }
 }
 
-/// The authority that is at home here. What it has issued and has expired is forgotten, revoked or not: nobody takes it.
+/// The authority in this directory. Expired keys are dropped from its lists, revoked or not, because no one accepts
+/// them.
 fn authority(directory: &Path, now: SystemTime) -> Result<Keys, String> {
     let keys = Keys::read_any(&directory.join(Role::Authority.file_name()));
     let keys = keys.map_err(|why| {

@@ -1,4 +1,4 @@
-//! What ranks share, whoever has started them.
+//! The ranks' shared board, whatever launcher has started them.
 
 use super::directory::Directory;
 use super::pmi2::Pmi2;
@@ -6,31 +6,32 @@ use super::pmix::Pmix;
 
 /// Words that all ranks can read.
 pub trait Board {
-    /// Which one this is, from 0.
+    /// The number of this rank, from 0.
     fn rank(&self) -> u32;
     /// How many there are.
     fn size(&self) -> u32;
-    /// Writes words, which others can read after the next [`Board::fence`].
+    /// Writes a value, which others can read after the next [`Board::fence`].
     ///
     /// # Errors
-    /// The launcher says no, in words.
+    /// The launcher reports an error.
     fn put(&mut self, key: &str, words: &str) -> Result<(), String>;
     /// Waits until all ranks are here.
     ///
     /// # Errors
-    /// The launcher says no, in words.
+    /// The launcher reports an error.
     fn fence(&mut self) -> Result<(), String>;
-    /// Reads what a rank has written.
+    /// Reads a value that a rank has written.
     ///
     /// # Errors
-    /// It has written nothing, or the launcher says no, in words.
+    /// It has written nothing, or the launcher reports an error.
     fn get(&mut self, rank: u32, key: &str) -> Result<String, String>;
 }
 
-/// Joins the ranks of this launcher, in this way: `pmix`, `pmi2`, `dir:PATH`, or nothing, which takes what there is.
+/// Joins the ranks of this launcher by this interface: `pmix`, `pmi2`, `dir:PATH`, or empty, which takes the first
+/// available.
 ///
 /// # Errors
-/// There is no launcher, or it offers nothing of that: in words.
+/// There is no launcher, or it does not offer this interface.
 pub fn join(way: &str) -> Result<Box<dyn Board>, String> {
     let has = |variable: &str| std::env::var_os(variable).is_some();
     match way {

@@ -1,7 +1,8 @@
-//! A board of files, for launchers that offer nothing: a directory that all machines see, and only this user reads.
+//! A board of files, for launchers without an interface: a directory that all machines see, and that only this user can
+//! read.
 //!
-//! Rank 0 makes it, and removes it in the end. Words are there as a whole or not at all, because a file gets its name when it
-//! is written. So nobody has to wait for all: who reads waits for what he reads.
+//! Rank 0 makes it, and removes it in the end. A value appears as a whole or not at all, because a file is renamed
+//! after it is written. So there is no need to wait for all ranks: a reader waits for the value that it reads.
 
 use super::Board;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -38,7 +39,7 @@ impl Directory {
     pub fn join(path: &Path) -> Result<Directory, String> {
         let (rank, size) = place()?;
         let shown = path.display();
-        // Only of one that this rank has made, or may read: it is removed with its value.
+        // Only for a directory that this rank has made or may read, because dropping the value removes it.
         let joined = || Directory { path: path.to_owned(), rank, size };
         if rank == 0 {
             DirBuilder::new().mode(0o700).create(path).map_err(|error| match error.kind() {
@@ -73,7 +74,7 @@ impl Directory {
     }
 }
 
-/// Which rank this is, and of how many.
+/// The number of this rank, and how many there are.
 fn place() -> Result<(u32, u32), String> {
     for (rank, size) in VARIABLES {
         let number = |variable: &str| std::env::var(variable).ok()?.trim().parse::<u32>().ok();
@@ -134,7 +135,7 @@ impl Board for Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What others have still to read, they have read: rank 0 has their last words.
+        // The other ranks have read everything that they need: rank 0 has their last values.
         if self.rank == 0 {
             let _ = fs::remove_dir_all(&self.path);
         }

@@ -12,18 +12,19 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// On which machine a rank is.
+/// The machine of a rank.
 const HOST: &str = "host";
-/// What rank 0 makes of that.
+/// The plan of rank 0.
 const PLAN: &str = "plan";
-/// Where a rank is to be reached.
+/// The address of a rank.
 const PLACE: &str = "place";
-/// The plans: sockets of one machine; TCP with the keys that follow, or without protection; nothing is run, and rank 0 says why.
+/// The plans: sockets of one machine; TCP with the keys that follow, or without protection; no run, and rank 0 reports
+/// why.
 const SOCKETS: &str = "sockets";
 const KEYS: &str = "keys:";
 const TCP: &str = "tcp";
 const OFF: &str = "off";
-/// What the place of a rank begins with that has none.
+/// The beginning of the address of a rank that has none.
 const NONE: &str = "none:";
 /// How long a rank waits for rank 0 when it has said where it is.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,20 +35,20 @@ const DAYS: u64 = 1;
 /// The ranks of a launcher, on their way to a run.
 pub struct Meeting {
     board: Box<dyn Board>,
-    /// Rank 0 has said what is done.
+    /// Rank 0 has announced its plan.
     is_over: bool,
 }
 
-/// What rank 0 knows of all ranks.
+/// Everything that rank 0 knows about the ranks.
 #[derive(Debug)]
 pub struct Gathered {
     /// Where they are, itself first.
     pub addresses: Vec<Address>,
-    /// The keys for those that are reached over TCP; `None` = there are none, or somebody has asked for no protection.
+    /// The keys for those that are reached over TCP; `None` = not needed, or the user has asked for no encryption.
     pub keys: Option<Keys>,
 }
 
-/// What a rank other than 0 has done.
+/// The outcome for a rank other than 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// It has served a run.
@@ -57,7 +58,7 @@ pub enum Work {
 }
 
 impl Meeting {
-    /// Of the ranks on this board. All of them have to come: rank 0 calls a run off by dropping its value.
+    /// A meeting of the ranks on this board. All of them have to attend: rank 0 calls a run off by dropping this value.
     pub fn new(board: Box<dyn Board>) -> Meeting {
         Meeting { board, is_over: false }
     }
@@ -67,10 +68,10 @@ impl Meeting {
         self.board.rank() == 0
     }
 
-    /// Rank 0 learns where all ranks are.
+    /// For rank 0: collects the addresses of all ranks.
     ///
     /// # Errors
-    /// They do not find each other: in words.
+    /// The ranks do not find each other.
     pub fn gather(mut self, insecure: bool) -> Result<Gathered, String> {
         self.board.put(HOST, &host())?;
         self.board.fence()?;
@@ -92,10 +93,10 @@ impl Meeting {
         Ok(Gathered { addresses, keys })
     }
 
-    /// Another rank: listens, says where, and serves one run.
+    /// For the other ranks: listens, publishes the address, and serves one run.
     ///
     /// # Errors
-    /// The ranks do not find each other, or rank 0 does not come: in words.
+    /// The ranks do not find each other, or rank 0 does not come.
     pub fn attend(mut self, mut settings: Settings) -> Result<Work, String> {
         self.is_over = true;
         self.board.put(HOST, &host())?;
@@ -117,7 +118,7 @@ impl Meeting {
         };
         self.board.put(PLACE, &words)?;
         self.board.fence()?;
-        // Whatever the launcher's library has in this process is not needed any more.
+        // The launcher's library is not needed any more in this process.
         drop(self);
         match listening {
             Err(_) if plan == OFF => Ok(Work::CalledOff),
@@ -133,14 +134,14 @@ impl Meeting {
 impl Drop for Meeting {
     fn drop(&mut self) {
         if !self.is_over {
-            // The others have to come to learn it. If the launcher says no, they will hear that from it as well.
+            // The others have to attend to learn of it. If the launcher fails, it tells them as well.
             let _ = self.board.put(HOST, &host()).and_then(|()| self.board.fence());
             let _ = announce(&mut *self.board, OFF);
         }
     }
 }
 
-/// Says what is done: where the others are then.
+/// Announces the plan. Returns the addresses of the other ranks.
 fn announce(board: &mut dyn Board, plan: &str) -> Result<Vec<String>, String> {
     board.put(PLAN, plan)?;
     board.fence()?;
@@ -148,7 +149,7 @@ fn announce(board: &mut dyn Board, plan: &str) -> Result<Vec<String>, String> {
     (1..board.size()).map(|rank| board.get(rank, PLACE)).collect()
 }
 
-/// How the ranks on these machines talk to rank 0 on this one: what they are told, and its own keys.
+/// How the ranks on these machines talk to rank 0 on this one: the plan for the board, and rank 0's own keys.
 fn plan(own: &str, hosts: &[String], insecure: bool) -> Result<(String, Option<Keys>), String> {
     if hosts.iter().all(|host| host == own) {
         return Ok((SOCKETS.to_owned(), None));
@@ -156,7 +157,7 @@ fn plan(own: &str, hosts: &[String], insecure: bool) -> Result<(String, Option<K
     if insecure {
         return Ok((TCP.to_owned(), None));
     }
-    // Nobody keeps the authority: of these keys there are no others, and they end with the run.
+    // The authority is not kept: it issues no other keys, and these end with the run.
     let directory = private_directory()?;
     let made = keys::home::make(&directory.0, DAYS, SystemTime::now());
     let [_, coordinator, agent] = made.map_err(|why| format!("keys for this run: {why}"))?;

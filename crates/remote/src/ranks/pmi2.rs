@@ -80,7 +80,8 @@ impl Board for Pmi2 {
         self.size
     }
 
-    /// In parts, behind the number of parts: there is not much room. As digits, because some signs separate things there.
+    /// Splits the value into parts, behind their number, because there is little room. In hexadecimal, because some
+    /// characters are separators.
     fn put(&mut self, key: &str, words: &str) -> Result<(), String> {
         let digits: String = words.bytes().map(|byte| format!("{byte:02x}")).collect();
         let parts: Vec<&[u8]> = digits.as_bytes().chunks(LONGEST).collect();

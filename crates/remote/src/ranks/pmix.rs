@@ -94,12 +94,13 @@ impl Pmix {
         let process = Process { rank, ..self.own.clone() };
         let key = fixed(key)?;
         let mut found: *mut Value = ptr::null_mut();
-        // SAFETY: all of it lives during the call, and the key has the size that the interface says.
+        // SAFETY: all arguments live during the call, and the key has the size that the interface requires.
         let result = unsafe { (self.get)(&raw const process, key.as_ptr(), ptr::null(), 0, &raw mut found) };
         if result != 0 || found.is_null() {
             return Err(format!("rank {rank} has said nothing: PMIx_Get has failed with {result}"));
         }
-        // SAFETY: it is a value that the library has made for the caller. That is never given back: there are few, and small ones.
+        // SAFETY: the library has allocated the value for the caller. It is never freed, because there are few, and
+        // small ones.
         Ok(unsafe { ptr::read(found) })
     }
 }
@@ -131,7 +132,7 @@ impl Board for Pmix {
         let words = CString::new(words).map_err(|error| error.to_string())?;
         let mut value = Value { kind: STRING, content: [0; 3] };
         value.content[0] = words.as_ptr() as u64;
-        // SAFETY: all of it lives during the call, which copies it.
+        // SAFETY: all arguments live during the call, which copies them.
         check("PMIx_Put", unsafe { (self.put)(GLOBAL, key.as_ptr(), &raw mut value) })
     }
 
