@@ -22,7 +22,7 @@ pub(crate) struct Backlog {
 pub(crate) enum Waiting {
     /// In the order of the writes: no byte is written twice.
     Queue(VecDeque<Written>),
-    /// By offset: what is overwritten is dropped.
+    /// Sorted by offset; overwritten writes are dropped.
     Sorted(Extents),
 }
 
@@ -46,7 +46,7 @@ impl Backlog {
         }
     }
 
-    /// What is in this place is no longer known.
+    /// Forgets the writes to this place, because its content is no longer known.
     pub(crate) fn forget(&mut self, io: &Io) {
         match &mut self.waiting {
             // No byte is written twice, and a trim comes before its write.

@@ -1,10 +1,10 @@
-//! Blocks that can be checked: what is written with `verify`, and whether it came back.
+//! Blocks that can be checked: written with `verify`, and compared when they are read.
 //!
 //! A [`Stamper`] fills a block that is about to be written. The block is cut into intervals of `verify_interval` bytes
 //! (one interval by default). Each interval has a header that names its place in the file and the write it belongs to,
 //! and a checksum of the rest (`block/header.rs` has the layout, `block/digest.rs` the checksums). The rest is random
-//! data that depends only on the seed in the header and on the place in the file. So whoever has the header can make
-//! the data again, and can say not only that a block is wrong but also how. A pattern needs no seed.
+//! data that depends only on the seed in the header and on the place in the file. So the header is enough to generate
+//! the data again, and to find not only that a block is wrong but also how. A pattern needs no seed.
 //!
 //! ```text
 //! block    ┌ interval ───────────────────────┬ interval ───────────────────────┬ …
@@ -14,12 +14,12 @@
 //! With `verify_offset`, header and checksum are swapped with the data at that offset after the checksum was made: it
 //! covers the data in the order of an interval whose header comes first.
 //!
-//! A [`Verifier`] checks blocks. [`Expected`] tells it where a block was read and which writes are valid there: the last
-//! write to that place; one of several, after a crash; or any, where nothing is known. A block that is right costs
-//! one checksum. Only for a wrong block the content is made again and compared, and a [`Diagnosis`] says what it looks
-//! like.
+//! A [`Verifier`] checks blocks. [`Expected`] gives the place of a block and the writes that are valid there: the last
+//! write to that place; one of several, after a crash; or any, where nothing is known. A correct block costs one
+//! checksum. Only for a wrong block is the content generated again and compared, and a [`Diagnosis`] describes the
+//! damage.
 //!
-//! A [`Mixture`] tells whether a block is made of parts of several valid writes, as a crash leaves it.
+//! A [`Mixture`] finds out whether a block consists of parts of several valid writes, as a crash leaves it.
 //!
 //! The modules depend on each other in one direction: `check` → `inquiry` → `mismatch` → `fault` → `header` → `digest`.
 

@@ -1,4 +1,4 @@
-//! Whether a block is what it should be.
+//! Checks whether a block has its expected content.
 
 use crate::block::{Diagnosis, Expected, Field, HeaderFormat, Mismatch, Mixture, Spec, Verifier, Write};
 use crate::earlier::{Alike, Earlier};
@@ -33,7 +33,7 @@ pub struct Checker {
     seed: u64,
     job: u16,
     others: Arc<Others>,
-    /// What their states say.
+    /// The saved states of these jobs.
     other_states: Arc<OtherStates>,
     /// Every block counts as right: the engine does not keep data.
     accepts_all: bool,
@@ -67,7 +67,7 @@ impl Checker {
         }
     }
 
-    /// The writes are those of an earlier run. That may have had another number, and so other seeds, unless
+    /// The writes belong to an earlier run. That may have had another job number, and so other seeds, unless
     /// `has_own_seeds`.
     #[must_use]
     pub(crate) fn of_an_earlier_run(mut self, alike: Alike, has_own_seeds: bool) -> Checker {
@@ -82,7 +82,7 @@ impl Checker {
         self
     }
 
-    /// Other jobs have left these states of what they wrote to the same places.
+    /// Other jobs have left these states of their writes to the same places.
     #[must_use]
     pub(crate) fn beside(mut self, others: OtherStates) -> Checker {
         self.other_states = Arc::new(others);
@@ -108,7 +108,7 @@ impl Checker {
         seed_of(self.seed, number)
     }
 
-    /// Each interval of a block that is not what it should be.
+    /// Each wrong interval of a block.
     pub fn check(&mut self, block: &[u8], question: Question) -> Vec<Mismatch> {
         if self.accepts_all {
             return Vec::new();
@@ -144,7 +144,7 @@ impl Checker {
         wrong
     }
 
-    /// What was not reported when nothing was known yet of whose the writes are, and is wrong.
+    /// The wrong intervals that were not reported while the owner of the writes was not known.
     fn wrong_again(&mut self, block: &[u8], question: Question) -> Vec<Mismatch> {
         let Expect::Write(number) = question.expect else { return Vec::new() };
         let doubted = Question { expect: Expect::Doubted(number), ..question };
@@ -188,7 +188,7 @@ impl Checker {
         Some(mismatch)
     }
 
-    /// What is wrong with a block that is not there because the file ends at `end`; `None` = it has been reported.
+    /// The mismatch of a block that is missing because the file ends at `end`; `None` = it has been reported.
     pub fn cut_off(&self, io: &Io, end: u64, expect: Expect) -> Option<Mismatch> {
         let mismatch = Mismatch::cut_off(self.spec.kind, io.offset, io.length as usize, end);
         let is_news = match expect {
@@ -201,8 +201,8 @@ impl Checker {
         is_news.then_some(mismatch)
     }
 
-    /// Whether it is not reported yet that these intervals are wrong: as long as nothing is known of whose the writes are,
-    /// nobody knows how many there were, and this block looks as if it was not among them.
+    /// Whether to withhold these wrong intervals: as long as the owner of the writes is not known, their number is not
+    /// known either, and this block looks like one that was never written.
     pub(crate) fn withholds(&self, expect: Expect, wrong: &[Mismatch]) -> bool {
         let Some(first) = wrong.first().filter(|_| self.may_withhold(expect)) else { return false };
         let bytes: usize = wrong.iter().map(|mismatch| mismatch.length).sum();
@@ -270,7 +270,7 @@ impl Checker {
         (!self.is_mixture(block, place, saved, number)).then_some(mismatch)
     }
 
-    /// Whether a block consists of sectors of valid writes, of this job or of those that wrote there too.
+    /// Whether a block consists of sectors of valid writes, of this job or of its rivals.
     fn is_mixture(&self, block: &[u8], place: Place, saved: SavedWrites, found: u64) -> bool {
         let Place { file, offset, .. } = place;
         let (accepted, is_copied) = (saved.accepted, saved.is_copied);
@@ -286,7 +286,7 @@ impl Checker {
         if in_flight.chain(found).chain(known).any(|part| mixture.explain(part)) {
             return true;
         }
-        // Of the writes in between only the numbers are known; most of them went to other places.
+        // Only the numbers of the writes in between are known; most of them went to other places.
         let most = MOST_MADE / block.len().max(1) as u64;
         mixture.search(|named| all.iter().flat_map(move |of| of.between(named)).take(most as usize))
     }
@@ -301,12 +301,14 @@ impl Checker {
         self.earlier.as_ref().is_some_and(Earlier::is_own)
     }
 
-    /// Whether the writes are those of an earlier run and nothing seen so far tells whose: blocks with another seed pass.
+    /// Whether the writes belong to an earlier run and no block so far has shown whose they are: blocks with another
+    /// seed pass.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.earlier.is_some() && self.can_tell_owner() && !self.knows_owner()
     }
 
-    /// What the writes of the earlier run have in common with this job's; `None` = they are not of an earlier run.
+    /// The part that the writes of the earlier run have in common with this job's; `None` = they are not of an earlier
+    /// run.
     pub(crate) fn alike(&self) -> Option<Alike> {
         self.earlier.as_ref().map(|earlier| earlier.alike)
     }
@@ -321,8 +323,8 @@ impl Checker {
         self.stranger().or_else(|| self.earlier.as_ref()?.foreign())
     }
 
-    /// Checks the writes once more. Of those before `end`, what is wrong and was not reported before is reported now.
-    /// Whether this is the first time.
+    /// Checks the writes again. For those before `end`, mismatches that were withheld are reported now. Returns whether
+    /// this is the first time.
     pub(crate) fn check_again(&self, end: u64) -> bool {
         self.earlier.as_ref().is_some_and(|earlier| earlier.check_again(end))
     }
@@ -377,7 +379,7 @@ impl Checker {
         matches!(mismatch.field, Field::Sequence | Field::Seed) && !is_own
     }
 
-    /// Checks a block against what is known of a write by a job of another number.
+    /// Checks a block against the known facts about a write by a job with another number.
     fn check_anothers(&mut self, block: &[u8], offset: u64, number: Option<u64>) -> Option<Box<Mismatch>> {
         let is_ordered = self.earlier.as_ref().is_some_and(Earlier::is_ordered);
         self.writes.clear();

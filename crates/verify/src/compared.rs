@@ -1,16 +1,16 @@
-//! Verification by the storage: it gets what a block should be, and says whether it is that.
+//! Verification by the storage: it gets the expected content of a block, and reports whether it matches.
 
 use crate::block::{Identity, Stamper};
 
-/// What a storage has said about a block.
+/// The result of a storage's comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compared {
-    /// Nothing: it was read.
+    /// None: the block was read.
     #[default]
     No,
-    /// It is what it should be.
+    /// The block has the expected content.
     Same,
-    /// It is not, and has been read then.
+    /// The block differs, and has then been read.
     Different,
 }
 
@@ -18,17 +18,17 @@ pub enum Compared {
 #[derive(Debug)]
 pub(crate) struct Comparisons {
     stamper: Stamper,
-    /// What is said of the block of each unit, if it is complete.
+    /// The result for the block of each unit that is complete.
     units: Vec<Compared>,
 }
 
 impl Comparisons {
-    /// For so many units, of blocks like those that this makes.
+    /// Comparisons for so many units, with blocks made by this stamper.
     pub(crate) fn new(stamper: Stamper, units: usize) -> Comparisons {
         Comparisons { stamper, units: vec![Compared::No; units] }
     }
 
-    /// Puts what a block should be into the buffer of a unit: what was written, or zeros.
+    /// Puts the expected content of a block into the buffer of a unit: the written data, or zeros.
     pub(crate) fn prepare(&mut self, index: u32, buffer: &mut [u8], written: Option<&Identity>) {
         match written {
             Some(identity) => self.stamper.stamp(buffer, identity),
@@ -37,12 +37,12 @@ impl Comparisons {
         self.units[index as usize] = Compared::Same;
     }
 
-    /// This unit is something else.
+    /// This unit is no comparison.
     pub(crate) fn forget(&mut self, index: u32) {
         self.units[index as usize] = Compared::No;
     }
 
-    /// What is said of the block of this unit.
+    /// The result for the block of this unit.
     pub(crate) fn of(&self, index: u32) -> Compared {
         self.units[index as usize]
     }

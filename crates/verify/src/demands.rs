@@ -1,4 +1,4 @@
-//! What a saved state requires of the files of a job.
+//! The requirements of a saved state for the files of a job.
 
 use crate::load_error::LoadError;
 use crate::question::SavedWrites;
@@ -8,7 +8,7 @@ use iolite_types::Direction;
 use iolite_workload::Io;
 use std::io;
 
-/// What a state requires, place by place.
+/// The requirements of a state, place by place.
 #[derive(Debug)]
 pub struct Demands {
     /// The seed of the job that wrote.
@@ -86,7 +86,7 @@ impl Demands {
     }
 }
 
-/// Whether a state is one of this job, by what it says before its tables.
+/// Whether a state belongs to this job, according to its description.
 fn check_job(load: &Load, saved: &Saved) -> Result<(), LoadError> {
     let same = |method: &str| method.replace("crc32c-intel", "crc32c");
     if same(&saved.setup.kind) != same(&load.method) {

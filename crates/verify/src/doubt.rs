@@ -1,8 +1,8 @@
-//! The reads at the end of a pass, of which some may be made twice.
+//! The reads at the end of a pass, some of which may be repeated.
 //!
-//! The writes of an earlier run may turn out to be this job's own only after some of them were read. As long as that is in
-//! doubt, blocks with other seeds pass, and missing ones are not reported. If that was too lenient, the reads that were made
-//! in doubt are made again.
+//! The writes of an earlier run may turn out to be this job's own only after some of them were read. As long as that is
+//! in doubt, blocks with other seeds pass, and missing ones are not reported. If that was too lenient, the reads made
+//! in doubt are repeated.
 
 use crate::block::Mismatch;
 use crate::checker::Checker;
@@ -16,7 +16,7 @@ use iolite_workload::Io;
 pub(crate) struct Doubt {
     /// How many.
     reads: u64,
-    /// How many of them are still to be made again; `None` = that has not begun.
+    /// How many of them still have to be repeated; `None` = that has not begun.
     again: Option<u64>,
     /// The number of the last write that was there.
     there: Option<u64>,
@@ -25,7 +25,7 @@ pub(crate) struct Doubt {
 }
 
 impl Doubt {
-    /// What to read next; `None` = that was all.
+    /// The next read; `None` = there are no more.
     pub(crate) fn next(&mut self, checker: &Checker, read_back: &mut ReadBack) -> Option<(Io, Expect)> {
         if let Some(left) = &mut self.again {
             *left = left.checked_sub(1)?;
@@ -50,7 +50,7 @@ impl Doubt {
     /// Goes back to the reads that were made in doubt, if blocks passed that are now known to be wrong. Whether it does.
     pub(crate) fn read_again(&mut self, checker: &Checker, read_back: &mut ReadBack) -> bool {
         let (knows_owner, stranger) = (checker.knows_owner(), checker.stranger());
-        // Nobody knows what was written with another seed behind the last write that is there.
+        // Writes with another seed beyond the last existing one cannot be known.
         let end = if knows_owner || stranger.is_none() { None } else { self.there }.unwrap_or(u64::MAX);
         let has_passed = knows_owner && stranger.is_some();
         let is_due = has_passed || self.withheld.is_some_and(|first| first < end);
@@ -67,7 +67,7 @@ impl Doubt {
         self.again.unwrap_or_else(|| read_back.unread())
     }
 
-    /// The block of a write has been checked. Whether what is wrong with it is reported now.
+    /// The block of a write has been checked. Returns whether to report its mismatches now.
     pub(crate) fn checked(
         &mut self,
         checker: &Checker,

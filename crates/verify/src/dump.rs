@@ -1,10 +1,11 @@
-//! `verify_dump`: what was read and what was expected, as files.
+//! `verify_dump`: saves the data that was read and the expected data as files.
 
 use crate::block::{Field, Mismatch};
 use std::path::Path;
 
-/// Saves a wrong interval as `NAME.OFFSET.received` (`.hdr_fail` if its header is wrong), and what it should be, if that is
-/// known, as `NAME.OFFSET.expected`. A line for each file says where it is, or why it could not be saved.
+/// Saves a wrong interval as `NAME.OFFSET.received` (`.hdr_fail` if its header is wrong), and the intended content, if
+/// that is known, as `NAME.OFFSET.expected`. Returns a line for each file with its path, or the reason why it could not
+/// be saved.
 pub(crate) fn save(directory: &Path, file: &str, read: &[u8], mismatch: &Mismatch) -> Vec<String> {
     let name = Path::new(file).file_name().map_or_else(|| file.into(), |name| name.to_string_lossy());
     let header = !matches!(mismatch.field, Field::Digest | Field::Pattern);

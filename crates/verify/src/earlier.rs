@@ -1,4 +1,4 @@
-//! Writes of an earlier run, and what was seen of whose they are.
+//! Writes of an earlier run, and the evidence of whose they are.
 //!
 //! A job that verifies the writes of an earlier run goes through the same workload and knows what it would have written.
 //! But the seeds of a job depend on its place in the job file, so a run of another selection of sections had other seeds.
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// What an earlier run has in common with this job, whatever its seed was.
+/// The part that an earlier run has in common with this job, whatever its seed was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Alike {
     /// Each write, and where it goes.
     Writes,
     /// The same, but not how many writes there are.
     Beginning,
-    /// What is written as a whole, in some order.
+    /// The set of blocks that are written, in any order.
     Places,
     /// Nothing.
     Nothing,
 }
 
-/// What is known of the earlier run. All threads that check share what was seen.
+/// The known facts about the earlier run. All threads that check share the sightings.
 #[derive(Clone, Debug)]
 pub(crate) struct Earlier {
     pub(crate) alike: Alike,
@@ -37,13 +37,13 @@ struct Sightings {
     stranger: AtomicU32,
     /// The number, plus 1, of a job with a wrong block whose seed is not this job's.
     foreign: AtomicU32,
-    /// The writes before this one are checked again, for what was not reported when nothing was known yet of whose they
-    /// are. 0: none are.
+    /// The writes before this one are checked again, for mismatches that were withheld while their owner was not known.
+    /// 0 = none.
     again: AtomicU64,
 }
 
 impl Earlier {
-    /// Nothing has been seen yet. `is_own`: that the seeds are those of this job is known beforehand.
+    /// No block has been seen yet. `is_own`: the seeds are known to be those of this job.
     pub(crate) fn new(alike: Alike, is_own: bool) -> Earlier {
         let seen = Sightings { own: is_own.into(), ..Sightings::default() };
         Earlier { alike, seen: Arc::new(seen) }

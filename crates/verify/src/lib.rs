@@ -1,15 +1,16 @@
-//! What was written, what came back: what is wrong, and why.
+//! Verification of data: finds blocks that differ from the written ones, and explains the damage.
 //!
-//! [`block`] makes blocks that can be checked, checks them, and says what happened to a wrong one. [`state`] keeps what a
-//! worker has written where a kill does not reach it.
+//! [`block`] makes blocks that can be checked, checks them, and explains the damage of a wrong one. [`state`] records a
+//! worker's writes where a kill does not reach the record.
 //!
-//! A worker that verifies has a [`Verification`], made from [`Rules`]. It stamps each write, notes which writes have been
-//! acknowledged, knows what is to be read back ([`ReadBack`]), and what each block that comes back should be
-//! ([`Question`]). The worker's loop issues the reads and hands over what was read: to the [`Checker`] at once, or to
-//! threads of their own ([`Pool`]).
+//! A worker that verifies has a [`Verification`], made from [`Rules`]. It stamps each write, notes which writes have
+//! been acknowledged, knows which blocks to read back ([`ReadBack`]), and the expected content of each block
+//! ([`Question`]). The worker's loop issues the reads and hands over the blocks: to the [`Checker`] at once, or to
+//! separate threads ([`Pool`]).
 //!
-//! Several workers may write to one place ([`Rivals`]). They take [`Turns`] there and record who was last ([`Owners`]), so
-//! each of them requires what is its own. Where nobody knows who was last, the write of any of them is valid.
+//! Several workers may write to one place ([`Rivals`]). They take [`Turns`] there and record the last writer
+//! ([`Owners`]), so each of them requires only its own data. Where the last writer is not known, the write of any of
+//! them is valid.
 
 pub mod block;
 pub mod state;

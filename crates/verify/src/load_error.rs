@@ -14,7 +14,7 @@ pub enum LoadError {
     Missing {
         /// Where it should be.
         path: PathBuf,
-        /// What is there instead, and what helps.
+        /// The state that exists instead, and the remedy.
         hint: String,
     },
     /// It is the state of another job.
@@ -29,7 +29,7 @@ pub enum LoadError {
         /// Its value in the job.
         wanted: String,
     },
-    /// The job has no buffers for what was written.
+    /// The job's buffers are too small for the blocks that were written.
     #[error("{path}: has writes of {length} bytes, and the job has blocks of {largest}; give it the same bs")]
     Length {
         /// The file.
@@ -48,7 +48,7 @@ impl LoadError {
     }
 }
 
-/// What to do about a state that is missing.
+/// The remedy for a missing state.
 fn hint(path: &Path) -> String {
     /// How many names are listed.
     const MOST: usize = 8;

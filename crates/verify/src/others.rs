@@ -1,7 +1,7 @@
-//! What the states of rivals say of a place.
+//! The evidence in the states of rivals about a place.
 //!
-//! A job that is killed may leave a part of a write behind, and so may any other job that wrote to the same place, over what
-//! either of them had left there before. Only the states of all of them explain such a block.
+//! A job that is killed may leave a part of a write, and so may any other job that wrote to the same place, over
+//! earlier data of either of them. Only the states of all of them together explain such a block.
 
 use crate::block::{Named, Part};
 use crate::load_error::LoadError;
@@ -19,7 +19,7 @@ pub(crate) struct Candidates {
     pub seed: u64,
     /// The job's number in headers.
     pub job: u16,
-    /// The last write that was acknowledged and those that are equally valid; or one that was in flight.
+    /// The last write that was acknowledged and the writes that are equally valid; or one that was in flight.
     pub accepted: Accepted,
     /// A write in flight may end at any byte, not only at a sector.
     pub is_copied: bool,
@@ -70,7 +70,7 @@ pub(crate) struct OtherStates {
     files: HashMap<u32, Vec<OtherState>>,
 }
 
-/// What the state of a rival says of a file.
+/// A rival's state of one file.
 #[derive(Debug)]
 struct OtherState {
     seed: u64,
@@ -80,12 +80,12 @@ struct OtherState {
 }
 
 impl OtherStates {
-    /// Loads the states of these rivals. A rival that has read everything back has none, and left nothing in flight. Their
-    /// tables are not gone through: [`check`] does that, once for all jobs that load them.
+    /// Loads the states of these rivals. A rival that has read everything back has none, and left nothing in flight.
+    /// Their tables are not checked here: [`check`] does that, once for all jobs that load them.
     ///
     /// # Errors
     ///
-    /// One of them is damaged.
+    /// A state is damaged.
     pub fn load(policy: Policy, rivals: &Rivals) -> Result<OtherStates, LoadError> {
         let mut files: HashMap<u32, Vec<OtherState>> = HashMap::new();
         for (&own, rivals) in &rivals.files {
@@ -182,7 +182,7 @@ mod tests {
         block
     }
 
-    /// Another job was killed while it wrote over what this one had written, or over what it had written itself.
+    /// Another job was killed while it overwrote this job's data, or its own.
     #[test]
     fn what_another_job_had_in_flight_may_be_torn() {
         let directory = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// The writes between the oldest good answer and the latest, and those that end like the number in a header.
+    /// The writes from the oldest valid one to the latest, and those that end like the number in a header.
     #[test]
     fn a_header_names_the_writes_that_may_be_there() {
         let accepted = Accepted { oldest: 10, latest: 300_000, in_flight: None };

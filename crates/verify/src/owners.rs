@@ -1,12 +1,13 @@
-//! Who wrote last to each place that several workers write to.
+//! The last writer of each place that several workers write to.
 //!
 //! A mapping that all workers share has a word for each granule of these places. A worker changes the words of a place
-//! while it has the place to itself (see [`Turns`](crate::Turns)), so the changes come in the order of the writes. No write
-//! is shorter than a granule. So two writes matter for a granule: the one that covers its first byte, and the one that
-//! covers its last byte. The word says who made each of them and how much of the granule it still covers. That tells a
-//! worker whether another one has overwritten a part of its write; its own later writes it knows anyhow.
+//! while it has the place to itself (see [`Turns`](crate::Turns)), so the changes come in the order of the writes. No
+//! write is shorter than a granule. So two writes matter for a granule: the one that covers its first byte, and the one
+//! that covers its last byte. The word names the worker of each of them, and how much of the granule each still covers.
+//! So a worker can find out whether another one has overwritten a part of its write; it knows its own later writes
+//! anyhow.
 //!
-//! This takes eight bytes per granule, on pages that are touched only where something is written.
+//! This takes eight bytes per granule, on pages that are touched only where data is written.
 
 use iolite_os::memory;
 use serde::{Deserialize, Serialize};
@@ -20,13 +21,13 @@ pub const MOST_GRANULES: u64 = 1 << 34;
 pub const LARGEST_GRANULE: u64 = 1 << 15;
 
 const NOBODY: u16 = 0;
-/// A write has failed, and what is there is not known.
+/// A write has failed, and the content is not known.
 const UNKNOWN: u16 = u16::MAX;
 
-/// Who wrote a block last.
+/// The last writer of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody has written there in this run.
+    /// No worker has written there in this run.
     Nobody,
     /// No rival has written there since this worker did.
     Me,
@@ -54,14 +55,14 @@ impl Extent {
     }
 }
 
-/// What is known of a granule.
+/// The last writers of a granule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sides {
-    /// Who wrote its first byte.
+    /// The worker that wrote its first byte.
     left: u16,
     /// Up to which byte it is still there.
     left_end: u16,
-    /// Who wrote its last byte.
+    /// The worker that wrote its last byte.
     right: u16,
     /// From which byte on it is still there.
     right_start: u16,
@@ -78,7 +79,7 @@ impl Sides {
         u64::from(left) | u64::from(left_end) << 16 | u64::from(right) << 32 | u64::from(right_start) << 48
     }
 
-    /// What is known after a write to this part of the granule, which has `granule` bytes.
+    /// The state after a write to this part of the granule, which has `granule` bytes.
     fn written(self, worker: u16, part: &Range<u16>, granule: u16) -> Sides {
         let mut sides = Sides {
             left_end: self.left_end.min(part.start),
@@ -157,12 +158,12 @@ impl Owners {
         }
     }
 
-    /// What is here is no longer known.
+    /// The content of this place is no longer known.
     pub(crate) fn lose(&self, place: usize, bytes: Range<u64>) {
         self.take(place, bytes, UNKNOWN);
     }
 
-    /// Who owns the place of a write of this worker, which the worker has not overwritten itself.
+    /// The owner of the place of a write of this worker, which the worker has not overwritten itself.
     pub(crate) fn owner(&self, place: usize, bytes: Range<u64>, worker: u16) -> Owner {
         let mut of_all = None;
         for (word, part, _) in self.granules(place, bytes) {
@@ -177,7 +178,7 @@ impl Owners {
         of_all.unwrap_or(Owner::Nobody)
     }
 
-    /// The granules that these bytes touch, each with the part of it that they cover, and its size.
+    /// The granules that these bytes touch, each with the covered part and its size.
     fn granules(
         &self,
         place: usize,
@@ -256,7 +257,7 @@ mod tests {
             }
             for (number, (worker, range)) in all.iter().enumerate() {
                 let place = &bytes[range.start as usize..range.end as usize];
-                // What the worker has overwritten itself it does not ask for.
+                // The worker does not ask for places that it has overwritten itself.
                 let own_later = all[number + 1..].iter().any(|(other, later)| {
                     other == worker && later.start < range.end && range.start < later.end
                 });

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 pub struct Checked {
     /// The unit that it was read with.
     pub index: u32,
-    /// What is wrong with it.
+    /// The mismatches found.
     pub mismatches: Vec<Mismatch>,
 }
 
@@ -99,7 +99,7 @@ impl Drop for Pool {
 
 fn work(questions: &Receiver<Asked>, answers: &Sender<Checked>, mut checker: Checker, cpus: &[u32]) {
     if !cpus.is_empty() {
-        // They were checked before the run. That one has been taken away since is no reason to stop.
+        // The CPUs were checked before the run. If one has been taken away since, that is no reason to stop.
         let _ = run_on(cpus);
     }
     while let Ok(Asked { index, block: Block(start, length), question }) = questions.recv() {

@@ -1,12 +1,12 @@
-//! What a block that was read should be.
+//! The expected content of a block that was read.
 
 use crate::state::Accepted;
 use iolite_workload::rng::SplitMix64;
 
-/// What is known about a block that was read.
+/// The expectation for a block that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Only that a job like this one has written something here.
+    /// Only that a job like this one has written data here.
     Anything,
     /// The write of this number, or one by another job that writes to the same place.
     Write(u64),
@@ -19,7 +19,7 @@ pub enum Expect {
     Zeros,
 }
 
-/// What a saved state says of a block.
+/// The evidence of a saved state about a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavedWrites {
     /// The writes that are valid.
@@ -30,14 +30,14 @@ pub struct SavedWrites {
     pub is_copied: bool,
 }
 
-/// A block that was read, and what it should be.
+/// A block that was read, and its expected content.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     /// The index of the file that it was read from.
     pub file: u32,
     /// Its offset in the file, in bytes.
     pub offset: u64,
-    /// What should be there.
+    /// The expected content.
     pub expect: Expect,
     /// No other job has written there since.
     pub is_own: bool,

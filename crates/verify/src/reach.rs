@@ -1,17 +1,18 @@
 //! How far the run got whose writes are verified later.
 //!
-//! A job that verifies the writes of an earlier run expects all of them. But that run may have ended before its last write:
-//! its time was over, it was interrupted, or an error came. Then nothing behind that point is there, which is no damage.
+//! A job that verifies the writes of an earlier run expects all of them. But that run may have ended before its last
+//! write: its time was over, it was interrupted, or an error came. Then no data exists beyond that point, which is no
+//! damage.
 
 use crate::block::Mismatch;
 use crate::rules::EarlierRun;
 
-/// Which writes of an earlier run are there.
+/// How many of the writes of an earlier run exist.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reach {
-    /// The number of the last one that is there.
+    /// The number of the last one that exists.
     there: Option<u64>,
-    /// That of the first one that is missing.
+    /// The number of the first one that is missing.
     missing: Option<u64>,
     /// A block was written, and is wrong.
     is_damaged: bool,
@@ -22,7 +23,7 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// Nothing has been seen yet.
+    /// No block has been checked yet.
     pub(crate) fn new(earlier: &EarlierRun) -> Reach {
         Reach { may_fail: earlier.may_have_failed, is_mix: earlier.is_mix, ..Reach::default() }
     }
@@ -37,7 +38,7 @@ impl Reach {
         self.is_damaged |= mismatches.iter().any(|mismatch| !mismatch.diagnosis.may_be_unwritten());
     }
 
-    /// What may be the reason for what was seen.
+    /// A possible reason for the mismatches.
     pub(crate) fn hint(&self) -> Option<String> {
         let Reach { there: Some(there), missing: Some(missing), .. } = *self else { return None };
         if there < missing && !self.is_damaged {

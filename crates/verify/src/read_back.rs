@@ -1,8 +1,8 @@
-//! What is to be read back, and when: at the end of each pass, or after every so many writes.
+//! Decides which blocks are read back, and when: at the end of each pass, or after every so many writes.
 //!
-//! At the end of a pass the writes come from their [history](iolite_workload::history). If no byte is written twice, that is
-//! the generator once more, in the order of the writes; otherwise the writes that still stand, in the order of their
-//! offsets. A backlog remembers only the writes since the last check.
+//! At the end of a pass the writes come from their [history](iolite_workload::history). If no byte is written twice,
+//! that is the generator run again, in the order of the writes; otherwise the writes that are not overwritten, in the
+//! order of their offsets. A backlog remembers only the writes since the last check.
 
 use crate::backlog::{Backlog, Waiting};
 use crate::demands::Demands;
@@ -12,7 +12,7 @@ use iolite_types::Direction;
 use iolite_workload::history::{Replay, Standing, Written};
 use iolite_workload::{Error, Io};
 
-/// What is to be read back.
+/// The blocks to read back.
 #[derive(Debug)]
 pub struct ReadBack {
     kind: Kind,
@@ -24,7 +24,7 @@ pub struct ReadBack {
     cursor: Option<Cursor>,
     /// The generator as it was when the reads of this pass began.
     mark: Option<Box<Replay>>,
-    /// What came last and was not read because the job stopped.
+    /// The last block returned, if it was not read because the job stopped.
     held: Option<(Io, Expect)>,
 }
 
@@ -52,7 +52,7 @@ impl ReadBack {
         ReadBack { kind, issued: 0, first: 0, cursor: None, mark: None, held: None }
     }
 
-    /// What these rules ask for, of this workload.
+    /// The read-back that these rules ask for, with this workload.
     ///
     /// # Errors
     ///
@@ -71,12 +71,12 @@ impl ReadBack {
         }))
     }
 
-    /// What a saved state requires; `None` = nothing.
+    /// The requirements of a saved state; `None` = there are none.
     pub(crate) fn demands(demands: Option<Demands>) -> ReadBack {
         ReadBack::new(demands.map_or(Kind::Nothing, Kind::Demands))
     }
 
-    /// The seed and the number of the job that wrote what is read back, if a state names it.
+    /// The seed and the number of the job that wrote the data, if a state names it.
     pub(crate) fn writer(&self) -> Option<(u64, u16)> {
         match &self.kind {
             Kind::Demands(demands) => Some((demands.seed, demands.number)),
@@ -109,7 +109,7 @@ impl ReadBack {
         }
     }
 
-    /// What is in this place is no longer known: a write has failed, or it was trimmed.
+    /// The content of this place is no longer known: a write has failed, or it was trimmed.
     pub fn forget(&mut self, io: &Io) {
         match &mut self.kind {
             Kind::Standing(standing) => standing.forget(io),
@@ -124,18 +124,18 @@ impl ReadBack {
         matches!(&self.kind, Kind::Backlog(backlog) if backlog.is_due())
     }
 
-    /// What to read now, between two writes; `None` = go on writing.
+    /// The block to read now, between two writes; `None` = go on writing.
     pub fn next_due(&mut self) -> Option<(Io, Expect)> {
         let Kind::Backlog(backlog) = &mut self.kind else { return None };
         backlog.take().map(expected)
     }
 
-    /// What came last could not be read. Nothing is written before it is asked for again, if it is asked for.
+    /// The last block could not be read. No write comes before it is asked for again, if it is asked for.
     pub(crate) fn put_back(&mut self, io: Io, expect: Expect) {
         self.held = Some((io, expect));
     }
 
-    /// What to read at the end of the pass; `None` = that was all.
+    /// The block to read at the end of the pass; `None` = there are no more.
     pub(crate) fn next_at_end(&mut self) -> Option<(Io, Expect)> {
         if let Some(held) = self.held.take() {
             return Some(held);
@@ -193,7 +193,7 @@ impl ReadBack {
     }
 
     /// The pass is over, and the next one begins: with the `same` random choices as the first, or with new ones. `stop`
-    /// says whether to give up.
+    /// returns whether to give up.
     pub fn next_pass(&mut self, same: bool, stop: impl Fn() -> bool) {
         self.first = self.issued;
         self.cursor = None;
@@ -214,7 +214,7 @@ impl ReadBack {
             Kind::AllReads | Kind::Nothing => 0,
             Kind::Demands(demands) => demands.left() + held,
             Kind::Replay(replay) => self.issued - replay.number() + held,
-            // It is not counted how many of them have been read.
+            // The number of blocks that have been read is not counted.
             Kind::Standing(_) => self.issued - self.first,
             Kind::Backlog(backlog) => backlog.waiting.len() as u64 + held,
         }
@@ -236,7 +236,7 @@ impl ReadBack {
 }
 
 impl std::fmt::Display for ReadBack {
-    /// The kind of history, in words.
+    /// The kind of history, for messages.
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.kind {
             Kind::AllReads => to.write_str("all reads are checked, without a history"),
@@ -265,7 +265,7 @@ mod tests {
         ReadBack::new(Kind::Backlog(Backlog::new(every, batch, repeats)))
     }
 
-    /// What is read after each of 16 writes of one block, and at the end: seen with fio 3.33.
+    /// The blocks read after each of 16 writes of one block, and at the end: observed with fio 3.33.
     fn trace(every: u64, batch: u64) -> Vec<Vec<u64>> {
         let mut read_back = backlog(every, batch, false);
         let mut trace: Vec<Vec<u64>> = Vec::new();

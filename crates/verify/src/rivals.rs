@@ -1,10 +1,10 @@
-//! Who else writes to the places that a worker verifies: its rivals.
+//! The rivals of a worker: others that write to the places that it verifies.
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
-/// What a worker has to know of its rivals.
+/// Everything that a worker has to know about its rivals.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rivals {
     /// The rivals in each file, by its index. A file that is missing is this worker's alone.
@@ -18,9 +18,10 @@ pub struct FileRivals {
     pub numbers: BTreeSet<u16>,
     /// The states of those who wrote in an earlier run, and the name that each has for the file.
     pub states: BTreeSet<(PathBuf, String)>,
-    /// Some of them cut their blocks in other ways, or trim: what they have overwritten cannot be checked for them.
+    /// Some of them cut their blocks in other ways, or trim: their blocks cannot be checked in places that this worker
+    /// shares.
     pub differ: bool,
-    /// Some of them trim: what they have changed is no block.
+    /// Some of them trim: the trimmed places hold no block.
     pub trim: bool,
     /// How the file is shared; `None` = no turns are taken.
     pub shared: Option<SharedFile>,

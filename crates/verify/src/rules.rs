@@ -1,4 +1,4 @@
-//! What a worker's verification does, as plain values.
+//! The rules of a worker's verification, as plain values.
 
 use crate::block::Spec;
 use crate::earlier::Alike;
@@ -8,14 +8,14 @@ use iolite_workload::history::Need;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a worker's verification does.
+/// The rules of a worker's verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
     /// The name of the job.
     pub job: String,
     /// The job's number in headers.
     pub number: u16,
-    /// Which worker of the run, from 0.
+    /// The index of the worker in the run, from 0.
     pub worker: usize,
     /// The seed from which those of its blocks are derived.
     pub seed: u64,
@@ -25,9 +25,9 @@ pub struct Rules {
     pub depth: u32,
     /// It writes: its writes are stamped. (A job that only verifies the writes of an earlier run does none.)
     pub writes: bool,
-    /// What it, or an earlier run of it, has written is read back after a pass.
+    /// The writes of this run, or of an earlier one, are read back after a pass.
     pub reads_back: bool,
-    /// What is read back, and how it is remembered. A state that is loaded takes its place.
+    /// Selects the blocks that are read back, and how they are remembered. A loaded state replaces this.
     pub read_back: ReadBackRules,
     /// The writes are those of an earlier run (`verify_only`); `None` = they are its own, or a saved state names them.
     pub earlier: Option<EarlierRun>,
@@ -35,38 +35,38 @@ pub struct Rules {
     pub state: StateRules,
     /// Some of the blocks are trimmed after they were written; `None` = none are.
     pub trims: Option<TrimRules>,
-    /// Who else writes to the same places.
+    /// The other workers that write to the same places.
     pub rivals: Rivals,
     /// Threads that check blocks (`verify_async`); 0 = the worker does.
     pub threads: u32,
     /// The CPUs of these threads; empty = where the worker may run.
     pub thread_cpus: Vec<u32>,
-    /// The engine reads what somebody has written. If not, every block counts as right.
+    /// The engine reads real data. If not, every block counts as correct.
     pub reads_data: bool,
     /// A write that was in flight is there as a whole or not at all (`atomic`).
     pub atomic_writes: bool,
-    /// The workload is a trace: what it reads of its own writes is checked on the way.
+    /// The workload is a trace: its reads of its own writes are checked when they complete.
     pub is_replay: bool,
     /// Block sizes are not known beforehand: each write is looked at when it comes.
     pub has_unforeseen_blocks: bool,
-    /// The storage compares blocks with what they should be, and they are read only if they differ.
+    /// The storage compares blocks with their expected content, and they are read only if they differ.
     pub compares: bool,
     /// The first wrong block ends the job.
     pub fatal: bool,
-    /// The directory in which wrong blocks are saved, with what was expected; `None` = they are not.
+    /// The directory in which wrong blocks are saved, with the expected data; `None` = they are not.
     pub dump: Option<PathBuf>,
-    /// What was written is read back after the time of the job is over.
+    /// Written blocks are read back even after the time of the job is over.
     pub outlasts_time: bool,
     /// The most files that are open at once while they are read back.
     pub open_files: usize,
-    /// `experimental_verify` was asked for: warn if the writes have to be remembered all the same.
+    /// `experimental_verify` was asked for: warn if the writes have to be remembered even so.
     pub wants_no_history: bool,
 }
 
-/// What is read back, and how it is remembered.
+/// Selects the blocks that are read back, and how they are remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReadBackRules {
-    /// The job reads by itself what an earlier run wrote, and all of its reads are checked.
+    /// The reads of the job itself cover an earlier run's writes, and all of them are checked.
     AllReads,
     /// Nothing.
     Nothing,
@@ -88,7 +88,7 @@ pub enum ReadBackRules {
 pub struct EarlierRun {
     /// It certainly had the seeds of this job.
     pub has_own_seeds: bool,
-    /// What it has in common with this job, whatever its seed was.
+    /// The part that it has in common with this job, whatever its seed was.
     pub alike: Alike,
     /// Some of its writes may have failed.
     pub may_have_failed: bool,
@@ -96,21 +96,21 @@ pub struct EarlierRun {
     pub is_mix: bool,
 }
 
-/// What is done with a state.
+/// The use of a saved state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StateRules {
-    /// None is kept, and none is loaded.
+    /// No state is kept or loaded.
     None,
     /// One is kept for a later run.
     Keep(Keep),
     /// One should be kept, and cannot be.
     Impossible {
-        /// Why, in words.
+        /// The reason.
         message: String,
         /// This is an error, not only a warning.
         is_required: bool,
     },
-    /// The state of an earlier run says what is checked.
+    /// The state of an earlier run decides which blocks are checked.
     Load(Load),
 }
 
@@ -145,7 +145,7 @@ pub struct Keep {
 pub struct Load {
     /// The file.
     pub path: PathBuf,
-    /// Which writes are required.
+    /// The writes that are required.
     pub policy: Policy,
     /// `verify`, as it was given.
     pub method: String,

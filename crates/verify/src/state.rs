@@ -1,7 +1,7 @@
-//! What a worker has written, kept so that it can be checked after the worker was killed.
+//! A record of a worker's writes, so that they can be checked after the worker was killed.
 //!
-//! A [`Recorder`] writes into a file that is mapped into memory: what it has stored is in the file, whatever ends the
-//! process, at whatever instruction. [`Saved`] reads such a file and says for each block what has to be there.
+//! A [`Recorder`] writes into a file that is mapped into memory: everything stored there is in the file, at whatever
+//! instruction the process ends. [`Saved`] reads such a file and gives the valid writes for each block.
 //!
 //! The file is a description in JSON ([`Setup`]) followed by words that change while the worker runs (`state/layout.rs`
 //! has their places):
@@ -13,16 +13,16 @@
 //! - a table of the last acknowledged write of each block, and, if there are flushes, a second one of the last write before
 //!   it that a flush had covered.
 //!
-//! So a kill between any two instructions leaves one of three things of a write: nothing, because it was not issued; a
-//! write in flight, which may have reached the file or not; or an acknowledged write. A table has four bytes for each
-//! block: 30 bits of the number of the write, and whether the block is the first or the last one of that write. So a write
-//! of which a part was overwritten is recognised, and is not required.
+//! So a kill between any two instructions leaves a write in one of three states: not issued; in flight, so that it may
+//! have reached the file or not; or acknowledged. A table has four bytes for each block: 30 bits of the number of the
+//! write, and whether the block is the first or the last one of that write. So a write that was partly overwritten is
+//! recognised, and is not required.
 //!
-//! A flush covers the writes that had been acknowledged when it was issued. If a write is overwritten while the flush that
-//! covers it is still in flight, that it was covered may be forgotten. Then the write before it remains a valid answer:
-//! nothing is ever required that storage has not promised.
+//! A flush covers the writes that had been acknowledged when it was issued. If a write is overwritten while the flush
+//! that covers it is still in flight, the record of that flush may be lost. Then the write before it remains valid,
+//! too: the state never requires more than the storage has promised.
 //!
-//! Writes in flight do not overlap; the caller has to see to that.
+//! Writes in flight do not overlap; the caller has to ensure that.
 
 mod entry;
 mod file;

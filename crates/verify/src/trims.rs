@@ -58,7 +58,7 @@ impl Trims {
         self.left > 0 && !self.waiting.is_empty()
     }
 
-    /// What to trim next, of this batch or of `all` that wait.
+    /// The next block to trim, from this batch or from `all` that wait.
     pub fn next(&mut self, all: bool) -> Option<Written> {
         if !all && self.left == 0 {
             return None;
@@ -71,7 +71,7 @@ impl Trims {
         next
     }
 
-    /// What [`next`](Self::next) gave last has not been trimmed: it waits again.
+    /// The last block that [`next`](Self::next) returned has not been trimmed: it waits again.
     pub(crate) fn put_back(&mut self, written: Written) {
         self.waiting.wrote(written);
         self.left = self.left.saturating_add(1);

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-/// What an I/O wants to do with its place.
+/// The intention of an I/O for its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aim {
     /// Read and check it.
@@ -93,7 +93,7 @@ impl Turns {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`](io::ErrorKind::Interrupted) by a signal, or what else the system says about the lock.
+    /// [`Interrupted`](io::ErrorKind::Interrupted) by a signal, or another error of the lock.
     pub fn wait(&mut self, descriptor: RawFd, part: Part, aim: Aim) -> io::Result<()> {
         debug_assert!(self.held.iter().all(Option::is_none));
         self.lock(Turn { descriptor, part, aim }, libc::F_OFD_SETLKW)
@@ -122,7 +122,7 @@ impl Turns {
         }
     }
 
-    /// Who owns a place. It has to be this worker's turn there.
+    /// The owner of a place. It has to be this worker's turn there.
     pub fn owner(&self, part: Part) -> Owner {
         let whose = |place| self.owners.owner(place, part.bytes(), self.worker);
         self.place(part.file).map_or(Owner::Nobody, whose)
@@ -156,7 +156,7 @@ fn set_lock(turn: Turn, how: libc::c_int, kind: libc::c_int) -> io::Result<()> {
         l_len: turn.part.length as libc::off_t,
         l_pid: 0,
     };
-    // SAFETY: the lock is valid, and is only read. A file stays open while anything of it is in flight.
+    // SAFETY: the lock is valid, and is only read. A file stays open while any I/O on it is in flight.
     match unsafe { libc::fcntl(turn.descriptor, how, &raw const lock) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),

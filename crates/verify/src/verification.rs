@@ -27,15 +27,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// What a unit in flight means to verification.
+/// The meaning of a unit in flight for verification.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Role {
     /// Nothing.
     #[default]
     Plain,
-    /// A write that is to be read back.
+    /// A write that has to be read back.
     Write(Written),
-    /// A read that is to be checked.
+    /// A read that has to be checked.
     Check(Io, Expect),
     /// A read of a trace: what the replay has written in that place is checked.
     Look(Io),
@@ -89,13 +89,13 @@ impl SetupError {
 
 /// The verification of one worker.
 pub struct Verification {
-    /// What it does.
+    /// The rules.
     pub rules: Rules,
     /// Checks blocks in the worker itself.
     pub checker: Checker,
     /// Threads that check; `None` = the worker does.
     pub pool: Option<Pool>,
-    /// What is to be read back, and when.
+    /// The blocks to read back, and when.
     pub read_back: ReadBack,
     /// The state for a later run; `None` = none is kept.
     pub state: Option<Keeper>,
@@ -117,9 +117,9 @@ pub struct Verification {
     comparisons: Option<Comparisons>,
     /// Where writes have landed, by their file and offset, that are not there.
     landings: HashMap<(u32, u64), u64>,
-    /// What each unit was issued for.
+    /// The purpose of each unit.
     roles: Vec<Role>,
-    /// What the next I/O is for.
+    /// The purpose of the next I/O.
     next: Option<Role>,
     wrong: u64,
 }
@@ -222,7 +222,7 @@ impl Verification {
         self.compared(index) == Compared::Same
     }
 
-    /// What the storage has said of the block of a unit that is complete.
+    /// The result of the storage's comparison for the block of a completed unit.
     pub fn compared(&self, index: u32) -> Compared {
         self.comparisons.as_ref().map_or(Compared::No, |comparisons| comparisons.of(index))
     }
@@ -242,7 +242,7 @@ impl Verification {
         }
     }
 
-    /// An I/O for what was written there, where it is.
+    /// The same I/O at the place where the data of this write has landed.
     pub fn place_of(&self, io: &Io) -> Io {
         let offset = self.landings.get(&(io.file, io.offset)).copied().unwrap_or(io.offset);
         Io { offset, ..*io }
@@ -253,7 +253,7 @@ impl Verification {
         self.read_back.forget(io);
     }
 
-    /// What the I/O that is about to be made wants to do with its place; `None` = nothing that matters to rivals.
+    /// The intention of the next I/O for its place; `None` = it does not concern rivals.
     pub fn aim(&self, io: &Io) -> Option<Aim> {
         match io.direction {
             _ if self.turns.is_none() => None,
@@ -265,7 +265,7 @@ impl Verification {
         }
     }
 
-    /// What has to be found out about a block that was read; `None` = nothing can be.
+    /// The question to ask about a block that was read; `None` = none can be answered.
     pub fn question(&self, io: &Io, expect: Expect) -> Option<Question> {
         let part = Part { file: io.file, offset: io.offset, length: io.length };
         let owner = self.turns.as_ref().map_or(Owner::Nobody, |turns| turns.owner(part));
@@ -314,7 +314,7 @@ impl Verification {
         }
     }
 
-    /// What to read at the end of the pass; `None` = that was all.
+    /// The block to read at the end of the pass; `None` = there are no more.
     pub fn next_at_end(&mut self) -> Option<(Io, Expect)> {
         self.doubt.next(&self.checker, &mut self.read_back)
     }
@@ -330,8 +330,8 @@ impl Verification {
         self.doubt.expected_reads(&self.read_back)
     }
 
-    /// Why wrong blocks may have been found, or what has not been checked: if there is no block of this job, it may have
-    /// looked in the wrong place. `is_all`: everything has been read.
+    /// An explanation for wrong blocks, or for blocks that were not checked: if there is no block of this job, it may
+    /// have looked in the wrong place. `is_all`: everything has been read.
     pub fn hint(&self, is_all: bool) -> Option<String> {
         let alike = self.checker.alike().filter(|_| self.checker.is_in_doubt());
         let (stranger, other) = (self.checker.stranger(), self.checker.other_job());
@@ -358,7 +358,7 @@ impl Verification {
         ))
     }
 
-    /// What a block that is read back should be; `None` = that is not known, and it is not read.
+    /// The expected content of a block that is read back; `None` = it is not known, and the block is not read.
     pub fn after_trims(&self, expect: Expect) -> Option<Expect> {
         match (&self.trims, expect) {
             (Some(trims), Expect::Write(number) | Expect::Doubted(number)) if trims.chooses(number) => {
@@ -373,7 +373,7 @@ impl Verification {
         std::mem::take(&mut self.roles[index as usize])
     }
 
-    /// What this unit was issued for.
+    /// The purpose of this unit.
     pub fn role_of(&self, index: u32) -> &Role {
         &self.roles[index as usize]
     }
@@ -397,7 +397,7 @@ impl Verification {
         Written { io: *io, number }
     }
 
-    /// What the block of a write says of itself. One that is to be compared has no time, because it is made again then.
+    /// The identity in the block of a write. In blocks for comparison the time is 0, because they are generated again.
     fn identity(&self, io: &Io, number: u64) -> Identity {
         let now = match self.comparisons {
             None if self.stamper.is_some() => SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default(),
@@ -413,7 +413,7 @@ impl Verification {
         }
     }
 
-    /// Counts a wrong interval; how much of it is reported.
+    /// Counts a wrong interval. Returns how much of it to report.
     pub fn count_wrong(&mut self) -> Telling {
         self.wrong += 1;
         match self.wrong.cmp(&MOST_DESCRIBED) {
@@ -423,7 +423,7 @@ impl Verification {
         }
     }
 
-    /// A block has been checked. Whether what is wrong with it is reported now.
+    /// A block has been checked. Returns whether to report its mismatches now.
     pub fn checked(&mut self, expect: Expect, mismatches: &[Mismatch]) -> bool {
         self.doubt.checked(&self.checker, self.reach.as_mut(), expect, mismatches)
     }
@@ -433,8 +433,8 @@ impl Verification {
         self.wrong
     }
 
-    /// Saves a wrong interval, and what it should be, if that was asked for. A line for each file says where it is, or why
-    /// it could not be saved.
+    /// Saves a wrong interval and its intended content, if that was asked for. Returns a line for each file with its
+    /// path, or the reason why it could not be saved.
     pub fn dump(&self, file: &str, read: &[u8], mismatch: &Mismatch) -> Vec<String> {
         match &self.rules.dump {
             Some(directory) if mismatch.field != Field::End => dump::save(directory, file, read, mismatch),

@@ -1,7 +1,7 @@
 //! A campaign of corruption: every kind of `verify` in several shapes, and every way in which storage damages data.
 //!
-//! Every damage that can be found is found and called by its name, and what is right is never called wrong. The counts make
-//! the table of docs/verification.md that says which kind finds what. The page has to contain exactly that table.
+//! All damage that can be found is found and named, and correct data is never reported. The counts make the table in
+//! docs/verification.md of the kinds and the damage that they find. The page has to contain exactly that table.
 
 mod corruption;
 
@@ -23,7 +23,7 @@ fn spec(kind: Kind) -> Spec {
     Spec { fill, ..Spec::new(kind) }
 }
 
-/// Checks all blocks, or only those that were changed. Gives all wrong intervals, and how many blocks they are in.
+/// Checks all blocks, or only those that were changed. Returns all wrong intervals, and how many blocks they are in.
 fn check(spec: &Spec, image: &Image, bytes: &[u8], known: bool, all: bool) -> (Vec<Mismatch>, u64) {
     let mut verifier = Verifier::new(spec);
     let (mut wrong, mut count) = (Vec::new(), 0);
@@ -67,7 +67,7 @@ fn found(spec: &Spec, sort: &Corrupt, samples: u64, known: bool) -> (u64, u64) {
     (found, samples)
 }
 
-/// The table of what was found when the writes are known.
+/// The table of the results when the writes are known.
 fn table() -> String {
     let sorts = all();
     let names: Vec<&str> = sorts.iter().map(|sort| sort.name).collect();
@@ -128,7 +128,7 @@ fn nothing_is_called_wrong_that_is_not() {
     }
 }
 
-/// A block of an earlier write is wrong, but only whoever knows the writes can tell.
+/// A block of an earlier write is wrong, but only a check that knows the writes can find that.
 #[test]
 fn a_lost_write_is_found_by_those_who_know_of_it() {
     let spec = spec(Kind::Xxhash);
@@ -141,7 +141,8 @@ fn a_lost_write_is_found_by_those_who_know_of_it() {
     assert_eq!(wrong[0].diagnosis, lost);
 }
 
-/// A pattern resembles itself some repetitions further on. Still, what was overwritten in it has not moved.
+/// A pattern resembles itself some repetitions further on. Still, an overwritten part of it must not be taken for a
+/// move.
 #[test]
 fn damage_in_a_pattern_is_no_move() {
     let bytes = |bytes: &[u8]| PatternPiece::Bytes(bytes.to_vec());

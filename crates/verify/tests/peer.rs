@@ -11,12 +11,12 @@ use std::process::Command;
 const FILE: u64 = 96 << 10;
 const BLOCK: usize = 4096;
 
-/// What both sides are told to do.
+/// The options of both sides.
 struct Case {
     kind: Kind,
     interval: usize,
     offset: usize,
-    /// The option's value, and what it means.
+    /// The option's value and its meaning.
     pattern: Option<(&'static str, Vec<PatternPiece>)>,
 }
 

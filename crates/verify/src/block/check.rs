@@ -36,20 +36,20 @@ impl Verifier {
         self.data.spec.kind.has_header() && self.data.is_random()
     }
 
-    /// Checks a block that was read. It may be a part of what was written, as long as it consists of whole intervals.
+    /// Checks a block that was read. It may be a part of a written block, as long as it consists of whole intervals.
     ///
     /// # Errors
     ///
-    /// The first wrong interval, and what it looks like.
+    /// The first wrong interval, with its diagnosis.
     pub fn check(&mut self, block: &[u8], expected: &Expected) -> Result<(), Box<Mismatch>> {
         self.check_from(0, block, expected)
     }
 
-    /// The same for the intervals that begin at byte `from` of the block or behind it: to find the next wrong one.
+    /// The same for the intervals from byte `from` of the block on, to find the next wrong one.
     ///
     /// # Errors
     ///
-    /// The first of them that is wrong.
+    /// The first wrong interval among them.
     pub fn check_from(
         &mut self,
         from: usize,
@@ -145,7 +145,7 @@ impl Verifier {
             return Err(Fault::Offset { found: header.offset, wanted: offset });
         }
         let mut faults = expected.writes.iter().map(|write| difference(&self.data, header, write));
-        // If no write is the one, the latest says what is wrong.
+        // If no write matches, report the fault for the latest one.
         match faults.next().flatten() {
             Some(fault) if faults.all(|fault| fault.is_some()) => Err(fault),
             _ => Ok(()),

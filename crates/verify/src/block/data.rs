@@ -25,8 +25,8 @@ impl Data {
         Data { spec: spec.clone(), source }
     }
 
-    /// Whether the content comes from a seed. Such content starts anew in each interval, so that an interval can be
-    /// made without its neighbours; a pattern runs on over the block.
+    /// Whether the content comes from a seed. Such content starts again in each interval, so that an interval can be
+    /// generated without its neighbours; a pattern continues through the block.
     pub(super) fn is_random(&self) -> bool {
         self.source.is_random()
     }

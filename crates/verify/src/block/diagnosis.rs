@@ -1,13 +1,13 @@
-//! What a wrong block looks like, in words; `inquiry.rs` finds it out.
+//! Descriptions of a wrong block; `inquiry.rs` finds the right one.
 
 use super::kind::Kind;
 use std::fmt;
 use std::ops::Range;
 
-/// What a wrong block looks like.
+/// The kind of damage that a wrong block shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Diagnosis {
-    /// All of it is zero: it was never written, it was discarded, or zeros were returned.
+    /// The block is all zeros: it was never written, it was discarded, or the storage returned zeros.
     Zeros,
     /// These whole sectors (offsets in the file) are zero and should not be; the rest is right.
     ZeroedSectors(Range<u64>),
@@ -23,7 +23,7 @@ pub enum Diagnosis {
         /// The number of the write that should be there.
         expected: u64,
     },
-    /// A write to this place, but not one that should be there: another job's, or a later one.
+    /// A write to this place, but not an expected one: another job's, or a later one.
     OtherWrite,
     /// Only a part of the write is there.
     Torn {

@@ -1,7 +1,6 @@
 //! Checksums of blocks, by libraries that use the processor's instructions for them.
 //!
-//! The variants of the CRCs (initial value, bit order, inversion at the end) are those that blocks written by fio
-//! 3.33 hold:
+//! The variants of the CRCs (initial value, bit order, inversion at the end) are those of fio 3.33:
 //!
 //! | kind | polynomial | bits | initial value | at the end |
 //! |---|---|---|---|---|
@@ -39,7 +38,7 @@ impl Digest {
         Digest { bytes, length: kind.digest_size() }
     }
 
-    /// What is stored behind the header.
+    /// The bytes that are stored behind the header.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
     }

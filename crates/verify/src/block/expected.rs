@@ -1,4 +1,4 @@
-//! What a block ought to be.
+//! The expected content of a block.
 
 /// Where a block was read, and which writes are valid there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Which part of an interval is wrong.
+//! Faults of an interval: the part that is wrong.
 
 use super::data::Data;
 use super::expected::Write;
@@ -6,7 +6,7 @@ use super::header::Header;
 use super::kind::Kind;
 use std::fmt::Write as _;
 
-/// What is wrong with an interval: the value that was found, and the one that should be there.
+/// A fault of an interval: the value that was found, and the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Magic { found: u16 },
@@ -21,7 +21,7 @@ pub(super) enum Fault {
     Pattern { found: u8, wanted: u8 },
 }
 
-/// Which part of a block is wrong.
+/// The part of a block that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
     /// The first bytes of the header: there is none.
@@ -68,7 +68,7 @@ impl Field {
 }
 
 impl Fault {
-    /// The field, what it should be, and what it is.
+    /// The field, its expected value, and the value found.
     pub(super) fn words(&self, kind: Kind) -> (Field, String, String) {
         match self {
             Fault::Magic { found } => (Field::Magic, "acca".into(), format!("{found:x}")),

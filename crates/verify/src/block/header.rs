@@ -26,10 +26,10 @@ const VERSION: u8 = 0x81;
 /// The layout of headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum HeaderFormat {
-    /// That of fio 3.41 and 3.42.
+    /// The layout of fio 3.41 and 3.42.
     #[default]
     V342,
-    /// That of fio 3.33 and older.
+    /// The layout of fio 3.33 and older.
     V333,
 }
 

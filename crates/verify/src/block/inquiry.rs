@@ -1,11 +1,11 @@
-//! Finds out which of the known ways in which storage fails would leave a wrong interval behind.
+//! Finds out which of the known storage failures explains a wrong interval.
 //!
-//! The interval that was found is compared with what it should be. Random content can be made again from a seed, so
+//! The wrong interval is compared with its expected content. Random content can be generated again from a seed, so
 //! there are several candidates: the expected writes whose seed is known, and the write that the interval's own header
-//! names (a header with a single wrong bit is repaired first; its checksum tells which bit). The nearest candidate is
-//! what the interval should be, if it is near at all: data of another program cannot be made again.
+//! names (a header with a single wrong bit is repaired first; its checksum shows which bit). The nearest candidate
+//! counts as the intended content, if it is near at all: data of another program cannot be generated again.
 //!
-//! The questions go from the outside to the inside: is there nothing at all, a whole block that belongs elsewhere or
+//! The questions go from the outside to the inside: is there no data at all, a whole block that belongs elsewhere or
 //! was written earlier, a block that has moved, parts of a write, wrong bits?
 
 use super::data::Data;
@@ -66,7 +66,7 @@ struct Inquiry<'a, 'b> {
     fault: &'a Fault,
 }
 
-/// What came out.
+/// The result.
 struct Finding {
     diagnosis: Diagnosis,
     differences: Option<Differences>,
@@ -126,7 +126,8 @@ impl Inquiry<'_, '_> {
         let starts = (0..self.subject.block.len()).step_by(step);
         let are_right: Vec<bool> = starts.map(|start| self.is_of(start..start + step, &latest)).collect();
         let mut changes = (1..are_right.len()).filter(|&at| are_right[at] != are_right[at - 1]);
-        // The interval next to those that are right may be cut itself. If none is right, it is the first or the last.
+        // The interval next to the correct ones may itself be cut. If none is correct, the cut one is the first or the
+        // last.
         let (besides, at) = match (changes.next(), changes.next()) {
             (Some(at), None) if are_right[0] => (vec![at], Some(at)),
             (Some(at), None) => (vec![at - 1], Some(at)),
@@ -151,7 +152,7 @@ impl Inquiry<'_, '_> {
             && is_intact(self.spec(), interval, &header)
     }
 
-    /// Where another interval of the block is cut, if a part of it is this write's.
+    /// The place of the cut in another interval of the block, if a part of that interval is this write's.
     fn torn_interval(&mut self, range: Range<usize>, write: &Write) -> Option<Diagnosis> {
         let header = Header::load(&header_bytes(self.spec(), &self.subject.block[range.clone()])).ok();
         let expected = Expected { writes: &[*write], ..*self.expected };
@@ -162,7 +163,7 @@ impl Inquiry<'_, '_> {
         torn(&beside.subject, &best)
     }
 
-    /// The header belongs here, or there is none: something happened to the data.
+    /// The header belongs here, or there is none: the data is damaged.
     fn damage(&mut self, best: Option<&Candidate>, repaired: Option<Repaired>) -> Diagnosis {
         let offset = self.subject.offset();
         let flip = |(byte, bit): Flip| Diagnosis::BitFlip { offset: offset + byte as u64, bit };
@@ -183,8 +184,8 @@ impl Inquiry<'_, '_> {
             Some(best) => part(&self.subject, best),
             None => zeroed(&self.subject, None).map_or(Diagnosis::Unknown, Diagnosis::ZeroedSectors),
         };
-        // Data that moved may have left a few sectors right. A pattern that moved is like itself in places, and one that
-        // was torn looks as if it had moved: so for patterns the parts come first.
+        // Data that moved may have left a few sectors correct. A moved pattern matches itself in places, and a torn
+        // pattern looks as if it had moved: so for patterns, look at the parts first.
         let may_have_moved = match part {
             Diagnosis::Damaged | Diagnosis::Unknown => true,
             Diagnosis::Torn { .. } => self.subject.data.is_random(),
@@ -249,7 +250,7 @@ impl Inquiry<'_, '_> {
 
     /// Whether the whole interval is the write that its header names.
     fn is_whole(&mut self, header: &Header) -> bool {
-        // The checksum may be short or missing: the data itself tells, where it can be made again.
+        // The checksum may be short or missing: compare the data itself, if it can be generated again.
         let candidate = self.subject.candidate(header, false);
         if candidate.is_near { candidate.wrong.is_empty() } else { self.is_intact(header) }
     }
@@ -273,7 +274,7 @@ impl Inquiry<'_, '_> {
         None
     }
 
-    /// What should be there, as far as that can be known.
+    /// The intended content, as far as it can be known.
     fn nearest(&mut self, repaired: Option<Header>) -> Option<Candidate> {
         let (length, offset) = (self.subject.range.len(), self.subject.offset());
         let base = self.header.or(repaired).unwrap_or_else(|| {

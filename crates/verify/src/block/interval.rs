@@ -1,4 +1,4 @@
-//! Where things are in an interval.
+//! The layout of an interval.
 
 use super::digest::{Digest, digest};
 use super::header::{Header, HeaderFormat};

@@ -56,7 +56,7 @@ const TABLE: [(Kind, u8, &str, usize); 18] = [
 const CRC32C_INTEL: u8 = 6;
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub fn all() -> impl Iterator<Item = Kind> {
         TABLE.iter().map(|row| row.0)
     }

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 pub struct Differences {
     /// The offset in the file of the first byte that differs.
     pub first: u64,
-    /// That of the last one.
+    /// The offset in the file of the last byte that differs.
     pub last: u64,
     /// How many bytes differ.
     pub bytes: u64,
@@ -20,16 +20,17 @@ pub struct Differences {
     pub bits: u64,
 }
 
-/// An interval that is not what it ought to be.
+/// An interval with unexpected content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     /// The method.
     pub kind: Kind,
-    /// Which part is wrong.
+    /// The part that is wrong.
     pub field: Field,
-    /// What this part should be: numbers in decimal, checksums and bytes in hexadecimal. Of data: the stored checksum.
+    /// The expected value of this part: numbers in decimal, checksums and bytes in hexadecimal. For data: the stored
+    /// checksum.
     pub expected: String,
-    /// What it is. Of data: the checksum of what was read.
+    /// The value found. For data: the checksum of the data that was read.
     pub found: String,
     /// The offset of the interval in the file.
     pub offset: u64,
@@ -43,11 +44,11 @@ pub struct Mismatch {
     pub header: Option<Header>,
     /// The write that was expected; the latest, if several were valid.
     pub wanted: Option<Write>,
-    /// What the interval looks like.
+    /// The kind of damage.
     pub diagnosis: Diagnosis,
-    /// How it differs from what it most likely should be; `None` = that is not known.
+    /// The difference from the most likely intended content; `None` = that is not known.
     pub differences: Option<Differences>,
-    /// What it most likely should be; `None` = that is not known.
+    /// The most likely intended content; `None` = that is not known.
     pub reconstructed: Option<Vec<u8>>,
 }
 
@@ -132,7 +133,7 @@ impl Mismatch {
     }
 }
 
-/// The write that a header names, in words.
+/// The write that a header names, for messages.
 fn identity(header: &Header) -> String {
     format!(
         "write {} of job {}, for offset {}, of {}.{:09}",

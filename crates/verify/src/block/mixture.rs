@@ -1,16 +1,16 @@
-//! Whether a block is made of parts of several writes, all of them valid.
+//! Finds out whether a block consists of parts of several writes, all of them valid.
 //!
-//! A write that was cut short leaves some of its own sectors, and otherwise those that were there before. So each sector
-//! has to be one write's, byte for byte: header, checksum and data are made again as that write had them. Only the time of
+//! A write that was cut short leaves some of its own sectors, and in the others their earlier content. So each sector
+//! has to match one write byte for byte: header, checksum and data are generated again for that write. Only the time of
 //! a write is not known. It is taken from the header that was found, and the checksum of that header has to match.
 //!
 //! A write that was still being copied when its process was killed may have left any piece of a sector. (A copy does not
 //! always go from the beginning to the end: it may store both ends last.)
 //!
-//! The checksum of a header whose time is another write's cannot be known. That happens where a header lies across two
-//! sectors of different writes, and where the copied piece begins or ends in a header. Then time and checksum may be
-//! anything. (A pattern has no seed in front of the time that would tell two writes apart, so there the copied piece may
-//! always end in a header.)
+//! The checksum of a header whose time belongs to another write cannot be known. That happens where a header lies
+//! across two sectors of different writes, and where the copied piece begins or ends in a header. Then any time and
+//! checksum are accepted. (A pattern has no seed in front of the time that would distinguish two writes, so there the
+//! copied piece may always end in a header.)
 
 use super::data::Data;
 use super::header::{Header, HeaderFormat};
@@ -49,17 +49,17 @@ pub struct Named {
     pub job: u16,
     /// The bits that their numbers have in common.
     pub sequence: u64,
-    /// Which bits these are.
+    /// The mask of these bits.
     pub mask: u64,
 }
 
-/// Which of many writes may explain a sector.
+/// The writes that may explain a sector, out of many.
 enum Clue {
     /// None.
     Nothing,
-    /// Those that its header names.
+    /// Those that the sector's header names.
     Header(Named),
-    /// Those whose random data has this word; `None`: any.
+    /// Those whose random data has this word; `None` = any.
     Data(Option<Word>),
 }
 
@@ -67,7 +67,7 @@ enum Clue {
 struct Word {
     /// The offset of its interval in the file.
     offset: u64,
-    /// Its place in the interval, in words.
+    /// Its index in the interval, in words.
     place: usize,
     found: u64,
 }
@@ -103,7 +103,7 @@ struct Version<'a> {
 }
 
 impl<'a> Mixture<'a> {
-    /// Begins with a block that was read at this offset, none of which is explained yet.
+    /// Begins with a block that was read at this offset. None of its sectors is explained yet.
     pub fn new(spec: &Spec, block: &'a [u8], offset: u64) -> Mixture<'a> {
         let (first, end) = (offset / SECTOR, (offset + block.len() as u64).div_ceil(SECTOR));
         let within = |sector: u64| ((sector * SECTOR).max(offset) - offset) as usize;
@@ -136,9 +136,9 @@ impl<'a> Mixture<'a> {
         self.sectors.is_empty()
     }
 
-    /// Looks for writes that explain the sectors that are left, among many candidates that end at sectors; whether none is
-    /// left. `candidates` lists them: all, or those that a header may name. Known writes should have been
-    /// [tried](Self::explain) before.
+    /// Looks for writes that explain the sectors that are left, among many candidates that end at sectors; returns
+    /// whether none is left. `candidates` lists them: all, or those that a header may name. Known writes should have
+    /// been [tried](Self::explain) before.
     pub fn search<I: Iterator<Item = Part>>(&mut self, candidates: impl Fn(Option<Named>) -> I) -> bool {
         if !self.copied.is_empty() {
             // A clue may be hidden by the copied piece, so all are tried. Few blocks were in flight.
@@ -163,7 +163,7 @@ impl<'a> Mixture<'a> {
         true
     }
 
-    /// What tells quickly which write a sector belongs to.
+    /// A quick test for the write to which a sector belongs.
     fn clue(&self, sector: &Range<usize>) -> Clue {
         let is_whole =
             |header: &HeaderParts| header.all.start >= sector.start && header.all.end <= sector.end;
@@ -307,7 +307,7 @@ impl<'a> Mixture<'a> {
             return Version { bytes, unknown: 0..0, goes_on: false };
         };
         let before = all.start..sector.start;
-        // Without a seed only the number tells writes apart.
+        // Without a seed, only the number distinguishes writes.
         let tells = self.data.is_random() || checksum.start <= sector.start;
         let goes_on = tells && self.block[before.clone()] == bytes[before];
         Version { bytes, unknown: if goes_on { 0..0 } else { checksum }, goes_on }

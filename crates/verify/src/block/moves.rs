@@ -46,7 +46,7 @@ pub(super) fn moved_data(subject: &Subject, candidate: &Candidate) -> Option<i64
     moves.into_iter().take(MOST_MOVES).find(|by| explains(subject, candidate, *by))
 }
 
-/// Whether a move by this many bytes explains what is wrong with the interval.
+/// Whether a move by this many bytes explains the damage of the interval.
 fn explains(subject: &Subject, candidate: &Candidate, by: i64) -> bool {
     let (found, wanted) = (subject.interval(), &candidate.bytes);
     let length = found.len();

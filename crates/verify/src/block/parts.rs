@@ -1,4 +1,4 @@
-//! Which part of an interval is wrong: a bit, whole sectors of zeros, everything up to a sector or from one on.
+//! Finds the damaged part of an interval: a bit, whole sectors of zeros, everything up to a sector or from one on.
 
 use super::diagnosis::Diagnosis;
 use super::interval::place_of;
@@ -6,7 +6,7 @@ use super::subject::{Candidate, Subject};
 use iolite_content::Fill;
 use std::ops::Range;
 
-/// What the difference between the interval and this candidate looks like.
+/// Describes the difference between the interval and this candidate.
 pub(super) fn part(subject: &Subject, best: &Candidate) -> Diagnosis {
     let [first, ..] = best.wrong[..] else {
         return Diagnosis::Unknown;

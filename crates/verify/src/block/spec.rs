@@ -15,9 +15,9 @@ pub struct Spec {
     pub interval: usize,
     /// The place of the header in each interval, in bytes (`verify_offset`).
     pub offset: usize,
-    /// What the data is: random, zeros, or the pattern of `verify_pattern`.
+    /// The kind of data: random, zeros, or the pattern of `verify_pattern`.
     pub fill: Fill,
-    /// The pattern starts anew after this many bytes, and `%o` is the offset of that place
+    /// The pattern starts again after this many bytes, and `%o` is the offset of that place
     /// (`verify_pattern_interval`); 0: it starts with the block, and `%o` is the block's offset.
     pub pattern_interval: usize,
     /// Mix random data into zeros or the pattern (`buffer_compress_percentage`). A pattern that is itself checked stays

@@ -4,7 +4,7 @@ use super::data::Data;
 use super::header::Header;
 use super::spec::Spec;
 
-/// Which write a block belongs to.
+/// The write that a block belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The offset in the file, in bytes.

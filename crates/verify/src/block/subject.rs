@@ -1,4 +1,4 @@
-//! A wrong interval, and what it may have been.
+//! A wrong interval, and candidates for its intended content.
 
 use super::data::Data;
 use super::header::Header;
@@ -23,7 +23,7 @@ pub(super) struct Subject<'a> {
     pub(super) range: Range<usize>,
 }
 
-/// What an interval may have been, compared with what it is.
+/// A candidate for the intended content of an interval, with its differences.
 pub(super) struct Candidate {
     pub(super) bytes: Vec<u8>,
     /// The places of the bytes that differ, in ascending order.

@@ -1,4 +1,4 @@
-//! What was written is found again, and nothing else is taken for it.
+//! Written blocks pass the check, and no others.
 
 use super::*;
 use iolite_content::{Fill, PatternPiece};
@@ -181,7 +181,7 @@ fn what_cannot_be_written_is_refused() {
     assert_eq!(Spec::new(Kind::Null).validate(1), Ok(()));
 }
 
-/// Only what is required is compared, and several writes may be valid.
+/// Only required fields are compared, and several writes may be valid.
 #[test]
 fn what_is_expected_of_a_header() {
     let written = identity(0, 7);
@@ -247,7 +247,7 @@ fn a_report_tells_all_in_words() {
     }
 }
 
-/// Data of another program cannot be made again. A single wrong bit is found all the same.
+/// Data of another program cannot be generated again. A single wrong bit is found even so.
 #[test]
 fn a_wrong_bit_in_data_of_others() {
     for (kind, format, offset) in [
@@ -291,7 +291,7 @@ fn a_damaged_header_before_intact_data() {
                 let found = verifier.check(block, &Expected { offset: 4096, writes }).unwrap_err();
                 (found.field, found.diagnosis)
             };
-            // Magic number, seed, time: none of them is mended by one bit.
+            // Magic number, seed, time: none of these can be repaired by flipping one bit.
             for damaged in [0..2, 8..16, 0..30] {
                 let mut wrong = right.clone();
                 wrong[offset..][damaged.clone()].iter_mut().for_each(|byte| *byte ^= 0xff);

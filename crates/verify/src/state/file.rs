@@ -1,15 +1,15 @@
-//! What a state says of one file: which writes have to be there, and which may be.
+//! The state of one file: the writes that must be there, and those that may be.
 
 use super::layout::Covered;
 use super::table::Table;
 use serde::{Deserialize, Serialize};
 
-/// Which writes are required (`verify_policy`).
+/// The writes that are required (`verify_policy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Policy {
-    /// Those that were acknowledged: right if only the process was killed.
+    /// Those that were acknowledged: correct if only the process was killed.
     Completed,
-    /// Those that were covered by a flush: all that storage promises for a loss of power.
+    /// Those that were covered by a flush: all that storage promises for a power failure.
     Fsynced,
 }
 
@@ -46,18 +46,18 @@ pub struct Accepted {
     pub oldest: u64,
     /// The number of the latest one that was acknowledged.
     pub latest: u64,
-    /// The number of one that was in flight: it may have been done or not.
+    /// The number of a write in flight, which may have been done or not.
     pub in_flight: Option<u64>,
 }
 
 /// How much a state knows of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Blocks of which something is known.
+    /// Blocks with a known state.
     pub blocks: u64,
     /// Writes of which no part was overwritten.
     pub writes: u64,
-    /// Those of them that the policy requires.
+    /// Writes among them that the policy requires.
     pub demands: u64,
     /// Of those, the ones where more than one write is valid.
     pub open: u64,
@@ -82,7 +82,7 @@ impl Accepted {
     }
 }
 
-/// What is known of one file.
+/// The recorded state of one file.
 #[derive(Debug)]
 pub struct SavedFile {
     pub(super) file: u32,
@@ -170,9 +170,9 @@ impl SavedFile {
         })
     }
 
-    /// The writes that may have left something in a place, in whole or in part: each one that was acknowledged and not
-    /// overwritten by a later one of this job (with those that the policy takes as equally valid), and each one that was in
-    /// flight.
+    /// The writes that may have left data in a place, in whole or in part: each one that was acknowledged and not
+    /// overwritten by a later one of this job (with those that the policy takes as equally valid), and each one that
+    /// was in flight.
     pub fn standing(&self, offset: u64, length: u64) -> Vec<Accepted> {
         let block = |at: u64| (at.saturating_sub(self.start) / self.block) as usize;
         let end = block((offset + length).saturating_add(self.block - 1)).min(self.acknowledged.len());
@@ -199,8 +199,8 @@ impl SavedFile {
         Some(Accepted { oldest, latest: number, in_flight: None })
     }
 
-    /// The flushed write that was here before. `None`: there is none, or writes have several sizes: then others may have
-    /// overwritten a part of it in between, and any mixture may be left.
+    /// The flushed write that was here before. `None`: there is none, or writes have several sizes: then others may
+    /// have overwritten a part of it in between, and any mixture may be left.
     fn flushed_before(&self, first: usize, last: usize) -> Option<u64> {
         let flushed = self.flushed.as_ref().filter(|_| self.is_uniform)?;
         let is_whole = flushed.whole_write(first..last + 1) == Some((first, last));
@@ -217,7 +217,7 @@ impl SavedFile {
     }
 }
 
-/// What is in flight to the place of a write.
+/// A write in flight over the place of another write.
 enum Over {
     Nothing,
     Same(u64),

@@ -1,4 +1,4 @@
-//! Where things are in a state file. All numbers are little endian.
+//! The layout of a state file. All numbers are little endian.
 //!
 //! | at | what |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | 40 | the description: JSON |
 //! | D | u64: writes that were issued |
 //! | D+8 | u64: writes that were acknowledged |
-//! | D+16 | for each file, what is covered by a flush: see below |
+//! | D+16 | for each file, the writes covered by a flush: see below |
 //! | S | for each slot of the depth, 4 × u64: number of the write + 1 (0: free), file, offset, length |
 //! | T | for each file, the table of acknowledged writes: u32 for each block |
 //! | F | for each file, the table of flushed writes: u32 for each block; only where there are flushes |
@@ -18,8 +18,8 @@
 //! D is the end of the description, rounded up to a multiple of 4096, as are T and the beginning of each table. S
 //! follows the words of the files.
 //!
-//! What the last flush of a file has covered is written beside what the one before it has covered; then a word is
-//! switched. First comes that word, a u64 of 0 or 1 that says which of the two counts; then twice 2 + depth × u64: a number
+//! The coverage of the last flush of a file is written beside that of the flush before it; then a word is switched.
+//! First comes that word, a u64 of 0 or 1 that selects the valid one of the two; then twice 2 + depth × u64: a number
 //! (all writes with smaller numbers are covered), how many exceptions there are, and the numbers of these writes.
 
 use super::setup::Setup;
@@ -35,7 +35,7 @@ pub(super) const CHECKED: u64 = 24;
 pub(super) const PLACE_WORDS: u64 = 4;
 const PAGE: u64 = 4096;
 
-/// Which writes a flush has made durable: those that had been acknowledged when it was issued.
+/// The writes that a flush has made durable: those that had been acknowledged when it was issued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
     /// All writes with smaller numbers are covered,
@@ -98,7 +98,7 @@ impl Layout {
         Some(Layout { issued, acknowledged, flushed, depth, places, tables, total: end })
     }
 
-    /// How many words hold what a flush has covered.
+    /// How many words the coverage of a flush takes.
     pub(super) fn covered_words(depth: u32) -> u64 {
         2 + u64::from(depth)
     }
@@ -108,7 +108,7 @@ impl Layout {
         self.flushed + 8 * (1 + 2 * Layout::covered_words(self.depth)) * u64::from(file)
     }
 
-    /// The first word of what one of them has covered.
+    /// The first word of the coverage of one of them.
     pub(super) fn covered(&self, file: u32, which: u64) -> u64 {
         self.which_flush(file) + 8 * (1 + which * Layout::covered_words(self.depth))
     }

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// A file in memory. What another process stores into the file appears here.
+/// A file in memory. Stores of other processes into the file appear here.
 #[derive(Debug)]
 pub(super) struct Mapping {
     address: *mut u8,

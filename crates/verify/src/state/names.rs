@@ -1,4 +1,4 @@
-//! What state files are called: `local-NAME-NUMBER-verify.state`.
+//! The names of state files: `local-NAME-NUMBER-verify.state`.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

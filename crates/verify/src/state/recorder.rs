@@ -27,12 +27,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Makes the file, or replaces the one that is there. Its space is reserved.
+    /// Creates the file, or replaces an existing one. Its space is reserved.
     ///
     /// # Errors
     ///
-    /// Those of the file system, above all a lack of space; [`InvalidInput`](io::ErrorKind::InvalidInput) for sizes that
-    /// make no sense together.
+    /// Those of the file system, above all a lack of space; [`InvalidInput`](io::ErrorKind::InvalidInput) for sizes
+    /// that contradict each other.
     pub fn create(path: &Path, setup: &Setup) -> io::Result<Recorder> {
         let description = serde_json::to_vec(setup).map_err(io::Error::other)?;
         let layout = Layout::new(setup, description.len() as u64)
@@ -40,7 +40,7 @@ impl Recorder {
             .ok_or_else(|| {
                 io::Error::new(io::ErrorKind::InvalidInput, "sizes that make no sense together")
             })?;
-        // It has another name until it is complete: whoever finds the file finds all of it.
+        // It has another name until it is complete, so that no process finds an incomplete file.
         let mut unfinished = path.as_os_str().to_owned();
         unfinished.push(".new");
         let unfinished = PathBuf::from(unfinished);
@@ -112,7 +112,7 @@ impl Recorder {
         compiler_fence(Release);
     }
 
-    /// The write in this slot has failed, and what is there now is unknown.
+    /// The write in this slot has failed, and the content of its place is unknown.
     pub fn failed(&self, place: u32) {
         if let Some((_, file, offset, length)) = self.in_flight(place) {
             self.forget(file, offset, length);
@@ -120,7 +120,7 @@ impl Recorder {
         }
     }
 
-    /// What is here is about to change by other means than a write, for example by a trim.
+    /// The content of this place is about to change by other means than a write, for example by a trim.
     pub fn forget(&self, file: u32, offset: u64, length: u64) {
         let tables = &self.layout.tables[file as usize];
         let acknowledged = Some(tables.acknowledged);
@@ -132,7 +132,8 @@ impl Recorder {
         compiler_fence(Release);
     }
 
-    /// A flush of this file is about to be issued. The answer is what it will cover, for [`flushed`](Self::flushed).
+    /// A flush of this file is about to be issued. Returns the writes that it will cover, for
+    /// [`flushed`](Self::flushed).
     pub fn flush(&self, file: u32) -> Covered {
         let in_flight = (0..self.setup.depth).filter_map(|place| self.in_flight(place));
         Covered {

@@ -47,7 +47,7 @@ pub enum StateError {
 /// A state file that was read.
 #[derive(Debug)]
 pub struct Saved {
-    /// What was known before the first write.
+    /// The description, written before the first write.
     pub setup: Setup,
     /// Writes that were issued.
     pub issued: u64,
@@ -142,7 +142,7 @@ impl Saved {
         Ok(())
     }
 
-    /// What has to be in the file of this index. The tables are gone through once, to see that they are sound.
+    /// The state of the file with this index. The tables are checked once.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! What is known of a worker before its first write.
+//! The description of a worker, which is written before its first write.
 
 use crate::block::Spec;
 use iolite_content::{Fill, PatternPiece};
 use serde::{Deserialize, Serialize};
 
-/// What is known of a worker before its first write: the description at the beginning of a state file.
+/// The description of a worker at the beginning of a state file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
     /// The program that writes, with its version.
@@ -44,14 +44,14 @@ fn may_be() -> bool {
     true
 }
 
-/// What somebody who checks blocks has to know, besides their type.
+/// The facts that are needed to check blocks, besides their type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateImprint {
     /// Bytes of an interval. 0: a block is one interval, as is a block that is no multiple of this.
     pub interval: u64,
     /// `verify_offset`.
     pub offset: u64,
-    /// `verify_pattern` in words; empty without one.
+    /// `verify_pattern` as text; empty without one.
     pub pattern: String,
     /// `verify_pattern_interval`.
     pub pattern_interval: u64,

@@ -1,4 +1,4 @@
-//! What was recorded is required, whatever was in flight; and any file is read without harm.
+//! Recorded writes are required, whatever was in flight; and any file is read without harm.
 
 use super::*;
 use proptest::prelude::*;
@@ -128,7 +128,7 @@ fn a_flush_covers_what_was_acknowledged_before_it() {
     state.write(1, 0, BLOCK, BLOCK);
     state.recorder.flushed(0, covered);
     assert_eq!(state.demands(0, Policy::Fsynced), [(0, BLOCK, exactly(0))]);
-    // Overwritten without a flush: the old, the new, and what was between.
+    // Overwritten without a flush: the old write, the new one, and all in between are valid.
     state.write(2, 0, 0, BLOCK);
     state.write(3, 0, 0, BLOCK);
     let any = Accepted { oldest: 0, latest: 3, in_flight: None };

@@ -112,7 +112,7 @@ fn zeroed_sectors(image: &Image, _: &Spec, sample: u64) -> Damage {
     let mut bytes = image.new.clone();
     bytes[range.clone()].fill(0);
     let is_right = move |_: &Spec, _: bool, found: &Mismatch| match &found.diagnosis {
-        // Each interval has a report of its own, and one may be all zeros.
+        // Each interval has its own report, and one may be all zeros.
         Diagnosis::ZeroedSectors(zeroed) => {
             range.start as u64 <= zeroed.start && zeroed.end <= range.end as u64 && zeroed.start < zeroed.end
         }
@@ -161,7 +161,7 @@ fn torn(image: &Image, _: &Spec, sample: u64) -> Damage {
     bytes[old.clone()].copy_from_slice(&image.old[old]);
     mark(&mut bytes, &image.new);
     let is_right = move |spec: &Spec, known: bool, found: &Mismatch| match found.diagnosis {
-        // Which part is the write, and which is the rest, is not told by one who knows of no writes.
+        // A check that does not know the writes cannot distinguish the write from the rest.
         Diagnosis::Torn { at, beginning } => {
             let at = at as usize;
             // Where data is not checked, or is the same, only the headers can tell.
@@ -220,9 +220,9 @@ fn shifted_sectors(image: &Image, spec: &Spec, sample: u64) -> Damage {
     let is_pattern = period(spec) > 0;
     let is_right = move |spec: &Spec, known: bool, found: &Mismatch| match found.diagnosis {
         Diagnosis::Shifted(by) => by == moved || is_pattern,
-        // Nothing of a block that was another one's tells where it was.
+        // No part of a block that belongs to another write shows where it was.
         Diagnosis::Unknown => !known && !up,
-        // Smaller intervals come from one another; a pattern is like itself; what is compressed is zero in places.
+        // Smaller intervals come from one another; a pattern resembles itself; compressed data is zero in places.
         _ => found.length < BLOCK || is_pattern || spec.offset > 0 || spec.compress.is_some(),
     };
     Damage { bytes, blocks: 1, is_right: Box::new(is_right) }
@@ -254,7 +254,7 @@ fn overwritten(image: &Image, _: &Spec, sample: u64) -> Damage {
         *place ^= mixed(sample + value) as u8 | 1;
     }
     let is_right = move |spec: &Spec, known: bool, found: &Mismatch| {
-        // The part of it that is in this interval.
+        // The part of the damage that is in this interval.
         let first = at.max(found.offset as usize);
         let end = (at + 20).min(found.offset as usize + found.length);
         let is_all = |differences: iolite_verify::block::Differences| {
@@ -264,7 +264,7 @@ fn overwritten(image: &Image, _: &Spec, sample: u64) -> Damage {
         let is_exact = found.differences.is_some_and(is_all);
         let is_header_hit = spec.kind.has_header() && found.header.is_none();
         match found.diagnosis {
-            // Without its header nobody knows what was there but who wrote it.
+            // Without the header, only the writer knows the intended content.
             Diagnosis::Damaged | Diagnosis::Unknown if is_header_hit && !known => true,
             Diagnosis::DamagedHeader => is_header_hit && (is_exact || !known),
             Diagnosis::Damaged => is_exact,

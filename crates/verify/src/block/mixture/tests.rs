@@ -211,7 +211,8 @@ fn a_search_finds_what_trying_all_does() {
     }
 }
 
-/// However many writes there are, only those that a header names are tried, and none for what no write can have left.
+/// Even if there are many writes, only those that a header names are tried, and none for data that no write can have
+/// left.
 #[test]
 fn a_search_asks_for_few_writes() {
     let spec = spec(Kind::Crc32c);
