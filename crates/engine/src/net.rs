@@ -42,8 +42,16 @@ const LOST: u32 = 1000;
 
 /// How long the other side has for its goodbye.
 const PARTING: Duration = Duration::from_millis(100);
+/// How long a sender listens for the end of the other side, whose machine has everything.
+const HEARD: Duration = Duration::from_secs(1);
+/// How long a sender that is done waits while the other side takes nothing of what is left.
+const STUCK: Duration = Duration::from_secs(10);
 /// How often a receiver that is done throws away what still comes.
 const DISCARDED: u32 = 64;
+
+/// Why a sender fails that is done, and hears something else than goodbye.
+const GONE: &str = "the other end is gone before it has taken all";
+const SENDS_AS_WELL: &str = "the other end sends as well; one of both has to receive (rw=read)";
 
 /// Sends and receives by send(2) and recv(2).
 pub type NetEngine = Connection<false>;
@@ -76,6 +84,8 @@ pub struct Connection<const SPLICED: bool> {
     done: usize,
     /// The unit itself has been moved; its answer comes next (`pingpong`).
     answering: bool,
+    /// The present unit waits, for the other end to take or give something.
+    waits: bool,
     /// The other end is done.
     over: bool,
     /// Slices without any datagram.
@@ -114,6 +124,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             pipe: splices.then(SocketPipe::new).transpose().map_err(|source| EngineError::Pipe { source })?,
             done: 0,
             answering: false,
+            waits: false,
             over: false,
             silent: 0,
             failed: None,
@@ -312,10 +323,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         match unsafe { libc::recv(self.descriptor, message.as_mut_ptr().cast(), message.len(), flags) } {
             0 => self.fail(Errno(libc::ECONNRESET), "the other end is gone before all was sent"),
             8 if is_goodbye(&message) => Step::Over,
-            1.. if !self.options.pingpong => self.fail(
-                Errno(libc::EPROTO),
-                "the other end sends as well; one of both has to receive (rw=read)",
-            ),
+            1.. if !self.options.pingpong => self.fail(Errno(libc::EPROTO), SENDS_AS_WELL),
             _ => Step::Wait,
         }
     }
@@ -466,8 +474,16 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         if is_udp {
             return self.part_by_datagrams(socket);
         }
-        // Perhaps the other end is gone already, which is no matter: it has said goodbye, or all was sent.
+        // An answered block has arrived. What vsock keeps of a connection that has ended depends on its transport.
+        let can_know = !self.options.pingpong && self.options.protocol != Protocol::Vsock;
+        let is_known = !self.sends || self.over || !can_know || self.listen_for_end(socket)?;
+        // Perhaps the other end is gone already, which is no matter: it has said goodbye, or has taken all.
         let _ = self.say(&GOODBYES[0]);
+        if !is_known {
+            // SAFETY: takes nothing but integers.
+            unsafe { libc::shutdown(self.descriptor, libc::SHUT_WR) };
+            return self.await_end(socket);
+        }
         if !self.sends && !self.over {
             // Closing the connection while data arrives would look like an accident to the sender.
             // SAFETY: takes nothing but integers.
@@ -479,6 +495,91 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             }
         }
         Ok(())
+    }
+
+    /// Listens for what the other end has to say, before this one says that all is sent. False = nothing yet, and it is
+    /// known only from now on whether it takes all.
+    ///
+    /// # Errors
+    /// The other end has not taken what was sent, or says something else than goodbye.
+    fn listen_for_end(&self, socket: &OwnedFd) -> io::Result<bool> {
+        let heard = self.heard()?;
+        if heard == Some(true) || self.waits {
+            // Who is ended while it waits knows that not all is sent.
+            return Ok(true);
+        }
+        // A local socket tells what has been received, and an end that closes its side has to have received it.
+        let tells = self.options.protocol == Protocol::Unix || heard.is_some();
+        if tells {
+            self.await_taken(socket)?;
+        }
+        Ok(tells)
+    }
+
+    /// Waits for the end of the other side, which was told that all is sent.
+    ///
+    /// # Errors
+    /// It has not taken what was sent, or says something else than goodbye.
+    fn await_end(&self, socket: &OwnedFd) -> io::Result<()> {
+        let until = Instant::now() + HEARD;
+        while Instant::now() < until {
+            let is_ready = socket::is_ready(socket, libc::POLLIN, 100)?;
+            match is_ready.then(|| self.heard()).transpose()?.flatten() {
+                Some(true) => return Ok(()),
+                Some(false) => break,
+                None => {}
+            }
+        }
+        self.await_taken(socket)
+    }
+
+    /// Waits until the other machine, or with a local socket the other end, has everything.
+    fn await_taken(&self, socket: &OwnedFd) -> io::Result<()> {
+        let mut least = libc::c_int::MAX;
+        let mut until = Instant::now();
+        loop {
+            let left = socket::unsent(self.descriptor);
+            // A connection that was reset says so here, or keeps it for the next call.
+            if self.heard()? == Some(true) {
+                return Ok(());
+            }
+            let errno = socket::pending_error(socket)?;
+            if errno != 0 {
+                return Err(self.ended(errno, GONE));
+            }
+            match left {
+                0 => return Ok(()),
+                _ if left < least => (least, until) = (left, Instant::now() + STUCK),
+                _ if Instant::now() >= until => {
+                    let what = format!("the other end does not take the last {left} bytes");
+                    return Err(self.ended(libc::ETIMEDOUT, &what));
+                }
+                _ => {}
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What the other end of a stream has said to this one, which sends: goodbye (`true`), that it says nothing any more
+    /// (`false`), or nothing yet.
+    fn heard(&self) -> io::Result<Option<bool>> {
+        let mut message = [0u8; 8];
+        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+        // SAFETY: the message has as much room as is said.
+        match unsafe { libc::recv(self.descriptor, message.as_mut_ptr().cast(), message.len(), flags) } {
+            0 => Ok(Some(false)),
+            8 if is_goodbye(&message) => Ok(Some(true)),
+            1.. => Err(self.ended(libc::EPROTO, SENDS_AS_WELL)),
+            _ => match Errno::last() {
+                Errno(libc::EAGAIN | libc::EINTR) => Ok(None),
+                Errno(errno) => Err(self.ended(errno, GONE)),
+            },
+        }
+    }
+
+    /// The end of a connection that is an error.
+    fn ended(&self, errno: libc::c_int, what: &str) -> io::Error {
+        explained(&io::Error::from_raw_os_error(errno), format!("{}: {what}", self.place()))
     }
 
     /// A goodbye may get lost; a receiver answers it with its own.
@@ -553,6 +654,7 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
         self.socket = None;
         self.listener = None;
         self.done = 0;
+        self.waits = false;
         parted
     }
 
@@ -603,10 +705,14 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
                 }
                 Step::Done => {
                     self.answering = false;
+                    self.waits = false;
                     self.done = 0;
                     return Queued::Completed(Ok(unit.length));
                 }
-                Step::Wait => return Queued::Busy,
+                Step::Wait => {
+                    self.waits = true;
+                    return Queued::Busy;
+                }
                 Step::Over => {
                     self.over = true;
                     let done = std::mem::take(&mut self.done) as u64;

@@ -251,17 +251,23 @@ fn of_ceph(options: &JobOptions) -> Option<String> {
 /// What makes no sense with units of this kind.
 fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
     let name = engine.name;
+    let verification = &options.verification;
+    let asked = match verification.is_on() {
+        true => Some("verify"),
+        false => verification.verify_only.then_some("verify_only"),
+    };
     if engine.facets.moves_data() {
-        return None;
+        // (`null` takes it, as with fio: whoever chooses that engine knows that it moves nothing.)
+        let option = asked.filter(|_| name == "page_fault")?;
+        let message = format!("{option}: ioengine={name} verifies nothing; leave {option} out, or use mmap");
+        return Some((option, message));
     }
     if engine.facets.unit == UnitKind::Works && options.depth.io_submit_mode == SubmitMode::Offload {
         let message =
             format!("io_submit_mode=offload: ioengine={name} issues no I/O that could be handed over");
         return Some(("io_submit_mode", message));
     }
-    let verification = &options.verification;
-    if verification.is_on() || options.verification.verify_only {
-        let option = if verification.is_on() { "verify" } else { "verify_only" };
+    if let Some(option) = asked {
         let message = format!("{option}: ioengine={name} moves no data, and there is nothing to verify");
         return Some((option, message));
     }

@@ -242,12 +242,7 @@ pub(crate) fn layout_of_names(
         (None, Some(SizeValue::Bytes(bytes))) => Some(all_alike(bytes / (names.len() as u64).max(1))),
         (None, _) => None,
     };
-    if let Some(FileSizes { least, .. }) = wanted
-        && least < block
-    {
-        let path = names.get(0).map_or_else(String::new, |name| name.display().to_string());
-        return Err(LayoutError::SmallerThanBlock { path, length: least, block });
-    }
+    // (A file that is smaller than a block counts as one: the unit is its name.)
     let named = NamedFiles {
         names: names.clone(),
         name_use,

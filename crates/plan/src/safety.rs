@@ -6,7 +6,7 @@ use crate::replay::Replay;
 use crate::trims;
 use iolite_host::{DeviceClass, EntryKind, Machine};
 use iolite_options::JobOptions;
-use iolite_options::engines::{EngineInfo, ExtentAct, NameKind, NameUse, Target};
+use iolite_options::engines::{EngineInfo, ExtentAct, NameKind, NameUse, Target, UnitKind};
 use iolite_types::is_standard_stream;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -45,8 +45,10 @@ pub(crate) fn obstacles(
     if !options.pattern.rw.changes() {
         return found;
     }
-    let trims_otherwise =
-        engine.facets.extent_act() == Some(ExtentAct::Reserve) || engine.facets.target != Target::Any;
+    // (What is done to a name is counted as a trim, and trims nothing.)
+    let trims_otherwise = engine.facets.extent_act() == Some(ExtentAct::Reserve)
+        || matches!(engine.facets.unit, UnitKind::ActsOnNames(_))
+        || engine.facets.target != Target::Any;
     if replays.is_empty() && engine.facets.has_local_files() && !trims_otherwise {
         found.extend(trims::obstacles(options, there.iter().copied(), machine));
     }

@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::io;
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// How long a call may wait before the worker looks at whatever may have ended its job.
 const SLICE_MS: u16 = 10;
@@ -184,6 +184,17 @@ pub(super) fn pending_error(socket: &OwnedFd) -> io::Result<libc::c_int> {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, place, &raw mut length)
     })?;
     Ok(errno)
+}
+
+/// Bytes that the other machine has not acknowledged, or with a local socket what the other end has not received (and
+/// what keeps it); 0 also if that is not known.
+pub(super) fn unsent(socket: RawFd) -> libc::c_int {
+    let mut left: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ, which is SIOCOUTQ, writes one integer.
+    match unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut left) } {
+        0 => left,
+        _ => 0,
+    }
 }
 
 /// Joins the group, to receive its datagrams.

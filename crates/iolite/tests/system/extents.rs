@@ -208,4 +208,8 @@ fn pages_of_memory_are_faulted_in() {
     assert!(faults("64m") >= faults("64k") + 30, "memory that is touched first is faulted in");
     let beyond = "--ioengine=page_fault --filesize=1m --size=1m --bs=64k --rw=read --nrfiles=4";
     assert_eq!(report(dir.path(), beyond).job().bytes(), [1 << 20, 0, 0]);
+    for (rw, option) in [("write", "verify=md5"), ("randread", "verify=crc32c --verify_only")] {
+        let line = format!("--name=j --ioengine=page_fault --size=64k --rw={rw} --{option}");
+        Program::under_test().line(dir.path(), &line).refused().says("ioengine=page_fault verifies nothing");
+    }
 }

@@ -8,6 +8,7 @@ use iolite_testing::{partly_skipped, skip, this_test};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 /// A port that nobody uses at present.
@@ -435,6 +436,55 @@ fn a_receiver_that_goes_away_is_an_error() {
     receiver.write_all(b"knil\x89\0\0\0").unwrap();
     drop(receiver);
     running.wait().ok();
+}
+
+#[test]
+fn a_sender_knows_whether_what_fits_into_the_sockets_was_taken() {
+    let dir = scratch();
+    let goes_away = "the other end is gone before it has taken all";
+    // Each says something, reads so much, and closes; what it has not read makes that a reset.
+    let rubbish = b"HTTP/1.0 400 Bad Request\r\n";
+    let cases: [(&[u8], usize, &str); 3] =
+        [(rubbish, 0, "the other end sends as well"), (b"", 1, goes_away), (b"", 100, goes_away)];
+    for (says, reads, why) in cases {
+        let (running, mut receiver) = sender(dir.path(), "--size=64k");
+        receiver.write_all(says).unwrap();
+        receiver.read_exact(&mut vec![0; reads]).unwrap();
+        drop(receiver);
+        let finished = running.wait().refused();
+        // (A reset may come while it still sends.)
+        assert!(
+            finished.output().contains(why) || finished.output().contains("is gone before"),
+            "{finished}"
+        );
+    }
+    // Rubbish is told from a goodbye also if nothing is closed.
+    let (running, mut receiver) = sender(dir.path(), "--size=64k --rate_iops=100");
+    receiver.write_all(rubbish).unwrap();
+    running.wait().refused().says("the other end sends as well");
+    drop(receiver);
+    // Who reads to the end need not know what a goodbye is.
+    let (running, mut receiver) = sender(dir.path(), "--size=64k");
+    let mut data = Vec::new();
+    receiver.read_to_end(&mut data).unwrap();
+    drop(receiver);
+    running.wait().ok();
+    assert_eq!(data.len(), (64 << 10) + 8);
+    // A local socket tells what was received.
+    let path = dir.path().join("sock");
+    for reads in [100, (64 << 10) + 8] {
+        let listener = UnixListener::bind(&path).unwrap();
+        let line = "--name=j --ioengine=net --rw=write --protocol=unix --filename=sock --bs=4k --size=64k";
+        let running = Program::under_test().start(dir.path(), words(line));
+        let mut receiver = listener.accept().unwrap().0;
+        receiver.read_exact(&mut vec![0; reads]).unwrap();
+        drop(receiver);
+        match running.wait() {
+            finished if reads == 100 => finished.refused().says("the other end is gone before"),
+            finished => finished.ok(),
+        };
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[test]
