@@ -40,6 +40,8 @@ pub struct E4defragEngine {
     largest: u64,
     /// Space is given to the donor for each unit, and taken back.
     in_place: bool,
+    /// Why the last unit that failed did.
+    failed: Option<String>,
 }
 
 /// The file that blocks are swapped with.
@@ -66,6 +68,30 @@ impl Donor {
         }
     }
 
+    /// Gives it space from its beginning. What there was room for is given back if that is not all.
+    fn reserve_all(&self, length: u64) -> io::Result<()> {
+        let before = self.file.metadata()?.len();
+        self.reserve(0, length).inspect_err(|_| {
+            // The error that matters is the one before.
+            let _ = self.file.set_len(before);
+        })
+    }
+
+    /// What a failed swap is about, where the system's words do not say it.
+    fn why(&self, errno: Errno, file: RawFd, name: &Path) -> Option<String> {
+        let name = name.display();
+        match errno.0 {
+            libc::ENOTTY | libc::EOPNOTSUPP => {
+                Some("the file system cannot swap extents; e4defrag needs ext4".to_owned())
+            }
+            libc::EXDEV | libc::EINVAL if device_of(file) != device_of(self.file.as_raw_fd()) => {
+                Some(format!("the donor, {name}, has to be on the file system of the job's files"))
+            }
+            libc::ENOSPC => Some(format!("there is no room for the donor, {name}")),
+            _ => None,
+        }
+    }
+
     /// Swaps the range of a unit with the same range of the donor.
     fn swap(&self, unit: &Unit, file: RawFd) -> Outcome {
         let (start, end) = (unit.offset / self.block, (unit.offset + unit.length).div_ceil(self.block));
@@ -85,7 +111,27 @@ impl Donor {
     }
 }
 
+/// The number of the file system that an open file is on.
+fn device_of(descriptor: RawFd) -> Option<u64> {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: fstat writes the whole structure if it succeeds.
+    unsafe { (libc::fstat(descriptor, found.as_mut_ptr()) == 0).then(|| found.assume_init().st_dev) }
+}
+
 impl E4defragEngine {
+    /// Gives the donor its space, if that is due, and swaps the blocks of a unit.
+    fn swap(&self, donor: &Donor, unit: &Unit, file: RawFd) -> Outcome {
+        if !self.in_place {
+            return donor.swap(unit, file);
+        }
+        let swapped = donor
+            .reserve(unit.offset, unit.length)
+            .map_err(Errno::from)
+            .and_then(|()| donor.swap(unit, file));
+        donor.file.set_len(0)?;
+        swapped
+    }
+
     /// An engine with no file open.
     ///
     /// # Errors
@@ -97,6 +143,7 @@ impl E4defragEngine {
             donor: None,
             largest: 0,
             in_place: own.inplace,
+            failed: None,
         })
     }
 }
@@ -108,7 +155,7 @@ impl Transfer for E4defragEngine {
         if spec.size > self.largest {
             self.largest = spec.size;
             if let (Some(donor), false) = (&self.donor, self.in_place) {
-                donor.reserve(0, spec.size)?;
+                donor.reserve_all(spec.size)?;
             }
         }
         Ok(())
@@ -118,7 +165,7 @@ impl Transfer for E4defragEngine {
         let refused = |source| EngineError::Donor { name: self.name.clone(), source };
         let donor = Donor::open(&self.name).map_err(refused)?;
         if !self.in_place && self.largest > 0 {
-            donor.reserve(0, self.largest).map_err(refused)?;
+            donor.reserve_all(self.largest).map_err(refused)?;
         }
         self.donor = Some(donor);
         Ok(())
@@ -127,12 +174,14 @@ impl Transfer for E4defragEngine {
     unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
         let (Some(donor), true) = (&self.donor, write) else { return Err(Errno(libc::EINVAL)) };
         let file = self.files.raw(unit.file);
-        if !self.in_place {
-            return donor.swap(unit, file);
+        let swapped = self.swap(donor, unit, file);
+        if let Err(errno) = swapped {
+            self.failed = donor.why(errno, file, &self.name);
         }
-        donor.reserve(unit.offset, unit.length)?;
-        let swapped = donor.swap(unit, file);
-        donor.file.set_len(0)?;
         swapped
+    }
+
+    fn explained(&self) -> Option<String> {
+        self.failed.clone()
     }
 }

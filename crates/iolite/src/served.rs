@@ -2,9 +2,7 @@
 //!
 //! The kernel refuses it too, whatever it is called ([`iolite_remote::confine`]). This is what tells the client why.
 
-use iolite_options::engines::{
-    Data, E4defragOptions, ExternalOptions, HttpOptions, NbdOptions, NetOptions, Protocol, RadosOptions,
-};
+use iolite_options::engines::NbdOptions;
 use iolite_options::{JobOptions, SentFile, SentJobs};
 use iolite_plan::Problem;
 use iolite_remote::confine::covers;
@@ -27,58 +25,20 @@ pub fn outside_of_jobs(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
     outside.map(|(option, path)| format!("{option}={}: {}", path.display(), words(only))).collect()
 }
 
-/// What a job names that is not served.
+/// What a job names that is not served: whatever its options say that name files of this machine
+/// ([`Definition::files`](iolite_options::definition::Definition::files)), and sockets. The kernel does not refuse to connect to
+/// those. (Nor does it refuse what patterns name, which is read while the job file is.)
 pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
-    let mut found: Vec<(&'static str, PathBuf)> = Vec::new();
+    let named = job.files_named().into_iter().map(|(option, name)| (option, PathBuf::from(name)));
+    let mut found: Vec<(&'static str, PathBuf)> = named.collect();
+    let says_where = !job.files.directory.is_empty() || !job.files.filename.is_empty();
+    if job.has_files_here() && !says_where && job.files.opendir.is_none() {
+        found.push(("directory", ".".into()));
+    }
     let mut strange_uri = false;
-    let mut name = |option: &'static str, path: &str| {
-        if !path.is_empty() {
-            found.push((option, path.into()));
-        }
-    };
-    let is_local = job.chosen_engine().is_none_or(|engine| engine.facets.data == Data::LocalFiles);
-    let waits_at_socket = job.engine.of::<NetOptions>().is_some_and(|net| net.protocol == Protocol::Unix);
-    if is_local || waits_at_socket {
-        job.files.directory.iter().for_each(|path| name("directory", path));
-        job.files.filename.iter().for_each(|path| name("filename", path));
-        job.files.opendir.iter().for_each(|path| name("opendir", path));
-        if job.files.directory.is_empty() && job.files.filename.is_empty() && job.files.opendir.is_none() {
-            name("directory", ".");
-        }
-    }
-    // The kernel does not refuse to connect to sockets.
-    if let Some(net) = job.engine.of::<NetOptions>().filter(|_| waits_at_socket) {
-        name("hostname", &net.hostname);
-    }
-    // Read while the job file was; the kernel lets every run read more than what is served.
-    for (option, text) in job.given_global.iter().chain(&job.given) {
-        if let Some(option) = PATTERNS.into_iter().find(|pattern| pattern == option) {
-            files_in_pattern(text).for_each(|path| name(option, path));
-        }
-    }
-    job.replay.read_iolog.iter().for_each(|path| name("read_iolog", path));
-    job.replay.replay_redirect.iter().for_each(|path| name("replay_redirect", path));
-    job.replay.write_iolog.iter().for_each(|path| name("write_iolog", path));
-    job.replay.merge_blktrace_file.iter().for_each(|path| name("merge_blktrace_file", path));
-    job.buffers.mem_file.iter().for_each(|path| name("mem", path));
-    name("dp_scheme", &job.data_placement.dp_scheme);
-    if let Some(options) = job.engine.of::<RadosOptions>() {
-        name("conf", &options.conf);
-    }
-    if let Some(options) = job.engine.of::<E4defragOptions>() {
-        name("donorname", &options.donorname);
-    }
-    if let Some(options) = job.engine.of::<ExternalOptions>() {
-        name("ioengine", &options.library.to_string_lossy());
-    }
-    if let Some(options) = job.engine.of::<HttpOptions>() {
-        name("http_ca_file", &options.http_ca_file);
-        name("http_cert_file", &options.http_cert_file);
-        name("http_key_file", &options.http_key_file);
-    }
     if let Some(options) = job.engine.of::<NbdOptions>() {
         match nbd_socket(options.uri.reveal()) {
-            Ok(socket) => name("uri", socket.unwrap_or_default()),
+            Ok(socket) => found.extend(socket.map(|socket| ("uri", socket.into()))),
             Err(()) => strange_uri = true,
         }
     }
@@ -96,15 +56,6 @@ pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
         Problem::of(job, "uri", format!("{why}: {}", words(only)))
     });
     told.chain(strange).collect()
-}
-
-/// The options whose values may name files that become data.
-const PATTERNS: [&str; 2] = ["buffer_pattern", "verify_pattern"];
-
-/// The files that a pattern names: what is between apostrophes. (Those in quotation marks may be data; a path is made of them
-/// all the same, and refused if it is not served.)
-fn files_in_pattern(text: &str) -> impl Iterator<Item = &str> {
-    text.split('\'').skip(1).step_by(2)
 }
 
 /// The socket that libnbd connects to for this URI. Libnbd reads a URI in more ways than one, and the kernel refuses no
@@ -134,9 +85,10 @@ fn nbd_socket(uri: &str) -> Result<Option<&str>, ()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{files_in_pattern, nbd_socket, outside};
-    use iolite_options::JobOptions;
-    use iolite_options::engines::{RadosOptions, engine};
+    use super::{nbd_socket, outside};
+    use iolite_options::engines::{HttpOptions, RadosOptions, Secret, engine, engines};
+    use iolite_options::{JobOptions, registry};
+    use std::collections::BTreeSet;
 
     #[test]
     fn what_tells_of_clusters_and_handles_is_a_file_of_this_machine() {
@@ -160,10 +112,44 @@ mod tests {
     }
 
     #[test]
-    fn files_in_patterns_are_found() {
-        let found = |text| files_in_pattern(text).collect::<Vec<_>>();
-        assert_eq!(found("0xdead'/etc/passwd'\"x\"'b'%o"), ["/etc/passwd", "b"]);
-        assert_eq!(found("0xdeadface"), [""; 0]);
+    fn files_with_secrets_are_files_of_this_machine() {
+        let mut job = JobOptions { name: "j".into(), ..JobOptions::default() };
+        job.choose_engine(engine("http").unwrap());
+        job.engine.of_mut::<HttpOptions>().unwrap().http_pass = Secret::File("elsewhere/pass".into());
+        let found = outside(&job, &["/served".into()]);
+        let told = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert!(
+            told.contains("http_pass_file=elsewhere/pass: the server serves nothing but /served"),
+            "{told}"
+        );
+    }
+
+    /// An option whose help speaks of a file says which files its value names, unless it is known not to be about one that
+    /// is used. Logs go where the run's own files go.
+    #[test]
+    fn options_that_name_files_say_so() {
+        let speaks = |help: &str| {
+            let help = help.to_lowercase();
+            [
+                "file of",
+                "file with",
+                "file that",
+                "to this file",
+                "this file",
+                "files or devices",
+                "directory",
+                "(pem)",
+            ]
+            .iter()
+            .any(|words| help.contains(words))
+        };
+        let own = engines().iter().flat_map(|engine| engine.options.iter().copied());
+        let silent: BTreeSet<&str> = registry::job_options()
+            .chain(own)
+            .filter(|option| option.files.is_none() && option.land.is_some() && speaks(option.help))
+            .map(|option| option.name)
+            .collect();
+        assert_eq!(silent, BTreeSet::from(["file_service_type", "http_s3_profile", "zonerange"]));
     }
 
     #[test]

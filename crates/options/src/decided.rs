@@ -2,8 +2,8 @@
 //!
 //! Code that needs one of these values asks here, and does not read the options that it depends on.
 
-use crate::engines::{EngineInfo, Facets, chosen};
-use crate::{JobOptions, ReadWrite, SubmitMode};
+use crate::engines::{EngineInfo, Facets, NetOptions, Protocol, chosen};
+use crate::{JobOptions, ReadWrite, SubmitMode, registry};
 use iolite_types::{BlockSize, Direction};
 
 impl ReadWrite {
@@ -117,6 +117,23 @@ impl JobOptions {
     /// The option by which the job names its CPUs.
     pub fn affinity_option(&self) -> &'static str {
         if self.is_set("cpus_allowed") { "cpus_allowed" } else { "cpumask" }
+    }
+
+    /// Whether its files are files and devices of this machine. (Of an engine that nobody knows, they may be.)
+    pub fn has_files_here(&self) -> bool {
+        let is_socket = self.engine.of::<NetOptions>().is_some_and(|own| own.protocol == Protocol::Unix);
+        is_socket || self.chosen_engine().is_none_or(|engine| engine.facets.has_local_files())
+    }
+
+    /// The files of this machine that the job names, each with the option that does. (What an address of a server may name
+    /// is not among them.)
+    pub fn files_named(&self) -> Vec<(&'static str, String)> {
+        let own = self.chosen_engine().map_or(&[][..], |engine| engine.options);
+        let all = registry::job_options().chain(own.iter().copied());
+        all.filter_map(|option| Some((option.name, option.files?(self))))
+            .flat_map(|(name, files)| files.into_iter().map(move |file| (name, file)))
+            .filter(|(_, file)| !file.is_empty())
+            .collect()
     }
 
     /// Whether the job goes through its writes without doing them: an earlier run has done them (`verify_only`).

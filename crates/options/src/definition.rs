@@ -200,6 +200,9 @@ impl Land {
     }
 }
 
+/// The files of this machine that the value of an option names, in a job where it is settled.
+pub type FilesOf = fn(&JobOptions) -> Vec<String>;
+
 /// One option of the language.
 pub struct Definition {
     /// The canonical name.
@@ -229,6 +232,8 @@ pub struct Definition {
     pub stands_alone: bool,
     /// Its value is a key, a password or a token: nothing that is printed or stored shows it.
     pub is_secret: bool,
+    /// The files of this machine that its value names: somebody who may use some files only gives no others.
+    pub files: Option<FilesOf>,
     /// Stores its value; `None` while the option has no effect yet.
     pub land: Option<Land>,
 }
@@ -253,6 +258,7 @@ impl Definition {
             off: &[],
             stands_alone: false,
             is_secret: false,
+            files: None,
             land: None,
         }
     }
@@ -327,6 +333,12 @@ impl Definition {
     /// Makes its value one that nothing shows.
     pub const fn secret(mut self) -> Self {
         self.is_secret = true;
+        self
+    }
+
+    /// Says that its value names files of this machine, and which.
+    pub const fn names_files(mut self, files: FilesOf) -> Self {
+        self.files = Some(files);
         self
     }
 

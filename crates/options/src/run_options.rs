@@ -2,7 +2,7 @@
 //!
 //! Each is one item of [`ALL`]. Parsing, abbreviations, suggestions and the text of `--help` are derived from it.
 
-use crate::clients::{Named, Others, WhenLost};
+use crate::others::{Named, Others, WhenLost};
 use crate::values::{SECOND, time};
 use crate::{
     EtaWhen, IdleProfile, OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address, web_tls,

@@ -5,7 +5,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use crate::error::check;
-use crate::process::process_id;
 
 /// A queue of blocked signals, which are read from a descriptor instead of interrupting.
 #[derive(Debug)]
@@ -107,7 +106,7 @@ pub fn survive_size_limit() -> io::Result<()> {
 /// Interrupts the system call of a thread of this process. Does nothing if the thread has ended.
 pub fn interrupt_thread(thread: libc::pid_t) {
     // SAFETY: no pointers are involved. The call only reaches threads of this process.
-    unsafe { libc::syscall(libc::SYS_tgkill, process_id(), thread, INTERRUPT) };
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, INTERRUPT) };
 }
 
 /// Sends a signal to all processes of a group. Does nothing if there are none.

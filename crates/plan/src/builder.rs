@@ -41,6 +41,7 @@ impl Plan {
         dedupe::share(&plan.jobs, &mut plan.workers);
         problems.extend(plan.refused_by(run, machine));
         problems.extend(plan.disagreements());
+        problems.extend(plan.never_met());
         (plan, problems)
     }
 

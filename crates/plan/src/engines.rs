@@ -257,8 +257,9 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, S
         false => verification.verify_only.then_some("verify_only"),
     };
     if engine.facets.moves_data() {
-        // (`null` takes it, as with fio: whoever chooses that engine knows that it moves nothing.)
-        let option = asked.filter(|_| name == "page_fault")?;
+        let keeps_nothing =
+            engine.facets.data == Data::Nowhere && !engine.facets.can(Capability::FeignVerify);
+        let option = asked.filter(|_| keeps_nothing)?;
         let message = format!("{option}: ioengine={name} verifies nothing; leave {option} out, or use mmap");
         return Some((option, message));
     }
@@ -407,6 +408,9 @@ fn of_sockets(options: &JobOptions, net: &NetOptions, name: &str) -> Vec<(&'stat
             );
         }
     }
+    if net.group().is_some() && net.ttl > MOST_HOPS {
+        refuse("ttl", format!("ttl={}: a packet lives for 0 to {MOST_HOPS} hops", net.ttl));
+    }
     let directions = options.pattern.rw.directions();
     let largest = directions.map(|direction| options.block_size(direction).max()).max().unwrap_or(1);
     if net.protocol.is_udp() && largest > MOST_IN_DATAGRAM {
@@ -426,6 +430,9 @@ fn of_sockets(options: &JobOptions, net: &NetOptions, name: &str) -> Vec<(&'stat
     }
     found
 }
+
+/// The most hops that a packet can be given to live.
+const MOST_HOPS: u32 = 255;
 
 /// The most bytes that a datagram carries.
 const MOST_IN_DATAGRAM: u64 = 65507;

@@ -4,7 +4,7 @@
 //! [`layout`] is a pure function of the options and those facts.
 
 use crate::{Names, ZonedFile};
-use iolite_options::engines::{Facets, NameUse};
+use iolite_options::engines::{Data, Facets, NameUse};
 use iolite_options::{JobOptions, Range, SizeValue};
 use iolite_types::FileKind;
 use iolite_workload::FileSizes;
@@ -162,6 +162,12 @@ pub enum LayoutError {
         path: String,
         /// Whether it is missing, empty, or nothing that has a size.
         state: &'static str,
+    },
+    /// Nothing says how much is to be done, and the engine has no files.
+    #[error("the data is {place}, so there is no size of its own to go by; you need to specify size=")]
+    NoAmount {
+        /// Where its data lives.
+        place: &'static str,
     },
     /// The region lies outside of the file.
     #[error(
@@ -333,7 +339,8 @@ fn one(
     let real = facts.size.unwrap_or(0);
     let min_block = options.smallest_block();
     let offset = start_offset(options, context.clone, real, min_block);
-    let found = Found { path, facts, real, offset, keeps_size: keeps_sizes(options, context) };
+    let data = context.facets.data;
+    let found = Found { path, facts, data, real, offset, keeps_size: keeps_sizes(options, context) };
     let length = found.length(options, seed, count, min_block)?;
     let offset = if options.extent.file_append && facts.kind == FileKind::Regular { real } else { offset };
     let needs_data = facts.kind == FileKind::Regular && context.facets.needs_files();
@@ -359,6 +366,8 @@ fn one(
 struct Found<'a> {
     path: &'a Path,
     facts: FileFacts,
+    /// Where the engine's data lives.
+    data: Data,
     /// Its size, 0 where it has none.
     real: u64,
     offset: u64,
@@ -378,6 +387,17 @@ impl Found<'_> {
             FileKind::Pipe => "is a pipe or a socket",
             FileKind::Regular | FileKind::Block if self.facts.size.is_none() => "does not exist",
             FileKind::Regular | FileKind::Block => "is empty",
+        }
+    }
+
+    /// Why it has no size to go by, for the message.
+    fn without_size(&self) -> LayoutError {
+        match self.data {
+            Data::OtherEnd => LayoutError::NoAmount { place: "at the other end of a connection" },
+            Data::Nowhere => LayoutError::NoAmount { place: "in no file" },
+            Data::LocalFiles | Data::OwnStorage => {
+                LayoutError::NoSize { path: self.name(), state: self.state() }
+            }
         }
     }
 
@@ -401,9 +421,7 @@ impl Found<'_> {
         let length = match self.wanted(options, seed, count, min_block)? {
             Some(wanted) if fixed_size => wanted.min(available),
             Some(wanted) => wanted,
-            None if self.real == 0 => {
-                return Err(LayoutError::NoSize { path: self.name(), state: self.state() });
-            }
+            None if self.real == 0 => return Err(self.without_size()),
             None if available == 0 => return Err(self.behind_end(self.real)),
             None => available,
         };

@@ -6,7 +6,7 @@ use crate::replay::Replay;
 use crate::trims;
 use iolite_host::{DeviceClass, EntryKind, Machine};
 use iolite_options::JobOptions;
-use iolite_options::engines::{EngineInfo, ExtentAct, NameKind, NameUse, Target, UnitKind};
+use iolite_options::engines::{Capability, EngineInfo, ExtentAct, NameKind, NameUse, Target};
 use iolite_types::is_standard_stream;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -39,17 +39,19 @@ pub(crate) fn obstacles(
         return found;
     }
     found.extend(wrong_kinds(engine, &names, machine));
+    found.extend(without_extents(options, engine, &there, machine));
     if found.is_empty() {
         found.extend(namespaces::obstacles(options, engine, &names, machine));
     }
     if !options.pattern.rw.changes() {
         return found;
     }
-    // (What is done to a name is counted as a trim, and trims nothing.)
+    // (What is done to a name is counted as a trim, and trims nothing. An engine without trims is refused anyway.)
     let trims_otherwise = engine.facets.extent_act() == Some(ExtentAct::Reserve)
-        || matches!(engine.facets.unit, UnitKind::ActsOnNames(_))
+        || engine.facets.name_use().is_some()
         || engine.facets.target != Target::Any;
-    if replays.is_empty() && engine.facets.has_local_files() && !trims_otherwise {
+    let trims_files = engine.facets.can(Capability::Trim) && !trims_otherwise;
+    if replays.is_empty() && engine.facets.has_local_files() && trims_files {
         found.extend(trims::obstacles(options, there.iter().copied(), machine));
     }
     if !options.files.allow_mounted_write {
@@ -88,6 +90,30 @@ fn wrong_kinds(
         ("filename", format!("ioengine={}: {} is not {needed}", engine.name, name.display()))
     };
     names.iter().filter(is_other).map(told).collect()
+}
+
+/// Why the engine, which acts on extents of files, cannot work on these names.
+fn without_extents(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    names: &[&PathBuf],
+    machine: &dyn Machine,
+) -> Vec<(&'static str, String)> {
+    let Some(act) = engine.facets.extent_act() else { return Vec::new() };
+    let only_trims = !options.pattern.rw.reads() && !options.pattern.rw.writes();
+    let why = |name: &&&PathBuf| match machine.file(name).ok().flatten()?.kind {
+        EntryKind::Regular => None,
+        EntryKind::Block if act == ExtentAct::Reserve && only_trims => None,
+        EntryKind::Block if act == ExtentAct::Reserve => {
+            Some("is a block device, of which no space can be reserved; rw=trim releases it")
+        }
+        _ => Some("is not a regular file"),
+    };
+    let told = |name: &&PathBuf| {
+        let why = why(&name)?;
+        Some(("filename", format!("ioengine={}: {} {why}", engine.name, name.display())))
+    };
+    names.iter().filter_map(told).collect()
 }
 
 /// Why these names are not to be removed: what has them is nothing that a job makes.
@@ -226,6 +252,26 @@ mod tests {
             Some("ioengine=sg: /dev/null is not a disk that takes SCSI commands (/dev/sda or /dev/sg0)")
         );
         assert!(refusal("new", "sg").is_some(), "a file that would be made is no disk");
+    }
+
+    #[test]
+    fn extents_are_parts_of_regular_files() {
+        let refusal = |name: &str, file: &str, rw| {
+            let found = told(file, |o| {
+                o.choose_engine(engine(name).unwrap());
+                o.pattern.rw = rw;
+            });
+            found.into_iter().map(|(_, message)| message).collect::<Vec<_>>().join("; ")
+        };
+        for name in ["falloc", "ftruncate", "e4defrag"] {
+            let message = format!("ioengine={name}: /dev/null is not a regular file");
+            assert_eq!(refusal(name, "/dev/null", ReadWrite::Write), message);
+            assert_eq!(refusal(name, "new", ReadWrite::Write), "");
+        }
+        assert_eq!(refusal("falloc", "/dev/free", ReadWrite::Trim), "");
+        assert!(refusal("falloc", "/dev/free", ReadWrite::Read).contains("rw=trim releases it"));
+        assert!(refusal("ftruncate", "/dev/free", ReadWrite::Write).contains("is not a regular file"));
+        assert_eq!(refusal("ftruncate", "new", ReadWrite::Trim), "", "that it cannot trim is told elsewhere");
     }
 
     #[test]

@@ -71,10 +71,11 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
     let count = layout.count();
     iolite_workload::Spec {
         files: layout.files.iter().map(|file| Region { offset: file.offset, length: file.length }).collect(),
-        wholes: layout
-            .named
-            .as_ref()
-            .map(|named| iolite_workload::Wholes { count: named.names.len() as u32, sizes: named.counted }),
+        wholes: layout.named.as_ref().map(|named| iolite_workload::Wholes {
+            count: named.names.len() as u32,
+            sizes: named.counted,
+            repeat: named.name_use.is_repeatable(),
+        }),
         file_order: match options.files.file_service_type.kind {
             FileServiceKind::Random => FileOrder::Random,
             FileServiceKind::RoundRobin => FileOrder::RoundRobin,

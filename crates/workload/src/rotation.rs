@@ -119,6 +119,12 @@ impl Rotation {
         self.open.get(self.cursor).copied()
     }
 
+    /// A file of a skewed order in which no file is ever finished, whichever are in use; `None` if the order is another.
+    #[inline]
+    pub(crate) fn any(&self, rng: &mut Rng) -> Option<u32> {
+        self.skew.as_ref().map(|skew| skew.draw(rng))
+    }
+
     /// Notes that an I/O was issued on the current file.
     #[inline(always)]
     pub(crate) fn issued(&mut self) {

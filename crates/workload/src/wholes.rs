@@ -1,7 +1,12 @@
 //! Files of which each is one I/O, whatever its size: those of engines that act on names. There may be millions, so that
 //! nothing is kept of a file that has not come yet or is done.
+//!
+//! Each comes once in a pass. With a skewed order some are to be more popular than others, so files come again and again,
+//! and a pass has as many bytes as if each had come once; but what is made or removed only once comes only once.
 
-use crate::{Error, Generator, Io, Mix, Next, Spec, general::draw_mix, rng::SplitMix64, rotation::Rotation};
+use crate::{
+    Error, FileOrder, Generator, Io, Mix, Next, Spec, general::draw_mix, rng::SplitMix64, rotation::Rotation,
+};
 use crate::{general::Streams, general::io_limit};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
@@ -13,6 +18,8 @@ pub struct Wholes {
     pub count: u32,
     /// Their sizes.
     pub sizes: FileSizes,
+    /// What is done to a file may be done again: a skewed order draws from all of them each time, and some do not come.
+    pub repeat: bool,
 }
 
 /// The sizes of files, drawn from a range.
@@ -55,10 +62,12 @@ impl FileSizes {
     }
 }
 
-/// Each file once.
+/// Each file once, or files again and again in a skewed order.
 #[derive(Clone, Debug)]
 pub struct EachFile {
     sizes: FileSizes,
+    /// Files never finish.
+    repeats: bool,
     mix: Mix,
     rotation: Rotation,
     announce_close: bool,
@@ -84,6 +93,7 @@ impl EachFile {
         let total = wholes.sizes.total(wholes.count);
         Ok(EachFile {
             sizes: wholes.sizes,
+            repeats: wholes.repeat && matches!(spec.file_order, FileOrder::Skewed(_)),
             mix: spec.mix,
             rotation: Rotation::new(spec.file_order, wholes.count, spec.open_files, 1, spec.seed),
             announce_close: spec.open_files < wholes.count as usize,
@@ -98,6 +108,23 @@ impl EachFile {
             io_limit: io_limit(spec),
             steered: None,
         })
+    }
+
+    /// The next file; `None` = all are done.
+    #[inline]
+    fn file(&mut self) -> Option<u32> {
+        if self.repeats {
+            return self.rotation.any(&mut self.streams.files);
+        }
+        let mut file = self.rotation.current(&mut self.streams.files);
+        if file.is_none() && self.laps {
+            self.rotation.restart();
+            file = self.rotation.current(&mut self.streams.files);
+        }
+        if file.is_some() {
+            self.rotation.finished();
+        }
+        file
     }
 
     fn direction(&mut self) -> Direction {
@@ -124,13 +151,7 @@ impl Generator for EachFile {
         if self.bytes >= self.byte_limit || self.ios >= self.last_io {
             return Next::Done;
         }
-        let mut file = self.rotation.current(&mut self.streams.files);
-        if file.is_none() && self.laps {
-            self.rotation.restart();
-            file = self.rotation.current(&mut self.streams.files);
-        }
-        let Some(file) = file else { return Next::Done };
-        self.rotation.finished();
+        let Some(file) = self.file() else { return Next::Done };
         self.used = Some(file);
         let length = self.sizes.counted(file);
         let direction = self.direction();
@@ -162,14 +183,14 @@ impl Generator for EachFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FileOrder;
+    use crate::{Law, Skew};
     use std::collections::BTreeSet;
 
     fn spec(count: u32, change: impl FnOnce(&mut Spec)) -> EachFile {
         let sizes = FileSizes { least: 4096, most: 4096, block: 4096, seed: 1 };
         let mut spec = Spec::plain(0, 4096);
         (spec.files, spec.open_files) = (Vec::new(), count as usize);
-        spec.wholes = Some(Wholes { count, sizes });
+        spec.wholes = Some(Wholes { count, sizes, repeat: false });
         change(&mut spec);
         EachFile::new(&spec, &spec.wholes.unwrap()).unwrap()
     }
@@ -196,6 +217,25 @@ mod tests {
         assert_eq!(order.iter().copied().collect::<BTreeSet<_>>(), (0..1000).collect());
         random.rewind();
         assert_eq!(files(&all(&mut random)), order);
+    }
+
+    #[test]
+    fn popular_files_come_again_where_that_can_be() {
+        let skewed = |repeat| {
+            let mut generator = spec(40, |spec| {
+                spec.file_order = FileOrder::Skewed(Skew { law: Law::Zipf(1.2), centre: None });
+                spec.open_files = 4;
+                spec.wholes = spec.wholes.map(|wholes| Wholes { repeat, ..wholes });
+            });
+            files(&all(&mut generator))
+        };
+        let (once, again) = (skewed(false), skewed(true));
+        assert_eq!((once.len(), again.len()), (40, 40), "a pass has as many I/Os either way");
+        assert_eq!(once.into_iter().collect::<BTreeSet<_>>().len(), 40);
+        let distinct: BTreeSet<u32> = again.iter().copied().collect();
+        assert!((2..30).contains(&distinct.len()), "{again:?}");
+        let most = distinct.iter().map(|file| again.iter().filter(|other| *other == file).count()).max();
+        assert!(most > Some(10), "one of them is by far the most popular: {again:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::address::{Address, family, in_addr, in6_addr, invalid, is_v4};
 use iolite_options::engines::{NetOptions, Protocol};
+use iolite_os::explained;
 use std::ffi::CString;
 use std::io;
 use std::mem::size_of;
@@ -28,11 +29,13 @@ pub(super) fn new(options: &NetOptions, sends: bool) -> io::Result<OwnedFd> {
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     if options.window_size > 0 {
         let which = if sends { libc::SO_SNDBUF } else { libc::SO_RCVBUF };
-        set(&socket, libc::SOL_SOCKET, which, options.window_size as libc::c_int)?;
+        let bytes = options.window_size;
+        named("window_size", bytes, set(&socket, libc::SOL_SOCKET, which, bytes as libc::c_int))?;
     }
     if options.protocol.is_tcp() {
         if options.mss > 0 {
-            set(&socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, options.mss as libc::c_int)?;
+            let bytes = options.mss;
+            named("mss", bytes, set(&socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes as libc::c_int))?;
         }
         settle_stream(&socket, options)?;
     }
@@ -61,6 +64,12 @@ fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: T) -
         libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length)
     };
     check(result).map(drop)
+}
+
+/// Names the option that asks for what the system refuses.
+fn named(option: &str, value: u32, result: io::Result<()>) -> io::Result<()> {
+    result
+        .map_err(|error| explained(&error, format!("{option}={value}: the system does not take this value")))
 }
 
 /// Lets calls wait for a moment at most.
@@ -220,13 +229,13 @@ pub(super) fn send_to_group(socket: &OwnedFd, group: IpAddr, options: &NetOption
     let NetOptions { interface, ttl, .. } = options;
     let hops = *ttl as libc::c_int;
     if is_v4(group) {
-        set(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_TTL, hops)?;
+        named("ttl", *ttl, set(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_TTL, hops))?;
         if !interface.is_empty() {
             set(socket, libc::IPPROTO_IP, libc::IP_MULTICAST_IF, in_addr(own_address(interface)?))?;
         }
         return Ok(());
     }
-    set(socket, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS, hops)?;
+    named("ttl", *ttl, set(socket, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_HOPS, hops))?;
     if !interface.is_empty() {
         set(socket, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF, interface_number(interface)?)?;
     }

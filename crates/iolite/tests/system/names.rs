@@ -126,6 +126,53 @@ fn every_order_visits_every_name() {
     }
 }
 
+/// What can be done to a name again is done to popular ones again, as with fio; what cannot is done to each once.
+#[test]
+fn popular_names_come_again_where_that_can_be() {
+    let line = |engine: &str, order: &str, open: u32| {
+        format!(
+            "--name=j --ioengine={engine} --nrfiles=40 --filesize=4k --file_service_type={order} --openfiles={open}"
+        )
+    };
+    let is_known = |program: &Program| program.line(Path::new("/"), "--enghelp=filestat").code() == 0;
+    for program in [Program::under_test()].iter().chain(Program::peers().iter().filter(|peer| is_known(peer)))
+    {
+        for (order, open) in [("zipf:1.2", 40), ("zipf:1.2", 1), ("pareto:0.3", 40), ("normal:20", 4)] {
+            let dir = scratch();
+            let line = line("filecreate", order, open);
+            let run = program.line(dir.path(), &format!("--output-format=json {line}")).ok();
+            let job = Json::parse(&run.stdout);
+            let what = format!("{}: {line}", program.version());
+            assert_eq!(job.job().ios(), [40, 0, 0], "{what}");
+            let made = names(dir.path()).len();
+            assert!((2..36).contains(&made), "{what}: {made} files were made");
+        }
+    }
+    for engine in ["dircreate", "filedelete", "dirdelete"] {
+        let dir = scratch();
+        assert_eq!(counted(dir.path(), &line(engine, "zipf:1.2", 4)), (40, 163_840), "{engine}");
+        assert_eq!(names(dir.path()).len(), if engine == "dircreate" { 40 } else { 0 }, "{engine}");
+    }
+    let dir = scratch();
+    let json = "--output-format=json --size=160k --bs=4k";
+    for engine in ["filestat", "dirstat"] {
+        let line =
+            format!("{json} --name={engine} --ioengine={engine} --nrfiles=40 --file_service_type=zipf:1.2");
+        let Some((run, calls)) = crate::common::trace::system_calls(
+            &Program::under_test(),
+            dir.path(),
+            "stat,newfstatat",
+            &words(&format!("{line} --number_ios=400 --io_size=10m --thread")),
+        ) else {
+            skip!("strace is not there");
+        };
+        assert_eq!(Json::parse(&run.ok().stdout).job().ios(), [400, 0, 0], "{engine}");
+        let of = |index: u32| calls.matches(&format!("\"{engine}.0.{index}\"")).count();
+        let most = (0..40).map(of).max().unwrap_or_default();
+        assert!(most > 100, "{engine}: one name is by far the most popular: {most}");
+    }
+}
+
 /// A test of its own for the option `stat_type` of both engines.
 #[test]
 pub fn the_kind_of_call_decides_about_links() {

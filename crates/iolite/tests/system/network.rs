@@ -564,3 +564,19 @@ fn a_block_is_one_call() {
     // One is repeated where the sender is slow.
     assert!(blocks("recvfrom", "MSG_WAITALL") >= 4, "{log}");
 }
+
+/// A job that connects to one which has to end before it begins would leave both waiting for ever.
+#[test]
+fn ends_that_would_never_meet_are_refused() {
+    let dir = scratch();
+    for (line, option) in [
+        ("--size=64k --ioengine=net --port=1 --name=r --rw=read --listen=1 --name=w --stonewall --rw=write --listen=0 --hostname=localhost".to_owned(), "stonewall"),
+        ("--size=64k --ioengine=net --port=1 --name=r --rw=read --listen=1 --name=w --wait_for=r --rw=write --listen=0 --hostname=127.0.0.1".to_owned(), "wait_for"),
+    ] {
+        let refused = Program::under_test().line(dir.path(), &line).refused();
+        assert!(refused.stderr.contains(&format!("{option}: this job connects to job r")), "{refused}");
+    }
+    // Beside each other they meet.
+    let line = "--size=64k --ioengine=net --protocol=unix --name=r --rw=read --filename=s --name=w --rw=write --hostname=s";
+    Program::under_test().line(dir.path(), line).ok();
+}

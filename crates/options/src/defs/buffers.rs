@@ -1,7 +1,7 @@
 //! I/O buffers: where they are and what is in them.
 
 use crate::definition::{Category, Definition, Kind};
-use crate::values::{memory, pattern};
+use crate::values::{files_in_patterns, memory, pattern};
 
 const fn buffers(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Buffers, kind, help)
@@ -20,6 +20,7 @@ pub static MEMORY: &[Definition] = &[
             ("mmapshared", "Memory or a file mapped shared"),
             ("mmaphuge", "Memory or a file mapped in huge pages"),
         ])
+        .names_files(|job| job.buffers.mem_file.iter().cloned().collect())
         .lands(|job, given| {
             (job.buffers.mem, job.buffers.mem_file) =
                 memory(given.required()?, given.definition.keywords, &mut given.notes)?;
@@ -55,6 +56,7 @@ pub static CONTENT: &[Definition] = &[
         Kind::Str,
         "Bytes to fill buffers with: 0xdead, \"text\", 12, 'file', in any order",
     )
+    .names_files(|job| files_in_patterns(job, "buffer_pattern"))
     .lands(|job, given| {
         job.buffers.buffer_pattern = pattern(given.required()?)?;
         Ok(())

@@ -1,7 +1,7 @@
 //! The engine and how many I/Os are in flight.
 
 use crate::definition::{Category, Definition, Kind};
-use crate::engines;
+use crate::engines::{self, ExternalOptions};
 
 const fn depth(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Depth, kind, help)
@@ -12,6 +12,10 @@ pub static ENGINE: &[Definition] = &[
     depth("ioengine", Kind::Str, "How I/O is issued; --enghelp lists the engines and their options")
         .default("psync")
         .keywords(&engines::KEYWORDS)
+        .names_files(|job| {
+            let own = job.engine.of::<ExternalOptions>();
+            own.map(|own| own.library.to_string_lossy().into_owned()).into_iter().collect()
+        })
         .lands(|job, given| {
             match engines::choose(given.required()?)? {
                 (engine, None) => job.choose_engine(engine),

@@ -2,7 +2,7 @@
 
 use crate::definition::{Category, Definition, Given, Kind, Limits};
 use crate::values::{file_service, names, range};
-use crate::{Fallocate, Range, SizeValue};
+use crate::{Fallocate, JobOptions, Range, SizeValue};
 use iolite_types::{is_standard_stream, prefixed};
 use std::path::Path;
 
@@ -13,6 +13,7 @@ const fn files(name: &'static str, kind: Kind, help: &'static str) -> Definition
 /// Their names.
 pub static NAMES: &[Definition] = &[
     files("filename", Kind::Str, "Files or devices to use, separated by colons (given again: more of them); \\: is a colon in a name, - is standard input or output")
+        .names_files(|job| in_files(job, || job.files.filename.clone()))
         .lands(|job, given| {
             let directory = job.files.directory.first().cloned();
             let prefix = Path::new(directory.as_deref().unwrap_or_default());
@@ -48,6 +49,7 @@ pub static NAMES: &[Definition] = &[
         ])
         .lands(put_keyword!(files.filetype, FileType)),
     files("directory", Kind::Str, "Directories for the files, separated by colons; clones of a job share them out")
+        .names_files(|job| in_files(job, || job.files.directory.clone()))
         .lands(|job, given| {
             job.files.directory = names(given.required()?)?;
             Ok(())
@@ -58,12 +60,19 @@ pub static NAMES: &[Definition] = &[
     files("unique_filename", Kind::Bool, "Put the address of the client into file names when it runs on a server")
         .default("1")
         .lands(put!(files.unique_filename, boolean())),
-    files("opendir", Kind::Str, "Use every file below this directory").lands(|job, given| {
-        job.files.opendir = Some(given.string()?);
-        job.files.nrfiles_limits_names = false;
-        Ok(())
-    }),
+    files("opendir", Kind::Str, "Use every file below this directory")
+        .names_files(|job| in_files(job, || job.files.opendir.iter().cloned().collect()))
+        .lands(|job, given| {
+            job.files.opendir = Some(given.string()?);
+            job.files.nrfiles_limits_names = false;
+            Ok(())
+        }),
 ];
+
+/// What names the job's files, if they are files of this machine.
+fn in_files(job: &JobOptions, names: impl FnOnce() -> Vec<String>) -> Vec<String> {
+    if job.has_files_here() { names() } else { Vec::new() }
+}
 
 /// Their sizes, and which part is used.
 pub static SIZES: &[Definition] = &[

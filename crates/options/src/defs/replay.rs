@@ -12,15 +12,18 @@ const MOST_MERGED: usize = 1024;
 
 /// All options of traces.
 pub static REPLAY: &[Definition] = &[
-    replay("write_iolog", Kind::Str, "Append a record of the I/O to this file").lands(|job, given| {
-        job.replay.write_iolog = Some(given.string()?);
-        Ok(())
-    }),
+    replay("write_iolog", Kind::Str, "Append a record of the I/O to this file")
+        .names_files(|job| job.replay.write_iolog.iter().cloned().collect())
+        .lands(|job, given| {
+            job.replay.write_iolog = Some(given.string()?);
+            Ok(())
+        }),
     replay(
         "read_iolog",
         Kind::Str,
         "Do the I/O that these traces record, one per clone, separated by colons; - is standard input",
     )
+    .names_files(|job| job.replay.read_iolog.clone())
     .lands(|job, given| {
         job.replay.read_iolog = names(given.required()?)?;
         Ok(())
@@ -33,12 +36,13 @@ pub static REPLAY: &[Definition] = &[
         .under("read_iolog")
         .default("0")
         .lands(put!(replay.replay_no_stall, boolean())),
-    replay("replay_redirect", Kind::Str, "Send everything to this file or device").under("read_iolog").lands(
-        |job, given| {
+    replay("replay_redirect", Kind::Str, "Send everything to this file or device")
+        .under("read_iolog")
+        .names_files(|job| job.replay.replay_redirect.iter().cloned().collect())
+        .lands(|job, given| {
             job.replay.replay_redirect = Some(given.string()?);
             Ok(())
-        },
-    ),
+        }),
     replay("replay_scale", Kind::Int, "Divide offsets by this")
         .under("read_iolog")
         .default("1")
@@ -70,12 +74,12 @@ pub static REPLAY: &[Definition] = &[
             Ok(())
         },
     ),
-    replay("merge_blktrace_file", Kind::Str, "Merge the block traces into this file, and replay that").lands(
-        |job, given| {
+    replay("merge_blktrace_file", Kind::Str, "Merge the block traces into this file, and replay that")
+        .names_files(|job| job.replay.merge_blktrace_file.iter().cloned().collect())
+        .lands(|job, given| {
             job.replay.merge_blktrace_file = Some(given.string()?);
             Ok(())
-        },
-    ),
+        }),
     replay(
         "merge_blktrace_scalars",
         Kind::FloatList,

@@ -1,7 +1,7 @@
 //! Checking data that was written.
 
 use crate::definition::{Category, Definition, Given, Kind};
-use crate::values::{cpu_list, pattern};
+use crate::values::{cpu_list, files_in_patterns, pattern};
 
 const fn verify(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::job(name, Category::Verify, kind, help).under("verify")
@@ -59,10 +59,12 @@ pub static VERIFY: &[Definition] = &[
             job.verification.verify_offset = off_or_size(given)?;
             Ok(())
         }),
-    verify("verify_pattern", Kind::Str, "Bytes to write and to expect").lands(|job, given| {
-        job.verification.verify_pattern = pattern(given.required()?)?;
-        Ok(())
-    }),
+    verify("verify_pattern", Kind::Str, "Bytes to write and to expect")
+        .names_files(|job| files_in_patterns(job, "verify_pattern"))
+        .lands(|job, given| {
+            job.verification.verify_pattern = pattern(given.required()?)?;
+            Ok(())
+        }),
     verify("verify_pattern_interval", Kind::Int, "Start the pattern anew after this many bytes")
         .default("0")
         .min(0)

@@ -106,10 +106,12 @@ pub static ZONES: &[Definition] = &[
         job.data_placement.plids = numbers.into_iter().map(narrow).collect::<Result<_, _>>()?;
         Ok(())
     }),
-    zones("dp_scheme", Kind::Str, "File with the handles for ranges of offsets").lands(|job, given| {
-        job.data_placement.dp_scheme = given.required()?.to_owned();
-        Ok(())
-    }),
+    zones("dp_scheme", Kind::Str, "File with the handles for ranges of offsets")
+        .names_files(|job| vec![job.data_placement.dp_scheme.clone()])
+        .lands(|job, given| {
+            job.data_placement.dp_scheme = given.required()?.to_owned();
+            Ok(())
+        }),
 ];
 
 /// A number of bytes; for zones, percentages have no meaning.

@@ -19,7 +19,7 @@ use crate::definition::Definition;
 
 use super::{ExtentAct, NameAct, NameKind, NameUse};
 use Capability::{
-    AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, FixedSize, MadeByWriting, OnlyLook,
+    AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, FeignVerify, FixedSize, MadeByWriting, OnlyLook,
     OnlyWritersMake, Placement, Polling, Priorities, Ranges, Sync, Trim,
 };
 use ExtentAct::{CutOff, Reserve, Swap};
@@ -141,7 +141,8 @@ pub(super) const ALL: [EngineInfo; 40] = [
         .own(|| Pvsync2Options::default().into(), pvsync2::OPTIONS),
     engine("null", "Completes everything at once: shows what the tester itself costs")
         .data(Data::Nowhere)
-        .completion(Completion::Engine),
+        .completion(Completion::Engine)
+        .can(&[Sync, Trim, Extend, FeignVerify]),
     engine("net", "Sends and receives over sockets")
         .data(Data::OtherEnd)
         .can(&[CountBits])

@@ -1,7 +1,7 @@
 //! The options of `rados` and `rbd`.
 
 use super::facets::{Capability, Facets};
-use super::own::{AsFio, OwnOptions, found, own, own_options, place};
+use super::own::{AsFio, OwnOptions, found, named_by, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
 use crate::definition::{Definition, Given, Kind};
 use crate::values::not_one_of;
@@ -151,6 +151,7 @@ static CLIENTNAME: Definition =
         });
 static CONF: Definition = option("conf", Kind::Str, "Configuration file of the cluster")
     .default("/etc/ceph/ceph.conf")
+    .names_files(|job| named_by(job, |own: &RadosOptions| &own.conf))
     .lands_in_engine(own!(RadosOptions.conf, string()));
 static BUSY_POLL: Definition = option("busy_poll", Kind::Bool, "Look for completions without sleeping")
     .default("0")

@@ -63,6 +63,17 @@ pub struct NameUse {
     pub act: NameAct,
 }
 
+impl NameUse {
+    /// Whether it can be done to the same name again, without anything in between: a file that is there already is opened.
+    pub const fn is_repeatable(self) -> bool {
+        match self.act {
+            NameAct::LookUp => true,
+            NameAct::Make => matches!(self.of, NameKind::File),
+            NameAct::Remove => false,
+        }
+    }
+}
+
 /// What has a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NameKind {
@@ -150,10 +161,12 @@ pub enum Capability {
     FixedSize,
     /// Count in bits: that is how its rates are reported, unless `unit_base` says otherwise.
     CountBits,
+    /// Take `verify` although it keeps nothing that could be verified. Whoever chooses it knows that.
+    FeignVerify,
 }
 
 impl Capability {
-    const ALL: [Capability; 15] = [
+    const ALL: [Capability; 16] = [
         Capability::Sync,
         Capability::Trim,
         Capability::Ranges,
@@ -169,6 +182,7 @@ impl Capability {
         Capability::OnlyWritersMake,
         Capability::FixedSize,
         Capability::CountBits,
+        Capability::FeignVerify,
     ];
 }
 

@@ -1,6 +1,6 @@
 //! Options of engines that work on files as such.
 
-use super::own::{OwnOptions, own, own_options, place};
+use super::own::{OwnOptions, named_by, own, own_options, place};
 use super::{Completion, Facets, shared};
 use crate::definition::{Definition, Kind};
 use iolite_types::prefixed;
@@ -104,6 +104,7 @@ impl E4defragOptions {
 
 static DONORNAME: Definition =
     Definition::engine("donorname", Kind::Str, "File that extents are swapped with")
+        .names_files(|job| named_by(job, |own: &E4defragOptions| &own.donorname))
         .lands_in_engine(own!(E4defragOptions.donorname, string()));
 static INPLACE: Definition =
     Definition::engine("inplace", Kind::Int, "When the other file gets its space: 0 at the start, 1 per I/O")

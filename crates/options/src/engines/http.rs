@@ -1,7 +1,7 @@
 //! The options of `http`.
 
 use super::Facets;
-use super::own::{AsFio, Idle, OwnOptions, own, own_options, place};
+use super::own::{AsFio, Idle, OwnOptions, named_by, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
@@ -433,11 +433,14 @@ static HTTP_CA_FILE: Definition = option(
     Kind::Str,
     "Certificates of the authorities to trust (PEM); by default the system's",
 )
+.names_files(|job| named_by(job, |own: &HttpOptions| &own.http_ca_file))
 .lands_in_engine(own!(HttpOptions.http_ca_file, string()));
 static HTTP_CERT_FILE: Definition =
     option("http_cert_file", Kind::Str, "Certificate to show to the server (PEM)")
+        .names_files(|job| named_by(job, |own: &HttpOptions| &own.http_cert_file))
         .lands_in_engine(own!(HttpOptions.http_cert_file, string()));
 static HTTP_KEY_FILE: Definition = option("http_key_file", Kind::Str, "Key of that certificate (PEM)")
+    .names_files(|job| named_by(job, |own: &HttpOptions| &own.http_key_file))
     .lands_in_engine(own!(HttpOptions.http_key_file, string()));
 static HTTP_PASS_ELSEWHERE: [Definition; 2] = elsewhere!(HttpOptions.http_pass);
 static HTTP_S3_KEY_ELSEWHERE: [Definition; 2] = elsewhere!(HttpOptions.http_s3_key);

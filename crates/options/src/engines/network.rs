@@ -108,6 +108,10 @@ impl NetOptions {
 }
 
 static HOSTNAME: Definition = option("hostname", Kind::Str, "The other side's name or address")
+    .names_files(|job| {
+        let own = job.engine.of::<NetOptions>().filter(|own| own.protocol == Protocol::Unix);
+        own.map(|own| own.hostname.clone()).into_iter().collect()
+    })
     .lands_in_engine(own!(NetOptions.hostname, string()));
 static PORT: Definition = option("port", Kind::Int, "Port to listen on or to connect to")
     .range(1, 65535)

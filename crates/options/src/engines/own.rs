@@ -7,6 +7,7 @@ use super::ceph::CephPool;
 use super::facets::Facets;
 use super::io_uring::IoUringOptions;
 use super::priorities::CommandPriorities;
+use crate::JobOptions;
 use crate::definition::Given;
 use crate::definition::{Definition, Land};
 use std::any::Any;
@@ -161,6 +162,11 @@ pub(super) use {own, own_options};
 /// The struct of an engine, where one of its options lands.
 pub(super) fn place<T: OwnOptions>(own: &mut dyn OwnOptions) -> Result<&mut T, String> {
     found((own as &mut dyn Any).downcast_mut())
+}
+
+/// The file that an option names, in a job with this engine.
+pub(super) fn named_by<T: OwnOptions>(job: &JobOptions, name: impl Fn(&T) -> &String) -> Vec<String> {
+    job.engine.of::<T>().map(|own| name(own).clone()).into_iter().collect()
 }
 
 /// The place of an option that several engines have.

@@ -64,6 +64,14 @@ impl Secret {
         }
     }
 
+    /// The name of the file that it is in, if it is in one.
+    pub fn file(&self) -> Option<String> {
+        match self {
+            Secret::File(path) => Some(path.to_string_lossy().into_owned()),
+            Secret::Text(_) | Secret::Environment(_) => None,
+        }
+    }
+
     /// The text itself, if there is one.
     ///
     /// # Errors
@@ -127,6 +135,10 @@ macro_rules! elsewhere {
                 $crate::definition::Kind::Str,
                 concat!("File with the value of ", stringify!($field), ", so that no process list has it"),
             )
+            .names_files(|job| {
+                let own = job.engine.of::<$type>();
+                own.and_then(|own| own.$field.file()).into_iter().collect()
+            })
             .lands_in_engine(|own, given| {
                 $crate::engines::own::place::<$type>(own)?.$field =
                     $crate::engines::secret::Secret::File(given.string()?.into());

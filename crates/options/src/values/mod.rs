@@ -40,7 +40,7 @@ pub use names::names;
 pub use numa::{numa_nodes, numa_policy};
 pub use number::integer;
 pub(crate) use number::outside;
-pub use pattern::pattern;
+pub use pattern::{files_in_patterns, pattern};
 pub use priority_shares::priority_shares;
 pub use range::{range, range_with};
 pub use read_write::read_write;

@@ -1,6 +1,6 @@
 //! `buffer_pattern`: bytes written as text, numbers or a file, in any order: `0xdeadface"abcd"-12'file'%o`.
 
-use crate::PatternPiece;
+use crate::{JobOptions, PatternPiece};
 
 /// No buffer is larger than this, so the end of a longer pattern would never be used.
 const MOST_BYTES: usize = 1 << 24;
@@ -114,9 +114,28 @@ fn push_bytes(pieces: &mut Vec<PatternPiece>, bytes: &[u8]) -> Result<(), String
     }
 }
 
+/// The files that the patterns of this option name, in all texts that a job was given for it. They have become data already.
+pub fn files_in_patterns(job: &JobOptions, option: &str) -> Vec<String> {
+    let given = job.given_global.iter().chain(&job.given).filter(|(name, _)| name == option);
+    given.flat_map(|(_, text)| files_in(text)).map(str::to_owned).collect()
+}
+
+/// What is between apostrophes. (Those in quotation marks may be data; a path is made of them all the same.)
+fn files_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split('\'').skip(1).step_by(2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_in_patterns_are_found() {
+        let found = |text| files_in(text).collect::<Vec<_>>();
+        assert_eq!(found("0xdead'/etc/passwd'\"x\"'b'%o"), ["/etc/passwd", "b"]);
+        assert_eq!(found("0xdeadface"), [""; 0]);
+    }
+
     use proptest::prelude::*;
 
     /// The bytes were compared with files that the reference program wrote.

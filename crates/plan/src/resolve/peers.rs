@@ -1,9 +1,11 @@
 //! The other workers of the run that a worker keeps an eye on.
 
-use crate::{JobPlan, Plan, WorkerPlan};
+use crate::engines::connects_to;
+use crate::{JobPlan, Plan, Problem, WorkerPlan};
 use iolite_options::engines::{NetOptions, Protocol};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Workers that keep in step (`flow`).
@@ -86,6 +88,51 @@ impl Plan {
             })
         };
         self.workers.iter().filter(is_other).map(|other| other.index).collect()
+    }
+}
+
+impl Plan {
+    /// Jobs that wait for a connection which another job of the run makes, of this machine to itself, only when they have
+    /// ended. They would wait for ever.
+    pub(crate) fn never_met(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
+        for waiting in self.workers.iter().filter(|worker| end(self, worker).is_some_and(|end| end.waits)) {
+            let job = self.job_of(waiting);
+            let others = self.other_ends(waiting);
+            let comes_too_late = |other: &&WorkerPlan| {
+                self.stays_here(other) && self.has_ended_before(job, other) && other.job != waiting.job
+            };
+            let late: Vec<_> =
+                others.iter().map(|&other| &self.workers[other]).filter(comes_too_late).collect();
+            // (Of the clones of a job, the first is enough to tell.)
+            if let Some(first) = late.first().filter(|_| late.len() == others.len() && waiting.clone == 0) {
+                found.push(self.too_late(job, self.job_of(first)));
+            }
+        }
+        found
+    }
+
+    /// Whether this end, which makes the connection, makes it to this machine.
+    fn stays_here(&self, worker: &WorkerPlan) -> bool {
+        let options = &self.job_of(worker).options;
+        let Some(net) = options.engine.of::<NetOptions>() else { return false };
+        let is_here = |host: &str| {
+            host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        };
+        net.protocol == Protocol::Unix || connects_to(options, net).is_some_and(is_here)
+    }
+
+    fn too_late(&self, waiting: &JobPlan, late: &JobPlan) -> Problem {
+        let option = match &late.options.schedule.wait_for {
+            Some(name) if *name == waiting.name => "wait_for",
+            _ => "stonewall",
+        };
+        let message = format!(
+            "{option}: this job connects to job {waiting}, which waits for that and has to end before this one begins, so \
+             both would wait for ever; let them begin together (leave {option} out)",
+            waiting = waiting.name
+        );
+        late.problem(option, message)
     }
 }
 

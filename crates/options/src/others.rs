@@ -1,0 +1,95 @@
+//! What a command line says of other machines.
+
+use crate::{Diagnostic, Origin, RunOptions};
+use std::path::PathBuf;
+
+/// How long a machine may be silent before it is given up, in milliseconds.
+const CLIENT_TIMEOUT_MS: u64 = 10_000;
+
+/// What becomes of a run when a machine is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenLost {
+    /// The others go on.
+    #[default]
+    Continue,
+    /// The others are ended.
+    Abort,
+}
+
+/// What the command line says of other machines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Others {
+    /// `--server`
+    pub server: Option<String>,
+    /// `--daemonize`
+    pub pid_file: Option<PathBuf>,
+    /// `--client`, in order.
+    pub clients: Vec<Named>,
+    /// `--mpi`: how the ranks find each other.
+    pub mpi: Option<String>,
+    /// `--remote-config` in front of the first `--client`.
+    pub remote_files: Vec<String>,
+    /// `--keys`
+    pub keys: Option<PathBuf>,
+    /// `--insecure`
+    pub insecure: bool,
+    /// `--serve-exec`
+    pub exec: bool,
+    /// `--serve-only`
+    pub only: Vec<PathBuf>,
+    /// `--push`
+    pub push: bool,
+    /// `--client-lost`
+    pub when_lost: Option<WhenLost>,
+    /// `--client-timeout` in milliseconds.
+    pub timeout_ms: Option<u64>,
+}
+
+/// One `--client`.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    /// Its address.
+    pub address: String,
+    /// How many job files are in front of it.
+    pub files_before: usize,
+    /// Those on the other machine.
+    pub remote_files: Vec<String>,
+}
+
+impl Others {
+    /// `--remote-config`
+    pub fn add_remote_file(&mut self, file: &str) {
+        let of = self.clients.last_mut().map_or(&mut self.remote_files, |client| &mut client.remote_files);
+        of.push(file.to_owned());
+    }
+
+    /// How long a machine may be silent, in milliseconds.
+    pub fn timeout(&self) -> u64 {
+        self.timeout_ms.unwrap_or(CLIENT_TIMEOUT_MS)
+    }
+
+    /// Options that say nothing without `--server` or `--client`.
+    pub fn idle(&self, run: &RunOptions) -> Vec<Diagnostic> {
+        let (serves, asks) = (self.server.is_some(), !self.clients.is_empty() || self.mpi.is_some());
+        let idle = [
+            ("--daemonize", self.pid_file.is_some() && !serves, "--server"),
+            ("--remote-config", !self.remote_files.is_empty() && !asks, "--client"),
+            ("--trigger-remote", run.trigger_remote.is_some() && !asks && !serves, "--client"),
+            ("--client-lost", self.when_lost.is_some() && !asks, "--client"),
+            ("--client-timeout", self.timeout_ms.is_some() && !asks && !serves, "--client or --server"),
+            ("--serve-exec", self.exec && !serves && !asks, "--server or --client=ssh:HOST"),
+            ("--serve-only", !self.only.is_empty() && !serves, "--server"),
+            ("--push", self.push && !asks, "--client=ssh:HOST"),
+            ("--keys", self.keys.is_some() && !asks && !serves, "--client or --server"),
+            ("--insecure", self.insecure && !asks && !serves, "--client or --server"),
+        ];
+        let told = idle.into_iter().filter(|(_, is_idle, _)| *is_idle);
+        told.map(|(option, _, other)| on_command_line(format!("{option}: has no effect without {other}")))
+            .collect()
+    }
+}
+
+/// What is told of options that have no place in a file.
+pub(crate) fn on_command_line(message: String) -> Diagnostic {
+    Diagnostic { origin: Some(Origin::CommandLine(0)), message }
+}
