@@ -1,9 +1,8 @@
 //! What a machine and its disks are, for people who read a result later: names and models rather than limits.
 
-use crate::in_use::unescape;
 use crate::{Device, Disk, Memory};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A fact: what it is called, and its value.
 type Fact = (String, String);
@@ -79,35 +78,6 @@ fn of_device(device: &Device) -> Vec<Fact> {
     facts
 }
 
-/// The mounts of this machine, as proc_pid_mountinfo(5) has them, read once.
-#[derive(Clone, Debug, Default)]
-pub struct Mounts {
-    /// Where each is, and which file system.
-    all: Vec<(PathBuf, String)>,
-}
-
-impl Mounts {
-    /// Those that there are now.
-    pub fn now() -> Mounts {
-        Mounts::of(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
-    }
-
-    fn of(text: &str) -> Mounts {
-        let mounts = text.lines().filter_map(|line| {
-            let (left, right) = line.split_once(" - ")?;
-            Some((unescape(left.split(' ').nth(4)?).into(), right.split(' ').next()?.to_owned()))
-        });
-        Mounts { all: mounts.collect() }
-    }
-
-    /// The name of the file system at a place without symbolic links: `ext4`. The innermost mount counts; of several at one
-    /// place, the last.
-    pub fn file_system(&self, place: &Path) -> Option<&str> {
-        let around = self.all.iter().filter(|(point, _)| place.starts_with(point));
-        around.max_by_key(|(point, _)| point.as_os_str().len()).map(|(_, kind)| kind.as_str())
-    }
-}
-
 fn read(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
@@ -138,17 +108,6 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_mount_counts() {
-        let mounts = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / /mnt/a\\040b rw shared:1 - xfs /dev/b rw\n\
-                      3 1 0:3 / /mnt rw - tmpfs t rw\n4 1 0:4 / /mnt rw - btrfs t rw\n\
-                      5 1 0:5 / /mnt/t\\011b\\134c rw - zfs t rw\n";
-        let mounts = Mounts::of(mounts);
-        let at = |path: &str| mounts.file_system(Path::new(path)).unwrap();
-        assert_eq!((at("/mnt/a b/c"), at("/mnt/x"), at("/home")), ("xfs", "btrfs", "ext4"));
-        assert_eq!((at("/mnt/t\tb\\c/d"), Mounts::default().file_system(Path::new("/"))), ("zfs", None));
-    }
-
-    #[test]
     fn what_is_not_told_is_left_out() {
         let disk = Disk {
             name: "none0".into(),
@@ -160,6 +119,6 @@ mod tests {
         let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(facts, [fact("device", "none0"), fact("kind", "block device")]);
         assert!(this_host().iter().any(|(name, value)| name == "kernel" && value.starts_with("Linux ")));
-        assert!(Mounts::now().file_system(Path::new("/proc/self")).is_some());
+        assert!(crate::Mounts::now().file_system(Path::new("/proc/self")).is_some());
     }
 }

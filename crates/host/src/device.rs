@@ -8,7 +8,7 @@ mod nvme;
 mod scsi;
 mod sysfs;
 
-use crate::{DeviceClass, DeviceNumber, Disk, EntryKind, FileFacts, Refusal, disks, files};
+use crate::{DeviceClass, DeviceNumber, Disk, EntryKind, FileFacts, Mounts, Refusal, disks, files};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -245,7 +245,7 @@ pub(crate) fn node_of(directory: &Path) -> Option<PathBuf> {
 /// The file system that a file is on.
 fn file_system(path: &Path) -> Option<String> {
     let place = std::fs::canonicalize(path).ok()?;
-    crate::about::Mounts::now().file_system(&place).map(str::to_owned)
+    Mounts::now().file_system(&place).map(str::to_owned)
 }
 
 /// The partition of this number: its name and its bytes.

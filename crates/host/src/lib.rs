@@ -18,6 +18,7 @@ mod in_use;
 mod limits;
 mod made_up;
 mod memory;
+mod mounts;
 mod refusal;
 mod this_machine;
 
@@ -33,6 +34,7 @@ pub use in_use::InUse;
 pub use limits::{AioRequests, Limit, Limits};
 pub use made_up::MadeUp;
 pub use memory::{HugePages, Memory};
+pub use mounts::Mounts;
 pub use refusal::Refusal;
 pub use this_machine::ThisMachine;
 

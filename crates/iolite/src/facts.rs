@@ -1,7 +1,7 @@
 //! What a run is on, for whoever reads its result later.
 
 use iolite_host::Machine;
-use iolite_host::about::{self, Mounts};
+use iolite_host::{Mounts, about};
 use iolite_plan::{Names, Plan};
 use iolite_stats::{Fact, Facts};
 use std::collections::HashMap;

@@ -1,5 +1,6 @@
 //! Why a store cannot be used.
 
+use iolite_types::describe_error;
 use rusqlite::ErrorCode;
 
 /// Why a store cannot be used. (Its name is for the caller to tell.)
@@ -48,7 +49,7 @@ pub enum StoreError {
     #[error("{0}")]
     NoReport(String),
     /// The system says no.
-    #[error("{}", .0.to_string().split(" (os error").next().unwrap_or_default())]
+    #[error("{}", describe_error(.0))]
     System(#[from] std::io::Error),
     /// SQLite says no.
     #[error("{0}")]

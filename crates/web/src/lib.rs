@@ -32,6 +32,7 @@ mod run;
 mod security;
 mod server;
 mod shelf;
+mod state;
 mod telling;
 mod wire;
 

@@ -1,7 +1,7 @@
 //! What a reader gets of a run, as events of a stream (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
 //! `assets/live.js` of `iolite-page` reads them.
 
-use crate::run::State;
+use crate::state::State;
 use iolite_report::series_since;
 use serde_json::{Value, json};
 use std::fmt::Write;

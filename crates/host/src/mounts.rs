@@ -1,0 +1,50 @@
+//! What is mounted where.
+
+use crate::in_use::unescape;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The mounts of this machine, as proc_pid_mountinfo(5) has them, read once.
+#[derive(Clone, Debug, Default)]
+pub struct Mounts {
+    /// Where each is, and which file system.
+    all: Vec<(PathBuf, String)>,
+}
+
+impl Mounts {
+    /// Those that there are now.
+    pub fn now() -> Mounts {
+        Mounts::of(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
+    }
+
+    fn of(text: &str) -> Mounts {
+        let mounts = text.lines().filter_map(|line| {
+            let (left, right) = line.split_once(" - ")?;
+            Some((unescape(left.split(' ').nth(4)?).into(), right.split(' ').next()?.to_owned()))
+        });
+        Mounts { all: mounts.collect() }
+    }
+
+    /// The name of the file system at a place without symbolic links: `ext4`. The innermost mount counts; of several at one
+    /// place, the last.
+    pub fn file_system(&self, place: &Path) -> Option<&str> {
+        let around = self.all.iter().filter(|(point, _)| place.starts_with(point));
+        around.max_by_key(|(point, _)| point.as_os_str().len()).map(|(_, kind)| kind.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_mount_counts() {
+        let mounts = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 0:2 / /mnt/a\\040b rw shared:1 - xfs /dev/b rw\n\
+                      3 1 0:3 / /mnt rw - tmpfs t rw\n4 1 0:4 / /mnt rw - btrfs t rw\n\
+                      5 1 0:5 / /mnt/t\\011b\\134c rw - zfs t rw\n";
+        let mounts = Mounts::of(mounts);
+        let at = |path: &str| mounts.file_system(Path::new(path)).unwrap();
+        assert_eq!((at("/mnt/a b/c"), at("/mnt/x"), at("/home")), ("xfs", "btrfs", "ext4"));
+        assert_eq!((at("/mnt/t\tb\\c/d"), Mounts::default().file_system(Path::new("/"))), ("zfs", None));
+    }
+}

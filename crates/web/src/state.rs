@@ -1,0 +1,98 @@
+//! What is known of a run that goes on.
+
+use iolite_stats::{Event, EventKind, JobError, Recorder, Report};
+use iolite_types::describe_errno;
+use serde::Serialize;
+use std::collections::VecDeque;
+
+/// Messages that are kept, and bytes of each.
+const MOST_MESSAGES: usize = 1000;
+const MOST_TEXT: usize = 4096;
+
+/// What is known of a run.
+#[derive(Debug)]
+pub struct State {
+    /// The report before anything was measured.
+    pub outline: Report,
+    /// The block of the report that tells of each worker.
+    pub blocks: Vec<Option<u32>>,
+    /// The letters of the workers' states.
+    pub letters: Vec<char>,
+    /// What was measured.
+    pub recorder: Recorder,
+    /// Nanoseconds since the run began.
+    pub elapsed_ns: u64,
+    /// Percent done, if known.
+    pub percent: Option<f64>,
+    /// Seconds left, if known.
+    pub eta_s: Option<u64>,
+    /// The last messages.
+    pub messages: VecDeque<Message>,
+    /// How many there were.
+    pub told: u64,
+    /// Somebody has asked the run to end.
+    pub is_stopping: bool,
+    /// The page of the report, when the run is over.
+    pub page: Option<String>,
+    /// Grows with each change.
+    pub version: u64,
+    /// Grows with each change that readers get at once.
+    pub urgent: u64,
+    /// Streams that are open, and how many of them have not got the page yet since the run is over.
+    pub streams: usize,
+    /// The latter.
+    pub owed: usize,
+}
+
+/// Something that a run has told.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Message {
+    at_s: f64,
+    job: Option<String>,
+    text: String,
+    /// Something went wrong.
+    grave: bool,
+}
+
+impl State {
+    /// Takes what the run has told.
+    pub fn take(&mut self, event: Event) {
+        let (text, grave) = match event.kind {
+            EventKind::Sample(snapshot) => {
+                self.letters.clear();
+                self.letters.extend(snapshot.workers.iter().map(|worker| worker.state));
+                (self.elapsed_ns, self.percent, self.eta_s) =
+                    (snapshot.elapsed_ns, snapshot.percent, snapshot.eta_s);
+                self.recorder.take(*snapshot);
+                self.version += 1;
+                return;
+            }
+            EventKind::Note(text) | EventKind::Warning(text) => (text, false),
+            EventKind::Trouble(text) | EventKind::WrongData(text) => (text, true),
+            EventKind::Failed { error: JobError { errno, what }, .. } => {
+                (format!("failed: {what}: {}", describe_errno(errno)), true)
+            }
+            EventKind::Terminating(signal) => {
+                self.is_stopping = true;
+                (format!("the run is being ended by signal {signal}"), false)
+            }
+            _ => return,
+        };
+        let text = iolite_types::without_error_numbers(&text);
+        let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= MOST_TEXT);
+        let text = end.map_or_else(|| text.to_string(), |end| format!("{}…", &text[..end]));
+        self.messages.push_back(Message {
+            at_s: event.at_ns as f64 / 1e9,
+            // Most texts of a job begin with its name.
+            job: event.source.map(|source| source.job).filter(|job| !text.starts_with(job.as_str())),
+            text,
+            grave,
+        });
+        if self.messages.len() > MOST_MESSAGES {
+            self.messages.pop_front();
+        }
+        self.told += 1;
+        self.version += 1;
+        self.urgent += 1;
+    }
+}
