@@ -7,7 +7,7 @@ use crate::{JobPlan, Plan, Problem};
 use iolite_host::{Machine, Refusal};
 use iolite_options::{CpusPolicy, JobOptions, NumaPolicy, NumaPolicyMode};
 
-/// An option to blame, and what is wrong.
+/// An option to blame, and the reason.
 type Obstacle = (&'static str, String);
 
 /// The CPU affinity that a job asks for (`cpus_allowed`, `cpumask`), or this worker's share of it, without the reserved
@@ -70,7 +70,7 @@ pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     of_keeper.into_iter().chain(of_workers).chain(of_threads).collect()
 }
 
-/// Those of these CPUs that this process can use.
+/// The CPUs among these that this process can use.
 fn usable(cpus: &[u32], machine: &dyn Machine) -> Vec<u32> {
     let usable = machine.cpus().usable;
     cpus.iter().copied().filter(|cpu| usable.contains(cpu)).collect()

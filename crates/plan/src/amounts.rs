@@ -2,7 +2,7 @@
 
 use iolite_options::{JobOptions, SizeValue};
 
-/// What stands in the way: the option to blame, and why.
+/// The obstacles: each with the option to blame and the reason.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if options.schedule.numjobs == 0 {

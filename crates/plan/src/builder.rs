@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 impl Plan {
-    /// Makes the plan for the jobs of one job file or command line, from what is asked for and from what the machine is
-    /// like. Traces that are replayed are read; nothing is changed.
+    /// Makes the plan for the jobs of one job file or command line, from the options and the facts about the machine.
+    /// Reads traces that are replayed, and changes nothing.
     ///
     /// # Errors
-    /// Everything that is in the way, for all jobs.
+    /// The problems of all jobs.
     pub fn build(
         jobs: Vec<JobOptions>,
         run: &RunOptions,
@@ -45,7 +45,7 @@ impl Plan {
         (plan, problems)
     }
 
-    /// What the options of the run forbid.
+    /// Problems with the options of the run.
     fn refused_by(&self, run: &RunOptions, machine: &dyn Machine) -> Vec<Problem> {
         let Some(first) = self.jobs.first() else { return Vec::new() };
         let problem = |message| Problem::of_job(&first.name, message);
@@ -80,7 +80,7 @@ struct Builder<'a> {
     machine: &'a dyn Machine,
 }
 
-/// What all workers of a job have in common.
+/// The common part of all workers of a job.
 struct Common<'a> {
     engine: EngineInfo,
     replays: &'a [replay::Replay],
@@ -108,7 +108,7 @@ impl Builder<'_> {
             .or_else(|| Some(("numjobs", self.more_than_there_may_be(&options)?)));
         if let Some((option, message)) = exceeded {
             self.problems.push(Problem::of(&options, option, message));
-            // One clone stands for all of those that there is no room for.
+            // If there are too many clones, one stands for all of them.
             options.schedule.numjobs = 1;
             let common = Common { engine, replays: &[], wait_for: 0..0, seed: 0 };
             self.plan.workers.push(self.worker(&options, &common, 0, Names::default()));
@@ -240,7 +240,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The job before this one that records a trace which this one replays, if there is one.
+    /// The earlier job that records the trace which this job replays, if there is one.
     fn recording_of(&self, options: &JobOptions, wait_for: &Range<usize>) -> Option<Recording> {
         if !options.is_replay() {
             // This is quick for the many jobs without a trace.

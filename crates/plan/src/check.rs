@@ -13,7 +13,7 @@ use iolite_host::Machine;
 use iolite_options::engines::EngineInfo;
 use iolite_options::{JobOptions, RunOptions};
 
-/// An option to blame, and what is wrong.
+/// An option to blame, and the reason.
 type Obstacle = (&'static str, String);
 
 /// Everything that is wrong with this job.
@@ -55,7 +55,7 @@ pub fn impossible(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     of_plan.iter().flat_map(|problems| problems(plan, machine)).collect()
 }
 
-/// What is wrong with the traces that the job records and replays.
+/// Problems with the traces that the job records and replays.
 fn of_replay(options: &JobOptions, replays: &[Replay], machine: &dyn Machine) -> Vec<Obstacle> {
     let mut found = Vec::new();
     let recorded = options.replay.write_iolog.as_ref();

@@ -1,4 +1,4 @@
-//! The commands around a job (`exec_prerun`, `exec_postrun`): where what they print goes.
+//! The commands around a job (`exec_prerun`, `exec_postrun`): the files for their output.
 
 /// When a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl When {
     }
 }
 
-/// The file that takes what a command prints: `JOB.prerun.txt` in the current directory, even if the job's name looks like a
+/// The file for the output of a command: `JOB.prerun.txt` in the current directory, even if the job's name looks like a
 /// path.
 pub fn output_file(job: &str, when: When) -> String {
     format!("{}.{}.txt", job.replace('/', "_"), when.word())

@@ -1,4 +1,4 @@
-//! What the options say about the content of buffers and of new files.
+//! The content of buffers and of new files, according to the options.
 
 use crate::{Layout, SharedContent, WorkerPlan};
 use iolite_content::{Compress, Dedupe, Fill, PatternPiece, Share, Spec, WorkingSet};
@@ -8,7 +8,7 @@ use iolite_types::Direction;
 /// Duplicates of fewer bytes are of no use to anybody.
 const SMALLEST_BLOCK: u64 = 512;
 
-/// What a worker writes.
+/// The content that a worker writes.
 pub fn spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> Spec {
     let fill = if !options.buffers.buffer_pattern.is_empty() {
         Fill::Pattern(options.buffers.buffer_pattern.iter().map(piece).collect())
@@ -36,7 +36,8 @@ pub fn spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> Spec {
     }
 }
 
-/// What is in files before the job runs: data of the same kind, but other data than it will write.
+/// The content of files before the job runs: data of the same kind, but different from the data that the job will
+/// write.
 pub fn layout_spec(options: &JobOptions, layout: &Layout, plan: &WorkerPlan) -> Spec {
     let mut spec = spec(options, layout, plan);
     if let Some(Dedupe { working_set: Some(set), .. }) = &mut spec.dedupe {

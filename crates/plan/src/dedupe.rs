@@ -12,13 +12,13 @@ use iolite_options::{DedupeMode, JobOptions};
 pub struct SharedContent {
     /// The seed of the set, which all sharing workers have in common.
     pub seed: u64,
-    /// Which of the sharing workers this is, from 0.
+    /// The index among the sharing workers, from 0.
     pub position: u64,
     /// How many workers share the set.
     pub workers: u64,
 }
 
-/// What stands in the way of a working set: the option to blame, and why.
+/// Obstacles to a working set: each with the option to blame and the reason.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if !has_working_set(options) {

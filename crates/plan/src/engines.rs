@@ -1,4 +1,4 @@
-//! What a job asks of its engine, and the engine cannot do.
+//! Demands of a job that its engine cannot fulfil.
 
 use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
 use iolite_options::engines::{
@@ -10,7 +10,7 @@ use iolite_options::{
     DataPlacement, FileType, JobOptions, LockFile, PlacementChoice, RunOptions, SubmitMode, Verify, ZoneMode,
 };
 
-/// What stands in the way: the option to blame, and why.
+/// The obstacles: each with the option to blame and the reason.
 pub(crate) fn obstacles(
     options: &JobOptions,
     engine: &EngineInfo,
@@ -111,7 +111,7 @@ fn of_ranges(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str,
     Some(("num_range", format!("num_range={ranges}: {why}")))
 }
 
-/// Why the device cannot be told where data belongs.
+/// Why data placement cannot be used with the device.
 fn of_placement(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
     let asked = &options.data_placement;
     if asked.dataplacement == DataPlacement::None || !options.pattern.rw.writes() {
@@ -135,7 +135,7 @@ fn of_placement(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static s
     })
 }
 
-/// What commands that are passed through cannot do.
+/// Limits of commands that are passed through.
 fn of_commands(options: &JobOptions) -> Option<(&'static str, String)> {
     let own = options.engine.of::<IoUringCmdOptions>()?;
     if own.cmd_type == CommandType::Bsg {
@@ -151,7 +151,7 @@ fn of_commands(options: &JobOptions) -> Option<(&'static str, String)> {
     of_zone_commands(options, own).or_else(|| of_comparisons(options, own))
 }
 
-/// What commands about zones need, and what they are not.
+/// Requirements and limits of commands for zones.
 fn of_zone_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
     let is_zoned = options.zones.zonemode == ZoneMode::Zbd;
     let modes = &own.write_mode;
@@ -167,9 +167,9 @@ fn of_zone_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'
     Some(("write_mode", message.to_owned()))
 }
 
-/// What cannot be verified by comparing: the device gets what each block should be, so that has to be known.
+/// Why verification by comparison is impossible: it needs the expected content of each block.
 fn of_comparisons(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
-    // What a job reads by itself is read, as with fio.
+    // Reads of the job itself are not compared, as with fio.
     if !own.compares || !options.verification.is_on() || !options.pattern.rw.writes() {
         return None;
     }
@@ -187,7 +187,7 @@ fn of_comparisons(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'st
     Some(("verify_mode", format!("verify_mode=compare: {why}; use verify_mode=read")))
 }
 
-/// What an engine has to be told and was not.
+/// Missing options that an engine requires.
 fn of_own_options(options: &JobOptions) -> Option<String> {
     if options.engine.of::<CpuioOptions>().is_some_and(|own| own.cpuload == 0) {
         return Some(
@@ -223,7 +223,7 @@ fn of_own_options(options: &JobOptions) -> Option<String> {
     None
 }
 
-/// What an engine of Ceph has to be told and was not, or cannot do with what it was told.
+/// Missing or impossible options of the Ceph engines.
 fn of_ceph(options: &JobOptions) -> Option<String> {
     let no_pool =
         |at: &CephPool| at.pool.is_empty().then(|| "pool= is missing, the pool with the data".to_owned());
@@ -248,7 +248,7 @@ fn of_ceph(options: &JobOptions) -> Option<String> {
     no_pool(&own.at)
 }
 
-/// What makes no sense with units of this kind.
+/// Options that make no sense with units of this kind.
 fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
     let name = engine.name;
     let verification = &options.verification;
@@ -284,7 +284,7 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, S
     })
 }
 
-/// What can be done with files of this machine only.
+/// Options that need files of this machine.
 fn without_files(options: &JobOptions, engine: &EngineInfo, place: &str) -> Vec<(&'static str, String)> {
     let name = engine.name;
     let cannot_extend = !engine.facets.can(Capability::Extend);
@@ -316,7 +316,7 @@ fn without_files(options: &JobOptions, engine: &EngineInfo, place: &str) -> Vec<
         .collect()
 }
 
-/// What a connection cannot do, or has to be told.
+/// Limits and requirements of connections.
 fn of_connections(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
     let name = engine.name;
     let rw = options.pattern.rw;
@@ -349,7 +349,7 @@ fn of_connections(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static st
     found
 }
 
-/// What sockets have to be told, or cannot be.
+/// Requirements and limits of sockets.
 fn of_sockets(options: &JobOptions, net: &NetOptions, name: &str) -> Vec<(&'static str, String)> {
     let protocol = net.protocol.keyword();
     let waits = net.waits(options.pattern.rw.reads());
@@ -437,7 +437,7 @@ const MOST_HOPS: u32 = 255;
 /// The most bytes that a datagram carries.
 const MOST_IN_DATAGRAM: u64 = 65507;
 
-/// What a job connects to, if it does: `filename` stands in for `hostname`.
+/// The peer that a job connects to, if it does: `filename` stands in for `hostname`.
 pub(crate) fn connects_to<'a>(options: &'a JobOptions, net: &'a NetOptions) -> Option<&'a str> {
     if net.waits(options.pattern.rw.reads()) || net.protocol == Protocol::Unix {
         return None;

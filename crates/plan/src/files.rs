@@ -1,4 +1,4 @@
-//! Which files a worker uses.
+//! The files of a worker.
 //!
 //! With `filename`, all clones share the named files. Without `filename`, every
 //! clone has its own files, named by `filename_format`, and clones take the directories in turn. (fio documents both
@@ -9,7 +9,7 @@ use iolite_host::{EntryKind, Machine, Refusal};
 use iolite_options::JobOptions;
 use std::path::{Path, PathBuf};
 
-/// The option to blame and what is wrong with it.
+/// The option to blame and the refusal.
 pub type Blame = (&'static str, Refusal);
 
 /// The worker's files. Looks at the disk only for `directory` (which must exist) and `opendir`.
@@ -61,7 +61,7 @@ pub fn nominal(options: &JobOptions, clone: u32) -> Names {
     options.files.filename.iter().map(PathBuf::from).collect::<Vec<PathBuf>>().into()
 }
 
-/// What stands for the number of a file in `filename_format`.
+/// The placeholder for the number of a file in `filename_format`.
 const FILE_NUMBER: &str = "$filenum";
 
 /// The format of a clone's names, in which only the number of the file is left open.

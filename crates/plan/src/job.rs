@@ -1,6 +1,7 @@
-//! What is decided for a job as a whole: all that is needed to start its workers, watch them, end them and report them.
+//! Decisions for a job as a whole: everything that is needed to start its workers, watch them, end them and report
+//! them.
 //!
-//! [`Plan::resolve`](crate::Plan::resolve) decides what a single worker does.
+//! [`Plan::resolve`](crate::Plan::resolve) decides the work of a single worker.
 
 mod estimate;
 mod report;
@@ -46,16 +47,15 @@ pub struct JobPlan {
     pub thread: bool,
     /// Its files are those found in a directory (`opendir`).
     pub found_files: bool,
-    /// What it does together with others, it does together with those on the other hosts of a client
-    /// (`client_barrier`).
+    /// It keeps in step with the same job on the other hosts of a client (`client_barrier`).
     pub keeps_step: bool,
-    /// Which other workers end when one of its workers ends.
+    /// The rules by which its workers end others.
     pub end: EndRules,
     /// Its workers end when all workers that do I/O have ended (`exit_on_io_done`).
     pub ends_with_io: bool,
     /// Its engine starts programs, which must not outlive the run.
     pub starts_programs: bool,
-    /// What is reported of it, and how.
+    /// The rules of its report.
     pub report: ReportRules,
     /// The rate limits of a worker, summed over the directions that it uses, for the status line.
     pub limits: RateLimits,
@@ -63,7 +63,7 @@ pub struct JobPlan {
     pub sampling: SamplingRules,
     /// The steady state that ends it; `None` = it does not look for one.
     pub steady: Option<SteadyRules>,
-    /// What its remaining time is estimated from.
+    /// The basis for estimates of its remaining time.
     pub estimate: EstimateRules,
     /// Statistics of the disks below its files are reported.
     pub watches_disks: bool,
@@ -84,14 +84,14 @@ pub struct JobPlan {
     pub(crate) options: Arc<JobOptions>,
 }
 
-/// Which other workers end when a worker of this job ends.
+/// The rules by which workers of a job end other workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndRules {
     /// The end of a worker ends others (`exitall`).
     pub ends_others: bool,
     /// The end of a worker with an error ends others (`exitall_on_error`).
     pub ends_others_on_error: bool,
-    /// Which others (`exit_what`).
+    /// The others that end (`exit_what`).
     pub whom: ExitWhat,
 }
 
@@ -104,7 +104,7 @@ impl EndRules {
         }
     }
 
-    /// Which workers end with a worker that has ended, or has `failed`; `None` = no others.
+    /// The workers that end with one that has ended, or has `failed`; `None` = no others.
     pub fn ended_by(&self, failed: bool) -> Option<ExitWhat> {
         (self.ends_others || (self.ends_others_on_error && failed)).then_some(self.whom)
     }
@@ -169,7 +169,8 @@ impl JobPlan {
     }
 }
 
-/// Whether the statistics of disks say nothing of it, and fio reports none: names are made, or are those of directories.
+/// Whether disk statistics do not apply to it, so that fio reports none: it makes names, or acts on names of
+/// directories.
 fn is_without_disk(engine: &EngineInfo) -> bool {
     let acts_without =
         |name_use: NameUse| name_use.act == NameAct::Make || name_use.of == NameKind::Directory;

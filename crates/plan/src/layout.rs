@@ -1,4 +1,4 @@
-//! How large each file is to be, and which part of it a worker may touch.
+//! The size of each file, and the part of it that a worker may use.
 //!
 //! Sizes may be shares of existing files, or default to their size, so a layout is decided from facts about the files.
 //! [`layout`] is a pure function of the options and those facts.
@@ -11,10 +11,10 @@ use iolite_workload::FileSizes;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// What was found under a name.
+/// Facts about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFacts {
-    /// What it is, or would become.
+    /// The kind of the file, or of the file that would be made.
     pub kind: FileKind,
     /// Its size in bytes; `None` = it does not exist, or has none (pipes, character devices).
     pub size: Option<u64>,
@@ -32,7 +32,7 @@ impl FileFacts {
 pub struct FileLayout {
     /// Its name.
     pub path: PathBuf,
-    /// What it is.
+    /// The kind of the file.
     pub kind: FileKind,
     /// Whether it exists already.
     pub exists: bool,
@@ -61,18 +61,19 @@ pub struct Layout {
     pub named: Option<NamedFiles>,
 }
 
-/// Files of which an engine only uses the names. There may be millions, so what is known of them is known of all at once.
+/// Files of which an engine uses only the names. There may be millions, so only facts about all of them together are
+/// kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedFiles {
     /// Their names.
     pub names: Names,
-    /// What the engine does to them.
+    /// How the engine uses them.
     pub name_use: NameUse,
     /// The sizes that they count as.
     pub counted: FileSizes,
     /// The sizes that files are made with which have to be there; `None` = they have to be there already.
     pub sizes: Option<FileSizes>,
-    /// What is missing may be made.
+    /// Missing files may be made.
     pub may_be_made: bool,
 }
 
@@ -88,7 +89,7 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// What is to be told about them; `None` = there are none.
+    /// A note about them for the user; `None` = none were left out.
     pub fn in_words(&self) -> Option<String> {
         let &LeftOut { empty, short, block } = self;
         let files = |count| if count == 1 { "file is" } else { "files are" };
@@ -133,7 +134,7 @@ impl Layout {
         Layout { files, ..self.clone() }
     }
 
-    /// The layout after its regular files have been removed: all of them have to be made.
+    /// The layout after its regular files have been removed: all of them have to be made again.
     pub fn removed(&self) -> Layout {
         let missing = |file: &FileLayout| match file.kind {
             FileKind::Regular => {
@@ -155,7 +156,7 @@ impl Layout {
 /// Why there is no layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// Nothing says how large a file should be.
+    /// Neither an option nor an existing file determines the size.
     #[error("{path} {state}, so there is no size of its own to go by; you need to specify size=")]
     NoSize {
         /// The file.
@@ -206,7 +207,7 @@ pub enum LayoutError {
     NothingFound {
         /// The directory.
         directory: String,
-        /// What there is.
+        /// The files that were left out.
         left_out: LeftOut,
     },
     /// Not one block fits.
@@ -221,13 +222,13 @@ pub enum LayoutError {
     },
 }
 
-/// What else the layout depends on, beyond the options and the files.
+/// Other facts that the layout depends on, besides the options and the files.
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutContext {
-    /// Which clone of the job.
+    /// The number of the clone.
     pub clone: u32,
-    /// What the engine is. Where its data is kept, files have to be there, and as large as the job needs them;
-    /// otherwise sizes are taken as given. Of engines that act on names, each file is one unit.
+    /// The facets of the engine. If it keeps data, files must exist and be as large as the job needs them; otherwise
+    /// sizes are taken as given. For engines that act on names, each file is one unit.
     pub facets: Facets,
     /// Seed for `filesize` ranges.
     pub seed: u64,
@@ -295,14 +296,14 @@ pub fn layout(
     Ok(layout)
 }
 
-/// Whether files stay as large as they are, because they were found: they are somebody else's. A job that writes may
-/// make them longer where it says how large files are to be, or that it appends.
+/// Whether files keep their sizes because the job found them and they belong to others. A job that writes may extend
+/// them if its options give sizes, or ask to append.
 fn keeps_sizes(options: &JobOptions, context: LayoutContext) -> bool {
     let says_sizes = options.extent.file_append || options.extent.filesize.is_some();
     options.finds_files() && context.facets.needs_files() && !(options.pattern.rw.writes() && says_sizes)
 }
 
-/// Whether a file of its present size has room for one block. Those that do not are counted.
+/// Whether a file of its present size has room for one block. Counts those that do not.
 fn has_room(options: &JobOptions, context: LayoutContext, facts: &FileFacts, left_out: &mut LeftOut) -> bool {
     let (real, block) = (facts.size.unwrap_or(0), options.smallest_block());
     let start =
@@ -348,7 +349,7 @@ fn one(
     if end > i64::MAX as u64 && context.facets.keeps_data() {
         return Err(LayoutError::BeyondOffsets { path: found.name(), offset, length });
     }
-    // What a verified job writes where must be the same in the run that checks it, and files become longer.
+    // A verified job must write to the same places as the run that checks it, although files become longer.
     let is_whole_whatever_the_size = options.verification.is_on() && facts.kind == FileKind::Regular;
     Ok(FileLayout {
         path: path.to_owned(),
@@ -362,7 +363,7 @@ fn one(
     })
 }
 
-/// A file that was looked at, and where the region in it is to begin.
+/// An existing file, and where its region begins.
 struct Found<'a> {
     path: &'a Path,
     facts: FileFacts,

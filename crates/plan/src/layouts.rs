@@ -1,4 +1,4 @@
-//! The layouts of all workers' files before the run: what exists, and what has to be created or extended.
+//! The layouts of all workers' files before the run: which files exist, and which have to be created or extended.
 
 use crate::storages::{self, Namespace, Namespaces, Storages};
 use crate::{
@@ -60,7 +60,7 @@ struct Search<'a> {
     machine: &'a dyn Machine,
     storages: &'a dyn Storages,
     namespaces: Namespaces,
-    /// Files as earlier workers will have created them, and what storages have told.
+    /// Files in the state that earlier workers will leave, and the answers of storages.
     known: HashMap<(Namespace, PathBuf), FileFacts>,
 }
 
@@ -77,7 +77,7 @@ impl Search<'_> {
             }
             return Ok(layout);
         }
-        // (What is made by writing it need not be there, but may have the size that nobody has told.)
+        // (If writing creates an object, it need not exist, but its size is needed if no option gives one.)
         let is_sized =
             matches!(options.extent.size, Some(SizeValue::Bytes(_))) || options.extent.filesize.is_some();
         let asks = facets.needs_files() || (facets.can(Capability::MadeByWriting) && !is_sized);
@@ -115,7 +115,7 @@ impl Search<'_> {
         }
     }
 
-    /// What has this name, at present or when earlier workers are over.
+    /// The facts about a name, at present or after earlier workers.
     fn find(&mut self, job: &JobPlan, namespace: Namespace, path: &Path) -> Result<FileFacts, Refusal> {
         let key = (namespace, path.to_owned());
         if let Some(known) = self.known.get(&key) {
@@ -155,7 +155,7 @@ impl Search<'_> {
                 let words = format!("{} does not exist, and allow_file_create=0", file.path.display());
                 return Err(Refusal { errno: Some(libc::ENOENT), words });
             }
-            // What an earlier run has written is not laid out.
+            // Files of an earlier run are not laid out.
             if self.plan.readonly && !options.relies_on_earlier_run() {
                 readonly::check(file).map_err(|words| Refusal { errno: Some(libc::EPERM), words })?;
             }
@@ -169,7 +169,7 @@ impl Search<'_> {
     }
 }
 
-/// What a job that only reads finds on a server has to be there.
+/// Files on a server must exist for a job that only reads.
 fn is_there(file: &FileLayout) -> Result<(), String> {
     let path = file.path.display();
     let remedy = "a job that only reads makes nothing on a server: have a section with rw=write make it first, \
@@ -183,7 +183,7 @@ fn is_there(file: &FileLayout) -> Result<(), String> {
     }
 }
 
-/// What has the size that it has is large enough.
+/// A file of a fixed size must be large enough.
 fn fits(job: &JobPlan, file: &FileLayout, found: Option<u64>) -> Result<(), String> {
     let (Some(needed), true) = (file.extend_to, job.engine.facets.can(Capability::FixedSize)) else {
         return Ok(());
@@ -194,12 +194,12 @@ fn fits(job: &JobPlan, file: &FileLayout, found: Option<u64>) -> Result<(), Stri
     Err(format!("{path} has {size} bytes, and the job needs {needed}; use a smaller size={command}"))
 }
 
-/// What is needed is not there.
+/// The refusal of a missing file.
 fn missing(words: String) -> Refusal {
     Refusal { errno: Some(libc::ENOENT), words }
 }
 
-/// What the job asks for is not possible. The system has refused nothing.
+/// The refusal of an impossible request, which does not come from the system.
 fn invalid(words: String) -> Refusal {
     Refusal { errno: Some(libc::EINVAL), words }
 }
@@ -237,7 +237,7 @@ fn check_blocks(job: &JobPlan, layout: &Layout) -> Result<(), String> {
     }
 }
 
-/// What has this name, or why it cannot be used.
+/// The facts about a name, or the reason why it cannot be used.
 fn facts(path: &Path, machine: &dyn Machine) -> Result<FileFacts, Refusal> {
     let (kind, size) = machine.usable_file(path).map_err(|refusal| match refusal.errno {
         Some(libc::EISDIR) => {

@@ -1,9 +1,9 @@
-//! What the options mean together: groups, workers, files, sizes, seeds.
+//! The joint meaning of the options: groups, workers, files, sizes, seeds.
 //!
 //! [`Plan::build`] turns typed options and facts about the machine into jobs and workers, and checks them.
-//! [`impossible`] checks what the whole plan asks of the machine, [`Plan::layouts`] decides sizes and regions of files,
-//! and [`Plan::resolve`] says what exactly a worker does. All are functions of options and facts, and can be tested
-//! with a machine that does not exist ([`iolite_host::MadeUp`]).
+//! [`impossible`] checks the demands of the whole plan on the machine, [`Plan::layouts`] decides sizes and regions of
+//! files, and [`Plan::resolve`] decides everything about a worker. All are functions of options and facts, and can be
+//! tested with a machine that does not exist ([`iolite_host::MadeUp`]).
 
 mod abilities;
 mod affinity;
@@ -74,7 +74,7 @@ pub struct Problem {
     pub job: String,
     /// The option to blame, where there is one.
     pub origin: Option<Origin>,
-    /// What is wrong and what would help.
+    /// The problem and its remedy.
     pub message: String,
     /// The error number for reports. It is that of the system where the system refuses something, otherwise `EINVAL`.
     pub errno: i32,

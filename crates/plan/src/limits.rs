@@ -3,7 +3,7 @@
 use crate::{Plan, Problem};
 use iolite_host::{AioRequests, Machine};
 
-/// What exceeds a limit.
+/// Demands that exceed a limit.
 pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let requests = machine.limits().aio.and_then(|account| requests(plan, account));
     requests.into_iter().chain(checking_threads(plan)).collect()

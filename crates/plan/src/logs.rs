@@ -1,4 +1,4 @@
-//! Which log files a worker writes, and whether they can be written.
+//! The log files of a worker, and whether they can be written.
 
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
 use iolite_host::{Access, EntryKind, Machine};

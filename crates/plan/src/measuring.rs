@@ -1,8 +1,8 @@
-//! Checks that a job measures what it watches.
+//! Checks that a job measures the quantities that it watches.
 
 use iolite_options::{JobOptions, SteadyStateCriterion};
 
-/// What stands in the way: the option to blame, and why.
+/// The obstacles: each with the option to blame and the reason.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let latency = [SteadyStateCriterion::Lat, SteadyStateCriterion::LatSlope];

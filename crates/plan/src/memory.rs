@@ -4,7 +4,7 @@ use iolite_host::{EntryKind, FileSystem, Machine};
 use iolite_options::{JobOptions, MemoryKind};
 use std::path::Path;
 
-/// What stands in the way: the option to blame, and why.
+/// The obstacles: each with the option to blame and the reason.
 ///
 /// With a shared mapping, the content of the buffers replaces that of the file, and the file grows to their size.
 pub(crate) fn obstacles(options: &JobOptions, machine: &dyn Machine) -> Vec<(&'static str, String)> {

@@ -20,7 +20,7 @@ enum Form {
     Numbered {
         /// The directory that all are in; empty = the current one.
         directory: PathBuf,
-        /// What is before, between and behind the numbers.
+        /// The text before, between and behind the numbers.
         pieces: Vec<String>,
         count: u32,
     },
@@ -68,7 +68,7 @@ impl Names {
         }
     }
 
-    /// All of them, in order.
+    /// All names, in order.
     pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Path>> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
@@ -81,8 +81,8 @@ impl Names {
         self.iter().take(if self.are_many_alike() { 1 } else { self.len() })
     }
 
-    /// Those of the names that may mean a file at one of these places (without links). All, or of more than a thousand that
-    /// lie in one directory those with the file name of a place: nobody looks for links among so many.
+    /// The names that may lead to a file at one of these places (without links). Returns all names, but of more than a
+    /// thousand in one directory only those with the file name of a place: so many are not searched for links.
     pub fn near<'a>(&'a self, places: &'a [PathBuf]) -> Box<dyn Iterator<Item = Cow<'a, Path>> + 'a> {
         if self.are_many_alike() {
             Box::new(places.iter().filter_map(|place| self.named(place.file_name()?)))

@@ -1,4 +1,4 @@
-//! What NVMe namespaces, and the commands that are passed through to them, do not allow.
+//! Limits of NVMe namespaces, and of the commands that are passed through to them.
 
 use iolite_host::{Machine, Namespace};
 use iolite_options::engines::{EngineInfo, IoUringCmdOptions, NvmeWriteMode, Target};
@@ -7,7 +7,7 @@ use iolite_types::BlockSize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What stands in the way: the option to blame, and why.
+/// The obstacles: each with the option to blame and the reason.
 pub(crate) fn obstacles(
     options: &JobOptions,
     engine: &EngineInfo,
@@ -17,7 +17,7 @@ pub(crate) fn obstacles(
     if engine.facets.target != Target::Nvme {
         return Vec::new();
     }
-    // A namespace that does not tell is told about when its size is asked for.
+    // A namespace that cannot be queried is reported when its size is needed.
     let told = |name: &PathBuf| Some((name.clone(), machine.namespace(name).ok()??));
     let namespaces = names.iter().filter_map(told);
     namespaces.filter_map(|(name, namespace)| of_namespace(options, &name, &namespace)).collect()
@@ -64,7 +64,7 @@ fn of_namespace(options: &JobOptions, name: &Path, namespace: &Namespace) -> Opt
     })
 }
 
-/// What the namespace has not, or not for blocks like these.
+/// Commands that the namespace does not support, or not for such blocks.
 fn of_optional_commands(
     options: &JobOptions,
     own: &IoUringCmdOptions,

@@ -4,7 +4,7 @@ use crate::Layout;
 use iolite_options::{JobOptions, RandomDistribution, RandomGenerator, ReadWrite, ZoneMode};
 use iolite_types::Direction;
 
-/// What stands in the way: the option to blame, and why.
+/// The obstacles: each with the option to blame and the reason.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     zones(options).into_iter().chain(preconditioning(options)).collect()
 }

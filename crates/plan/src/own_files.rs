@@ -21,7 +21,7 @@ impl Own<'_> {
     /// Whether it has to be another file than this one of a job.
     fn minds(&self, is_changed: bool) -> bool {
         match self {
-            // A state that is kept takes the place of what was there.
+            // A state that is kept replaces the file at its path.
             Own::State { used: StateUse::Kept, .. } => true,
             Own::Trace(_) | Own::State { used: StateUse::Loaded, .. } => is_changed,
         }
@@ -44,7 +44,7 @@ impl Own<'_> {
     }
 }
 
-/// A file that a job makes anew, whatever was there, and which is not its data.
+/// A file that a job creates or replaces, and which is not its data.
 struct Beside<'a> {
     job: &'a JobPlan,
     /// The option that asks for it.
@@ -53,7 +53,7 @@ struct Beside<'a> {
     kind: Kind,
 }
 
-/// What goes into such a file.
+/// The kind of such a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Log,
@@ -62,7 +62,7 @@ enum Kind {
 }
 
 impl Beside<'_> {
-    /// What would become of a file of this name, if it were `what`.
+    /// The problem of a file with this name, if it were `what`.
     fn refusal(&self, what: &str) -> Problem {
         let (option, path) = (self.option, self.path.display());
         let message = match self.kind {
@@ -124,7 +124,7 @@ fn own_files<'a>(plan: &'a Plan, machine: &dyn Machine) -> HashMap<FileKey, Own<
 }
 
 /// The files of a worker, all or those that may lie at one of these places, and whether it writes to them, trims them,
-/// removes them, or makes them longer.
+/// removes them, or extends them.
 fn files<'a>(
     plan: &Plan,
     worker: &'a WorkerPlan,
@@ -185,7 +185,7 @@ fn beside_data(
     found
 }
 
-/// What all workers write beside their data.
+/// All files that workers write beside their data.
 fn all_beside(plan: &Plan) -> impl Iterator<Item = Beside<'_>> {
     plan.workers.iter().flat_map(|worker| {
         let job = plan.job_of(worker);
@@ -200,13 +200,13 @@ fn all_beside(plan: &Plan) -> impl Iterator<Item = Beside<'_>> {
     })
 }
 
-/// What jobs make beside their data, with the options that ask for it: logs, outputs of programs, donors.
+/// The files that jobs make beside their data, with the options that ask for them: logs, outputs of programs, donors.
 pub fn made(plan: &Plan) -> impl Iterator<Item = (&JobOptions, &'static str, PathBuf)> {
     all_beside(plan).map(|file| (&*file.job.options, file.option, file.path))
 }
 
-/// What holds data that the run would write over, trim, remove, replace or make longer: regular files that are not empty, and
-/// devices. Each once, with its size, where that is known.
+/// The files and devices with data that the run would overwrite, trim, remove, replace or extend: regular files that
+/// are not empty, and devices. Each once, with its size if that is known.
 pub fn holding(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Vec<(PathBuf, Option<u64>)> {
     let mut known = HashSet::new();
     let mut found = Vec::new();
@@ -214,7 +214,7 @@ pub fn holding(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Vec<(P
         if !known.insert(machine.key(path)) {
             return;
         }
-        // What cannot be looked at is nobody's to write to.
+        // Files that cannot be examined cannot be written to, either.
         match machine.usable_file(path) {
             Ok((FileKind::Regular, None | Some(0)) | (FileKind::Pipe, _)) | Err(_) => {}
             Ok((FileKind::Char, None)) if !keeps_data(machine, path) => {}
@@ -225,7 +225,7 @@ pub fn holding(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Vec<(P
         let changed = files(plan, worker, &layouts[worker.index], None).filter(|(_, is_changed)| *is_changed);
         changed.for_each(|(path, _)| look(&path));
     }
-    // Logs have names of their own kind, and each run makes them anew.
+    // Logs have their own names, and each run replaces them.
     let made = all_beside(plan).filter(|file| file.kind != Kind::Log || file.option == "write_iolog");
     made.for_each(|file| look(&file.path));
     plan.jobs
@@ -282,8 +282,8 @@ fn data<'a>(
     data
 }
 
-/// What would be destroyed by a report or another file of the run at this path, in words: what the run needs, or a block
-/// device; `None` = nothing. (A run that is refused may have no layouts.)
+/// Describes the file that a report or another file at this path would destroy: one that the run needs, or a block
+/// device; `None` = none. (A run that is refused may have no layouts.)
 pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     let key = machine.key(path);
     if let Some(own) = own_files(plan, machine).get(&key) {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 /// How many priorities of a direction can have latencies of their own, including the priority of the job.
 pub const MOST_PRIORITIES: usize = 16;
 
-/// What stands in the way: the option to blame, and why.
+/// The obstacles: each with the option to blame and the reason.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let Some(priorities) = options.engine.priorities() else { return Vec::new() };
     let (by_size, by_chance) = (&priorities.by_size.values, priorities.percentage.values);

@@ -1,4 +1,4 @@
-//! Checks that rates go together, and parts those that hosts share.
+//! Checks that rates are consistent, and divides those that hosts share.
 //!
 //! A direction has one limit and one minimum, each in bytes or in I/Os. No storage can meet a minimum above the limit.
 
@@ -6,7 +6,7 @@ use crate::Problem;
 use iolite_options::{JobOptions, RateScope};
 use iolite_types::Direction;
 
-/// Which of several hosts with the same jobs this is.
+/// The index of this host among several with the same jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Its number, from 0.
@@ -16,12 +16,12 @@ pub struct Share {
 }
 
 impl Share {
-    /// Its even part of an amount. What is left over goes to the first hosts, one each, so that the parts add up.
+    /// Its even part of an amount. The remainder goes to the first hosts, one each, so that the parts add up.
     fn part(self, amount: u64) -> u64 {
         amount / self.of.max(1) + u64::from(self.index < amount % self.of.max(1))
     }
 
-    /// Leaves a job this host's part of the rates that hosts share (`rate_scope=all`): what is in the way.
+    /// Leaves a job this host's part of the rates that hosts share (`rate_scope=all`). Returns the problems.
     pub fn take(self, job: &mut JobOptions) -> Vec<Problem> {
         if job.rates.rate_scope == RateScope::Host {
             return Vec::new();
@@ -49,7 +49,7 @@ impl Share {
     }
 }
 
-/// What stands in the way: the option to blame, and why.
+/// The obstacles: each with the option to blame and the reason.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let used = [options.pattern.rw.reads(), options.pattern.rw.writes(), options.pattern.rw.trims()];
     let mut found: Vec<(&'static str, String)> = Vec::new();

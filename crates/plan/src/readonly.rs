@@ -1,9 +1,9 @@
-//! What `--readonly` forbids: whatever could change a file or a device that is there, or make one.
+//! `--readonly` forbids all changes to existing files and devices, and making new ones.
 //!
 //! Everything is decided before the run. A job whose options ask for a change is refused for these options
-//! ([`obstacles`]); a job whose files are missing, or shorter than it needs, is refused for the file ([`check`]). So a run
-//! never gets to where something would be changed. What a run writes about itself (reports, logs, recorded traces, states)
-//! goes into files of its own, as without `--readonly`; [`own_files`](crate::own_files) keeps them apart from data.
+//! ([`obstacles`]); a job whose files are missing, or shorter than it needs, is refused for the file ([`check`]). So a
+//! run never reaches the point of changing data. The run's own output (reports, logs, recorded traces, states) goes
+//! into separate files, as without `--readonly`; [`own_files`](crate::own_files) keeps them apart from data.
 
 use crate::replay::Replay;
 use crate::safety::what_changes;
@@ -30,7 +30,7 @@ pub(crate) fn obstacles(
     } else if matches!(facets.unit, UnitKind::ActsOnNames(_) | UnitKind::ActsOnExtents(_))
         && !facets.can(Capability::OnlyLook)
     {
-        // What such a unit changes does not depend on its direction.
+        // The effect of such a unit does not depend on its direction.
         forbid("ioengine", format!("ioengine={} changes files", options.ioengine));
     }
     let removals = [("unlink", options.files.unlink), ("unlink_each_loop", options.files.unlink_each_loop)];

@@ -1,5 +1,4 @@
-//! What a replay needs to know before its first I/O: the files that its trace uses, the ranges in them, and the
-//! operations.
+//! The facts about a trace that a replay needs before its first I/O: the files, the ranges in them, and the operations.
 //!
 //! A trace is scanned once, before any file is touched, to find its errors and all files and devices that it uses. A
 //! source that can be read only once (standard input, a pipe, a socket) is first copied into an unnamed file. With
@@ -32,7 +31,7 @@ const LIVE_LARGEST: u64 = 1 << 20;
 /// before they are traced, and each I/O in flight needs a buffer of that size.
 const LARGEST: u64 = 1 << 30;
 
-/// What one worker replays.
+/// The replay of one worker.
 #[derive(Clone, Debug)]
 pub struct ReplayPlan {
     /// The trace's name.
@@ -60,11 +59,11 @@ pub struct ReplayPlan {
     pub largest: u64,
     /// The directions that the trace uses. Mixes with trims are mixes of reads and writes.
     pub rw: ReadWrite,
-    /// Nothing may be changed (`--readonly`).
+    /// No file may be changed (`--readonly`).
     pub readonly: bool,
 }
 
-/// What a trace does to one file.
+/// The demands of a trace on one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileNeeds {
     /// The end of the farthest I/O, in bytes.
@@ -295,7 +294,7 @@ fn one(
     Ok((Arc::new(replay), files))
 }
 
-/// Writes what was found in a trace to the debug output.
+/// Writes the facts found in a trace to the debug output.
 fn tell(job: &str, replay: &ReplayPlan, format: Format, scan: &Scan, files: &[PathBuf]) {
     let kind = match format {
         Format::Text(version) => version.header(),

@@ -1,4 +1,4 @@
-//! Which workers are reported as one, and which options must be the same for them.
+//! The workers that are reported as one, and the options that must be the same for them.
 
 use crate::{Plan, Problem};
 

@@ -83,11 +83,11 @@ pub fn buffers(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Option
     })
 }
 
-/// The number of a worker's buffers that take memory, and the least size of what is moved through each.
+/// The number of a worker's buffers that take memory, and the least size of the data moved through each.
 fn buffers_of(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> (u64, u64) {
     let job = plan.job_of(worker);
     let kind = job.options.buffers.mem;
-    // Huge pages are set aside, and a file is a memory of its own.
+    // Huge pages are reserved separately, and the pages of a file are not anonymous memory.
     if matches!(kind, MemoryKind::MmapHuge | MemoryKind::ShmHuge) || job.options.buffers.mem_file.is_some() {
         return (0, 0);
     }

@@ -18,7 +18,7 @@ pub fn is_missing_device(machine: &dyn Machine, path: &Path) -> bool {
     !is_standard_stream(path) && !matches!(machine.file(path), Ok(Some(_))) && machine.among_devices(path)
 }
 
-/// What stands in the way of using these files: the option to blame, and why.
+/// Obstacles to the use of these files: each with the option to blame and the reason.
 pub(crate) fn obstacles(
     options: &JobOptions,
     engine: &EngineInfo,
@@ -61,7 +61,7 @@ pub(crate) fn obstacles(
     found
 }
 
-/// Why the engine cannot work on these names: it does things that only devices of a kind can do.
+/// Why the engine cannot work on these names: it needs devices of a certain kind.
 fn wrong_kinds(
     engine: &EngineInfo,
     names: &BTreeSet<PathBuf>,
@@ -158,7 +158,7 @@ fn used(
     Some((blamed, message))
 }
 
-/// What changes data, for a message.
+/// The cause of changes to data, for a message.
 pub(crate) fn what_changes(options: &JobOptions, replays: &[Replay]) -> String {
     if replays.is_empty() { format!("rw={}", options.pattern.rw.name()) } else { "the trace".to_owned() }
 }
@@ -178,7 +178,7 @@ fn names(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> BTree
     let mut all = BTreeSet::new();
     for names in of_clones {
         if engine.facets.name_use().is_some() {
-            // There may be millions. What lies beside one of them is looked at when it is made.
+            // There may be millions. The places of single names are checked when they are made.
             all.extend(names.places().map(Cow::into_owned));
         } else {
             all.extend(names.iter().map(Cow::into_owned));

@@ -1,4 +1,4 @@
-//! Engines with storages of their own: what is asked of them before a run, and which names mean the same.
+//! Engines with their own storage: questions to it before a run, and which names mean the same object.
 
 use crate::{FileFacts, FileKind, JobPlan};
 use iolite_engine::EngineConfig;
@@ -6,13 +6,13 @@ use iolite_options::EngineOptions;
 use iolite_options::engines::Data;
 use std::path::PathBuf;
 
-/// Who answers for storages. To ask one is to connect to it, and often to load a library; so a plan does not do it
-/// itself.
+/// Answers questions about storages. That means connecting to a storage, and often loading a library, so a plan does
+/// not do it itself.
 pub trait Storages {
-    /// How many bytes each of these names holds; `None` = there is nothing of that name.
+    /// How many bytes each of these names holds; `None` = it does not exist.
     ///
     /// # Errors
-    /// In words, why the storage does not tell.
+    /// The storage does not answer, or refuses.
     fn sizes(
         &self,
         engine: &str,
@@ -31,22 +31,22 @@ impl Storages for NoStorages {
     }
 }
 
-/// Where a name belongs: the same name means different things in different storages. Local files are one.
+/// The namespace of a name: the same name means different objects in different storages. Local files are one namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Namespace(usize);
 
 impl Namespace {
-    /// That of files of this machine.
+    /// The namespace of files of this machine.
     pub(crate) const LOCAL: Namespace = Namespace(0);
 }
 
-/// The namespaces of a plan: engines, their options, and the block size if it is a part of names. Engines that are told the
-/// same connect to the same storage.
+/// The namespaces of a plan: engines, their options, and the block size if it is a part of names. Engines with equal
+/// options connect to the same storage.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaces(Vec<(&'static str, EngineOptions, u64)>);
 
 impl Namespaces {
-    /// That of a job's names; `None` when they mean nothing.
+    /// The namespace of a job's names; `None` if they have no meaning.
     pub(crate) fn of(&mut self, job: &JobPlan) -> Option<Namespace> {
         match job.engine.facets.data {
             Data::OtherEnd | Data::Nowhere => return None,
@@ -64,10 +64,10 @@ impl Namespaces {
     }
 }
 
-/// What the names of a job are in its storage.
+/// The facts about the names of a job in its storage.
 ///
 /// # Errors
-/// In words, why the storage does not tell.
+/// The storage does not answer, or refuses.
 pub(crate) fn facts(
     job: &JobPlan,
     names: &[PathBuf],

@@ -8,7 +8,7 @@ use iolite_options::JobOptions;
 use iolite_types::is_standard_stream;
 use std::path::{Path, PathBuf};
 
-/// What stands in the way of trimming these files: the option to blame, and why.
+/// Obstacles to trimming these files: each with the option to blame and the reason.
 pub(crate) fn obstacles<'a>(
     options: &JobOptions,
     files: impl IntoIterator<Item = &'a PathBuf>,
@@ -48,7 +48,7 @@ fn trims(options: &JobOptions) -> Option<(&'static str, String, &'static str)> {
     })
 }
 
-/// What this is, unless it is a block device (or will never be made).
+/// The kind of this file, unless it is a block device (or will never be made).
 fn other_than_block_device(path: &Path, machine: &dyn Machine) -> Option<&'static str> {
     if is_standard_stream(path) {
         return Some("is a pipe");

@@ -21,9 +21,9 @@ pub struct Plan {
 pub struct WorkerPlan {
     /// Its job, as an index into [`Plan::jobs`].
     pub job: usize,
-    /// Which clone of the job, from 0.
+    /// The index of the clone in its job, from 0.
     pub clone: u32,
-    /// Which worker of the whole run, from 0.
+    /// The index of the worker in the whole run, from 0.
     pub index: usize,
     /// Its index in a run of all sections. With `--section` only some of them run, and the choice must not change what
     /// a job does or the names of its files.
@@ -38,7 +38,7 @@ pub struct WorkerPlan {
     pub files: Names,
     /// Seed of all its random choices.
     pub seed: u64,
-    /// What it replays; `None` = nothing.
+    /// Its replay; `None` = it has none.
     pub replay: Option<Arc<ReplayPlan>>,
     /// Its share of the content that several workers repeat (`dedupe_global`); `None` = it has none.
     pub shared_content: Option<SharedContent>,
@@ -50,15 +50,15 @@ impl WorkerPlan {
         self.place.wrapping_add(1) as u16
     }
 
-    /// What it chooses at random, with the seed of these choices.
+    /// Its random choices, each with its seed.
     pub fn seeds(&self) -> Vec<(&'static str, u64)> {
         let streams = iolite_workload::stream_seeds(self.seed);
-        // The worker's seed itself gives what is not drawn from a stream.
+        // Choices without a stream of their own use the worker's seed itself.
         streams.into_iter().chain([("order of blocks, sizes of files, content", self.seed)]).collect()
     }
 }
 
-/// What begins together on all hosts of a client.
+/// A point at which all hosts of a client begin together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Barrier {
     /// This wave.
@@ -68,8 +68,8 @@ pub enum Barrier {
 }
 
 impl Plan {
-    /// What begins together on all hosts of a client, in the order of the jobs: all of the first wave, and what says so
-    /// (`client_barrier`). Others do not begin before.
+    /// The points at which all hosts of a client begin together, in the order of the jobs: the first wave, and the
+    /// waves and jobs with `client_barrier`. All others begin independently.
     pub fn barriers(&self) -> Vec<Barrier> {
         let mut barriers = vec![Barrier::Wave(0)];
         let asking = self.jobs.iter().enumerate().filter(|(_, job)| job.keeps_step);

@@ -19,7 +19,7 @@ pub(crate) fn workload_spec(job: &JobPlan, worker: &WorkerPlan, layout: &Layout)
     }
 }
 
-/// What can be said of a trace in the terms of a workload: it may write anywhere again, in blocks of these sizes.
+/// A trace described as a workload: it may write anywhere again, in blocks of these sizes.
 fn replayed(replay: &ReplayPlan, workload: iolite_workload::Spec) -> iolite_workload::Spec {
     iolite_workload::Spec {
         // The trace says when files are opened.
@@ -109,7 +109,7 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         }),
         sequential_skip: if random { 0 } else { modifier },
         skip_wraps: layout.files.iter().all(|file| file.is_whole),
-        // What the page cache holds is dropped before each lap, or later laps would measure the cache.
+        // The page cache is dropped before each lap, or later laps would measure the cache.
         announce_laps: options.files.invalidate && !options.durability.direct && facets.has_local_files(),
         ios_per_random: if random { modifier.max(1) as u64 } else { 1 },
         identical: options.pattern.rw_sequencer == Sequencer::Identical,

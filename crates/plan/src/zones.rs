@@ -1,7 +1,7 @@
 //! Zones of devices (`zonemode=zbd`): where a job may use them, and how.
 //!
-//! A zoned device tells what its zones are. On any other block device or regular file, `zonesize` divides it into zones
-//! that only the run knows, and that are empty when it begins.
+//! A zoned device reports its zones. On any other block device or regular file, `zonesize` makes zones that only the
+//! run knows, and that are empty when it begins.
 
 mod devices;
 
@@ -18,10 +18,10 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;
 
-/// The smallest zones of what has none of its own, in bytes.
+/// The smallest emulated zones, in bytes.
 const SMALLEST_ZONE: u64 = 512;
 
-/// The most zones that what has none of its own is divided into. Each takes memory.
+/// The most emulated zones of a file. Each takes memory.
 const MOST_ZONES: u64 = 1 << 22;
 
 /// The zones of a file.
@@ -42,25 +42,25 @@ pub struct ZoneRules {
     pub zone: u64,
     /// Bytes left out behind a zone that is done.
     pub skip: u64,
-    /// Read also what was not written.
+    /// Reads may go beyond the write pointer.
     pub read_beyond: bool,
     /// Full zones are written again.
     pub rewrites: bool,
     /// All zones are made empty before each pass.
     pub begins_empty: bool,
-    /// What is left of a zone is written with a smaller block.
+    /// The rest of a zone is written with a smaller block.
     pub writes_remainder: bool,
     /// Zones are reset when more than this share is written.
     pub reset_threshold: f64,
     /// The next zone is reset after so many writes; 0 = never.
     pub reset_every: u64,
-    /// The most zones that the worker has open; 0 = no limit of its own.
+    /// The most zones that the worker has open; 0 = no own limit.
     pub most_open: u32,
     /// After a failed write, the device is asked for the write pointer.
     pub recovers: bool,
     /// A zone of a device has one write in flight at a time: the engine hands them over in any order.
     pub one_by_one: bool,
-    /// What skips past the end goes on at the beginning.
+    /// Skips past the end continue at the beginning.
     pub skip_wraps: bool,
 }
 
@@ -68,7 +68,7 @@ fn is_zoned(options: &JobOptions) -> bool {
     options.zones.zonemode == ZoneMode::Zbd
 }
 
-/// What the options themselves forbid.
+/// Obstacles that follow from the options alone.
 pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if !is_zoned(options) {
@@ -179,7 +179,7 @@ pub(crate) fn in_bytes<'a>(
     Ok(Cow::Owned(options))
 }
 
-/// The size of the zones that a device has of its own, and the limits of how many are open and active.
+/// The size of the real zones of a device, and the limits of how many may be open and active.
 fn own_zones(path: &Path, machine: &dyn Machine) -> Option<(u64, u64, u64)> {
     let found = machine.file(path).ok()??;
     if found.is_block_device() {
@@ -257,7 +257,7 @@ fn zoned_file(options: &JobOptions, file: &FileLayout, machine: &dyn Machine) ->
     }
 }
 
-/// What else has to hold.
+/// Checks the other requirements.
 fn check(
     options: &JobOptions,
     file: &FileLayout,
@@ -343,17 +343,17 @@ fn zones_of(
     Ok((0..bytes / size).map(zone).collect())
 }
 
-/// The size that a file without zones of its own will have.
+/// The future size of a file with emulated zones.
 fn size_of_zoned(options: &JobOptions, file: &FileLayout, machine: &dyn Machine) -> u64 {
     let now = machine.size(&file.path).ok().flatten().unwrap_or(0);
     match options.extent.fill_device {
-        // It is not known how long the file can become; its zones are those that are there.
+        // The possible length of the file is not known; its zones are the existing ones.
         true => now,
         false => now.max(file.extend_to.unwrap_or(0)),
     }
 }
 
-/// Refuses writes to sequential zones of a device by way of the page cache, which writes in an order of its own.
+/// Refuses writes through the page cache to sequential zones of a device, because the cache writes in any order.
 fn refuse_cached(options: &JobOptions, engine: &EngineInfo, path: &Path) -> Result<(), String> {
     let path = path.display();
     // Commands do not go through it.
@@ -424,7 +424,7 @@ fn appends(options: &JobOptions) -> bool {
 
 /// Whether writes that are issued one after the other may reach the device in another order.
 fn is_unordered(options: &JobOptions, engine: &EngineInfo) -> bool {
-    // Nobody keeps an order among commands, but those that append need none.
+    // The order of commands is not kept, but commands that append need none.
     options.engine.of::<IoUringCmdOptions>().is_some_and(|own| !own.write_mode.is_only(NvmeWriteMode::Append))
         || options.depth.io_submit_mode == SubmitMode::Offload
         || engine.facets.completion == Completion::LibraryThreads
@@ -449,7 +449,7 @@ pub(crate) fn rules(job: &JobPlan, layout: &Layout) -> Option<ZoneRules> {
         writes_remainder: zones.write_zone_remainder,
         reset_threshold: zones.zone_reset_threshold,
         reset_every: match zones.zone_reset_frequency {
-            // What is verified stays until it is read.
+            // Data to verify stays until it is read.
             frequency if frequency > 0.0 && !verifies => (1.0 / frequency) as u64,
             _ => 0,
         },

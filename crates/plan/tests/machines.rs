@@ -12,7 +12,7 @@ use std::path::Path;
 const GIB: u64 = 1 << 30;
 const TIB: u64 = 1 << 40;
 
-/// What each worker does, or what is in the way.
+/// Resolves all workers, or returns the obstacles.
 fn resolved(machine: &MadeUp, arguments: &str) -> Result<Vec<ResolvedWorker>, Vec<String>> {
     let arguments: Vec<OsString> = arguments.split_whitespace().map(OsString::from).collect();
     let parsed = parse_with(&arguments, &|_| None, &mut std::io::empty(), Name::Iolite)
@@ -56,7 +56,7 @@ fn a_device_of_100_tib() {
     assert_eq!(worker.workload.block_size[Direction::Write], BlockSize::Range(4 << 10, 64 << 10));
     // Memory follows from the depth and the block size, not from the size of the device.
     assert_eq!((worker.buffers.count, worker.buffers.largest), (64, 64 << 10));
-    // What a worker does can be stored and sent.
+    // A resolved worker can be stored and sent.
     let text = serde_json::to_string(worker).unwrap();
     assert_eq!(&serde_json::from_str::<ResolvedWorker>(&text).unwrap(), worker);
 }
@@ -82,7 +82,7 @@ fn each_of_512_cpus_has_a_worker() {
     assert_eq!(cpus, (0..512).chain([0]).collect::<Vec<u32>>());
     let found = resolved(&machine, "--name=j --ioengine=null --size=1m --cpus_allowed=512").unwrap_err();
     assert_eq!(found, ["cpus_allowed: there is no CPU 512, the last is 511"]);
-    // One of them may be offline.
+    // One CPU of the list may be offline.
     let found = resolved(&machine.unusable_cpu(300), job).unwrap_err();
     assert_eq!(found, ["cpus_allowed: this program may not run on CPU 300"]);
 }
@@ -121,7 +121,7 @@ fn buffers_for_which_there_is_no_memory() {
         "--bs=1m --ioengine=io_uring --iodepth=100000 --size=64m",
         "--bs=16m --numjobs=60",
         "--bs=600m --name=b --stonewall --filename=/dev/big --bs=600m",
-        // Nothing is moved.
+        // No data is moved.
         "--bs=16g --ioengine=null --iodepth=64 --size=1t",
         // The pages of others.
         "--bs=16g --mem=mmaphuge",
@@ -133,7 +133,7 @@ fn buffers_for_which_there_is_no_memory() {
     }
 }
 
-/// What is made ready before the first I/O.
+/// The number of buffers that are prepared before the first I/O.
 #[test]
 fn buffers_that_are_ready_at_the_start() {
     let machine = MadeUp::new().with_memory(TIB).with_block_device("/dev/big", 100 * TIB);
@@ -153,7 +153,7 @@ fn buffers_that_are_ready_at_the_start() {
         ("--iodepth=64 --ioengine=libaio --io_size=40k", (64, 10)),
         ("--iodepth=64 --ioengine=libaio --number_ios=7", (64, 7)),
         ("--iodepth=64 --ioengine=libaio --size=4k --time_based --runtime=1", (64, 64)),
-        // 256 MiB of them.
+        // 256 MiB of buffers.
         ("--iodepth=1024 --ioengine=libaio --bs=1m", (1024, 256)),
         ("--bs=1g", (1, 1)),
     ] {
@@ -221,7 +221,7 @@ fn regions_of_whole_zones() {
     assert_eq!(region("/tmp/file", "--zonesize=256m --fill_device=1"), (0, 1 << 30));
 }
 
-/// A trim of a disk without zones, beside one that has some, is a trim there.
+/// Only zoned disks have their zones reset; on others beside them a trim stays a trim.
 #[test]
 fn trims_reset_zones_only_where_there_are_some() {
     let machine = zoned_machine();
@@ -328,7 +328,7 @@ fn what_zones_forbid() {
     }
 }
 
-/// What is taken and wastes space, or makes jobs wait, is told.
+/// Accepted settings that waste space, or make jobs wait, produce notes.
 #[test]
 fn notes_about_zones() {
     let machine = zoned_machine();

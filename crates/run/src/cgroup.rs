@@ -1,6 +1,6 @@
 //! Control groups for workers: `cgroup`, `cgroup_weight`, `cgroup_nodelete`.
 //!
-//! The plan says where groups are. The controller creates those that do not exist before anything runs, and each worker
+//! The plan has the names of the groups. The controller creates missing groups before any job runs, and each worker
 //! enters its own. When all workers are gone, the spawner removes the groups that the run has created, even if the
 //! controller was killed; if the spawner was killed, the controller removes them.
 
@@ -42,7 +42,7 @@ pub struct ControlGroups(MadeGroups);
 pub struct MadeGroups(Vec<PathBuf>);
 
 impl MadeGroups {
-    /// Removes those that still exist. No process may be in them any more.
+    /// Removes the groups that still exist. They must not contain processes any more.
     pub fn remove(&self) {
         for group in self.0.iter().rev() {
             match fs::remove_dir(group) {
@@ -59,7 +59,7 @@ impl ControlGroups {
     /// Creates the groups that the jobs name and that do not exist.
     ///
     /// # Errors
-    /// Groups that cannot be created or have no weight, for all jobs. What has been created is removed again.
+    /// Groups that cannot be created or have no weight, for all jobs. Groups created until then are removed again.
     pub fn new(plan: &Plan) -> Result<ControlGroups, Vec<Problem>> {
         let mut groups = ControlGroups::default();
         let mut problems = Vec::new();

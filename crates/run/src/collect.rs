@@ -10,7 +10,7 @@ use iolite_stats::{
 use iolite_types::{Direction, PerDirection};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What the controller knows about a worker, beyond what is in its slot.
+/// Facts about a worker that only the controller has, and that are not in the worker's slot.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The error that ended it.
@@ -68,7 +68,7 @@ pub fn refused(plan: &Plan, timestamp_ms: u64, error_of: impl Fn(&JobPlan) -> Op
     Report::merge([Report { timestamp_ms, jobs, ..whole(plan) }])
 }
 
-/// The reports of the workers that are to be reported, with what `fill` fills in.
+/// The reports of the workers with a report, completed by `fill`.
 fn reported(plan: &Plan, fill: impl Fn(&mut JobReport, &JobPlan, usize)) -> Vec<JobReport> {
     let blocks = plan.reporting_blocks();
     let mut block_of = vec![0; plan.workers.len()];
@@ -89,7 +89,7 @@ fn reported(plan: &Plan, fill: impl Fn(&mut JobReport, &JobPlan, usize)) -> Vec<
     jobs
 }
 
-/// What a report tells of the plan as a whole.
+/// The part of a report that concerns the whole plan.
 fn whole(plan: &Plan) -> Report {
     Report {
         global_options: plan.jobs.last().map_or_else(Vec::new, |job| job.report.given_global.clone()),
@@ -252,7 +252,7 @@ fn milliseconds(ns: u64) -> u64 {
     ((ns + 500_000) / 1_000_000).max(1)
 }
 
-/// The groups and their units; what they moved follows from their jobs.
+/// The groups and their units; the amounts follow from their jobs.
 fn groups(plan: &Plan) -> Vec<GroupReport> {
     let mut groups: Vec<GroupReport> = Vec::new();
     for job in &plan.jobs {

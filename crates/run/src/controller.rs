@@ -86,7 +86,7 @@ impl End {
     }
 }
 
-/// What the controller knows of a worker.
+/// The controller's knowledge about a worker.
 #[derive(Clone, Debug, Default)]
 struct Member {
     ordered: bool,
@@ -125,7 +125,7 @@ pub struct Controller<'a> {
     disks: Disks,
     /// A thread of the thread host keeps the time for all workers.
     keeps_time: bool,
-    /// The run lacks something that was asked for and is no worker: it is no success.
+    /// The run lacks a part that was asked for, other than a worker: it is no success.
     impaired: bool,
     /// Held until the run is over.
     _locked: LockedMemory,
@@ -143,13 +143,13 @@ pub struct Controller<'a> {
     looked_at: u64,
     signal: Option<i32>,
     requests: Requests,
-    /// What hangs is given up.
+    /// Processes that hang are given up.
     gives_up: bool,
     laid_out: bool,
     /// When the process that lays out files was killed because it hung; 0 = it was not.
     layout_killed: u64,
     spawner_gone: bool,
-    /// Nobody is left who could send messages.
+    /// No process is left that could send messages.
     deaf: bool,
     /// When the status line, a sample for the series, a report on the way and a slice are due; `u64::MAX` = never.
     next_eta: u64,
@@ -252,8 +252,8 @@ impl<'a> Controller<'a> {
         })
     }
 
-    /// Runs everything to the end. Whatever happens on the way is an error of those that it ends, and what was measured
-    /// until then is reported.
+    /// Performs the whole run. If an error ends workers early, they are reported with it, and with their measurements
+    /// until then.
     pub fn run(mut self, events: &mut Events<'_>) -> Outcome {
         if let Err(error) = self.control(events) {
             let text = format!("the run cannot be controlled: {}", describe_error(&error));
@@ -314,7 +314,7 @@ impl<'a> Controller<'a> {
                 self.hear_the_gate(events);
             }
             if self.signal.is_some() {
-                // Files that are laid out stay. Nothing has run yet.
+                // Files that are laid out stay. No worker has run yet.
                 self.skip_the_rest();
                 self.expect_stops();
             }
@@ -344,7 +344,7 @@ impl<'a> Controller<'a> {
         self.members.iter().all(|member| member.end.is_some())
     }
 
-    /// Waits until something happens or a timer is due.
+    /// Waits for an event or a timer.
     fn wait(&self) -> io::Result<()> {
         let due = self.due();
         match self.until(due) {
@@ -402,7 +402,7 @@ impl<'a> Controller<'a> {
             }
         }
         if self.deaf && !self.spawner_gone {
-            // Nobody can be heard any more: not even that a thread has ended.
+            // No message can arrive any more: not even that a thread has ended.
             self.lose_spawner(events)?;
         }
         Ok(())
@@ -462,7 +462,7 @@ impl<'a> Controller<'a> {
     }
 }
 
-/// What failed, with the limit of file sizes where that is the reason. (Its signal is what users may have looked for.)
+/// Describes a failure, with the limit of file sizes if that is the reason. (Users may expect its signal.)
 fn with_limit(errno: i32, what: String) -> String {
     match process::file_size_limit() {
         Some(bytes) if errno == libc::EFBIG => {

@@ -1,4 +1,4 @@
-//! What `--debug` prints about a plan before it is performed: jobs, files, seeds, and the options of each subject.
+//! The lines of `--debug` about a plan before it is performed: jobs, files, seeds, and the options of each subject.
 
 use iolite_plan::{JobPlan, Layout, Plan};
 use tracing::debug;

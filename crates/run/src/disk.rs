@@ -25,7 +25,7 @@ struct Reading {
     at_ns: u64,
 }
 
-/// What a disk did, for a line of `--debug`.
+/// A disk's activity, for a line of `--debug`.
 fn in_words(disk: &DiskReport) -> String {
     let DiskCounters { read_ios, write_ios, .. } = disk.counters;
     format!("{}: {read_ios} reads, {write_ios} writes, {:.2}% busy", disk.name, disk.utilisation)
@@ -61,7 +61,7 @@ impl Disks {
         self.0.iter_mut().for_each(Watched::begin);
     }
 
-    /// What the disks have done since counting started.
+    /// The activity of the disks since counting started.
     pub fn report(&self) -> Vec<DiskReport> {
         let reports: Vec<DiskReport> = self.0.iter().map(Watched::report).collect();
         reports.iter().for_each(|disk| debug!(target: "diskutil", "{}", in_words(disk)));

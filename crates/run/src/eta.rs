@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The remaining time of a worker in seconds, not counting the time until it starts.
 ///
-/// It is estimated from what the worker has to do (`pass_bytes` in each pass, a number of I/Os, a time) and from its
-/// rate so far. A worker that is ended only by its time still reads back what it has written by then. `None` = nothing
-/// is known yet.
+/// The estimate is based on the worker's total work (`pass_bytes` in each pass, a number of I/Os, a time) and on its
+/// rate so far. A worker that is ended only by its time still reads back its writes until then. `None` = nothing is
+/// known yet.
 pub fn seconds_left(rules: &EstimateRules, pass_bytes: u64, slot: &Slot, now_ns: u64) -> Option<f64> {
     let phase = slot.control.phase();
     if phase == Phase::Exited {
@@ -34,7 +34,7 @@ pub fn seconds_left(rules: &EstimateRules, pass_bytes: u64, slot: &Slot, now_ns:
     [by_time, by_bytes, by_ios].into_iter().flatten().reduce(f64::min)
 }
 
-/// What a worker has to do, and what it has done of it.
+/// The work of a worker, and its progress.
 struct Work<'a> {
     rules: &'a EstimateRules,
     slot: &'a Slot,
@@ -54,7 +54,7 @@ impl Work<'_> {
     fn by_ios(&self, total: f64) -> Option<f64> {
         let ever = self.sum(|slot, direction| slot.stats.moved(direction).ios);
         let reads = self.reads_left.map_or(0.0, |reads| reads.ios);
-        // I/Os of a ramp that is over do not count.
+        // I/Os of a ramp do not count.
         let counted = self.sum(|slot, direction| slot.stats.directions[direction].ios.get());
         let left = self.seconds(total - counted - reads, ever)?;
         let ramp_left = self.rules.ramp_s - self.elapsed_s;
@@ -70,14 +70,14 @@ impl Work<'_> {
         Direction::ALL.into_iter().map(|direction| of(self.slot, direction.index())).sum::<u64>() as f64
     }
 
-    /// Seconds until the rest is done, at the rate so far, after the reading back that is under way.
+    /// Seconds until the rest is done, at the rate so far, after the current reading back.
     fn seconds(&self, rest: f64, done: f64) -> Option<f64> {
         let reads_s = self.reads_left.map_or(0.0, |reads| reads.seconds);
         (done > 0.0 && self.elapsed_s > 0.0).then(|| reads_s + rest.max(0.0) / (done / self.elapsed_s))
     }
 }
 
-/// The rest of a phase that reads back what a pass has written.
+/// The rest of a phase that reads back the writes of a pass.
 #[derive(Clone, Copy, Debug)]
 struct ReadsLeft {
     seconds: f64,
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(seconds_left(&rules, 200, slot, 3_000_000_000), Some(6.0));
         let based = EstimateRules { only_time: true, limit_s: Some(60.0), ..rules };
         assert_eq!(seconds_left(&based, 200, slot, 3_000_000_000), Some(58.0));
-        // The ramp ends before the I/Os do, so all of them come after it.
+        // The ramp ends before the I/Os do, so all of them follow it.
         slot.control.set_phase(Phase::Ramping);
         let ramping = EstimateRules { ramp_s: 6.0, ..rules };
         assert_eq!(seconds_left(&ramping, 1 << 20, slot, 3_000_000_000), Some(4.0 + 12.0));
@@ -191,7 +191,7 @@ mod tests {
         let arena = Arena::new(1).unwrap();
         let slot = arena.slot(0);
         running(slot);
-        // What is written is read back.
+        // Written blocks are read back.
         let rules = EstimateRules { byte_passes: 2.0, ..ONCE };
         slot.stats.begin_span(WRITE, 1_000_000_000);
         moves(slot, Direction::Write, 20);

@@ -28,7 +28,7 @@ mod state {
     pub const FAILED: u32 = 2;
 }
 
-/// What one thread publishes. All fields begin with 0.
+/// The values that one thread publishes. All fields begin with 0.
 #[derive(Debug)]
 #[repr(C, align(128))]
 struct Counter {
@@ -115,7 +115,7 @@ impl IdleMeter {
         }
     }
 
-    /// Waits until all threads have measured what a unit takes.
+    /// Waits until all threads have measured the duration of a unit.
     pub fn wait_until_ready(&self) -> io::Result<()> {
         let patience = Instant::now() + PATIENCE;
         for counter in self.counters {

@@ -38,14 +38,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a run reports on its way, and what ends it.
+/// The reports of a run while it goes on, and the conditions that end it.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The time between two snapshots for the status line; `None` = no status line.
     pub eta_interval: Option<Duration>,
     /// The time between two snapshots for the run's series; `None` = there is none.
     pub sample_interval: Option<Duration>,
-    /// Those snapshots hold the latencies of each worker.
+    /// The snapshots for the series contain the latencies of each worker.
     pub sample_latencies: bool,
     /// The time between two reports on the way; `None` = only when SIGUSR1 asks for one.
     pub status_interval: Option<Duration>,
@@ -53,7 +53,7 @@ pub struct Settings {
     pub slice_interval: Option<Duration>,
     /// A file that appears under one of these names asks for a report on the way.
     pub status_files: Vec<PathBuf>,
-    /// What ends the run early.
+    /// The trigger that ends the run early.
     pub trigger: Trigger,
     /// Log the bandwidth of all jobs together.
     pub bandwidth_log: bool,
@@ -71,13 +71,13 @@ pub type Events<'a> = dyn FnMut(Event) + 'a;
 pub struct Outcome {
     /// The report.
     pub report: Report,
-    /// A job ended with an error, or was killed; or something that the run itself was asked for has failed.
+    /// A job ended with an error, or was killed; or a part of the run itself has failed.
     pub failed: bool,
     /// How many workers ended with an error, or were killed.
     pub failures: usize,
     /// The signal that ended the run, if one did.
     pub signal: Option<i32>,
-    /// What signals have asked for until now.
+    /// The requests made by signals so far.
     pub requests: Requests,
 }
 
@@ -87,14 +87,14 @@ pub enum RunError {
     /// The jobs cannot run with these files, engines or this machine. At least one.
     #[error("the jobs cannot run as they are")]
     Problems(Vec<Problem>),
-    /// The operating system refused something that every run needs.
+    /// The operating system refused a resource that every run needs.
     #[error("{0}: {words}", words = describe_error(.1))]
     System(&'static str, #[source] io::Error),
 }
 
 impl RunError {
-    /// The report of the run that did not begin: its jobs without measurements, each with the error that is in its way.
-    /// What every run needs is in the way of all.
+    /// The report of a run that did not begin: its jobs without measurements, each with the error that prevents it.
+    /// If a resource for every run is missing, all jobs have that error.
     pub fn report(&self, plan: &Plan) -> Report {
         let timestamp_ms = time::wall_ns() / 1_000_000;
         collect::refused(plan, timestamp_ms, |job| {

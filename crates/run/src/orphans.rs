@@ -1,7 +1,7 @@
-//! What programs of the user have started, when those programs and the spawner are gone.
+//! Processes that the user's programs have started, and that outlive those programs and the spawner.
 //!
-//! A program that a worker has started dies with it. What that program has started in turn comes to the spawner, which ends
-//! it. If the spawner itself is killed, it comes to this process, which ends it when the run is over.
+//! A program that a worker has started dies with it. Its child processes are inherited by the spawner, which ends them.
+//! If the spawner itself is killed, this process inherits them, and ends them after the run.
 
 use iolite_os::process;
 use iolite_plan::Plan;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How long killed processes are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Ends what has come to this process, when it is dropped.
+/// Ends the inherited processes when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Orphans {
     /// The children that were there before the run; `None` = no worker starts programs, and nobody comes.

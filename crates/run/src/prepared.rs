@@ -25,10 +25,10 @@ pub struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Checks the files and engines of the plan, and what it asks of the machine. Changes nothing.
+    /// Checks the files and engines of the plan, and its demands on the machine. Changes nothing.
     ///
     /// # Errors
-    /// Everything that prevents the run, for all jobs.
+    /// The problems of all jobs.
     pub fn new(plan: &'a Plan, machine: &'a dyn Machine) -> Result<Self, RunError> {
         let mut problems = probe(plan);
         problems.extend(iolite_plan::impossible(plan, machine));
@@ -66,7 +66,7 @@ impl<'a> Prepared<'a> {
         collect::refused(self.plan, time::wall_ns() / 1_000_000, |_| None)
     }
 
-    /// What holds data that would be destroyed or changed, with its size, where that is known.
+    /// The files and devices whose data would be destroyed or changed, with their sizes if known.
     pub fn holding(&self) -> Vec<(PathBuf, Option<u64>)> {
         own_files::holding(self.plan, &self.layouts, self.machine)
     }
@@ -74,7 +74,7 @@ impl<'a> Prepared<'a> {
     /// Performs the plan. This process must be single-threaded: it forks.
     ///
     /// # Errors
-    /// The operating system refuses something that every run needs. Failures of jobs are part of the outcome.
+    /// The operating system refuses a resource that every run needs. Failures of jobs are part of the outcome.
     pub fn perform(self, settings: Settings, events: &mut Events<'_>) -> Result<Outcome, RunError> {
         let Prepared { plan, machine, layouts, rivalries, owners, zones } = self;
         let controller = Controller::start(plan, machine, layouts, (rivalries, owners), zones, settings)?;
@@ -82,8 +82,8 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Who writes to the places that others verify, unless something that the run needs would be destroyed or could not be
-/// verified.
+/// Finds the writers to the places that others verify. Fails if the run would destroy a file that it needs, or could
+/// not be verified.
 fn rivalries(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Result<Rivalries, Vec<Problem>> {
     let mut problems = own_files::overwritten(plan, layouts, machine);
     problems.extend(verification::unverifiable(plan, layouts, machine, &|load| {

@@ -1,8 +1,8 @@
 //! The signals that a run acts on.
 //!
-//! Signals that come within a second of the first are one request to end: GNU `timeout` signals its child and then the
-//! group of it, and a terminal may signal a whole pipeline. A later one means that something hangs, which is given up
-//! then.
+//! Signals within a second of the first are one request to end: GNU `timeout` signals its child and then the child's
+//! group, and a terminal may signal a whole pipeline. A later signal means that a process hangs, which is then given
+//! up.
 
 use crate::RunError;
 use iolite_os::poll::{is_writable, wait_readable};
@@ -21,7 +21,7 @@ const ONE_REQUEST: Duration = Duration::from_secs(1);
 /// A report of which nothing is taken for this long is given up, if that was asked for.
 const REPORT_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a signal asks for.
+/// A request made by a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// To end.
@@ -37,24 +37,24 @@ pub enum Request {
 pub struct Requests {
     /// When the first signal was taken.
     first: Option<Instant>,
-    /// When it was last seen that no signal waits. What comes later was sent later.
+    /// When no signal was last found waiting. A signal taken later was sent later.
     seen_none: Instant,
 }
 
 impl Requests {
-    /// Nothing has been asked for.
+    /// No request yet.
     pub fn none() -> Requests {
         Requests { first: None, seen_none: Instant::now() }
     }
 
-    /// What the signal asks for that was taken now.
+    /// The request made by a signal that was taken now.
     pub fn take(&mut self, now: Instant) -> Request {
         match self.first {
             None => {
                 self.first = Some(now);
                 Request::End
             }
-            // Whoever takes signals may have been busy: not when one was taken counts, but when it was sent.
+            // The process may have been busy: the time when a signal was sent counts, not the time when it was taken.
             Some(first) if self.seen_none >= first + ONE_REQUEST => Request::GiveUp,
             Some(_) => Request::Again,
         }
@@ -86,15 +86,15 @@ impl HeldSignals {
     /// Blocks the signals.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses it.
     pub fn new() -> Result<HeldSignals, RunError> {
         Ok(HeldSignals { queue: queue()? })
     }
 
-    /// The run is over, after these requests, but writing its report may block (if nobody reads the other end of a pipe).
-    /// One more request to end changes nothing, because that is what happens. The next one ends this process with
-    /// `status`, as soon as `taken`, which grows with what is taken of the report, has not changed for a second. That is
-    /// told by `tell`, if standard error can be written to.
+    /// The run has ended after these requests, but writing its report may block (if the reader of a pipe does not
+    /// read). One more request to end changes nothing. The next one ends this process with `status`, as soon as
+    /// `taken`, which counts the output that was accepted, has not changed for a second. A message about that goes to
+    /// `tell`, if standard error can be written to.
     pub fn give_up_when_asked(
         self,
         mut requests: Requests,
@@ -126,7 +126,7 @@ impl HeldSignals {
         });
     }
 
-    /// Takes the signals that wait: whether one of them asks to give up.
+    /// Takes the waiting signals. Returns whether one of them asks to give up.
     fn is_given_up(&self, requests: &mut Requests) -> bool {
         while let Some(signal) = self.queue.next() {
             if signal != libc::SIGUSR1 && requests.take(Instant::now()) == Request::GiveUp {

@@ -2,7 +2,7 @@
 //!
 //! The controller forks it right after planning, so that the processes it forks are small and have no other threads.
 //! Orders and answers are messages of a fixed size on a socket pair. When the controller is gone, for whatever reason,
-//! the spawner sees the end of that socket, kills what it has started, and cleans up.
+//! the spawner sees the end of that socket, kills its children, and cleans up.
 
 use iolite_os::poll;
 use iolite_os::process::{self, ChildEnd};
@@ -14,7 +14,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// What the controller can order.
+/// Orders of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Lay out the files of all workers.
@@ -33,7 +33,7 @@ pub enum Order {
     Kill(Victim),
 }
 
-/// What can be killed.
+/// A process to kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Victim {
     /// The process that lays out files.
@@ -44,7 +44,7 @@ pub enum Victim {
     ThreadHost,
 }
 
-/// What the spawner answers.
+/// Answers of the spawner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The process that laid out files has ended.
@@ -59,7 +59,8 @@ pub enum Answer {
     Helper(ChildEnd),
 }
 
-/// The number in [`Answer::NotStarted`] of what is no worker: the layout, or who keeps the time.
+/// The number in [`Answer::NotStarted`] for children that are no workers: the layout, and the thread that keeps the
+/// time.
 pub const NO_WORKER: u32 = u32::MAX;
 
 const MESSAGE: usize = 16;
@@ -143,7 +144,7 @@ impl Answer {
     }
 }
 
-/// What the children of the spawner do. Implemented by the run.
+/// The work of the spawner's children. Implemented by the run.
 pub trait Work: Send + Sync {
     /// Lays out the files of all workers; the exit status.
     fn lay_out(&self) -> i32;
@@ -151,7 +152,7 @@ pub trait Work: Send + Sync {
     fn worker(&self, worker: u32) -> i32;
     /// Bytes of stack that this worker needs as a thread.
     fn stack(&self, worker: u32) -> usize;
-    /// Called when the process of a worker was killed, with what it had used: it could not say so itself.
+    /// Called when the process of a worker was killed, with its resource usage, which it could not report itself.
     fn killed(&self, worker: u32, used: Usage);
     /// Called when a thread worker has ended.
     fn thread_over(&self, worker: u32);
@@ -161,10 +162,10 @@ pub trait Work: Send + Sync {
     fn keep_time(&self);
     /// Measures how idle the CPUs are, until the jobs are over; the exit status.
     fn measure_idleness(&self) -> i32;
-    /// Whether workers start programs. What those have started comes to the spawner when they are gone, and must not
-    /// outlive the run.
+    /// Whether workers start programs. The spawner inherits the children of those programs, which must not outlive the
+    /// run.
     fn starts_programs(&self) -> bool;
-    /// Called when all workers are gone: removes what they needed, if it still exists.
+    /// Called when all workers are gone: removes their shared resources.
     fn clean_up(&self);
     /// Interrupts workers among the threads of this process for which [`Work::may_be_deaf`] holds.
     fn interrupt_threads(&self);
@@ -238,9 +239,9 @@ impl Spawner {
         self.socket.as_raw_fd()
     }
 
-    /// Makes the spawner kill everything that it started, and end. Returns how it has ended, the first time. Then no
-    /// process of the run is left, so that files are closed and CPUs are idle for whatever comes next; except for those
-    /// that the kernel cannot kill yet.
+    /// Makes the spawner kill all its children, and end. Returns how it has ended, the first time. Then no process of
+    /// the run is left, so files are closed and CPUs are idle for the next run; except for processes that the kernel
+    /// cannot kill yet.
     pub fn end(&mut self) -> Option<ChildEnd> {
         let pid = self.pid.take()?;
         self.socket.finish_sending();
@@ -273,7 +274,7 @@ impl Drop for Spawner {
     }
 }
 
-/// What a child of the spawner does.
+/// The work of a child of the spawner.
 enum Child {
     Layout,
     Worker(u32),
@@ -283,7 +284,7 @@ enum Child {
 
 /// Carries out orders until there are no more, and then ends everything that it started.
 fn serve<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
-    // A terminal sends SIGHUP and SIGQUIT to all processes. The controller decides what they mean.
+    // A terminal sends SIGHUP and SIGQUIT to all processes. The controller decides how to handle them.
     let Ok(signals) = SignalQueue::new(&[libc::SIGCHLD, libc::SIGHUP, libc::SIGQUIT]) else { return 1 };
     let mut children: HashMap<libc::pid_t, Child> = HashMap::new();
     let mut threads: Option<Socket> = None;
@@ -297,7 +298,7 @@ fn serve<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
         }
         match obey(socket, work, &mut children, &mut threads) {
             Ok(()) => {}
-            // The run is over, or the controller is gone.
+            // The run has ended, or the controller is gone.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break 0,
             Err(_) => break 1,
         }
@@ -435,7 +436,7 @@ fn carry_out<W: Work + 'static>(
             }
         }
         Order::Kill(victim) => {
-            // None of these has been reaped, so the numbers cannot belong to other processes.
+            // No child here has been reaped, so the numbers cannot belong to other processes.
             let doomed = children.iter().filter(|(_, child)| match (victim, child) {
                 (Victim::Layout, Child::Layout) | (Victim::ThreadHost, Child::ThreadHost) => true,
                 (Victim::Process(worker), Child::Worker(other)) => worker == *other,

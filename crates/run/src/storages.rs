@@ -1,5 +1,5 @@
-//! Asking the storages of engines that have one of their own, before a run: in a process of its own, because to ask is to
-//! connect, and often to load a library.
+//! Asks the storages of engines about names before a run, in a child process, because that means connecting, and often
+//! loading a library.
 
 use iolite_engine::{EngineConfig, apart_telling, storage_of};
 use iolite_plan::Storages;

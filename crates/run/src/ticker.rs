@@ -1,5 +1,5 @@
-//! A clock that one thread keeps for all workers (`gtod_cpu`). On a CPU of its own, the thread writes the time into a
-//! shared word over and over, and workers read only that word.
+//! A clock that one thread keeps for all workers (`gtod_cpu`). On its own CPU, the thread writes the time into a shared
+//! word over and over, and workers read only that word.
 
 use crate::clock::Clock;
 use iolite_os::memory;

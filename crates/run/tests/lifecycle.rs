@@ -1,7 +1,7 @@
-//! The lives of processes: what happens when they are killed, interrupted, or cannot do what they should.
+//! The lives of processes: how they end when they are killed, interrupted, or fail.
 //!
-//! A run forks and takes signals, so it needs a process with one thread: this file has a `main` of its own in place
-//! of the test harness, and does one thing after the other. An alarm ends it when something hangs.
+//! A run forks and takes signals, so it needs a process with one thread: this file has its own `main` in place of the
+//! test harness, and runs one scene after the other. An alarm ends it if it hangs.
 
 use iolite_host::ThisMachine;
 use iolite_options::engines::engine;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Far more than everything here takes together, also on a machine that hardly lets it run.
 const HANGING_S: u32 = 600;
 
-/// Does something at certain moments, and remembers what it was told.
+/// Acts at certain moments, and records the events.
 #[derive(Default)]
 struct Scene<'a> {
     on_note: Option<&'a dyn Fn()>,
@@ -65,8 +65,8 @@ fn run(jobs: Vec<JobOptions>, scene: &mut Scene<'_>) -> Outcome {
         .expect("it can be run")
 }
 
-/// A signal may come when the run that it is meant for is over and has given the signals back: then it is lost, and does
-/// not end this process. (One that is ignored still reaches whoever has it blocked, as a run has.)
+/// A signal may come when the run that it is meant for has ended and has unblocked the signals: then it is lost, and
+/// must not end this process. (An ignored signal still reaches a process that has it blocked, as a run has.)
 fn survive_late_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
         // SAFETY: no handler is installed.
@@ -130,7 +130,7 @@ fn room_in(directory: &Path) -> u64 {
 }
 
 fn signals_end_the_layout(directory: &Path) {
-    // What does not fit is refused, and the layout is over before anybody has looked at a signal.
+    // A file that does not fit is refused, and the layout may end before a signal is noticed.
     let size = room_in(directory) / 2;
     for times in 1..=2 {
         let file = directory.join("large");
@@ -263,7 +263,7 @@ fn a_time_based_job_syncs_once_at_its_end(directory: &Path) {
 }
 
 fn nothing_is_left() {
-    // Whatever a run leaves behind becomes a child of this process.
+    // Orphans of a run become children of this process.
     // SAFETY: no pointers are involved.
     assert_eq!(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }, 0);
     for interrupted in [false, true] {
@@ -289,7 +289,7 @@ fn nothing_is_left() {
 }
 
 fn main() {
-    // SAFETY: no pointers are involved. Nobody handles the signal, so it ends this process.
+    // SAFETY: no pointers are involved. The signal has no handler, so it ends this process.
     unsafe { libc::alarm(HANGING_S) };
     survive_late_signals();
     let directory = tempfile::tempdir().expect("a directory can be made");
@@ -310,6 +310,6 @@ fn main() {
         println!("{name}");
         scene();
     }
-    // In the words of the test harness, for whoever counts.
+    // In the format of the test harness, for scripts that count tests.
     println!("test result: ok. {} passed; 0 failed; 0 ignored", scenes.len());
 }

@@ -1,9 +1,9 @@
-//! What the remaining time of a worker is estimated from.
+//! The basis for estimates of a worker's remaining time.
 
 use iolite_options::{JobOptions, ReadWrite};
 use serde::{Deserialize, Serialize};
 
-/// What the remaining time of a worker is estimated from.
+/// The basis for estimates of a worker's remaining time.
 ///
 /// A worker ends when its time is over, its bytes are moved or its I/Os are done, whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ fn passes(options: &JobOptions) -> f64 {
     // A pass counts a trim and the write to the same place once.
     let pairs = if options.pattern.rw.trims() && options.pattern.rw.writes() { 2.0 } else { 1.0 };
     if options.relies_on_earlier_run() {
-        // Nothing is written. What an earlier run has written is read once.
+        // No writes are issued. The writes of an earlier run are read once.
         pairs * written
     } else if options.reads_back() {
         loops * pairs * (1.0 + written)

@@ -1,10 +1,10 @@
-//! What is reported of a job, and how.
+//! The rules of a job's report.
 
 use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting, ZoneMode};
 use iolite_stats::{Display, Unified};
 use serde::{Deserialize, Serialize};
 
-/// What is reported of a job, and how.
+/// The rules of a job's report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportRules {
     /// It has a report (`stats`).

@@ -1,4 +1,4 @@
-//! What of a job is watched while it runs.
+//! The quantities of a job that are watched while it runs.
 
 use iolite_options::{JobOptions, SteadyStateCriterion};
 use iolite_stats::Quantity;

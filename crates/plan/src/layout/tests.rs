@@ -65,10 +65,10 @@ fn a_larger_file_keeps_its_size_and_a_smaller_one_grows() {
     assert_eq!(grown.unwrap().files[0].extend_to, Some(6 * MIB));
 }
 
-/// Lengths of regions, sizes to extend to, and what is left out.
+/// Lengths of regions, sizes to extend to, and the files left out.
 type Found = (Vec<u64>, Vec<Option<u64>>, LeftOut);
 
-/// What becomes of files of these sizes that were found.
+/// The layout for files of these sizes that were found.
 fn found(sizes: &[u64], change: impl Fn(&mut JobOptions)) -> Result<Found, LayoutError> {
     let facts: Vec<_> = sizes.iter().map(|&size| regular(Some(size))).collect();
     let layout = run(&facts, 0, |o| {

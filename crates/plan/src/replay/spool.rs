@@ -28,7 +28,7 @@ impl Spool {
         Ok(Spool { file })
     }
 
-    /// A reader from the start, with a position of its own.
+    /// A reader from the start, with its own position.
     pub fn reader(&self, name: &Path) -> Result<TraceReader<File>, TraceError> {
         let name =
             if is_standard_stream(name) { "standard input".into() } else { name.display().to_string() };

@@ -15,7 +15,7 @@ fn plan(trace: &Path, change: impl FnOnce(&mut JobOptions), run: &RunOptions) ->
         .map_err(|problems| problems.iter().map(Problem::to_string).collect())
 }
 
-/// A log in a directory of its own, and the directory.
+/// A log in a new directory, and the directory.
 fn log(lines: &str) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");

@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 /// many I/Os in flight, a page fault delays none of them.
 const READY_BYTES: u64 = 256 << 20;
 
-/// Which memory a worker's buffers are.
+/// The memory of a worker's buffers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BufferRules {
     /// How many there are.
     pub count: usize,
-    /// How many of them are filled, or touched, before the first I/O; each of the others when it is first used. Those
-    /// of a depth that is never reached take no memory, nor do those that no data is moved through.
+    /// How many of them are filled, or touched, before the first I/O; each of the others when it is first used. Buffers
+    /// of a depth that is never reached take no memory, nor do buffers through which no data moves.
     pub ready: usize,
     /// The largest I/O that fits into one, in bytes.
     pub largest: u64,
-    /// What kind of memory.
+    /// The kind of memory.
     pub kind: MemoryKind,
     /// The file that is mapped, for the kinds that map one.
     pub file: Option<String>,
@@ -55,7 +55,7 @@ pub(crate) fn in_use(options: &JobOptions, facets: Facets, workload: &iolite_wor
     if !facets.moves_data() || !(facets.reads_data() || options.pattern.rw.writes()) {
         return 0;
     }
-    // What is checked by other threads stays in its buffer meanwhile.
+    // Blocks that other threads check stay in their buffers meanwhile.
     let several = options.can_queue(facets) || options.verification.verify_async > 0;
     let depth = if several { options.depth.iodepth } else { 1 };
     let ios = if workload.endless {

@@ -1,4 +1,4 @@
-//! Which I/O errors a job tolerates.
+//! The I/O errors that a job tolerates.
 //!
 //! A job tolerates an error if `continue_on_error` or `ignore_error` names the kind of I/O, and the error is in the list
 //! of `ignore_error` for that kind. Without a list these are `EIO` and `EILSEQ`, with which a medium reports lost data.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The errors that are tolerated if no list is given.
 const LOST_DATA: [i32; 2] = [libc::EIO, libc::EILSEQ];
 
-/// What is done about the errors of one kind of I/O.
+/// How errors of one kind of I/O are handled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tolerance {
     /// They are counted.
@@ -29,14 +29,14 @@ impl Tolerance {
     }
 }
 
-/// What a job does about errors.
+/// How a job handles errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorRules {
     /// Of reads.
     pub read: Tolerance,
     /// Of writes, trims and syncs.
     pub write: Tolerance,
-    /// Of data that is not what was written.
+    /// For data that differs from the data written.
     pub verify: Tolerance,
     /// Errors that do not end the job are described, too.
     pub dump: bool,

@@ -15,7 +15,7 @@ pub enum CreationTime {
     BeforeAll,
     /// When the worker starts, beside the others.
     ByWorker,
-    /// Not at all: what is only checked must be there, and `--readonly` forbids it.
+    /// Never: files that are only checked must exist, and `--readonly` forbids making them.
     Never,
 }
 
@@ -26,7 +26,7 @@ pub struct Creation {
     pub time: CreationTime,
     /// Where the data of the engine lives.
     pub data: Data,
-    /// The engine and what it is told, for making files in a storage of its own.
+    /// The engine and its configuration, for making files in its own storage.
     pub engine: (String, EngineConfig),
     /// The engine cannot make files longer by writing to them: they are as long as they will be before the job begins.
     pub must_extend: bool,
@@ -42,7 +42,7 @@ pub struct Creation {
     pub fills: bool,
     /// They are synced when they are made.
     pub sync: bool,
-    /// What is written into them.
+    /// The content to write into them.
     pub content: iolite_content::Spec,
     /// Bytes of a block of that content.
     pub block: usize,
@@ -99,26 +99,26 @@ pub struct FileRules {
     pub modes: Vec<OpenMode>,
     /// The random advice is given where `advice` leaves it to the workload.
     pub is_random: bool,
-    /// What the kernel is advised.
+    /// The advice to the kernel.
     pub advice: FadviseHint,
-    /// What the page cache holds of a file is dropped when it is opened.
+    /// The page cache of a file is dropped when it is opened.
     pub invalidate: bool,
     /// Files are synced when they are closed.
     pub sync_on_close: bool,
-    /// How long what is written will live, as fcntl(2) says it; 0 = nothing is said.
+    /// The expected lifetime of written data, as a constant of fcntl(2); 0 = no hint.
     pub write_hint: u64,
     /// How files are locked.
     pub lock: LockFile,
-    /// No file may have two names, because what is in it is verified.
+    /// No file may have two names, because its data is verified.
     pub unique_names: bool,
     /// The files of a trace become known only when the trace names them.
     pub live: Option<LiveFileRules>,
 }
 
-/// What is demanded of files that become known on the way.
+/// Requirements for files that become known during a replay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveFileRules {
-    /// Nothing may be changed (`--readonly`).
+    /// No file may be changed (`--readonly`).
     pub readonly: bool,
     /// Devices in use may be changed.
     pub allow_mounted_write: bool,
@@ -148,7 +148,7 @@ pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> File
         mode,
         modes: match replay {
             Some(replay) => modes(mode, replay, reads_back),
-            // A disk without zones, beside one that has some, is not told to reset them.
+            // A disk without zones, beside one that has some, must not be asked to reset them.
             None if mode.trims_reset_zones && !layout.files.iter().all(has_zones) => {
                 let of_file = |file| OpenMode { trims_reset_zones: has_zones(file), ..mode };
                 layout.files.iter().map(of_file).collect()
@@ -179,11 +179,11 @@ fn live(options: &JobOptions, replay: &ReplayPlan) -> LiveFileRules {
     }
 }
 
-/// How the files of a replay are opened: for writing only what is written, and that for reading as well where it is to
-/// be read back.
+/// How the files of a replay are opened: for writing only if the trace writes to them, and then for reading as well if
+/// the data is read back.
 fn modes(usual: OpenMode, replay: &ReplayPlan, reads_back: bool) -> Vec<OpenMode> {
     let mode = |needs: &crate::FileNeeds| {
-        // A file that is opened and not used is made like those that are written, as its recording did.
+        // A file that is opened and not used is opened for writing, as in its recording.
         let unused = needs.first.values.iter().all(Option::is_none);
         let write = usual.write && (needs.changes() || unused);
         OpenMode {

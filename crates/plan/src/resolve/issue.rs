@@ -5,7 +5,7 @@ use iolite_options::{DepthOptions, JobOptions, SubmitMode};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 
-/// What the I/O loop is told once.
+/// The fixed parameters of the I/O loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueRules {
     /// Units are pieces of work that are no I/O ([`UnitKind::Works`]).
@@ -14,7 +14,7 @@ pub struct IssueRules {
     pub depth: u32,
     /// Units that are committed together.
     pub batch: u32,
-    /// Fewest completions to wait for when there is no room; 0 = poll, and look before each I/O what is there.
+    /// Fewest completions to wait for when there is no room; 0 = poll, and look for completions before each I/O.
     pub complete_min: u32,
     /// Most completions to fetch at once.
     pub complete_max: u32,
@@ -46,11 +46,11 @@ pub struct IssueRules {
     pub fill_device: bool,
     /// Do not issue an I/O that overlaps one in flight.
     pub serialize_overlap: bool,
-    /// Every so many writes, one that nothing is in flight beside; 0 = never.
+    /// Every so many writes, one that waits until no other I/O is in flight, and that the others wait for; 0 = never.
     pub write_barrier: u32,
     /// Ranges of a trim.
     pub ranges: u32,
-    /// Latencies decide something or are logged, so time is read even when none is reported.
+    /// Latencies affect decisions or are logged, so time is read even when none is reported.
     pub time_decides: bool,
     /// Nanoseconds that an I/O may take in all, per direction; `u64::MAX` = no limit.
     pub max_latency_ns: [u64; 3],
@@ -99,7 +99,7 @@ impl IssueRules {
     }
 }
 
-/// How many units are submitted and fetched together. None of that is more than the depth.
+/// How many units are submitted and fetched together. No number exceeds the depth.
 #[derive(Debug, PartialEq)]
 struct Batches {
     batch: u32,
@@ -140,7 +140,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         complete_min,
         complete_max,
         low,
-        // With threads that submit, submission ends when one of them takes the I/O.
+        // With submitting threads, submission ends when one of them takes the I/O.
         slat: measured(options.measurement.disable_slat)
             && (!facets.can(Capability::Coalesce) || options.depth.io_submit_mode == SubmitMode::Offload),
         clat: measured(options.measurement.disable_clat),
@@ -152,7 +152,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         lat_buckets: options.measurement.lat_percentiles,
         intended_starts: options.measurement.lat_from_intended_start,
         first_bytes: measured(options.measurement.disable_clat) && options.engine.makes_requests(),
-        // What a trace does is not known before it is done.
+        // The directions of a trace are known only when it is replayed.
         moves: iolite_types::Direction::ALL
             .map(|direction| !works && (options.pattern.rw.uses(direction) || options.is_replay())),
         ramp_ns: options.schedule.ramp_time.saturating_mul(1000),
@@ -175,7 +175,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
     }
 }
 
-/// Whether a later write may overtake an earlier one to the same place, or a check of it: then they must not be in
+/// Whether a later write could overtake an earlier one to the same place, or a check of it: then they must not be in
 /// flight together.
 fn needs_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
     options.verification.is_on()
@@ -211,7 +211,7 @@ pub(super) fn syncs(options: &JobOptions) -> SyncRules {
     }
 }
 
-/// What a worker does in a pass.
+/// The kind of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PassKind {
     /// It performs its workload.
@@ -225,7 +225,7 @@ pub enum PassKind {
 /// How often the workload is gone through, and what happens between two passes and at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassRules {
-    /// What is done in a pass.
+    /// The kind of its passes.
     pub kind: PassKind,
     /// How many passes, at least 1.
     pub loops: u64,
@@ -233,7 +233,7 @@ pub struct PassRules {
     pub time_based: bool,
     /// Files stay open between passes.
     pub keep_open: bool,
-    /// Files are removed and made anew between two passes.
+    /// Files are removed and created again between two passes.
     pub unlink_each_loop: bool,
     /// Each pass makes the same random choices.
     pub repeat_choices: bool,

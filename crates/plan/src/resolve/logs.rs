@@ -1,4 +1,4 @@
-//! What a worker writes beside its job: logs and the recording of its I/O.
+//! The files that a worker writes beside its data: logs and the recording of its I/O.
 
 use crate::{Plan, WorkerPlan, logs};
 use iolite_logs::{Columns, Form, Settings, WindowValue};
@@ -49,7 +49,7 @@ pub(super) fn rules(plan: &Plan, worker: &WorkerPlan) -> LogRules {
     }
 }
 
-/// What the options say, without files and room.
+/// The settings according to the options, without files and sizes.
 fn settings(logs: &LogOptions) -> Settings {
     const MILLISECOND: u64 = 1_000_000;
     let stream = if logs.log_compression == 0 { STREAM } else { logs.log_compression as usize };

@@ -1,9 +1,9 @@
-//! What exactly each worker does: the one moment at which everything is decided.
+//! The complete description of each worker's work: everything is decided here, once.
 //!
 //! [`Plan::resolve`] makes a [`ResolvedWorker`] from a worker's options and the layout of its files. It is a pure
-//! function; its result is a plain value that can be printed, stored and sent. Whoever performs the plan follows the
-//! value and never asks what an option meant. The size of files is part of the layout, so a worker is resolved when it
-//! is about to start: an earlier job of the run may have changed them until then.
+//! function; its result is a plain value that can be printed, stored and sent. The code that performs the plan uses
+//! this value and never interprets an option. The size of files is part of the layout, so a worker is resolved when it
+//! is about to start: an earlier job of the run may have changed sizes until then.
 
 mod buffers;
 mod errors;
@@ -49,11 +49,11 @@ use serde::{Deserialize, Serialize};
 pub struct ResolvedWorker {
     /// The name of its job.
     pub name: String,
-    /// Which worker of the run, from 0.
+    /// The index of the worker in the run, from 0.
     pub index: usize,
     /// The name of its engine.
     pub engine_name: String,
-    /// What the engine is told.
+    /// The configuration of the engine.
     pub engine: EngineConfig,
     /// All CPU time of its process is its own: the worker is a process, and a library of its engine has threads there.
     pub counts_process: bool,
@@ -69,13 +69,13 @@ pub struct ResolvedWorker {
     pub files: FileRules,
     /// Read all files before the job (`pre_read`).
     pub pre_read: bool,
-    /// Which I/Os it issues.
+    /// The I/Os that it issues.
     pub workload: iolite_workload::Spec,
     /// How it uses the zones of its files; `None` = it knows no zones.
     pub zones: Option<ZoneRules>,
     /// Only the general generator understands what this job asks of its workload.
     pub general_workload: bool,
-    /// What is in the buffers of its writes; `None` = it does not write.
+    /// The content of the buffers of its writes; `None` = it does not write.
     pub content: Option<iolite_content::Spec>,
     /// It has writes only, so nothing else ever changes its buffers.
     pub writes_only: bool,
@@ -91,17 +91,17 @@ pub struct ResolvedWorker {
     pub target: Option<TargetRules>,
     /// Block size for `block_error_percentiles`, in bytes; `None` = not requested.
     pub block_lives: Option<u64>,
-    /// Which I/Os have a priority of their own; `None` = none.
+    /// Priorities for some of its I/Os; `None` = all have the worker's.
     pub priorities: Option<PriorityRules>,
     /// The other workers to keep in step with; `None` = none.
     pub flow: Option<FlowRules>,
-    /// What has to be moved before counting begins; `None` = only time counts.
+    /// The bytes to move before counting begins; `None` = only time counts.
     pub sized_ramp: Option<SizedRampRules>,
     /// The workers at the other end of its connection, as far as they belong to the run.
     pub other_ends: Vec<usize>,
     /// How its data is verified; `None` = it is not.
     pub verify: Option<iolite_verify::Rules>,
-    /// What is done about failed I/Os.
+    /// How failed I/Os are handled.
     pub errors: ErrorRules,
     /// The memory of the buffers.
     pub buffers: BufferRules,
@@ -117,7 +117,7 @@ pub struct ResolvedWorker {
     pub logs: LogRules,
     /// Nanoseconds between I/Os of a trace are divided by this over 100; `None` = the trace's times do not count.
     pub replay_speed: Option<u64>,
-    /// Which clock its measurements are taken with; `None` = the best.
+    /// The clock for its measurements; `None` = the best.
     pub clock: Option<ClockSource>,
     /// The clock whose time at the start is reported (`job_start_clock_id`); `None` = the wall clock.
     pub start_clock: Option<u32>,
@@ -129,7 +129,7 @@ impl Plan {
         files::creation(self, worker, layout)
     }
 
-    /// What a worker does, now that the layout of its files and its rivals (see
+    /// Decides everything about a worker, once the layout of its files and its rivals (see
     /// [`Rivalries`](crate::verification::Rivalries)) are known.
     pub fn resolve(&self, worker: &WorkerPlan, layout: &Layout, rivals: &Rivals) -> ResolvedWorker {
         let job = self.job_of(worker);
@@ -185,14 +185,14 @@ impl Plan {
     }
 }
 
-/// What the engine is told.
+/// The configurations of a job's engine.
 impl JobPlan {
     /// How the engine of its workers is set up, as far as it has to be known to find out whether it can be used here.
     pub fn probe_config(&self) -> EngineConfig {
         probe_config(&self.options)
     }
 
-    /// What the engine is told that only answers for its storage.
+    /// The configuration of an engine that only answers questions about its storage.
     pub fn storage_config(&self) -> EngineConfig {
         EngineConfig {
             block: self.options.only_block().unwrap_or(0),
@@ -215,11 +215,11 @@ fn probe_config(options: &JobOptions) -> EngineConfig {
 
 fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
     let options = &*job.options;
-    // Traces do not say what sync_file_range(2) is to do; without flags it would do nothing.
+    // Traces do not contain the flags of sync_file_range(2); without flags it would do nothing.
     let unsaid = if worker.replay.is_some() { libc::SYNC_FILE_RANGE_WRITE } else { 0 };
     let mut own = options.engine.clone();
     if let Some(net) = own.of_mut::<NetOptions>() {
-        // Each clone has a port of its own.
+        // Each clone has its own port.
         net.port += if net.port > 0 { worker.clone } else { 0 };
         if let (true, Some(name)) = (net.hostname.is_empty(), connects_to(options, net)) {
             net.hostname = name.to_owned();

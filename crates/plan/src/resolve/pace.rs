@@ -5,7 +5,7 @@ use iolite_options::{JobOptions, RateProcess, ThinktimeBlocks};
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 
-/// What a rate counts.
+/// The unit of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Amount {
     /// Bytes.
@@ -15,7 +15,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// What an I/O of so many bytes counts.
+    /// The amount of an I/O of so many bytes.
     #[inline]
     pub fn of(self, bytes: u64) -> u64 {
         match self {
@@ -28,7 +28,7 @@ impl Amount {
 /// The rate that a direction must not exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// What is counted.
+    /// The unit.
     pub amount: Amount,
     /// So much per second.
     pub rate: u64,
@@ -41,7 +41,7 @@ pub struct Limit {
 /// The rate that a direction must reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Minimum {
-    /// What is counted.
+    /// The unit.
     pub amount: Amount,
     /// So much per second.
     pub rate: u64,
@@ -54,7 +54,7 @@ pub struct Minimum {
 pub struct Think {
     /// Nanoseconds of a pause.
     pub pause_ns: u64,
-    /// Nanoseconds of it that are spent busy.
+    /// Nanoseconds of the pause that are spent busy.
     pub spin_ns: u64,
     /// Processor cycles to be burnt besides.
     pub cycles: u64,

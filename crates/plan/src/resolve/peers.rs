@@ -22,7 +22,7 @@ pub struct FlowRules {
 /// Workers that share a ramp in bytes (`ramp_size`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SizedRampRules {
-    /// Bytes to be moved by all of them before counting begins.
+    /// Bytes that all of them together have to move before counting begins.
     pub bytes: u64,
     /// The other workers of the ramp, as indices of the run.
     pub others: Vec<usize>,

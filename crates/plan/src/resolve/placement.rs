@@ -16,7 +16,7 @@ pub struct PlacementRules {
     pub memory_policy: Option<NumaPolicy>,
     /// The I/O priority, as the kernel writes it; `None` = the one it is started with.
     pub io_priority: Option<u16>,
-    /// What is added to its nice value.
+    /// The increment of its nice value.
     pub nice: i32,
     /// The name of its thread (`comm`).
     pub thread_name: Option<String>,

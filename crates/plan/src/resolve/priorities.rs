@@ -1,4 +1,4 @@
-//! Which I/Os have a priority of their own: `cmdprio_percentage`, `cmdprio_bssplit` and what belongs to them.
+//! Priorities of single I/Os: `cmdprio_percentage`, `cmdprio_bssplit` and the related options.
 
 use super::issue::each;
 use iolite_options::JobOptions;
@@ -11,9 +11,9 @@ const HIGHEST_CLASS: u32 = 1;
 /// The priorities that I/Os draw.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriorityRules {
-    /// Of those that draw none, as the kernel writes it; 0 = the thread's.
+    /// The priority of the other I/Os, in the kernel's encoding; 0 = the thread's.
     pub own: u16,
-    /// What is drawn, per direction. Trims carry no priority.
+    /// The shares to draw from, per direction. Trims carry no priority.
     pub shares: PerDirection<Vec<PriorityShare>>,
     /// The seed of the draws.
     pub seed: u64,

@@ -6,7 +6,7 @@ use iolite_options::{
 };
 use iolite_types::{BlockSize, Direction, PerDirection};
 
-/// What the first worker of this job does, on a device of this size.
+/// Resolves the first worker of this job, on a device of this size.
 fn resolved(device: u64, change: impl FnOnce(&mut JobOptions)) -> ResolvedWorker {
     let mut options = JobOptions { name: "j".into(), ioengine: "null".into(), ..JobOptions::default() };
     change(&mut options);

@@ -1,4 +1,4 @@
-//! What an earlier run has in common with a job, if its seed was another one.
+//! The common part of an earlier run and a job, if their seeds differ.
 
 use crate::ReplayPlan;
 use iolite_options::JobOptions;
@@ -7,7 +7,7 @@ use iolite_verify::Alike;
 use iolite_workload::FileOrder;
 use iolite_workload::history::can_repeat;
 
-/// What an earlier run with another seed has in common with this job.
+/// The common part of an earlier run with another seed and this job.
 pub(super) fn alike(
     options: &JobOptions,
     workload: &iolite_workload::Spec,

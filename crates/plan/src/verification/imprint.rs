@@ -1,8 +1,8 @@
-//! What the content of a byte depends on that several jobs may have written.
+//! Everything that determines the content of a byte which several jobs may have written.
 //!
-//! A block is checked as a whole, and a rival may have overwritten a part of it since. That part can be checked as well if it
-//! does not matter who wrote it: if all jobs cut their blocks into the same intervals at the same offsets, with the same
-//! method. A pattern must depend on nothing but the place in the file, byte for byte.
+//! A block is checked as a whole, and a rival may have overwritten a part of it since. That part can be checked as well
+//! if its writer does not matter: if all jobs cut their blocks into the same intervals at the same offsets, with the
+//! same method. A pattern must depend only on the place in the file, byte for byte.
 
 use super::spec::spec_of;
 use crate::workload::workload_spec;
@@ -12,14 +12,15 @@ use iolite_types::{BlockSize, Direction};
 use iolite_verify::block::{Kind, Spec};
 use iolite_workload::history::step;
 
-/// How a worker writes to one of its files. Workers with equal imprints can check each other's blocks, and parts of them.
+/// How a worker writes to one of its files. Workers with equal imprints can check each other's blocks, and parts of
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Imprint {
     kind: Kind,
     header_at: usize,
     /// Bytes of an interval, and the remainder of the first one's offset.
     intervals: Option<(u64, u64)>,
-    /// The pattern, after how many bytes it starts anew, after how many it repeats, and the remainder of its offset.
+    /// The pattern, after how many bytes it restarts, after how many it repeats, and the remainder of its offset.
     pattern: Option<(Fill, usize, u64, u64)>,
 }
 
@@ -30,7 +31,7 @@ impl Imprint {
         let spec = spec_of(&job.options, &workload)?;
         let (step, sizes) = (step(&workload), &workload.block_size[Direction::Write]);
         let start = layout.files[file].offset;
-        // If what is needed is missing, there is no imprint.
+        // If a required value is missing, there is no imprint.
         let from_start = |needed: bool, bytes: Option<u64>| match bytes {
             _ if !needed => Some(None),
             bytes => bytes.map(|bytes| Some((bytes, start % bytes))),

@@ -1,12 +1,12 @@
-//! What the options of verification mean for a worker, and what is refused because it could not be verified.
+//! The meaning of the verification options for a worker, and refusals of jobs that could not be verified.
 //!
 //! Everything is decided here and given to `iolite_verify` as [`Rules`](iolite_verify::Rules). Three moments matter:
 //!
-//! 1. [`obstacles()`] looks at the options alone.
-//! 2. When the layouts of all files are known, [`unverifiable`] says what nobody can know about the writes of an earlier
-//!    run, [`Rivalries`] who writes to the same places, and [`damaged_states`] whose states cannot be used. Whoever prepares
-//!    the run reads these states, and tells what is wrong with them.
-//! 3. When a worker is about to start, [`rules`](rules()) resolves what it does.
+//! 1. [`obstacles()`] checks the options alone.
+//! 2. When the layouts of all files are known, [`unverifiable`] finds what cannot be known about the writes of an
+//!    earlier run, [`Rivalries`] the workers that write to the same places, and [`damaged_states`] the jobs whose
+//!    states cannot be used. The caller that prepares the run reads these states, and reports their mistakes.
+//! 3. When a worker is about to start, [`rules`](rules()) resolves its verification.
 
 mod alike;
 mod imprint;

@@ -1,4 +1,4 @@
-//! What stands in the way of verifying, by the options alone.
+//! Obstacles to verification that follow from the options alone.
 
 use super::spec::{checked_direction, spec};
 use super::state::requires_state;
@@ -13,7 +13,7 @@ use iolite_verify::block::{Spec, SpecError};
 /// The most threads that check for one worker.
 const MOST_THREADS: u32 = 1024;
 
-/// What stands in the way of verifying, for all jobs.
+/// Obstacles to verification, for all jobs.
 pub fn obstacles(plan: &Plan) -> Vec<Problem> {
     let of_job = |job| {
         let replays: Vec<&ReplayPlan> =
@@ -25,7 +25,7 @@ pub fn obstacles(plan: &Plan) -> Vec<Problem> {
     plan.jobs.iter().flat_map(of_job).collect()
 }
 
-/// What stands in the way, for the option to blame. `replays`: those of the job's clones.
+/// The obstacles of a job, each with the option to blame. `replays`: those of the job's clones.
 fn of_options(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     let writes = options.pattern.rw.writes();
@@ -55,7 +55,7 @@ fn of_options(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static st
     found
 }
 
-/// Whether a state is to be kept or loaded for a replay whose files are not known beforehand.
+/// The problem of a replay whose files are not known beforehand, if a state is kept or loaded.
 fn unknown_files(options: &JobOptions, replay: &ReplayPlan) -> Option<(&'static str, String)> {
     let saves = requires_state(options) && options.verification.is_on();
     let option = match (options.loads_state(), saves) {

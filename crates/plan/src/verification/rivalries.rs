@@ -1,10 +1,10 @@
-//! Who else writes to the places that a worker verifies.
+//! Finds the other workers that write to the places which a worker verifies.
 //!
-//! Rivals are the workers that write to the same bytes of the same file while a worker runs, or that did so in the run whose
-//! data is only checked now. While they run, they take turns, and each place has an owner
-//! ([`Owners`](iolite_verify::Owners)), so each worker can tell what is its own. Of an earlier run nobody knows who was last:
-//! then all of them have to write in the same way ([`Imprint`]). What nobody could tell is refused here, before anything is
-//! touched.
+//! Rivals are the workers that write to the same bytes of the same file while a worker runs, or that did so in the run
+//! whose data is only checked now. While they run, they take turns, and each place has an owner
+//! ([`Owners`](iolite_verify::Owners)), so each worker can identify its own data. The last writer of an earlier run is
+//! not known: then all of them have to write in the same way ([`Imprint`]). Cases that cannot be decided are refused
+//! here, before any file is touched.
 
 use super::imprint::Imprint;
 use super::spec::kind;
@@ -34,7 +34,7 @@ impl Rivalries {
     ///
     /// # Errors
     ///
-    /// Jobs that get in each other's way so that nobody can say what is right.
+    /// Jobs conflict, so that the correct data cannot be determined.
     pub fn of(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Result<Rivalries, Vec<Problem>> {
         let found = Rivalries::default();
         if !plan.jobs.iter().any(|job| job.options.verification.is_on()) {
@@ -54,12 +54,12 @@ impl Rivalries {
     }
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Place {
     /// A file or device of this machine, whichever names it has.
     Local(FileKey),
-    /// What has this name in a storage of an engine's own.
+    /// The object of this name in an engine's own storage.
     Own(Namespace, PathBuf),
 }
 
@@ -175,7 +175,7 @@ impl<'a> Search<'a> {
         self.give_owners(&sharing);
     }
 
-    /// Refuses a worker that has a file under two names: under one name it does not know what it wrote under the other.
+    /// Refuses a worker that has a file under two names: under one name it does not know its writes under the other.
     fn compare_own(&mut self, party: &Party, other: &Party) {
         let options = &self.job(party).options;
         if party.file < other.file && options.pattern.rw.writes() && checks_own(self.job(party)) {
@@ -191,7 +191,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Finds out what a rival means to a worker. Whether they take turns.
+    /// Decides how a rival affects a worker. Returns whether they take turns.
     fn compare(&mut self, party: &Party, rival: &Party, alike: bool) -> bool {
         let (job, other) = (&self.job(party).options, &self.job(rival).options);
         let now = self.run_together(party.worker, rival.worker);
@@ -366,8 +366,8 @@ fn verifies(job: &JobPlan) -> bool {
     job.options.verification.is_on()
 }
 
-/// Whether the job checks what it, or an earlier run of it, has written. With `verify=null` it only reads that, but blocks
-/// that were trimmed have to be zeros.
+/// Whether the job checks its own writes, or those of an earlier run. With `verify=null` it only reads them, but
+/// trimmed blocks have to be zeros.
 fn checks_own(job: &JobPlan) -> bool {
     let wanted = &job.options.verification;
     let checks_blocks = kind(&job.options) != Some(Kind::Null);
@@ -375,7 +375,7 @@ fn checks_own(job: &JobPlan) -> bool {
     job.options.reads_back() && (checks_blocks || checks_trims)
 }
 
-/// Whether the job stands for what it did in an earlier run.
+/// Whether the job stands for its earlier run.
 fn is_of_before(options: &JobOptions) -> bool {
     options.loads_state() || options.verification.is_on() && options.skips_writes()
 }

@@ -1,4 +1,4 @@
-//! What a worker's verification does.
+//! Resolves the verification of a worker.
 
 use super::alike::alike;
 use super::spec::spec_of;
@@ -14,7 +14,7 @@ use iolite_workload::history::{Need, can_repeat};
 /// A trace says itself when its files are opened. To be read back, this many are open at once.
 const MOST_OPEN: usize = 64;
 
-/// What the verification of a worker with this workload does; `None` = its data is not verified.
+/// The verification of a worker with this workload; `None` = its data is not verified.
 pub fn rules(
     plan: &Plan,
     worker: &WorkerPlan,
@@ -63,7 +63,7 @@ pub fn rules(
     })
 }
 
-/// What is read back, and how it is remembered.
+/// The blocks to read back, and how they are remembered.
 fn read_back(
     options: &JobOptions,
     workload: &iolite_workload::Spec,
@@ -96,8 +96,8 @@ fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> boo
     !is_steered && !may_fail && !options.counts_after_ramp()
 }
 
-/// What is known of the earlier run whose writes are checked; `None` = they are not those of an earlier run, or a state
-/// names them.
+/// The known facts about the earlier run whose writes are checked; `None` = the writes are not of an earlier run, or a
+/// state names them.
 fn earlier(
     options: &JobOptions,
     workload: &iolite_workload::Spec,

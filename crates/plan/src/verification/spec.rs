@@ -30,8 +30,8 @@ pub(super) fn spec(options: &JobOptions, sizes: &BlockSize, unaligned: bool) -> 
         ..Spec::new(kind(options)?)
     };
     let common = if options.is_replay() {
-        // What divides all blocks of a trace may be known only at its end. So its blocks are cut as those of the job are,
-        // which is how a later job reads them.
+        // The common divisor of a trace's blocks may be known only at its end. So its blocks are cut like those of the
+        // job, which is how a later job reads them.
         options.block_size(checked_direction(options)).common() as usize
     } else if unaligned {
         0

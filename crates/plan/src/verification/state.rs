@@ -1,4 +1,4 @@
-//! The state of a worker: which file it is, and what is done with it.
+//! The state file of a worker, and its use.
 
 use super::spec::{kind, spec_of};
 use crate::workload::workload_spec;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub(super) const NO_TABLE: &str = "writes of any size at any place, or to a file without an end, cannot be kept track of; \
                                    use block sizes with a common factor, and give a size";
 
-/// What a job does with a state.
+/// How a job uses a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateUse {
     /// It keeps one.
@@ -87,7 +87,7 @@ pub(super) fn requires_state(options: &JobOptions) -> bool {
     options.is_set("verify_state_save") && options.verification.verify_state_save
 }
 
-/// Which writes a state requires.
+/// The writes that a state requires.
 pub(super) fn policy(options: &JobOptions) -> Policy {
     match options.verification.verify_policy {
         VerifyPolicy::Completed => Policy::Completed,
@@ -103,7 +103,7 @@ pub(super) fn table_block(workload: &iolite_workload::Spec) -> Option<u64> {
     }
 }
 
-/// What a worker does with a state.
+/// How a worker uses a state.
 pub(super) fn rules(
     plan: &Plan,
     worker: &WorkerPlan,
@@ -146,7 +146,7 @@ pub(super) fn rules(
         block,
         is_uniform: is_uniform(workload),
         is_durable: options.durability.sync != SyncMode::None,
-        // What an engine in a file does is not known: it may copy into memory that is mapped.
+        // An external engine may copy into mapped memory.
         is_copied: job.engine.facets.can(Capability::CopyIntoFile) || job.engine.is_external(),
         has_flushes: flushes || replay.is_some_and(|replay| replay.flushes),
         imprint: StateImprint::of(spec),
@@ -184,7 +184,7 @@ fn load(
     }
 }
 
-/// Whether a table of all blocks is large for what a trace writes.
+/// Whether a table of all blocks is too large for the few writes of a trace.
 fn has_few_writes(replay: &ReplayPlan, workload: &iolite_workload::Spec) -> bool {
     /// Bytes of the largest state that is kept without being asked for.
     const USUAL: u64 = 64 << 20;

@@ -42,7 +42,7 @@ fn plan(jobs: &[&dyn Fn(&mut JobOptions)]) -> (Plan, Vec<Layout>, MadeUp) {
     (plan, layouts, machine)
 }
 
-/// What the verification of one such job does.
+/// The verification of one such job.
 fn rules_of(change: impl Fn(&mut JobOptions)) -> Rules {
     let (plan, layouts, machine) = plan(&[&change]);
     let rivalries = Rivalries::of(&plan, &layouts, &machine).expect("nobody is in the way");

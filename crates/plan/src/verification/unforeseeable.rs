@@ -1,4 +1,4 @@
-//! What nobody can know about the writes of an earlier run, or require of a state.
+//! Facts about the writes of an earlier run that cannot be known, or that a state cannot provide.
 
 use super::alike::alike;
 use super::rivalries::Rivalries;
@@ -12,8 +12,8 @@ use iolite_verify::{Alike, Load};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// What stands in the way of verifying now that the files are known, for each job. `load_error`: what is wrong with a state
-/// that a worker loads.
+/// Obstacles to verification when the files are known, for each job. `load_error`: the mistake in a state that a worker
+/// loads.
 pub fn unverifiable(
     plan: &Plan,
     layouts: &[Layout],
@@ -22,15 +22,15 @@ pub fn unverifiable(
 ) -> Vec<Problem> {
     let of_worker = |worker: &WorkerPlan| of_worker(plan, worker, layouts, machine, load_error);
     let of_job = |job: &JobPlan| {
-        // What is wrong with one clone is mostly wrong with all.
+        // A problem of one clone mostly affects all clones.
         let (option, message) = plan.workers[plan.clones(job)].iter().find_map(of_worker)?;
         Some(Problem::of(&job.options, option, message))
     };
     plan.jobs.iter().filter(|job| job.options.verifies()).filter_map(of_job).collect()
 }
 
-/// The states of rivals that cannot be used, for each job that loads one itself. `error`: what is wrong with the state at
-/// a path, for the file that has this name in it, under this policy.
+/// The states of rivals that cannot be used, for each job that loads one itself. `error`: the mistake in the state at a
+/// path, for the file that has this name in it, under this policy.
 pub fn damaged_states(
     plan: &Plan,
     rivalries: &Rivalries,
@@ -151,7 +151,8 @@ fn places(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Option<String> {
     })
 }
 
-/// Why nobody can know where an earlier run began: at a share of a file that it, or another job of it, may have made longer.
+/// Why the start of an earlier run's region is not known: it was a share of a file that this job, or another one of the
+/// run, may have extended.
 fn start(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout], machine: &dyn Machine) -> Option<String> {
     let job = plan.job_of(worker);
     let options = &job.options;

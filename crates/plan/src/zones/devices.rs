@@ -1,4 +1,4 @@
-//! The devices whose zones the workers of a run share, and what is to be told about them.
+//! The devices whose zones the workers of a run share, and notes about them for the user.
 
 use super::{most_open_of_device, zones_of};
 use crate::{FileLayout, Layout, Plan, Problem, WorkerPlan, ZonedFile};
@@ -20,7 +20,7 @@ pub struct ZonedDevice {
     pub counts_closed: bool,
     /// The regions that are written to; the open zones in them count.
     pub written: Vec<(u64, u64)>,
-    /// What is to be told about how workers use it: the index of a worker, and a text.
+    /// Notes for the user about their use: the index of a worker, and a text.
     pub notes: Vec<(usize, String)>,
 }
 
@@ -45,7 +45,7 @@ impl Plan {
     /// The devices whose zones the workers share.
     ///
     /// # Errors
-    /// What jobs say about a device does not agree, or more of its zones are open than there may be.
+    /// Jobs contradict each other about a device, or more of its zones are open than allowed.
     pub fn zoned_devices(
         &self,
         layouts: &[Layout],
@@ -71,7 +71,7 @@ impl Plan {
         Ok(devices.collect())
     }
 
-    /// Notes where more workers write to a device at a time than zones of it may be open.
+    /// Adds notes where more workers write to a device at a time than zones of it may be open.
     fn with_crowds(
         &self,
         key: &FileKey,
@@ -175,7 +175,7 @@ fn not_too_many_open(
     }
 }
 
-/// What stays unwritten because blocks do not divide the capacity of zones.
+/// The space that stays unwritten because blocks do not divide the capacity of zones.
 fn waste(options: &JobOptions, file: &FileLayout, device: &ZonedDevice) -> Option<String> {
     let smallest = options.block_size(Direction::Write).min().max(1);
     let is_within = |zone: &&Zone| zone.start >= file.offset && zone.start < file.offset + file.length;

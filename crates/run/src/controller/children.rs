@@ -1,4 +1,4 @@
-//! What the children of the spawner do: lay out files, and run workers.
+//! The work of the spawner's children: they lay out files, and run workers.
 
 use crate::cgroup::MadeGroups;
 use crate::clock::Clock;
@@ -19,13 +19,13 @@ use iolite_worker::{Worker, ZoneMaps};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What the children of the spawner need. Fork copies it.
+/// The data that the spawner's children need. Fork copies it.
 pub(super) struct Shared {
     pub(super) plan: Plan,
     pub(super) layouts: Vec<Layout>,
-    /// Which workers write to places that others verify.
+    /// The workers that write to places which others verify.
     pub(super) rivalries: Rivalries,
-    /// Which worker was the last to write to each shared place.
+    /// The last writer of each shared place.
     pub(super) owners: Arc<Owners>,
     /// The zones that workers share.
     pub(super) zones: Arc<ZoneMaps>,
@@ -40,7 +40,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Decides what a worker does, now that all before it is known, and has it do that.
+    /// Resolves a worker, now that all workers before it are done, and runs it.
     fn resolve_and_run(&self, index: usize) -> i32 {
         let plan = &self.plan.workers[index];
         // Files that were filled have the size that there was room for; that there is some has been seen before.
@@ -88,7 +88,7 @@ impl Work for Shared {
                     // It was interrupted because it was asked to stop. That is no failure.
                     continue;
                 }
-                // The worker never gets a process of its own.
+                // No process is started for the worker.
                 control.id.store(process::process_id(), Relaxed);
                 control.errno.store(errno, Relaxed);
                 Message::Failed(number, errno, format!("func=layout: {error}")).send(&self.messages);

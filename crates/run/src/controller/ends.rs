@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tracing::debug;
 
-/// How long processes that were killed may still have something to say.
+/// How long to wait for the last messages of killed processes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl Member {
@@ -44,11 +44,11 @@ impl Controller<'_> {
         }
     }
 
-    /// The spawner has died, or cannot be reached. All that it started dies with it.
+    /// The spawner has died, or cannot be reached. All processes that it started die with it.
     pub(super) fn lose_spawner(&mut self, events: &mut Events<'_>) -> io::Result<()> {
         self.spawner_gone = true;
         let what = match self.spawner.end() {
-            // That was because of this.
+            // The failed connection is the reason.
             None | Some(ChildEnd::Exited(0)) => "func=spawner: the connection to it was lost".to_owned(),
             Some(end) => format!("func=spawner: {end}"),
         };
@@ -64,8 +64,8 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// The run cannot go on. Workers that have finished keep their ends; the others are gone, with what they had
-    /// measured until now, or never begin.
+    /// The run cannot go on. Workers that have finished keep their ends; the others are gone, with their measurements
+    /// until now, or never begin.
     pub(super) fn fail_all(&mut self, error: &JobError, events: &mut Events<'_>) {
         for index in 0..self.members.len() {
             let member = &mut self.members[index];
@@ -137,7 +137,7 @@ impl Controller<'_> {
         }
     }
 
-    /// Ends all workers before their time. That is an error of each.
+    /// Ends all workers early. That is an error of each.
     fn cut_short(&mut self, why: &str, events: &mut Events<'_>) {
         let error = JobError { errno: libc::ECANCELED, what: why.to_owned() };
         for index in 0..self.members.len() {
@@ -171,13 +171,13 @@ impl Controller<'_> {
         }
     }
 
-    /// What the end of its process or thread means for a worker.
+    /// The meaning of the end of its process or thread for a worker.
     fn verdict(&mut self, index: usize, end: ChildEnd) -> Verdict {
         let control = &self.arena.slot(index).control;
         let (phase, errno) = (control.phase(), control.errno.load(Relaxed));
         let member = &mut self.members[index];
         match (phase, end) {
-            // What became of its process afterwards does not matter.
+            // The end of its process after that does not matter.
             (Phase::Exited, _) if member.known.error.is_some() => (End::Failed, None),
             (Phase::Exited, _) if errno != 0 => {
                 let what = "func=worker: what has failed could not be told".to_owned();
@@ -241,7 +241,7 @@ impl Controller<'_> {
             control.ended_ns.store(self.clock.now(), Relaxed);
         }
         control.open_files.store(0, Relaxed);
-        // Nobody waits for a zone of a worker that was killed.
+        // No worker may wait for a zone of one that was killed.
         control.zones.store(0, Relaxed);
         self.sample_last(index);
         if let Some(error) = error {

@@ -1,6 +1,6 @@
-//! The barriers of a run that is a part of one on several machines: what is behind one is set up, and then waits until it is
-//! told at which moment to begin. The first is the start of the run. Whoever tells the moments is expected to stay: without
-//! him the run ends.
+//! The barriers of a run that is part of one on several machines: the jobs behind a barrier are set up, and then wait
+//! until the coordinator sends the moment at which to begin. The first barrier is the start of the run. If the
+//! coordinator goes away, the run ends.
 
 use super::{Controller, Events};
 use crate::shared::Phase;
@@ -12,12 +12,12 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
-/// Where a run is told what others do: messages of [`Word`].
+/// The connection to the coordinator, which carries messages of type [`Word`].
 #[derive(Clone, Debug)]
 pub struct StartGate(Arc<Socket>);
 
 impl StartGate {
-    /// The other end of this socket tells the moments.
+    /// The other end of this socket sends the moments.
     pub fn new(socket: Socket) -> StartGate {
         StartGate(Arc::new(socket))
     }
@@ -41,16 +41,16 @@ impl StartGate {
 /// The state of all barriers.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// `None` = nobody is there who tells anything, and all barriers are open.
+    /// `None` = there is no coordinator, and all barriers are open.
     socket: Option<StartGate>,
     barriers: Vec<Bar>,
-    /// Whether others were told what is done together with them.
+    /// Whether the coordinator knows the barriers and steady states of this run.
     is_announced: bool,
     /// Steady states of all machines together that were reached since they were last asked for.
     steady: Vec<u32>,
 }
 
-/// The state of one of them.
+/// The state of one barrier.
 #[derive(Clone, Copy, Debug)]
 struct Bar {
     what: Barrier,
@@ -58,7 +58,7 @@ struct Bar {
     told_ready: bool,
     /// When it opens; `u64::MAX` = that is not known.
     opens_at: u64,
-    /// The moment that was told, in the system's monotonic clock. It may have passed already when it was told.
+    /// The moment that was received, in the system's monotonic clock. It may have been in the past already.
     moment: Option<u64>,
 }
 
@@ -70,8 +70,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// How much later than it was told to it was opened, if that was at this moment of the system's monotonic clock; `None` =
-    /// it was told no moment.
+    /// The delay between the given moment and this moment of the system's monotonic clock, at which it was opened;
+    /// `None` = no moment was given.
     fn lateness(self, monotonic_ns: u64) -> Option<u64> {
         Some(monotonic_ns.saturating_sub(self.moment?))
     }
@@ -94,7 +94,7 @@ impl Gate {
         self.barriers.iter().all(|bar| bar.what != what || bar.is_open)
     }
 
-    /// Whether somebody is there who tells what others do.
+    /// Whether there is a coordinator.
     pub(super) fn is_minded(&self) -> bool {
         self.socket.is_some()
     }
@@ -105,7 +105,7 @@ impl Gate {
         closed.map(|bar| bar.opens_at).min().unwrap_or(u64::MAX)
     }
 
-    /// The descriptor that becomes readable when there is something to hear.
+    /// The descriptor that becomes readable when a message arrives.
     pub(super) fn descriptor(&self) -> Option<RawFd> {
         self.socket.as_ref().map(|gate| gate.0.as_raw_fd())
     }
@@ -115,10 +115,10 @@ impl Gate {
         std::mem::take(&mut self.steady)
     }
 
-    /// Hears what was said until now.
+    /// Receives all messages that have arrived.
     ///
     /// # Errors
-    /// `UnexpectedEof` = whoever tells the moments is gone.
+    /// `UnexpectedEof` = the coordinator is gone.
     pub(super) fn hear(&mut self, now: u64) -> io::Result<()> {
         let Some(gate) = self.socket.clone() else { return Ok(()) };
         let mut bytes = [0; 64];
@@ -140,7 +140,7 @@ impl Gate {
                     }
                 }
                 Some(Word::Steady(place)) => self.steady.push(place),
-                // These are for when the run is over.
+                // These come after the run.
                 Some(Word::Send | Word::Trigger) | None => {}
             }
         }
@@ -148,7 +148,7 @@ impl Gate {
 }
 
 impl Controller<'_> {
-    /// Ends the run if whoever tells the moments is gone.
+    /// Ends the run if the coordinator is gone.
     pub(super) fn hear_the_gate(&mut self, events: &mut Events<'_>) {
         let now = self.now();
         if self.gate.hear(now).is_err() {

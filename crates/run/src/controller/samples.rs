@@ -3,7 +3,7 @@
 //! A period counts only the time in which its direction runs (see [`LiveClock`](iolite_stats::live::LiveClock)): while
 //! a job reads back what it has written, there are no samples of its writes.
 //!
-//! Periods end at multiples of their length, however late the controller looks, and the last one is looked at when the
+//! Periods end at multiples of their length, even if the controller looks late, and the last one is sampled after the
 //! worker has ended. So a job of two seconds has four samples of half a second.
 
 use super::Controller;
@@ -34,7 +34,7 @@ struct Mark {
 }
 
 impl Mark {
-    /// If a period is over: the growth of the counter and the nanoseconds that it took. The next period begins. A
+    /// At the end of a period: returns the growth of the counter and its nanoseconds, and begins the next period. A
     /// counter that has never grown has no samples.
     fn sample(&mut self, now: Mark, period: u64) -> Option<(u64, u64)> {
         // The clock of a direction goes back when a span ends in which nothing was issued.
@@ -46,8 +46,8 @@ impl Mark {
         (now.count > 0).then_some((now.count.saturating_sub(before.count), now.ran - before.ran))
     }
 
-    /// How long the direction will have run when the period is over. (If the controller was so late that more than half
-    /// of a period is over already, that period is joined to the next.)
+    /// How long the direction will have run at the end of the period. (If the controller was so late that more than
+    /// half of a period is over already, that period is joined to the next.)
     fn end(&self, period: u64) -> u64 {
         ((self.ran + period / 2) / period + 1) * period
     }
@@ -90,7 +90,7 @@ impl Controller<'_> {
         let rules = &self.plan.job_of(&self.plan.workers[index]).sampling;
         let slot = self.arena.slot(index);
         let member = &mut self.members[index];
-        // When a ramp is over, counting begins anew. A worker that ended in its ramp has no samples.
+        // At the end of a ramp, counting restarts. A worker that ended in its ramp has no samples.
         let has_run = member.sampler.has_run || slot.stats.resets.get() > 0;
         let known = &mut member.known;
         member.sampler.look(slot, rules, now, has_run, &mut known.bw, &mut known.iops);
@@ -197,7 +197,7 @@ mod tests {
         read.bytes.add(4 << 20);
         read.ios.add(4);
         assert_eq!(look(3 * SECOND), [(1, 4096, 4), (1, 2048, 20)]);
-        // After a reset, samples begin anew.
+        // After a reset, samples restart.
         slot.stats.reset(3 * SECOND);
         assert_eq!(look(3 * SECOND), [(0, 0, 0), (0, 0, 0)]);
     }

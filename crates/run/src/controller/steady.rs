@@ -18,17 +18,17 @@ pub(super) struct SteadyGroup {
     ramp_ns: u64,
     interval_ns: u64,
     state: SteadyReport,
-    /// It is judged over all machines, elsewhere: its place among those that are.
+    /// The coordinator judges it over all machines: its index among those states.
     place: Option<u32>,
     /// How many intervals there were.
     intervals: u64,
-    /// Whoever judges knows that it is over.
+    /// The coordinator knows that it is over.
     told_over: bool,
     /// The time and the counters at the end of the latest interval; `None` = the first interval has not begun.
     last: Option<(u64, Counters)>,
 }
 
-/// What is read at the end of each interval.
+/// The counters that are read at the end of each interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counters {
     /// How often the counters were reset. A difference across a reset means nothing.
@@ -41,7 +41,7 @@ struct Counters {
 }
 
 impl SteadyGroup {
-    /// The groups to watch. `has_others`: there are machines to judge some of them with.
+    /// The groups to watch. `has_others`: other machines take part in some of them.
     pub(super) fn all(plan: &Plan, has_others: bool) -> Vec<SteadyGroup> {
         let mut places = 0..;
         let blocks = plan.reporting_blocks().into_iter();
@@ -87,7 +87,7 @@ impl SteadyGroup {
         }
     }
 
-    /// When the first interval begins: all members run, and the ramp is over. `None` = a member does not run yet.
+    /// When the first interval begins: all members run, and the ramp has ended. `None` = a member does not run yet.
     fn begin(&self, arena: &Arena) -> Option<u64> {
         let mut latest = 0;
         for &index in &self.members {
@@ -116,7 +116,8 @@ impl SteadyGroup {
         sum
     }
 
-    /// Measures; true = the state is steady, as far as that is judged here. What others are to judge is put into `told`.
+    /// Measures the group. Returns whether the state is steady, as far as this machine decides it. Measurements for the
+    /// coordinator go to `told`.
     fn look(&mut self, arena: &Arena, now: u64, told: &mut Option<Measured>) -> bool {
         let counters = self.counters(arena);
         let first = self.members[0] + 1;
@@ -145,7 +146,7 @@ impl SteadyGroup {
             found: Interval::Rates { measured, latencies },
         });
         if self.place.is_some() {
-            // That is not known here.
+            // The coordinator decides that.
             (attained, self.state.attained) = (false, false);
         }
         let SteadyReport { quantity, slope, limit, window, size, .. } = &self.state;
@@ -202,7 +203,7 @@ impl Controller<'_> {
         }
     }
 
-    /// What this run does together with those on other machines.
+    /// The joint barriers and steady states of this run and those on other machines.
     pub(super) fn in_step(&self) -> InStep {
         let judged_by_all = self.steady_groups.iter().filter(|group| group.place.is_some());
         InStep {

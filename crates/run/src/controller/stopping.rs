@@ -81,8 +81,8 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// The run was asked to end for the second time. What is in the arena is reported in any case; what workers have in
-    /// memory for their logs is to go to the disk now.
+    /// The run was asked to end for the second time. The measurements in the arena are reported in any case; workers
+    /// must now write buffered log entries to the disk.
     fn begin_to_give_up(&mut self) {
         if self.gives_up {
             return;
@@ -123,7 +123,7 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// Files that are laid out stay. Nothing has run yet.
+    /// Files that are laid out stay. No worker has run yet.
     fn give_up_layout(&mut self, now: u64, events: &mut Events<'_>) -> io::Result<()> {
         if self.layout_killed == 0 {
             self.layout_killed = now;

@@ -19,7 +19,7 @@ const LOOK_NS: u64 = 100_000_000;
 /// The time between two looks whether the trigger's command has ended, when nothing else is left to do.
 const COMMAND_LOOK: Duration = Duration::from_millis(10);
 
-/// What ends the run early, and the command to run then.
+/// The condition that ends the run early, and the command to run then.
 #[derive(Clone, Debug, Default)]
 pub struct Trigger {
     /// The run ends when this file appears.
@@ -30,21 +30,21 @@ pub struct Trigger {
     pub command: Option<String>,
 }
 
-/// What is watched.
+/// The watched files and times.
 #[derive(Debug, Default)]
 pub struct Watch {
     trigger: Trigger,
     status_files: Vec<PathBuf>,
     /// When to look for files again.
     next_look: u64,
-    /// When the trigger's time is over; `u64::MAX` = never.
+    /// When the trigger's time expires; `u64::MAX` = never.
     deadline: u64,
     pulled: bool,
     command: Option<Child>,
 }
 
 impl Watch {
-    /// Nothing is looked for before the jobs begin.
+    /// Watching starts when the jobs begin.
     pub fn new(trigger: Trigger, status_files: Vec<PathBuf>) -> Watch {
         Watch { trigger, status_files, deadline: u64::MAX, ..Watch::default() }
     }
@@ -106,7 +106,7 @@ impl Watch {
     /// Starts the trigger's command. It runs while the workers end.
     ///
     /// # Errors
-    /// It cannot be started: in words.
+    /// It cannot be started.
     pub fn start_command(&mut self) -> Result<(), String> {
         let Some(command) = &self.trigger.command else { return Ok(()) };
         let started =
@@ -144,7 +144,7 @@ impl Watch {
 }
 
 impl Controller<'_> {
-    /// Looks at what is watched, if that is due.
+    /// Checks the watched files and times, if that is due.
     pub(super) fn look_around(&mut self, events: &mut Events<'_>) {
         let now = self.now();
         if now < self.watch.due() {

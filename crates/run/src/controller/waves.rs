@@ -42,7 +42,7 @@ impl<'a> Controller<'a> {
         self.members[index].not_before > self.wave_begun || !self.plan.workers[index].wait_for.is_empty()
     }
 
-    /// Whether the wave has begun, or waits for nothing but its own workers.
+    /// Whether the wave has begun, or waits only for its own workers.
     fn wave_is_open(&self) -> bool {
         self.gate.is_open(Barrier::Wave(self.wave))
     }
@@ -105,12 +105,12 @@ impl<'a> Controller<'a> {
         // A worker whose time has come since then has not been started, so it is due at once.
         let waiting = waiting
             .filter(|member| member.end.is_none() && !member.ordered && member.not_before > self.looked_at)
-            // Those that start late count from the moment at which the wave begins.
+            // Delayed starts are counted from the moment at which the wave begins.
             .filter(|_| self.wave_is_open());
         waiting.map(|member| member.not_before).min().unwrap_or(u64::MAX)
     }
 
-    /// Begins the next wave if this one is over.
+    /// Begins the next wave if this one has ended.
     pub(super) fn advance(&mut self) {
         while !self.is_over() && self.present().all(|index| self.members[index].end.is_some()) {
             self.wave += 1;
