@@ -5,17 +5,18 @@
 //! distribution is an incomplete beta function (NIST Digital Library of Mathematical Functions, 8.17.22 its continued
 //! fraction, 5.11.1 the logarithm of gamma).
 
-/// What differs between two samples: the difference of their means, and half the width of its interval.
+/// The difference of the means of two samples, and half the width of its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
     /// New minus base.
     pub centre: f64,
-    /// The interval goes so far to either side.
+    /// Half the width of the interval.
     pub half: f64,
 }
 
-/// The difference of two samples of two values or more, whose interval misses the true one in a share `alpha` of all cases.
-/// The interval is never narrower than `resolution` to either side: what is measured in steps cannot be known better.
+/// The difference of two samples of two values or more, whose interval misses the true one in a share `alpha` of all
+/// cases. The interval is never narrower than `resolution` to either side: a value that is measured in steps cannot be
+/// known better.
 ///
 /// The standard error is the larger of Welch's and the pooled one, and the degrees of freedom are Welch's. Welch's alone trusts
 /// a small sample that happens to have no spread: of runs that jump between two levels, five that all meet one of them.
@@ -138,8 +139,8 @@ mod tests {
             let found = quantile(alpha, freedom);
             assert!((found - expected).abs() < 0.001, "{alpha} {freedom}: {found}, not {expected}");
         }
-        // Thousands of figures at a time: what is beyond the quantile has the probability that was asked for. (With two
-        // degrees of freedom, the distribution is elementary.)
+        // Thousands of figures at a time: the tail beyond the quantile has the requested probability. (With two degrees
+        // of freedom, the distribution is elementary.)
         let t = quantile(1e-6, 2.0);
         assert!((1.0 - t / (2.0 + t * t).sqrt() - 1e-6).abs() < 1e-8, "{t}");
     }

@@ -1,4 +1,4 @@
-//! What is compared.
+//! The figures that are compared.
 
 /// A figure of a job in a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// All of them, in order.
+    /// All figures, in order.
     pub const ALL: [Figure; 9] = [
         Figure::Iops,
         Figure::P50,
@@ -37,7 +37,7 @@ impl Figure {
         Figure::Cpu,
     ];
 
-    /// What it is called, in limits too.
+    /// Its name, also in limits.
     pub fn name(self) -> &'static str {
         match self {
             Figure::Iops => "iops",
@@ -52,7 +52,7 @@ impl Figure {
         }
     }
 
-    /// What it is counted in.
+    /// Its unit.
     pub fn unit(self) -> &'static str {
         match self {
             Figure::Iops => "1/s",
@@ -61,7 +61,7 @@ impl Figure {
         }
     }
 
-    /// Which percentile it is.
+    /// The percentile, if it is one.
     pub fn percentile(self) -> Option<f64> {
         match self {
             Figure::P50 => Some(50.0),
@@ -83,7 +83,7 @@ impl Figure {
         matches!(self, Figure::Iops | Figure::Bandwidth)
     }
 
-    /// Whether verdicts are made of it without being asked for. (Bandwidth would say what IOPS say.)
+    /// Whether it gets verdicts by default. (Bandwidth would repeat those of IOPS.)
     pub fn is_primary(self) -> bool {
         matches!(self, Figure::Iops | Figure::P50 | Figure::P99)
     }

@@ -1,14 +1,15 @@
-//! Stored results against each other: what differs, by how much, and how sure that is. Pure functions of reports in JSON;
-//! docs/comparing.md has the method in words.
+//! Compares stored results: the differences, their size, and their certainty. Pure functions of reports in JSON;
+//! docs/comparing.md describes the method.
 //!
-//! The idea: one run cannot show how runs differ, so a run is one value of each figure, however long its series is, and a verdict
-//! needs [`FEWEST`] runs a side. What is compared are the means of logarithms, so a change is a ratio and the same in either
-//! direction; its interval is Welch's (`chance.rs`). All figures that verdicts are made of share one probability of error,
-//! [`ERROR`], evenly (Bonferroni): so whatever is compared is all right together in 95 of 100 comparisons, and a verdict and
-//! its interval never say different things, as they could with procedures in steps (Holm's).
+//! The idea: one run cannot show how runs differ, so a run is one value of each figure, however long its series is, and
+//! a verdict needs [`FEWEST`] runs a side. Means of logarithms are compared, so a change is a ratio and the same in
+//! either direction; its interval is Welch's (`chance.rs`). All figures with verdicts share one probability of error,
+//! [`ERROR`], evenly (Bonferroni): so all verdicts together are right in 95 of 100 comparisons, and a verdict never
+//! contradicts its interval, as it could with stepwise procedures (Holm's).
 //!
-//! `run.rs` reads a run, `likeness.rs` tells whether it may be compared, `limit.rs` what may change. `order.rs` says in which order
-//! runs are made that are to be compared, and `spread.rs` how the runs of one side differ.
+//! `run.rs` reads a run, `likeness.rs` decides whether it may be compared, `limit.rs` has the limits of changes.
+//! `order.rs` decides the order of runs that will be compared, and `spread.rs` the differences between the runs of one
+//! side.
 
 mod chance;
 mod figure;
@@ -30,8 +31,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The probability that any verdict of a comparison is wrong.
 pub const ERROR: f64 = 0.05;
-/// A figure has no more than this share of it. Rates and latencies of a job are three figures; where there are no latencies, two
-/// levels between which a rate jumps would be taken for a difference more often than is said.
+/// A figure gets no more than this share of it. Rates and latencies of a job are three figures; without latencies, two
+/// levels between which a rate jumps would be taken for a difference too often.
 const FEWEST_SHARES: usize = 3;
 /// A verdict needs so many runs a side.
 pub const FEWEST: usize = 5;
@@ -39,13 +40,13 @@ pub const FEWEST: usize = 5;
 /// The repeats of one thing.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Its runs; at least one.
     pub runs: Vec<Run>,
 }
 
-/// What a figure says.
+/// The conclusion about a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// NEW is better.
@@ -54,7 +55,7 @@ pub enum Verdict {
     Worse,
     /// It may be either.
     CannotTell,
-    /// The sides did different things.
+    /// The sides had different work.
     NotComparable,
     /// It is shown without a verdict.
     Exploratory,
@@ -89,7 +90,7 @@ pub struct Summary {
 pub struct Row {
     /// Which.
     pub figure: Figure,
-    /// Verdicts are made of it.
+    /// It gets a verdict by default.
     pub is_primary: bool,
     /// BASE; `None` = not known.
     pub base: Option<Summary>,
@@ -99,11 +100,11 @@ pub struct Row {
     pub change: Option<f64>,
     /// The interval of the change; `None` = too few runs.
     pub interval: Option<(f64, f64)>,
-    /// What follows.
+    /// The conclusion.
     pub verdict: Verdict,
     /// Why there is no verdict, where that is not the interval.
     pub why: Option<String>,
-    /// The positions of the limits on it, and what has become of them.
+    /// The indexes of the limits on it, and their outcomes.
     pub limits: Vec<(usize, Outcome)>,
     logarithms: [Vec<f64>; 2],
     step: f64,
@@ -120,22 +121,22 @@ pub struct Block {
     pub direction: &'static str,
     /// Why it is not comparable.
     pub obstacles: Vec<String>,
-    /// What else is to be known.
+    /// Other notes for the user.
     pub notes: Vec<String>,
     /// Its figures.
     pub rows: Vec<Row>,
 }
 
-/// Sides against the first of them.
+/// The comparison of sides with the first of them.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The jobs and directions, side after side.
     pub blocks: Vec<Block>,
     /// How many figures verdicts are made of.
     pub tested: usize,
-    /// What is to be known of the comparison as a whole.
+    /// Notes about the comparison as a whole.
     pub notes: Vec<String>,
-    /// What has become of each limit: the worst.
+    /// The outcome of each limit: the worst of all its figures.
     pub limits: Vec<Outcome>,
 }
 
@@ -146,10 +147,10 @@ impl Comparison {
     }
 }
 
-/// Compares sides with the first of them. What is named in `allowed` may differ between them ([`may_differ`]).
+/// Compares sides with the first of them. Options in `allowed` may differ between them ([`may_differ`]).
 ///
 /// # Errors
-/// There is nothing to compare, or a limit is about nothing that there is.
+/// There is nothing to compare, or a limit matches no figure.
 pub fn compare(sides: &[Side], limits: &[Limit], allowed: &[String]) -> Result<Comparison, String> {
     let mut blocks = Vec::new();
     for (new, side) in sides.iter().enumerate().skip(1) {
@@ -179,7 +180,7 @@ pub fn compare(sides: &[Side], limits: &[Limit], allowed: &[String]) -> Result<C
     Ok(comparison)
 }
 
-/// What of [`may_differ`] differs between the first side and others, in jobs that both have.
+/// The options among [`may_differ`] that differ between the first side and others, in jobs that both have.
 pub fn differing(sides: &[Side]) -> Vec<&'static str> {
     let Some((base, others)) = sides.split_first() else { return Vec::new() };
     let all: Vec<String> = may_differ().map(str::to_owned).collect();
@@ -220,7 +221,7 @@ fn jobs_by_name(run: &Run) -> BTreeMap<&str, &Job> {
     run.jobs.iter().map(|job| (job.name.as_str(), job)).collect()
 }
 
-/// How sides are called in what is told.
+/// The names of sides in messages.
 const SIDES: [&str; 2] = ["BASE", "NEW"];
 
 /// The runs of a side with their jobs by name, since there may be very many.
@@ -325,7 +326,7 @@ impl Row {
         Row { figure, is_primary, base, new, change, interval, verdict, why, limits, logarithms, step }
     }
 
-    /// Why no interval can be told, of sides of so many runs.
+    /// Why there is no interval, for sides of so many runs.
     fn too_little(&self, runs: [usize; 2]) -> Option<String> {
         let known = self.logarithms.each_ref().map(Vec::len);
         if runs.iter().any(|&runs| runs < FEWEST) {
@@ -367,7 +368,7 @@ impl Summary {
     }
 }
 
-/// What is to be known of the sides.
+/// Notes about the sides.
 fn notes(sides: &[Side]) -> Vec<String> {
     let mut notes = Vec::new();
     if sides.iter().any(|side| side.runs.len() < FEWEST) {

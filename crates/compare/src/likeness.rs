@@ -3,8 +3,8 @@
 use crate::run::{Job, Run};
 use std::collections::BTreeSet;
 
-/// Options that decide what is measured: another value is other work. The names are those of reports. The second is what
-/// holds without the option.
+/// Options that decide the work: another value makes results incomparable. The names are those of reports. The second
+/// is the default.
 const DECIDING: [(&str, &str); 17] = [
     ("rw", "read"),
     ("bs", "4096"),
@@ -25,14 +25,14 @@ const DECIDING: [(&str, &str); 17] = [
     ("verify", "0"),
 ];
 
-/// What is no option and may differ as well.
+/// The only property besides options that may be allowed to differ.
 const DEVICE: &str = "device";
 
-/// Options that say where something is called what; they differ without meaning anything.
+/// Options that only name files and jobs; differences in them do not matter.
 const NAMES: [&str; 7] =
     ["name", "filename", "directory", "description", "output", "output-format", "filename_format"];
 
-/// What may be said to differ on purpose.
+/// Options and properties that the user may allow to differ.
 pub fn may_differ() -> impl Iterator<Item = &'static str> {
     DECIDING.into_iter().map(|(name, _)| name).chain([DEVICE])
 }
@@ -73,7 +73,7 @@ pub fn obstacles(names: [&str; 2], sides: [&InRuns; 2], allowed: &[String]) -> V
     found
 }
 
-/// What is wrong within a side.
+/// Mistakes within a side.
 fn of_side(name: &str, side: &InRuns) -> Option<String> {
     let runs = side.len();
     let there = side.iter().filter(|(_, job)| job.is_some()).count();

@@ -15,20 +15,20 @@ pub struct Limit {
     job: Option<String>,
     /// The direction; `None` = each.
     direction: Option<&'static str>,
-    /// What must not be beyond it.
+    /// The limited figure.
     figure: Figure,
-    /// It is passed by what is above, not by what is below.
+    /// It is an upper limit, not a lower one.
     is_above: bool,
     /// The change, in parts.
     change: f64,
 }
 
-/// What has become of a limit.
+/// The outcome of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
     /// The whole interval is within it.
     Kept,
-    /// The interval is on both sides of it, or there is none.
+    /// The limit lies within the interval, or there is no interval.
     Open,
     /// The whole interval is beyond it.
     Broken,
@@ -45,12 +45,12 @@ impl Outcome {
     }
 }
 
-/// What is wrong with a limit, and from which character on (from 1).
+/// A mistake in a limit, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLimit {
     /// The character, from 1.
     pub column: usize,
-    /// What is wrong there, and what helps.
+    /// The mistake and the remedy.
     pub why: String,
 }
 
@@ -58,7 +58,7 @@ impl Limit {
     /// Reads `[JOB.][DIRECTION.]FIGURE < CHANGE%`, or `>`.
     ///
     /// # Errors
-    /// It is something else.
+    /// The text has another form.
     pub fn parse(text: &str) -> Result<Limit, BadLimit> {
         let bad = |offset: usize, why: String| {
             let column = text[..offset].chars().count() + 1;
@@ -97,7 +97,7 @@ impl Limit {
             && self.direction.is_none_or(|name| name == direction)
     }
 
-    /// What has become of it where this is the interval of the change, in parts.
+    /// The outcome for this interval of the change, in parts.
     pub fn outcome(&self, interval: Option<(f64, f64)>) -> Outcome {
         let Some((low, high)) = interval else { return Outcome::Open };
         let (is_beyond, is_within) = if self.is_above {
@@ -113,7 +113,7 @@ impl Limit {
     }
 }
 
-/// What is before the name of a figure (without the dot), and the figure.
+/// The text before the name of a figure (without the dot), and the figure.
 fn figure_at_end(left: &str) -> Option<(&str, Figure)> {
     Figure::ALL.into_iter().find_map(|figure| {
         let before = left.strip_suffix(figure.name())?;

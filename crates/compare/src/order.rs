@@ -1,15 +1,16 @@
-//! In which order things are run that are to be compared.
+//! The order of runs that will be compared.
 //!
-//! What a machine does besides changes over time: a flash device fills, a processor gets warm, a neighbour begins. If all runs of
-//! one thing came before those of the other, that would count as a difference between them. So runs come in rounds, in each of which
-//! everything is run once, in random order: a randomised block design (R. A. Fisher, "The Design of Experiments", 1935), and for
-//! measurements of computers "randomized multiple interleaved trials" (A. Abedi and T. Brecht, "Conducting Repeatable Experiments in
-//! Highly Variable Cloud Computing Environments", ICPE 2017). Rounds see to it that whatever changes slowly meets all things alike, and
-//! chance within a round that nothing periodic prefers one. The order is shuffled as R. Durstenfeld has it (Algorithm 235,
-//! Communications of the ACM 7, 1964), with numbers of SplitMix64 (G. L. Steele, D. Lea and C. H. Flood, "Fast splittable
-//! pseudorandom number generators", OOPSLA 2014), so that one seed is one order, on every machine.
+//! The state of a machine changes over time: a flash device fills, a processor gets warm, a neighbour begins. If all
+//! runs of one kind came before those of the other, that would count as a difference between them. So runs come in
+//! rounds, each with one run of every kind, in random order: a randomised block design (R. A. Fisher, "The Design of
+//! Experiments", 1935), and for measurements of computers "randomized multiple interleaved trials" (A. Abedi and T.
+//! Brecht, "Conducting Repeatable Experiments in Highly Variable Cloud Computing Environments", ICPE 2017). Rounds
+//! spread slow changes evenly over all kinds, and the random order within a round keeps periodic changes from favouring
+//! one. The order is shuffled as R. Durstenfeld has it (Algorithm 235, Communications of the ACM 7, 1964), with numbers
+//! of SplitMix64 (G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014),
+//! so that one seed is one order, on every machine.
 
-/// So many rounds of so many things: the round and the thing of each run, both from 0.
+/// So many rounds of so many kinds: the round and the kind of each run, both from 0.
 pub fn order(things: usize, rounds: usize, seed: u64) -> Vec<(usize, usize)> {
     let mut state = seed;
     let mut runs = Vec::with_capacity(things * rounds);
@@ -70,7 +71,7 @@ mod tests {
         );
     }
 
-    /// All six orders of three things come about as often.
+    /// All six orders of three kinds come about equally often.
     #[test]
     fn no_order_is_preferred() {
         let mut found: BTreeMap<Vec<usize>, u32> = BTreeMap::new();

@@ -9,7 +9,7 @@ use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How finely latencies are told: the widest class of a histogram, in parts of the latency.
+/// The resolution of latencies: the widest class of a histogram, in parts of the latency.
 const CLASS: f64 = 1.0 / 64.0;
 
 /// A run.
@@ -21,13 +21,13 @@ pub struct Run {
     pub program: String,
     /// When its result was made, in milliseconds since 1970.
     pub time_ms: Option<u64>,
-    /// The devices of its files, as Iolite tells them.
+    /// The devices of its files, as Iolite reports them.
     pub targets: Option<String>,
-    /// The disks that it used, as fio tells them.
+    /// The disks that it used, as fio reports them.
     pub disks: Option<String>,
     /// Its jobs.
     pub jobs: Vec<Job>,
-    /// What no other run has: when its jobs began, or else what they did and when.
+    /// A unique property of the run: the start times of its jobs, or else their results and the time.
     identity: String,
 }
 
@@ -42,23 +42,23 @@ pub struct Job {
     pub error: i64,
     /// Their options, with those of all jobs.
     pub options: BTreeMap<String, String>,
-    /// What they did.
+    /// Their results.
     pub parts: Vec<Part>,
 }
 
-/// What jobs of one name did in one direction, or altogether ([`WHOLE_JOB`]).
+/// The results of jobs of one name in one direction, or altogether ([`WHOLE_JOB`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// The direction.
     pub direction: &'static str,
-    /// Which latencies are told.
+    /// The kind of latencies reported.
     pub latency: Option<Latency>,
-    /// The smallest change of a rate that can be told, in parts: run times are in milliseconds.
+    /// The resolution of a rate, in parts: run times are in milliseconds.
     pub rate_step: f64,
     figures: [Option<f64>; Figure::ALL.len()],
 }
 
-/// Which latencies percentiles and means are of.
+/// The latencies that percentiles and means describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latency {
     /// The key in reports.
@@ -125,11 +125,11 @@ fn listed(mut names: Vec<String>) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// The start of every job tells a run, also of results that were made on its way. Where that is not told, when the result was
-/// made does, with what was done until then.
+/// The start times of all jobs identify a run, also in intermediate results. Without them, the time of the result does,
+/// with the amounts until then.
 fn identity(time_ms: Option<u64>, names: &[(String, Vec<&Value>)]) -> String {
     let jobs = || names.iter().flat_map(|(name, of)| of.iter().map(move |job| (name, job)));
-    // What never began has no start.
+    // A job that never began has no start.
     let start = |job: &Value| job["job_start"].as_u64().filter(|&start| start > 0);
     let starts: Option<Vec<String>> =
         jobs().map(|(name, job)| Some(format!("{name}={}", start(job)?))).collect();
@@ -164,7 +164,7 @@ impl Part {
         self.figures[figure as usize]
     }
 
-    /// The smallest change of a figure that can be told, in parts of it.
+    /// The resolution of a figure, in parts of it.
     pub fn step(&self, figure: Figure) -> f64 {
         match figure {
             Figure::Iops | Figure::Bandwidth => self.rate_step,
@@ -177,7 +177,7 @@ impl Part {
         Part { direction, latency: None, rate_step: 0.0, figures: [None; Figure::ALL.len()] }
     }
 
-    /// Only what is more than nothing has a logarithm, and a change in percent.
+    /// Only a positive value has a logarithm, and a change in percent.
     pub(crate) fn set(&mut self, figure: Figure, value: Option<f64>) {
         self.figures[figure as usize] = value.filter(|value| value.is_finite() && *value > 0.0);
     }

@@ -28,7 +28,7 @@ pub struct SpreadBlock {
     pub job: String,
     /// The direction, or [`WHOLE_JOB`].
     pub direction: &'static str,
-    /// What is to be known of it: runs that are missing, errors.
+    /// Notes for the user: runs that are missing, errors.
     pub notes: Vec<String>,
     /// Its figures.
     pub rows: Vec<SpreadRow>,

@@ -3,7 +3,7 @@ use iolite_testing::{Luck, seed_or};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a run did in a direction.
+/// The results of a run in a direction.
 #[derive(Clone, Copy)]
 struct Did {
     iops: f64,
@@ -13,7 +13,7 @@ struct Did {
 
 const USUAL: Did = Did { iops: 50_000.0, p50: 100_000.0, p99: 900_000.0 };
 
-/// Each report is of a run of its own.
+/// Each report belongs to a different run.
 static BEGAN: AtomicU64 = AtomicU64::new(1);
 
 fn direction(did: Did) -> Value {
@@ -201,7 +201,7 @@ fn limits_are_about_the_whole_interval() {
     assert_eq!(outcome("j.read.iops < -20%"), (Outcome::Kept, 3));
     assert_eq!(outcome("iops < -10%"), (Outcome::Open, 3));
     assert_eq!(outcome("p99 > 5%"), (Outcome::Broken, 3));
-    // What a limit is on, verdicts are made of.
+    // Figures with a limit get verdicts.
     assert_eq!(outcome("bw < -5%"), (Outcome::Broken, 4));
     let unknown = compare(&sides, &[Limit::parse("k.iops < -5%").unwrap()], &[]).unwrap_err();
     assert!(unknown.contains("k.iops < -5%: there is no such figure; there are j.read.iops, "), "{unknown}");
@@ -238,7 +238,7 @@ fn results_of_one_run_are_recognised() {
         run(&report)
     };
     assert!(old(7, 1).is_same_run(&old(7, 1)));
-    // What never began, twice.
+    // Two runs that never began.
     let mut failed = [one.clone(), one.clone()];
     for (report, time) in failed.iter_mut().zip([7, 8]) {
         report["jobs"][0]["job_start"] = json!(0);
@@ -305,8 +305,8 @@ fn drawn(luck: &mut Luck, like: &Run, runs: usize, law: Law, shift: f64) -> Side
     Side { name: "side".to_owned(), runs }
 }
 
-/// In which share of so many comparisons there is a verdict, of things that differ by `shift`; and in which share there is one
-/// that is right on the IOPS of reads.
+/// The share of so many comparisons with a verdict, if the two sides differ by `shift`; and the share with a correct
+/// verdict on the IOPS of reads.
 fn shares(luck: &mut Luck, draws: u32, runs: [usize; 2], laws: [Law; 2], shift: f64) -> (f64, f64) {
     let like = Run::of("r", &report(&[job("j", &json!({}), &[("read", USUAL), ("write", USUAL)])])).unwrap();
     let (mut any, mut right) = (0_u32, 0_u32);

@@ -1,4 +1,4 @@
-//! Writes docs/options.md, docs/iolite.1 and the table in docs/engines.md anew.
+//! Regenerates docs/options.md, docs/iolite.1 and the table in docs/engines.md.
 //!
 //! `cargo run -p iolite-options --example manual`
 

@@ -1,7 +1,7 @@
 //! Many machines: `--server`, `--client`, and the job files that travel from one to the other.
 //!
-//! Job files travel as text, each with its name, so that the machine that runs them resolves them with its own facts, and
-//! mistakes come back with line and column. What they include travels with them.
+//! Job files travel as text, each with its name, so that the machine that runs them resolves them with its own facts,
+//! and mistakes come back with line and column. Included files travel with them.
 
 use crate::jobfile::{self, Surroundings, Texts};
 use crate::others::{Named, WhenLost, on_command_line};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 /// A job file for another machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SentFile {
-    /// Its text is among those that travel.
+    /// Its text travels with the jobs.
     Here(String),
     /// It lies on the other machine.
     There(String),
@@ -27,18 +27,18 @@ pub enum SentFile {
 pub struct SentJobs {
     /// The job files, in order.
     pub files: Vec<SentFile>,
-    /// The texts of those that travel, and of what they include, by name.
+    /// The texts of the files that travel, and of their includes, by name.
     pub texts: BTreeMap<String, Vec<u8>>,
     /// The sections to run; empty = all.
     pub sections: Vec<String>,
-    /// Options of the run as a whole. Those about output are the sender's business.
+    /// Options of the run as a whole. Output options concern the sender only.
     pub run: RunOptions,
 }
 
 /// A machine that is to run jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {
-    /// What `--client` says: an address, or a file with a list of them.
+    /// The value of `--client`: an address, or a file with a list of addresses.
     pub address: String,
     /// Its jobs.
     pub jobs: SentJobs,
@@ -72,7 +72,7 @@ pub struct RunElsewhere {
 /// A server to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
-    /// What `--server` says; empty = the usual port of all interfaces.
+    /// The value of `--server`; empty = the usual port of all interfaces.
     pub address: String,
     /// `--daemonize`: the file for the process id.
     pub pid_file: Option<PathBuf>,
@@ -97,7 +97,7 @@ pub struct Serving {
 pub struct Launched {
     /// How it finds the others; empty = as the launcher offers it.
     pub way: String,
-    /// What it does for them. (It has no address of its own choice.)
+    /// How it serves the others. (It does not choose its own address.)
     pub serving: Serving,
 }
 
@@ -140,7 +140,8 @@ pub(crate) fn serving(
     Some(Serving { warnings: std::mem::take(warnings), ..serving_as(asked, address) })
 }
 
-/// What the command line has that says nothing to a server: its clients say how their jobs run, and what becomes of reports.
+/// Options of the command line that have no meaning for a server: its clients choose how their jobs run, and where
+/// reports go.
 fn not_served(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
     let (run, usual) = (&asked.run, RunOptions::default());
     let idle = [
@@ -207,7 +208,7 @@ pub(crate) fn elsewhere(
         let jobs = if own.files.is_empty() { common.clone() } else { own };
         clients.push(Client { address: one.address.clone(), jobs });
     }
-    // A machine without jobs of its own has those of the next one: `--client=a --client=b job.fio`.
+    // A machine without its own jobs has those of the next one: `--client=a --client=b job.fio`.
     for index in (0..clients.len().saturating_sub(1)).rev() {
         if clients[index].jobs.files.is_empty() {
             clients[index].jobs = clients[index + 1].jobs.clone();
@@ -239,7 +240,7 @@ pub(crate) fn elsewhere(
     }
 }
 
-/// What the command line has that does not travel.
+/// Options of the command line that are not sent to the clients.
 fn not_sent(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
     let run = &asked.run;
     let with = if asked.others.mpi.is_some() { "--mpi" } else { "--client" };
@@ -275,7 +276,7 @@ fn jobs(
     surroundings: &mut Surroundings<'_>,
     errors: &mut Vec<Diagnostic>,
 ) -> SentJobs {
-    // What pulls the trigger is here.
+    // The trigger is evaluated on this machine.
     let run = RunOptions { trigger: None, trigger_file: None, trigger_timeout: None, ..asked.run.clone() };
     let mut sent = SentJobs { sections: asked.sections.clone(), run, ..SentJobs::default() };
     for file in files {
@@ -295,7 +296,7 @@ fn jobs(
             sent.texts.extend(texts);
             sent.files.push(SentFile::Here(name.to_owned()));
         } else {
-            // It cannot be read at all. Mistakes in it are told by those who run it.
+            // It cannot be read at all. Mistakes in its content are reported by the machine that runs it.
             errors.append(&mut mistakes);
         }
     }

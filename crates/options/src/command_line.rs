@@ -98,7 +98,7 @@ struct Scanner<'a> {
     result: Scanned,
 }
 
-/// What a name on the command line refers to.
+/// The meaning of a name on the command line.
 #[derive(Clone, Copy)]
 enum Target {
     Run(&'static RunOption),
@@ -248,7 +248,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Every name that is known at this place, with what it refers to.
+    /// Every name that is known at this place, with its meaning.
     fn names(&self) -> impl Iterator<Item = (&'static str, Target)> {
         let of_run = run_options::ALL.iter().map(|option| (option.name, Target::Run(option)));
         let of_engine = engines::engine(&self.engine).map_or(&[][..], |engine| engine.options);

@@ -1,4 +1,4 @@
-//! The companions: programs of their own that are called through the same command line, `iolite dedupe FILE`.
+//! The companions: separate programs that are called through the same command line, `iolite dedupe FILE`.
 //!
 //! In the language, a first word without dashes is a job file, and companions do not change that: a companion is
 //! called only if the first word is exactly its name and there is no job file of that name ([`Command::called_by`]).
@@ -19,7 +19,7 @@ use std::path::Path;
 pub struct Command {
     /// Its name.
     pub name: &'static str,
-    /// What follows its options; empty if nothing does.
+    /// The words after its options; empty = none.
     pub operand: &'static str,
     /// The words that may follow, if there is a choice.
     pub choices: &'static [&'static str],
@@ -40,7 +40,7 @@ pub struct CommandOption {
     pub word: &'static str,
     /// The name of its value; empty if it takes none.
     pub value: &'static str,
-    /// What it does.
+    /// Its help text.
     pub help: &'static str,
     /// The values that it accepts; empty if they are more than a few words.
     pub choices: &'static [&'static str],
@@ -445,9 +445,9 @@ pub fn called_by(words: &[OsString]) -> Option<&'static Command> {
 /// How much of a file is read to find its first section.
 const LOOKED_AT: u64 = 64 << 10;
 
-/// Whether something of this name could be a job file. A job file starts with a section or an `include`, after
-/// comments only. A directory is no job file. Whatever cannot be read, or can be read only once, may be one: the
-/// parser of job files will tell.
+/// Whether a file of this name could be a job file. A job file starts with a section or an `include`, after comments
+/// only. A directory is no job file. A file that cannot be read, or can be read only once, may be one: the parser of
+/// job files will decide.
 fn may_be_job_file(path: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(path) else { return false };
     if !metadata.is_file() {
@@ -471,7 +471,7 @@ impl Command {
         word == self.name && !may_be_job_file(Path::new(word))
     }
 
-    /// Parses the words after its name. If one of them asks for help, that is answered, whatever else is wrong.
+    /// Parses the words after its name. If one of them asks for help, prints that even if there are mistakes.
     ///
     /// # Errors
     /// An option is unknown, lacks its value, or has a value that it does not take.

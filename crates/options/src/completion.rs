@@ -20,7 +20,7 @@ pub fn script(shell: &str) -> Option<String> {
     }
 }
 
-/// What may follow the `=` of an option.
+/// The possible values of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
     /// Nothing: the option has no value.

@@ -73,7 +73,7 @@ impl JobOptions {
             .max(1)
     }
 
-    /// The size of all blocks of the job; `None` = they differ, or a trace says what they are.
+    /// The size of all blocks of the job; `None` = they differ, or a trace determines them.
     pub fn only_block(&self) -> Option<u64> {
         let mut sizes = self.pattern.rw.directions().flat_map(|direction| {
             let size = self.block_size(direction);
@@ -83,7 +83,7 @@ impl JobOptions {
         sizes.all(|size| size == first).then_some(first)
     }
 
-    /// The job's engine, as what it is with its own options; `None` = no engine has the name.
+    /// The job's engine, with the facets that follow from its own options; `None` = no engine has the name.
     pub fn chosen_engine(&self) -> Option<EngineInfo> {
         chosen(&self.ioengine, &self.engine)
     }
@@ -94,12 +94,12 @@ impl JobOptions {
         !facets.is_synchronous() || self.depth.io_submit_mode == SubmitMode::Offload
     }
 
-    /// Whether the job replays traces: they say what it does, rather than its other options.
+    /// Whether the job replays traces, which determine its I/O instead of its other options.
     pub fn is_replay(&self) -> bool {
         !self.replay.read_iolog.is_empty()
     }
 
-    /// Whether the job's files are those that are found in a directory, and so somebody else's.
+    /// Whether the job's files are found in a directory, and so belong to others.
     pub fn finds_files(&self) -> bool {
         self.files.opendir.is_some() && !self.is_replay()
     }
@@ -165,12 +165,12 @@ impl JobOptions {
         self.verification.is_on() && !self.files.create_only
     }
 
-    /// Whether the workload is a mix of reads and writes of its own. (What a trace mixes is always the same.)
+    /// Whether the workload itself mixes reads and writes. (The mix of a trace is always the same.)
     pub fn is_read_write_mix(&self) -> bool {
         self.pattern.rw.reads() && self.pattern.rw.writes() && !self.is_replay()
     }
 
-    /// Whether the job reads back what it, or an earlier run of it, has written.
+    /// Whether the job reads back its own writes, or those of an earlier run.
     pub fn reads_back(&self) -> bool {
         let verification = &self.verification;
         self.loads_state()
@@ -224,7 +224,7 @@ mod tests {
         let entries = vec![SplitEntry { size: 4096, percent: 30 }, SplitEntry { size: 512, percent: 70 }];
         job.pattern.bssplit = Some(PerDirection::new(entries, Vec::new(), Vec::new()));
         assert_eq!(job.block_size(Direction::Read), BlockSize::Split(vec![(4096, 30), (512, 70)]));
-        // A direction without entries is as if there were no split.
+        // A direction without entries has no split.
         assert_eq!(job.block_size(Direction::Trim), BlockSize::Range(512, 1024));
     }
 

@@ -1,4 +1,4 @@
-//! What an option is, as data.
+//! The description of an option, as data.
 //!
 //! Every option of the language is one [`Definition`]: its names, the type and limits that the help prints, one
 //! line of help, and [`Land`], the function that stores a parsed value where it belongs. Parsing, help, suggestions
@@ -24,7 +24,7 @@ pub enum Category {
     Depth,
     /// Direct and synchronous I/O, flushes.
     Durability,
-    /// I/O buffers: where they are and what is in them.
+    /// I/O buffers: their memory and their content.
     Buffers,
     /// Checking data that was written.
     Verify,
@@ -38,9 +38,9 @@ pub enum Category {
     Rates,
     /// Log files of single I/Os and averages.
     Logs,
-    /// What is measured and how it is reported.
+    /// Measurements and how they are reported.
     Measurement,
-    /// What happens on errors.
+    /// Handling of errors.
     Errors,
     /// Options that fio does not have.
     Own,
@@ -137,7 +137,7 @@ impl Kind {
     }
 }
 
-/// Which jobs have an option.
+/// The jobs that have an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// Every job.
@@ -221,7 +221,7 @@ pub struct Definition {
     pub keywords: &'static [(&'static str, &'static str)],
     /// One line of help.
     pub help: &'static str,
-    /// Which jobs have it.
+    /// The jobs that have it.
     pub scope: Scope,
     /// The option that this one refines: the help lists this one indented below it.
     pub parent: Option<&'static str>,
@@ -330,7 +330,7 @@ impl Definition {
         self
     }
 
-    /// Makes its value one that nothing shows.
+    /// Hides the value in all output.
     pub const fn secret(mut self) -> Self {
         self.is_secret = true;
         self

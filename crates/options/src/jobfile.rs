@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 16 << 20;
 /// The limit on the nesting of includes.
 const MAX_INCLUDE_DEPTH: usize = 16;
 
-/// What parsing a job file needs from outside.
+/// The environment for parsing a job file.
 pub(crate) struct Surroundings<'a> {
     /// The environment variables.
     pub environment: &'a dyn Fn(&str) -> Option<String>,
@@ -30,11 +30,11 @@ pub(crate) struct Surroundings<'a> {
     pub texts: Texts<'a>,
 }
 
-/// Where the texts of job files, and of what they include, come from.
+/// The source of the texts of job files, and of their includes.
 pub(crate) enum Texts<'a> {
     /// From the disk.
     OnDisk,
-    /// From the disk, and they are kept here, by name. What the name in an include with variables is, is kept by the line.
+    /// The disk; the texts are kept here, by name. An include with variables is kept under its line.
     Kept(BTreeMap<String, Vec<u8>>),
     /// From the disk, if they may be read; otherwise this says why not.
     Served(&'a dyn Fn(&Path) -> Result<(), String>),

@@ -83,7 +83,7 @@ impl fmt::Display for Origin {
 pub struct Diagnostic {
     /// The place; `None` if no single place is to blame.
     pub origin: Option<Origin>,
-    /// What is wrong and how to fix it, with the names of option and value.
+    /// The mistake and the remedy, with the names of option and value.
     pub message: String,
 }
 
@@ -103,7 +103,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Invocation {
     /// Run jobs. Each inner list is one job file (or the jobs of the command line); they run one after the other.

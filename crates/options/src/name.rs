@@ -12,7 +12,7 @@ const OWN_VERSION: &str = concat!("iolite-", env!("CARGO_PKG_VERSION"));
 /// The version of fio whose language is spoken, as that says it: scripts parse what follows the dash.
 const LANGUAGE: &str = "fio-3.42";
 
-/// What the program was called.
+/// The name under which the program was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// `iolite`, or anything that is not `fio`.
@@ -47,7 +47,7 @@ impl Name {
         }
     }
 
-    /// Who really speaks, whatever the name: `iolite-0.1.0`.
+    /// The real program, whatever its name: `iolite-0.1.0`.
     pub const fn own_version(self) -> &'static str {
         OWN_VERSION
     }

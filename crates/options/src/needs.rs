@@ -63,7 +63,7 @@ fn goes_on_after_errors(job: &JobOptions) -> bool {
     job.errors.continue_on_error != ErrorKinds::NONE || job.errors.ignore_error != IgnoredErrors::default()
 }
 
-/// All of them. An option may have several conditions.
+/// All conditions. An option may have several.
 static NEEDS: &[Need] = &[
     need(
         &[
@@ -170,8 +170,7 @@ static NEEDS: &[Need] = &[
     need(&["cpus_allowed_policy"], "cpus_allowed", |job| !job.placement.cpus_allowed.is_empty()),
     need(&["cgroup_weight", "cgroup_nodelete"], "cgroup", |job| job.placement.cgroup.is_some()),
     need(
-        // Options that switch off a check, or the state file, ask for nothing else than what a job without verify
-        // does.
+        // Options that switch off a check, or the state file, ask only for the behaviour of a job without verify.
         &[
             "verify_policy",
             "verify_interval",

@@ -48,8 +48,8 @@ pub fn parse_with(
     parse_in(args, surroundings, name)
 }
 
-/// Parses job files that another machine has sent, with the facts and the environment of this one. Those that lie here, and what
-/// these include, are read if they may be.
+/// Parses job files that another machine has sent, with the facts and the environment of this one. Reads local job
+/// files and their includes if that is permitted.
 ///
 /// # Errors
 /// All mistakes in the job files, with their places.
@@ -89,16 +89,16 @@ pub fn run_options(args: &[OsString]) -> RunOptions {
     asked.run
 }
 
-/// What a process is to do that a launcher has started as one of many (`--mpi`); `None` = none has. This has to be known before
-/// parsing starts, because job files are for one of them. Mistakes are left to [`parse`].
+/// The role of a process that a launcher has started as one of many (`--mpi`); `None` = no launcher has. This has to be
+/// known before parsing starts, because only one of the processes gets the job files. Mistakes are left to [`parse`].
 pub fn launched(args: &[OsString]) -> Option<Launched> {
     let Scanned { asked, .. } =
         command_line::scan(args, &MachineFacts::of_this_machine(), &mut Vec::new(), &mut Vec::new());
     clients::launched(&asked)
 }
 
-/// The runs that `--repeat` asks for; `None` = nobody has asked for repeats, or there are mistakes, which [`parse`] tells.
-/// Job files are not read.
+/// The runs that `--repeat` asks for; `None` = no repeats, or there are mistakes, which [`parse`] reports. Job files
+/// are not read.
 pub fn repeated(args: &[OsString], name: Name) -> Option<Repeated> {
     let mut errors = Vec::new();
     let Scanned { asked, files, options, .. } =
@@ -155,7 +155,7 @@ pub(crate) fn parse_in(
     Input { asked, sections, files, paths, errors, warnings }.invocation(name)
 }
 
-/// What the command line asks of other machines, or does for them.
+/// The use of other machines, or by them, that the command line asks for.
 fn on_other_machines(
     asked: &Asked,
     sections: &[Section],
@@ -181,7 +181,7 @@ fn warnings_of(invocation: &Invocation) -> &[Diagnostic] {
     }
 }
 
-/// Everything that was read, before jobs are made of it.
+/// The parsed input, before jobs are made of it.
 #[derive(Default)]
 struct Input {
     asked: Asked,
@@ -368,7 +368,7 @@ fn page_of_no_run(asked: &Asked) -> Option<Diagnostic> {
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message: message.to_owned() })
 }
 
-/// A page that is made beside other formats goes into a file of its own, which has its name from that of the report.
+/// A page beside other formats goes into a separate file, whose name follows from the report's.
 fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
     let run = &asked.run;
     if !run.output_format.contains(&OutputFormat::Html) {
@@ -392,7 +392,7 @@ fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 
-/// fio keeps no runs, makes none several times, and tells none over time.
+/// fio does not keep runs, repeat them, or report their course over time.
 fn ours_alone(asked: &Asked, name: Name) -> Option<Diagnostic> {
     let run = &asked.run;
     let ours = [

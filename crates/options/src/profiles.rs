@@ -46,11 +46,11 @@ pub(crate) fn find_option(name: &str) -> Option<(&'static Profile, &'static Defi
     ALL.iter().find_map(|profile| Some((profile, profile.option(name)?)))
 }
 
-/// An option of a profile that is given for a job. fio takes it, and does nothing with it; many published job files have
+/// An option of a profile that is given for a job. fio accepts it without effect; many published job files have
 /// `threads=1`.
 ///
 /// # Errors
-/// The value is none of its kind.
+/// The value does not have the option's type.
 pub(crate) fn ignore(given: &mut Given<'_>) -> Result<(), String> {
     match given.definition.kind {
         Kind::Flag if given.text.is_none() => {}

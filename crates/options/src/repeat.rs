@@ -1,7 +1,8 @@
-//! `--repeat`: what the command line says of runs that are made several times.
+//! `--repeat`: runs that are made several times.
 //!
-//! Each job file is a run of its own, many times, in a process of its own. Its command line is this one, without the other job
-//! files, and without what is about all runs together: where reports go, in which formats, what is shown on the way.
+//! Each job file is a separate run, repeated many times, in its own process. Its command line is this one, without the
+//! other job files, and without the options for all runs together: where reports go, in which formats, and the status
+//! output.
 
 use crate::run_options::Asked;
 use crate::{Diagnostic, OutputFormat, RunOptions};
@@ -15,7 +16,7 @@ const MOST: u32 = 1000;
 pub struct Repeat {
     /// How often each job file is run.
     pub times: u32,
-    /// What the order of the runs follows from; `None` = any.
+    /// The seed of the order of the runs; `None` = any.
     pub seed: Option<u64>,
 }
 
@@ -49,7 +50,7 @@ pub struct Repeated {
     pub common: Vec<OsString>,
     /// The job files, each of which is run on its own.
     pub files: Vec<OsString>,
-    /// What cannot be had together with repeats, and what says nothing beside them.
+    /// Options that cannot be combined with repeats, and options without effect beside them.
     pub obstacles: Vec<Diagnostic>,
 }
 
@@ -68,7 +69,7 @@ pub(crate) const OF_ALL_RUNS: [&str; 11] = [
     "eta-newline",
 ];
 
-/// The runs that the command line asks for; `None` = it does not ask for repeats, or asks for something else than runs.
+/// The runs that the command line asks for; `None` = no repeats, or it asks for something other than runs.
 pub(crate) fn repeated(asked: &Asked, common: Vec<OsString>, files: Vec<OsString>) -> Option<Repeated> {
     let repeat = asked.run.repeat?;
     if asked.question.is_some() || asked.showcmd {
@@ -132,7 +133,7 @@ mod tests {
         line.split_whitespace().map(OsString::from).collect()
     }
 
-    /// Letters, abbreviations and values as words of their own are told apart from job files.
+    /// Letters, abbreviations and values in separate words are distinguished from job files.
     #[test]
     fn each_run_has_the_words_of_all() {
         let line = "-rt 5:7 a.fio --output=o --runt 3 --ioengine=libaio -libaio_vectored=1 --eta never b.fio --name x -bs 4k";
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(found.files, words("a.fio b.fio"));
         assert!(found.obstacles.is_empty(), "{:?}", found.obstacles);
         assert_eq!(found.run.output.as_deref(), Some("o".as_ref()));
-        // Nobody is asked for runs, or for repeats; mistakes are for others to tell.
+        // These do not ask for runs, or for repeats; mistakes are reported elsewhere.
         for line in [
             "a.fio",
             "--repeat=5 --help",

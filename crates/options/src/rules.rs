@@ -34,7 +34,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         job.durability.direct = true;
     }
     if job.files.pre_read {
-        // Invalidating would drop what was just read into the cache.
+        // Invalidating would drop the data just read into the cache.
         job.files.invalidate = false;
     }
 }
@@ -73,7 +73,7 @@ fn settle_device(job: &mut JobOptions) {
     };
 }
 
-/// What an engine sends to another end is not there to be read back: who receives it verifies it. Networks count in bits.
+/// Data that an engine sends to a peer cannot be read back: the receiver verifies it. Networks count in bits.
 fn settle_other_end(job: &mut JobOptions) {
     let Some(engine) = job.chosen_engine() else { return };
     if engine.facets.data == Data::OtherEnd {
@@ -135,7 +135,7 @@ fn settle_depth(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
 }
 
 /// A pattern takes precedence over zeroes, and neither is scrambled unless that was asked for. Compressible and
-/// duplicate data is generated anew for each write.
+/// duplicate data is generated for each write.
 fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if !job.buffers.buffer_pattern.is_empty() {
         job.buffers.zero_buffers = false;
@@ -226,7 +226,7 @@ fn settle_ranges(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What is compared is what the job itself has written.
+/// Only data that the job itself has written is compared.
 fn settle_comparisons(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     let compares = job.engine.of::<engines::IoUringCmdOptions>().is_some_and(|own| own.compares);
     if !compares || job.pattern.rw.writes() && job.verification.is_on() {
@@ -240,7 +240,7 @@ fn settle_comparisons(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     warnings.push(Diagnostic { origin: origin(job, "verify_mode"), message });
 }
 
-/// What only makes, looks up or removes names writes nothing that could be synced.
+/// A job that only makes, looks up or removes names writes no data that could be synced.
 fn settle_syncs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     let acts_on_names = job
         .chosen_engine()

@@ -85,7 +85,7 @@ pub struct RunOptions {
     /// `--web-tls`: what that page is encrypted with. Other machines serve none.
     #[serde(skip)]
     pub web_tls: Option<WebTls>,
-    /// `--web-linger`: for how many milliseconds that page stays when the run is over.
+    /// `--web-linger`: for how many milliseconds that page stays after the run.
     pub web_linger: Option<u64>,
     /// `--save`: the run is kept in the store, with this label (empty = none). Other machines keep nothing.
     #[serde(skip)]
@@ -96,15 +96,14 @@ pub struct RunOptions {
     /// `--no-series`: JSON has no run over time. (Pages and kept runs have.)
     #[serde(skip)]
     pub no_series: bool,
-    /// `--repeat`: each job file is a run of its own, so often. Who is asked for that makes runs of the others.
+    /// `--repeat`: each job file is a separate run, repeated this often. The caller makes the runs of it.
     #[serde(skip)]
     pub repeat: Option<Repeat>,
 }
 
 impl RunOptions {
-    /// The file that a page goes to that is made beside other formats: that of the report, with `.html` in place of an
-    /// ending that says what is in it, else behind its name (`disk.4k` and `disk.8k` have two pages). A page alone goes where
-    /// a report goes.
+    /// The file for a page beside other formats: the report's name with `.html` in place of an ending that names a
+    /// format, else appended (`disk.4k` and `disk.8k` have two pages). A page alone goes where a report goes.
     pub fn page_file(&self) -> Option<PathBuf> {
         let is_beside = self.output_format.contains(&OutputFormat::Html) && self.output_format.len() > 1;
         let output = self.output.as_ref().filter(|_| is_beside)?;

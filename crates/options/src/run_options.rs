@@ -9,7 +9,7 @@ use crate::{
 };
 use std::path::PathBuf;
 
-/// What the command line asked for besides jobs.
+/// The requests of the command line besides jobs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     /// The options that become part of the result.
@@ -26,7 +26,7 @@ pub(crate) struct Asked {
     pub question: Option<Question>,
     /// Notes about suspicious values that are accepted.
     pub notes: Vec<String>,
-    /// What is said of other machines.
+    /// The options that concern other machines.
     pub others: Others,
     /// How many job files came until now.
     pub files: usize,
@@ -51,14 +51,14 @@ pub(crate) enum Question {
     InflateLog(PathBuf),
 }
 
-/// What follows an option.
+/// The argument of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Argument {
     /// Nothing.
     None,
     /// A value, after `=` or as the next word; this is its name in the help.
     Required(&'static str),
-    /// The same, but an empty value is as if the option was not given: scripts pass on what may not be set (`--eta="$ETA"`).
+    /// The same, but an empty value counts as not given: scripts pass on variables that may be unset (`--eta="$ETA"`).
     Clearable(&'static str),
     /// An optional value, after `=` only. An empty one is none.
     Optional(&'static str),
@@ -72,7 +72,7 @@ pub(crate) struct RunOption {
     pub name: &'static str,
     /// Its letter.
     pub short: char,
-    /// What follows it.
+    /// Its argument.
     pub argument: Argument,
     /// Its help, line by line.
     pub help: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! The result of the first phase: what was written, word for word and with its place, before it is interpreted.
+//! The result of the first phase: the input, word for word and with its place, before it is interpreted.
 //!
 //! A job file and a command line have the same form: a list of sections, each a list of `key[=value]`.
 

@@ -220,7 +220,7 @@ mod tests {
         environment(text, &|name| (name == "FOO").then(|| "foo".to_owned())).0
     }
 
-    // What fio printed with --showcmd on a machine with two CPUs and 24105 MiB.
+    // The output of fio with --showcmd on a machine with two CPUs and 24105 MiB.
     #[test]
     fn reserved_words_and_maths_are_those_of_fio() {
         assert_eq!(words("8*$mb_memory"), "192840");

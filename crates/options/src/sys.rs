@@ -25,7 +25,7 @@ impl MachineFacts {
 }
 
 fn ask(name: libc::c_int) -> u64 {
-    // SAFETY: sysconf takes any integer, accesses no memory of ours, and returns -1 for what it does not know.
+    // SAFETY: sysconf takes any integer, accesses no memory of ours, and returns -1 for unknown names.
     let answer = unsafe { libc::sysconf(name) };
     u64::try_from(answer).unwrap_or(0)
 }

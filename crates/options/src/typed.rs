@@ -3,7 +3,7 @@
 use iolite_types::PerDirection;
 use serde::{Deserialize, Serialize};
 
-/// A size in bytes, or in percent or zones of something that is known only where the job runs.
+/// A size in bytes, or in percent or zones of a file that is known only where the job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SizeValue {
     /// So many bytes.
@@ -163,7 +163,7 @@ keyword_enum!(/// `dataplacement`
     DataPlacement { None = "none", Fdp = "fdp", Streams = "streams" });
 keyword_enum!(/// `plid_select`
     PlacementChoice { Random = "random", RoundRobin = "roundrobin", Scheme = "scheme" });
-keyword_enum!(/// What `steadystate` looks at
+keyword_enum!(/// The quantity that `steadystate` watches
     SteadyStateCriterion { Iops = "iops", IopsSlope = "iops_slope", Bw = "bw", BwSlope = "bw_slope", Lat = "lat",
         LatSlope = "lat_slope" });
 keyword_enum!(/// `unified_rw_reporting`
@@ -171,7 +171,7 @@ keyword_enum!(/// `unified_rw_reporting`
 keyword_enum!(/// The mode of `numa_mem_policy`
     NumaPolicyMode { Default = "default", Prefer = "prefer", Bind = "bind", Interleave = "interleave", Local = "local" });
 
-/// A distribution that prefers some of many things over others.
+/// A distribution that prefers some of many items to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the options' own keywords")]
 pub enum SkewLaw {
@@ -300,7 +300,7 @@ pub enum PatternPiece {
     Offset,
 }
 
-/// One entry of `cmdprio_bssplit`: the share of the I/Os of a size that gets a priority of its own.
+/// One entry of `cmdprio_bssplit`: the share of the I/Os of a size that get a priority of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriorityShare {
     /// The block size in bytes.
@@ -324,7 +324,7 @@ pub struct SteadyState {
 }
 
 impl SteadyState {
-    /// What the limit was understood as, in fio's words; latencies in the same manner.
+    /// The limit as it was understood, in fio's words; latencies in the same manner.
     pub fn threshold(&self) -> String {
         use SteadyStateCriterion::{Bw, BwSlope, Iops, IopsSlope, Lat, LatSlope};
         let limit = self.limit;

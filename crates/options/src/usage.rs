@@ -51,7 +51,7 @@ pub(crate) fn usage(program: Name) -> String {
     text
 }
 
-/// What stands at the left of a description; if there is no room beside it, above.
+/// The left column of a description; a text that is too long for it gets its own line above.
 fn beside(left: String) -> String {
     if left.chars().count() < INDENT { left } else { format!("{left}\n{:INDENT$}", "") }
 }

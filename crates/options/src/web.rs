@@ -1,10 +1,10 @@
-//! Where pages are served, and what they are encrypted with.
+//! The address of pages, and their encryption.
 
 use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-/// What pages are encrypted with.
+/// The certificate for the encryption of pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WebTls {
     /// A key that is made for this time.
@@ -33,10 +33,10 @@ pub fn web_address(value: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "not an address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned())
 }
 
-/// What `new`, or the names of one or two files, stands for.
+/// The meaning of `new`, or of the names of one or two files.
 ///
 /// # Errors
-/// In words, why the value is none of these.
+/// The value is none of these.
 pub fn web_tls(value: &str) -> Result<WebTls, String> {
     let mut files = value.split(',');
     match (value, files.next(), files.next(), files.next()) {
@@ -51,10 +51,11 @@ pub fn web_tls(value: &str) -> Result<WebTls, String> {
     }
 }
 
-/// Whether pages may be served there: what other machines get has to be encrypted. `option`: what asks for that.
+/// Whether pages may be served at this address: for other machines they must be encrypted. `option`: the option that
+/// asks for it.
 ///
 /// # Errors
-/// Others could read along: in words.
+/// An eavesdropper could read the pages.
 pub fn check_web(address: SocketAddr, tls: Option<&WebTls>, option: &str) -> Result<(), String> {
     if address.ip().is_loopback() || tls.is_some() {
         return Ok(());

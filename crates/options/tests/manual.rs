@@ -1,4 +1,4 @@
-//! The manual that is checked in is the one that the tables make, and the programs that show it have no complaints.
+//! The manual in the repository matches the tables, and the programs that show it have no complaints.
 
 use iolite_options::manual;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn what_is_checked_in_is_up_to_date() {
     }
 }
 
-/// What a program says about the page, if the program is there.
+/// The complaints of a program about the page, if the program is installed.
 fn complaints(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program)
         .args(arguments)

@@ -7,7 +7,7 @@ use iolite_stats::{Cluster, HostReport, Latency};
 /// A machine is behind when the 99th percentile of its latencies is so many percent above the median of all.
 const BEHIND: f64 = 10.0;
 
-/// What one machine did, in all directions.
+/// The results of one machine, in all directions.
 pub struct Line<'a> {
     /// The machine.
     pub host: &'a HostReport,
@@ -19,7 +19,7 @@ pub struct Line<'a> {
     pub bandwidth: u64,
     /// The 99th percentile of completion latencies in nanoseconds; `None` = they were not measured.
     pub p99: Option<u64>,
-    /// How far that is from the median of all machines, in percent of it; `None` for a single machine.
+    /// Its distance from the median of all machines, in percent of it; `None` for a single machine.
     pub of_median: Option<f64>,
 }
 

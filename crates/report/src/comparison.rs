@@ -5,13 +5,13 @@ use iolite_stats::{DirectionReport, JobReport, Report};
 use iolite_types::Direction;
 use std::collections::BTreeSet;
 
-/// What one job did in one direction.
+/// The results of one job in one direction.
 pub struct Row<'a> {
     /// The job.
     pub job: &'a JobReport,
     /// The direction.
     pub direction: Direction,
-    /// What was measured of it.
+    /// The measurements.
     pub measured: &'a DirectionReport,
     /// Microseconds of CPU time for each MiB that the job has moved, in all directions; `None` = it has moved nothing.
     pub cpu_us_per_mib: Option<f64>,

@@ -1,4 +1,4 @@
-//! What the other end of a connection saw, for a job whose other end is a job of the same run.
+//! The results of the other end of a connection, if that is a job of the same run.
 
 use iolite_stats::{DirectionReport, JobReport, Report};
 use iolite_types::Direction;
@@ -12,7 +12,7 @@ pub struct FarEnd<'a> {
 }
 
 impl<'a> FarEnd<'a> {
-    /// What it received (reads) and sent (writes).
+    /// Its reads (received) and writes (sent).
     pub fn moved(&self) -> impl Iterator<Item = (Direction, &'a DirectionReport)> {
         self.job.directions.iter().filter(|(_, measured)| measured.issued > 0)
     }

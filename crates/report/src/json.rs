@@ -392,7 +392,7 @@ fn side_by_side(json: &mut Writer, report: &Report) -> io::Result<()> {
     json.close_array()
 }
 
-/// What the jobs at the other ends of its connections saw. The key is ours.
+/// The results of the jobs at the other ends of its connections. This key is ours.
 fn far_ends(json: &mut Writer, report: &Report, job: &JobReport) -> io::Result<()> {
     let ends = far_end::of(report, job);
     if ends.is_empty() {

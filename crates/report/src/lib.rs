@@ -1,8 +1,8 @@
 //! Reports and status lines: turns measurements into bytes.
 //!
-//! Each output format is an [`Exporter`] in a file of its own: [`Normal`] for people, [`Json`] and [`Terse`] for
-//! programs. [`header`] and [`live`] have the lines that are printed before and during a run. The layouts are those of
-//! fio 3.42, character for character, because tools and people are used to them. Nothing here knows how anything was
+//! Each output format is an [`Exporter`] in its own file: [`Normal`] for people, [`Json`] and [`Terse`] for programs.
+//! [`header`] and [`live`] have the lines that are printed before and during a run. The layouts are those of fio 3.42,
+//! character for character, because tools and people are used to them. This crate does not know how the values were
 //! measured.
 
 mod cluster;
@@ -37,12 +37,12 @@ use std::io;
 pub struct Program {
     /// Name and version in one word, where programs look for them: `iolite-0.1.0`, or `fio-3.42`.
     pub version: String,
-    /// Who really speaks, whatever the name: `iolite-0.1.0`.
+    /// The real program, whatever its name: `iolite-0.1.0`.
     pub own_version: String,
 }
 
 impl Program {
-    /// Whether it is called by its own name. Under another one, people get what they know of that.
+    /// Whether it was called by its own name. Under fio's name, the output contains only what users of fio know.
     fn is_itself(&self) -> bool {
         self.version == self.own_version
     }
@@ -59,7 +59,7 @@ pub trait Exporter {
     /// The error of writing to `out`.
     fn write(&self, report: &Report, program: &Program, out: &mut dyn io::Write) -> io::Result<()>;
 
-    /// Writes what several machines have measured, one after the other, and then all of them as one.
+    /// Writes the results of several machines, one after the other, and then all of them as one.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub struct LiveLine {
     before: Moved,
 }
 
-/// What all workers together have moved, with the time.
+/// The amount that all workers together have moved, with the time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moved {
     elapsed_ns: u64,
@@ -88,7 +88,7 @@ impl LiveLine {
         "\n"
     }
 
-    /// Blanks that cover the line, so that something else can be written in its place. Empty if no line is drawn.
+    /// Blanks that cover the line, so that other text can be written in its place. Empty if no line is drawn.
     pub fn erase(&mut self) -> String {
         match std::mem::take(&mut self.drawn) {
             0 => String::new(),

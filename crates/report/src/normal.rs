@@ -1,7 +1,7 @@
 //! The report for people.
 //!
-//! It has a block per job, then the run status groups, then the disks. Widths and blanks are those that users and their
-//! scripts know, according to the samples of fio 3.42. Lines whose numbers were not measured are left out.
+//! It has a block per job, then the run status groups, then the disks. Widths and blanks follow the samples of fio
+//! 3.42, which users and their scripts know. Lines without measurements are left out.
 
 use crate::latency::Scale;
 use crate::rates::Block;
@@ -108,7 +108,7 @@ fn write_table<const N: usize>(lines: &[[String; N]], words: usize, out: &mut dy
     Ok(())
 }
 
-/// The machines side by side, with the one that is behind, and how far apart they began.
+/// The machines side by side, with the slowest one, and how far apart they began.
 fn write_hosts(cluster: &Cluster, out: &mut dyn Write) -> io::Result<()> {
     let lines = cluster::lines(cluster);
     let titles = ["host", "IOPS", "BW", "clat 99%", "of median"].map(str::to_owned);
@@ -310,7 +310,7 @@ fn write_latency(kind: &str, latency: &Latency, out: &mut dyn Write) -> io::Resu
 }
 
 /// Bandwidth is sampled in KiB/s. If the mean is at least 1 Mi of these, it is shown in MiB/s. (With `kb_base=1000` fio
-/// calls the larger unit `MiB` all the same, and so do we.)
+/// still calls the larger unit `MiB`, and so do we.)
 fn write_bandwidth_samples(
     samples: &Samples,
     kb_base: u32,
@@ -436,7 +436,7 @@ fn write_lateness(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// What the jobs at the other ends of its connections saw.
+/// The results of the jobs at the other ends of its connections.
 fn write_far_ends(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     let units = job_units(job);
     for end in far_end::of(report, job) {
@@ -530,7 +530,7 @@ fn write_disk(disk: &DiskReport, out: &mut dyn Write) -> io::Result<()> {
     disk.slaves.iter().try_for_each(|slave| write_disk(slave, out))
 }
 
-/// Writes the counters of a disk. `sectors` has a prefix of its own because fio's has one letter less than the others.
+/// Writes the counters of a disk. `sectors` has its own prefix because fio's has one letter less than the others.
 fn write_counters(
     counters: &DiskCounters,
     prefix: &str,

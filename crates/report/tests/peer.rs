@@ -1,6 +1,6 @@
-//! Compares reports with those of the peers: a fio runs with three formats at once, its JSON is parsed into a [`Report`],
-//! and the reports made from that must be the text that fio printed, in all formats. What releases print differently from
-//! the one whose layout is used here is the list of [`Release`]s. Without fio, the tests are skipped and say so.
+//! Compares reports with those of the peers: a fio runs with three formats at once, its JSON is parsed into a
+//! [`Report`], and the reports made from that must be the text that fio printed, in all formats. The [`Release`]s list
+//! the differences from the release whose layout is used here. Without fio, the tests are skipped and say so.
 
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_stats::*;
@@ -57,7 +57,7 @@ fn integer(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
 }
 
-/// A count that not every release tells.
+/// A count that some releases do not report.
 fn newer(value: &Value) -> u64 {
     if value.is_null() { 0 } else { integer(value) }
 }

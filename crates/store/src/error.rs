@@ -6,7 +6,7 @@ use rusqlite::ErrorCode;
 /// Why a store cannot be used. (Its name is for the caller to tell.)
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file is something else.
+    /// The file is no store.
     #[error("{0}, so it is no store of runs; nothing was changed (--store names another file)")]
     Foreign(&'static str),
     /// A later version of this program has made it.
@@ -20,10 +20,10 @@ pub enum StoreError {
         /// The newest that is known here.
         known: i64,
     },
-    /// It is a store, and something is wrong with it.
+    /// The store is damaged.
     #[error("the store is damaged: {0}")]
     Damaged(String),
-    /// Another program does not let go of it.
+    /// Another program holds the lock.
     #[error("another program is using the store, and has not let go of it; end it, or try again later")]
     Busy,
     /// A run is larger than all that may be kept.
@@ -31,9 +31,9 @@ pub enum StoreError {
         "the run takes {bytes} bytes, and all runs together may take {most} (iolite runs limits --quota)"
     )]
     TooLarge {
-        /// What it takes.
+        /// The bytes that the run takes.
         bytes: u64,
-        /// What may be kept.
+        /// The bytes that may be kept.
         most: u64,
     },
     /// What is there has labels, and does not go for what is imported.
@@ -45,7 +45,7 @@ pub enum StoreError {
     /// A text cannot be a label.
     #[error("{0}")]
     Label(String),
-    /// What is to be kept is no report.
+    /// The text to keep is no report.
     #[error("{0}")]
     NoReport(String),
     /// The system says no.
@@ -56,7 +56,7 @@ pub enum StoreError {
     Sql(rusqlite::Error),
 }
 
-/// What may fail because of a store.
+/// The result of an operation on a store.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
 impl From<rusqlite::Error> for StoreError {

@@ -1,11 +1,11 @@
 //! A store of runs: results kept in an SQLite file.
 //!
-//! SQLite's rollback journal is what keeps the file whole, whenever a program is killed, and what lets several programs use
-//! it at once; so everything that belongs together is one transaction. The journal is preferred to a write-ahead log
-//! because it needs no shared memory (home directories may be on NFS), and leaves one file behind.
+//! SQLite's rollback journal keeps the file consistent whenever a program is killed, and lets several programs use it
+//! at once; so each change that belongs together is one transaction. The journal is preferred to a write-ahead log
+//! because it needs no shared memory (home directories may be on NFS), and leaves a single file.
 //!
-//! A report is kept as the text that it was, compressed; what lists and filters need of it stands beside it (`summary.rs`).
-//! The format of the file has a version (`schema.rs`). What is kept is limited (`limits.rs`).
+//! A report is kept as compressed text; the values that lists and filters need are stored beside it (`summary.rs`). The
+//! format of the file has a version (`schema.rs`). The size of the store is limited (`limits.rs`).
 
 mod error;
 mod limits;
@@ -34,7 +34,7 @@ const LARGEST_REPORT: u64 = 1 << 30;
 /// No label has more characters.
 const LONGEST_LABEL: usize = 200;
 
-/// What a list has of a run.
+/// The values of a run that a list shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// Its number, which no other run of the store ever has.
@@ -83,10 +83,10 @@ impl Store {
         Store::open_within(path, PATIENCE)
     }
 
-    /// Opens a store, and makes it if there is none, if other programs let go of it in this time.
+    /// Opens a store, or makes it if there is none. Waits up to `patience` for the locks of other programs.
     ///
     /// # Errors
-    /// It cannot be used; nothing was changed.
+    /// The store cannot be used; nothing was changed.
     pub fn open_within(path: &Path, patience: Duration) -> Result<Store> {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
@@ -122,7 +122,7 @@ impl Store {
         let opened = Connection::open_with_flags(&path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE);
         let mut connection = opened?;
         connection.busy_timeout(patience)?;
-        // What the file holds is data: nothing in it is run.
+        // The content of the file is not trusted: no code in it is run.
         connection.execute_batch(
             "PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL;",
         )?;
@@ -221,15 +221,15 @@ impl Store {
         Ok(transaction.commit()?)
     }
 
-    /// What is kept at most.
+    /// The limits of the store.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// They cannot be read.
     pub fn limits(&self) -> Result<Limits> {
         limits::read(&self.connection)
     }
 
-    /// Sets what is kept at most, and drops what is beyond: the runs that had to go.
+    /// Sets the limits, and drops runs beyond them. Returns the dropped runs.
     ///
     /// # Errors
     /// The store cannot be written; nothing was changed.
@@ -252,10 +252,10 @@ impl Store {
         Ok(gone)
     }
 
-    /// Looks at every page of the file: what is wrong with it, in SQLite's words.
+    /// Checks every page of the file. Returns the errors, in SQLite's words.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The store cannot be read.
     pub fn check(&self) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare("PRAGMA integrity_check(20)")?;
         let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
@@ -272,8 +272,8 @@ fn check_file(path: &Path) -> Result<()> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let found = std::fs::metadata(path)?;
     if found.len() == 0 {
-        // Who has made it may have let others read it; and its journal has the mode of the file. (An empty file may be another
-        // one with the number of one that was known and is gone.)
+        // The program that made it may have let others read it; and its journal gets the mode of the file. (An empty
+        // file may also be a new one with the inode number of a known one that is gone.)
         return Ok(std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?);
     }
     if known.contains(&(found.dev(), found.ino())) {
@@ -281,7 +281,7 @@ fn check_file(path: &Path) -> Result<()> {
     }
     let file = std::fs::File::open(path)?;
     if schema::check_header(&file)? {
-        // Who has made it may have let others read it; and its journal has the mode of the file.
+        // The program that made it may have let others read it; and its journal gets the mode of the file.
         file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     } else {
         known.insert((found.dev(), found.ino()));
@@ -301,10 +301,9 @@ pub fn is_store(path: &Path) -> bool {
     holds_runs(path) || of_journal().is_some_and(|path| holds_runs(&path))
 }
 
-/// Where runs are kept unless something else was said: in the user's data directory. `None` = the environment does not tell
-/// where that is.
+/// The default place of the store: in the user's data directory. `None` = the environment does not name that directory.
 pub fn usual_place(environment: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> Option<PathBuf> {
-    // A relative name is to be ignored, says the specification.
+    // The specification demands that relative names are ignored.
     let absolute = |name| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")))?;
     Some(data.join("iolite/runs.db"))

@@ -1,4 +1,4 @@
-//! What is kept at most: bytes, runs, and how long.
+//! The limits of a store: bytes, runs, and age.
 
 use crate::error::{Result, StoreError};
 use crate::{Run, runs_where, whole};
@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// What a store keeps at most.
+/// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of all reports together, as they are kept.
@@ -49,7 +49,7 @@ pub fn write(connection: &Connection, limits: Limits) -> Result<()> {
     Ok(())
 }
 
-/// Who goes when there is no room.
+/// The runs that may be dropped when there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Going {
     /// Runs without a label, and in the end those with one.
@@ -58,7 +58,7 @@ pub enum Going {
     WithoutLabel,
 }
 
-/// Drops what is beyond the limits: runs without a label first, of these the oldest first. The run `newest` stays.
+/// Drops runs beyond the limits: runs without a label first, of these the oldest first. The run `newest` stays.
 pub fn apply(
     connection: &Connection,
     limits: Limits,

@@ -1,7 +1,7 @@
-//! The format of the file, and how older ones become the newest.
+//! The format of the file, and upgrades from older formats.
 //!
-//! Each step brings a store from one version to the next; the version is the number of steps. To change the format, add a
-//! step: those that are there never change, because stores have been made with them.
+//! Each step brings a store from one version to the next; the version is the number of steps. To change the format, add
+//! a step: existing steps never change, because stores have been made with them.
 
 use crate::error::{Result, StoreError};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 /// Says in an SQLite file that it is a store of runs: `Iolt`.
 const APPLICATION: i64 = 0x496f_6c74;
 
-/// What an SQLite file begins with.
+/// The beginning of an SQLite file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// Where in the file the application's number is: four bytes, the highest first.
 const APPLICATION_AT: usize = 68;
 /// Bytes of the header, as SQLite documents it.
 const HEADER: u64 = 100;
 
-/// Why an SQLite file is none of ours.
+/// The reason why an SQLite file is not ours.
 const ANOTHER: &str = "it is an SQLite file of another program";
 
 /// The steps.
@@ -39,11 +39,11 @@ const STEPS: &[&str] = &["
     CREATE TABLE limits (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 "];
 
-/// Looks at the first bytes of a file, without SQLite: SQLite would recover, and so change, a file that another program has left
-/// unfinished. Whether the file is empty.
+/// Checks the first bytes of a file, without SQLite, which would recover, and so change, a file that another program
+/// has left unfinished. Returns whether the file is empty.
 ///
 /// # Errors
-/// It is something else than a store, or cannot be read.
+/// The file is no store, or cannot be read.
 pub fn check_header(file: impl Read) -> Result<bool> {
     let mut header = Vec::new();
     file.take(HEADER).read_to_end(&mut header)?;
@@ -69,10 +69,10 @@ fn is_first_page(header: &[u8]) -> bool {
         && number(VERSION_AT) == Some(&[0; 4])
 }
 
-/// Makes what opens the store's tables, or brings them to the newest version, with a copy of the file as it was.
+/// Creates the store's tables, or brings them to the newest version, after copying the file.
 ///
 /// # Errors
-/// The file is something else, or newer; nothing was changed.
+/// The file is no store, or newer; nothing was changed.
 pub fn bring_up_to_date(connection: &mut Connection, path: &Path) -> Result<()> {
     bring_to(connection, path, STEPS)
 }
@@ -81,8 +81,8 @@ fn number(connection: &Connection, pragma: &str) -> Result<i64> {
     Ok(connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?)
 }
 
-/// The version of the store; 0 = the file is empty. Who asks holds a lock (is in a transaction): another program may be making
-/// the store, and half of it looks like somebody else's file.
+/// The version of the store; 0 = the file is empty. The caller must hold a lock (be in a transaction): another program
+/// may be making the store, and half of it looks like a foreign file.
 fn version(transaction: &Transaction<'_>, known: i64) -> Result<i64> {
     let (application, version) =
         (number(transaction, "application_id")?, number(transaction, "user_version")?);
@@ -127,7 +127,7 @@ fn bring_to(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<
 }
 
 /// Keeps a copy of a store as it is, beside it: `runs.db.1` of version 1, and `runs.db.1.2` if there is one. The caller
-/// holds the lock for writing, so nobody adds a run between the copy and the change; a connection of its own may read.
+/// holds the lock for writing, so no run can be added between the copy and the change; another connection may read.
 fn copy(path: &Path, version: i64) -> Result<()> {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -163,7 +163,7 @@ mod tests {
     use crate::Store;
     use crate::tests::{REPORT, mode};
 
-    /// What another program that makes a store has written first, and what is somebody else's.
+    /// The first page that another program writes while it makes a store, and foreign ones.
     #[test]
     fn a_first_page_may_become_a_store() {
         let directory = tempfile::tempdir().unwrap();
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(Store::open(&path).unwrap().runs().unwrap(), []);
     }
 
-    /// Whoever looks while another program makes the store sees all of it, or nothing.
+    /// A reader sees either all of a store that another program is making, or none of it.
     #[test]
     fn a_store_that_is_being_made_is_not_taken_for_somebody_elses() {
         let directory = tempfile::tempdir().unwrap();

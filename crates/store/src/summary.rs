@@ -1,4 +1,4 @@
-//! What lists and filters need of a report.
+//! The values of a report that lists and filters need.
 
 use crate::error::{Result, StoreError};
 use iolite_stored::{DIRECTIONS, bandwidth, number};
@@ -9,7 +9,7 @@ const MOST_NAMES: usize = 1000;
 /// More characters of a name are not listed.
 const LONGEST_NAME: usize = 200;
 
-/// What a list has of a run.
+/// The values of a run that a list shows.
 pub struct Summary {
     pub began_ms: u64,
     pub host: String,

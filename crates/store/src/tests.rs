@@ -48,7 +48,7 @@ fn numbers_are_never_given_again() {
     assert_eq!(labels, [(1, "x".to_owned()), (4, String::new())]);
 }
 
-/// Those with a label go last, and the newest never.
+/// Runs with a label are dropped last, and the newest never.
 #[test]
 fn what_is_beyond_the_limits_goes() {
     let directory = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ fn a_damaged_store_is_told() {
         let mut damaged = bytes.clone();
         damaged[cut..(cut + 60).min(bytes.len())].fill(0xa5);
         std::fs::write(&path, &damaged).unwrap();
-        // Whatever it is, it is told, or the report is the one that was kept.
+        // Damage is either reported, or the report is unchanged.
         let read = Store::open(&path).and_then(|store| Ok((store.runs()?, store.report(1)?, store.check()?)));
         if let Ok((_, Some(report), _)) = read {
             assert_eq!(report, REPORT, "bytes {cut} and on");
@@ -150,7 +150,7 @@ fn the_usual_place_is_in_the_users_data() {
     assert_eq!(place("", ""), None);
 }
 
-/// SQLite would bring to an end what a killed program has left, in somebody else's file.
+/// SQLite would recover the unfinished changes of a killed program, in a file of another program.
 #[test]
 fn another_programs_unfinished_file_is_left_as_it_is() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,13 +1,13 @@
 //! Stored results: reports in JSON, ours and fio's, from files.
 //!
-//! They come from many versions of several programs. So whatever is missing, or is not what it should be, is left out;
-//! only a text without any jobs is an error ([`NoReport`]).
+//! They come from many versions of several programs. So missing or unexpected values are left out; only a text without
+//! any jobs is an error ([`NoReport`]).
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// What a job can have figures of, in order.
+/// The directions that a job can have figures for, in order.
 pub const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
 
 /// Why a text is no report.
@@ -20,7 +20,7 @@ pub enum NoReport {
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What is wrong there.
+        /// The reason.
         why: String,
     },
     /// It is JSON, and no report.
@@ -29,7 +29,7 @@ pub enum NoReport {
 }
 
 impl NoReport {
-    /// The same in words, with the name of the text.
+    /// The error message, with the name of the text.
     pub fn of(&self, name: &str) -> String {
         match self {
             NoReport::Syntax { .. } => format!("{name}:{self}"),
@@ -42,10 +42,10 @@ impl NoReport {
 const MOST_VALUES: usize = if cfg!(test) { 1000 } else { 16 << 20 };
 
 /// The report in a text, with or without notes above it and other formats below it; of several reports, the last
-/// (those before were made on the way). What is behind it and has no jobs is something else.
+/// (earlier ones were made during the run). Text behind it without jobs is ignored.
 ///
 /// # Errors
-/// There is none; or the last one is cut off, so that those before are not the result.
+/// There is no report; or the last one is truncated, so that earlier ones are not the result.
 pub fn last_report(text: &str) -> Result<Value, NoReport> {
     // Only the keys: of a file with a report for each minute of a day, one is needed.
     type Keys = BTreeMap<String, IgnoredAny>;
@@ -128,14 +128,14 @@ pub fn bandwidth(measured: &Value) -> f64 {
     measured["bw_bytes"].as_f64().unwrap_or_else(|| number(measured, "bw") * 1024.0)
 }
 
-/// The latencies of a direction that have percentiles: of completion, or total ones where only those have them. The name
-/// of their key, and what is behind it.
+/// The latencies of a direction that have percentiles: completion latency, or total latency if only that has them.
+/// Returns their key and their value.
 pub fn latency_with_percentiles(measured: &Value) -> Option<(&'static str, &Value)> {
     let found = ["clat_ns", "lat_ns"].into_iter().find(|key| measured[key]["percentile"].is_object());
     found.map(|key| (key, &measured[key]))
 }
 
-/// A percentile of latencies in nanoseconds, as it is told, or else from the histogram.
+/// A percentile of latencies in nanoseconds: as reported, or else from the histogram.
 pub fn percentile(latency: &Value, percentile: f64) -> Option<f64> {
     let told = latency["percentile"][&format!("{percentile:.6}")].as_f64();
     told.or_else(|| percentile_of_bins(&bins(latency)?, percentile))
@@ -151,7 +151,7 @@ pub fn bins(latency: &Value) -> Option<BTreeMap<u64, u64>> {
 
 /// The percentile of a histogram.
 pub fn percentile_of_bins(bins: &BTreeMap<u64, u64>, percentile: f64) -> Option<f64> {
-    // What a damaged file says of counts may be too much for a sum.
+    // The counts in a damaged file may overflow a sum.
     let total = bins.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
     let mut seen = 0_u64;
     let mut reached = bins.iter().filter_map(|(latency, count)| {

@@ -14,7 +14,7 @@ pub struct Axis {
     pub values: Vec<String>,
 }
 
-/// What one run has: the option's name and its value, for each axis.
+/// The values of one run: the option's name and its value, for each axis.
 pub type Point = Vec<(String, String)>;
 
 impl Axis {

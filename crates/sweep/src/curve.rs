@@ -1,4 +1,4 @@
-//! What the points over one option say together.
+//! The joint result of the points over one option.
 
 use crate::{Figures, Law, fit};
 
@@ -10,13 +10,13 @@ const LEAST_FIT: f64 = 0.9;
 /// Where more depth begins to cost more latency than it brings I/Os.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knee {
-    /// Which of the points.
+    /// The index of the point.
     pub point: usize,
     /// Rates may go on rising beyond: it is the last point.
     pub is_last: bool,
 }
 
-/// What a curve of rates over depths says.
+/// The result of a curve of rates over depths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saturation {
     /// The law that fits best.

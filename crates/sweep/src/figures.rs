@@ -1,10 +1,10 @@
-//! What one point measured.
+//! The measurements of one point.
 
 use iolite_stored::{DIRECTIONS, NoReport, bandwidth, bins, has_moved, number, percentile_of_bins};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What is in flight may differ so much from the depth before that is told.
+/// The number of I/Os in flight may deviate from the depth by this share before that is reported.
 const TOLERANCE: f64 = 0.1;
 
 /// All jobs and directions of a run together.
@@ -68,7 +68,7 @@ impl Figures {
     }
 }
 
-/// The directions that moved something; those together only if none is there apart.
+/// The directions that moved data; the mixed one only if there are no separate ones.
 fn directions(job: &Value) -> Vec<&Value> {
     let [apart @ .., mixed] = &DIRECTIONS;
     let moved: Vec<&Value> =
@@ -89,7 +89,7 @@ fn whole(measured: &Value) -> Option<f64> {
     mean(&measured["lat_ns"]).or_else(|| Some(mean(&measured["slat_ns"])? + mean(&measured["clat_ns"])?))
 }
 
-/// Where what is in flight is not what the jobs ask for: what that means.
+/// Explains a number of I/Os in flight that deviates from the depth of the jobs.
 pub fn little(in_flight: f64, depth: f64) -> Option<String> {
     let off = in_flight / depth - 1.0;
     if off.abs() <= TOLERANCE || !off.is_finite() {

@@ -53,7 +53,7 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Law> {
     let mean = points.iter().map(|(_, rate)| rate).sum::<f64>() / points.len() as f64;
     let total: f64 = points.iter().map(|(_, rate)| (rate - mean).powi(2)).sum();
     let left: f64 = points.iter().map(|(depth, rate)| (rate - law.rate(*depth)).powi(2)).sum();
-    // Rates that are all the same leave nothing to explain.
+    // Equal rates leave nothing to explain.
     let fit = if total > 0.0 { 1.0 - left / total } else { f64::from(left == 0.0) };
     Some(Law { fit, ..law })
 }

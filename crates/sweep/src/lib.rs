@@ -1,8 +1,8 @@
 //! Sweeps: one workload with many values of some options.
 //!
-//! Which points there are comes from the values that were asked for ([`Axis`], [`points`]). What a point measured comes from its
-//! report ([`Figures`]). What the points of a curve say together, where it saturates, comes from [`saturation`]. Nothing here runs
-//! anything or reads a file.
+//! The points follow from the values that were asked for ([`Axis`], [`points`]). The measurements of a point come from
+//! its report ([`Figures`]). The joint result of a curve, where it saturates, comes from [`saturation`]. This crate
+//! runs no jobs and reads no files.
 
 mod axis;
 mod curve;

@@ -114,7 +114,7 @@ pub(super) fn script() -> String {
         .replace("@COMMANDS@", &commands.join("\n"))
 }
 
-/// What is completed as well once one of these engines or profiles is chosen.
+/// Additional completions once one of these engines or profiles is chosen.
 fn cases(owners: &[(&'static str, Vec<Word>)]) -> String {
     let case = |(name, words): &(&str, Vec<Word>)| {
         let of = |alone: bool| {

@@ -5,7 +5,7 @@ use crate::SizeValue;
 use crate::values::{floats, integer, keyword, outside, per_direction, size, split, time};
 use iolite_types::PerDirection;
 
-/// The text of one option's value, and what is needed to parse it.
+/// The text of one option's value, and the context for parsing it.
 #[derive(Debug)]
 pub struct Given<'a> {
     /// The option that it was given for.
@@ -14,7 +14,7 @@ pub struct Given<'a> {
     pub text: Option<&'a str>,
     /// 1024 or 1000: what `k` means (see [`crate::values`]).
     pub kb_base: u32,
-    /// What is accepted but suspicious. The caller adds name, value and place.
+    /// Notes about suspicious input that is accepted. The caller adds name, value and place.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! I/O buffers: where they are and what is in them.
+//! I/O buffers: their memory and their content.
 
 use crate::definition::{Category, Definition, Kind};
 use crate::values::{files_in_patterns, memory, pattern};
@@ -39,7 +39,7 @@ pub static LOCKED: &[Definition] =
         .default("0")
         .lands(put!(buffers.lockmem, number()))];
 
-/// What buffers contain.
+/// The content of buffers.
 pub static CONTENT: &[Definition] = &[
     buffers("zero_buffers", Kind::Flag, "Write zeroes").lands(put!(buffers.zero_buffers, boolean())),
     buffers("refill_buffers", Kind::Flag, "Fill buffers with new random data before each write")

@@ -1,4 +1,4 @@
-//! What happens on errors.
+//! Handling of errors.
 
 use crate::definition::{Category, Definition, Kind};
 use crate::{ErrorKinds, values};

@@ -138,7 +138,7 @@ pub static SIZES: &[Definition] = &[
         }),
 ];
 
-/// The range from the smallest to the largest of a list of sizes and ranges: fio takes each for the range of a direction,
+/// The range from the smallest to the largest of a list of sizes and ranges: fio takes each of them for a direction,
 /// and draws from all of them together.
 fn ranges_as_one(given: &mut Given<'_>) -> Result<Range, String> {
     let mut all: Option<Range> = None;
@@ -161,7 +161,7 @@ fn some_size(size: SizeValue) -> Option<SizeValue> {
     (size != SizeValue::Bytes(0)).then_some(size)
 }
 
-/// How many there are, how they take turns, and what the kernel is told about them.
+/// The number of files, the order of their use, and advice to the kernel.
 pub static SHARING: &[Definition] = &[
     files("nrfiles", Kind::Int, "Number of files over which each worker spreads its I/O")
         .aliases(&["nr_files"])
@@ -234,7 +234,7 @@ pub static SHARING: &[Definition] = &[
         .lands(put_keyword!(files.fadvise_hint, FadviseHint)),
 ];
 
-/// What a write does to a file that exists.
+/// How writes treat an existing file.
 pub static OVERWRITE: &[Definition] = &[files(
     "overwrite",
     Kind::Bool,

@@ -74,7 +74,7 @@ pub static RUN: &[Definition] = &[
         }),
 ];
 
-/// What is run before and after it, and in what surroundings.
+/// Commands before and after the job, and its environment.
 pub static SURROUNDINGS: &[Definition] = &[
     job("exec_prerun", Kind::Str, "Shell command to run before the job starts").lands(|job, given| {
         job.schedule.exec_prerun = Some(given.string()?);

@@ -1,4 +1,4 @@
-//! What is measured, and how it is reported.
+//! Measurements, and how they are reported.
 
 use crate::ClockSource;
 use crate::UnifiedReporting;
@@ -20,7 +20,7 @@ pub static CLOCK: &[Definition] = &[measurement("clocksource", Kind::Str, "Sourc
         Ok(())
     })];
 
-/// Which jobs are reported together.
+/// Jobs that are reported together.
 pub static GROUPS: &[Definition] = &[
     measurement("group_reporting", Kind::Flag, "Report the workers of a group as one")
         .lands(put!(measurement.group_reporting, boolean())),

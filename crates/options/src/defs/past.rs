@@ -1,5 +1,5 @@
-//! Options of fio's past. Some are accepted, because old job files have them, and have no effect. Those without which a
-//! job would mean something else are refused, with a word on what replaced them. No help lists them.
+//! Options of fio's past. Some are accepted without effect, because old job files have them. Others would change the
+//! meaning of a job, so they are refused, and the message names their replacement. No help lists them.
 
 use crate::definition::{Category, Definition, Kind, LandInJob};
 
@@ -7,13 +7,13 @@ const fn past(name: &'static str, kind: Kind, help: &'static str, land: LandInJo
     Definition::job(name, Category::Job, kind, help).standing_alone().lands(land)
 }
 
-/// fio says this much of them, whatever their value.
+/// fio prints this message, whatever the value.
 const DEPRECATED: LandInJob = |_, given| {
     given.notes.push(format!("option {} is deprecated, and has no effect", given.definition.name));
     Ok(())
 };
 
-/// All that fio 3.42 still knows by name.
+/// All past options that fio 3.42 still knows by name.
 pub static PAST: &[Definition] = &[
     past("verifysort", Kind::Str, "Read back in the order of offsets", DEPRECATED),
     past("verifysort_nr", Kind::Str, "How many blocks are sorted at a time", DEPRECATED),

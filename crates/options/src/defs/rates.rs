@@ -73,7 +73,7 @@ pub static RATES: &[Definition] = &[
         .lands(|job, given| given.numbers_into(&mut job.rates.rate_iops_min)),
     rates("max_latency", Kind::Int, "End the job when one I/O takes longer than this, in µs").min(0).lands(
         |job, given| {
-            // Each entry of the list is a duration of its own.
+            // Each entry of the list is a separate duration.
             let text = given.required()?.to_owned();
             let mut parts = text.split(',');
             let mut last = 0;

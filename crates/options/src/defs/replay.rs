@@ -1,4 +1,4 @@
-//! Recording I/O and replaying what was recorded.
+//! Recording I/O and replaying recordings.
 
 use crate::definition::{Category, Definition, Kind};
 use crate::values::{names, repetitions, replay_skip};

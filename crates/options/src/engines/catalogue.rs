@@ -26,7 +26,7 @@ use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
 use NameKind::{Directory, File};
 
-/// What the engines can do that read and write local files by system calls.
+/// The capabilities of engines that read and write local files by system calls.
 const USUAL: &[Capability] = &[Sync, Trim, Extend];
 
 /// An engine that transfers data to and from local files, and completes it in the call that issues it.
@@ -87,7 +87,7 @@ impl EngineInfo {
         self
     }
 
-    /// Sets what it can do: all of it.
+    /// Sets all of its capabilities.
     const fn can(mut self, list: &[Capability]) -> Self {
         self.facets.capabilities = Capabilities::of(list);
         self
@@ -266,7 +266,7 @@ pub(super) const ALL: [EngineInfo; 40] = [
         .works_on(Target::DaxFile)
         .can(&[Sync, CopyIntoFile])
         .loads_library(),
-    // What it is besides, its library says.
+    // Its library declares the other facets.
     engine("external", "An engine in a shared object (external:FILE, or a path)")
         .completion(Completion::Engine)
         .loads_library()
@@ -276,9 +276,9 @@ pub(super) const ALL: [EngineInfo; 40] = [
 /// An engine of fio that is not part of this program: for a library that is not to be had, or for another system.
 pub(super) struct Elsewhere {
     pub(super) name: &'static str,
-    /// What it is.
+    /// A description.
     pub(super) what: &'static str,
-    /// What does the same job here.
+    /// The alternative in this program.
     pub(super) instead: &'static str,
 }
 

@@ -8,7 +8,7 @@ use crate::values::not_one_of;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Where the data is, and who asks for it: what both engines are told.
+/// The place of the data, and the user: options of both engines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CephPool {
     /// The cluster's name; empty = the usual one.
@@ -45,11 +45,11 @@ own_options! {
     pub struct RadosOptions declared by RADOS {
         /// Where the data is.
         pub at: CephPool,
-        /// The file that tells of the cluster.
+        /// The cluster's configuration file.
         pub conf: String,
         /// Objects that the job writes are made before it begins.
         pub touch_objects: bool,
-        /// What is not there reads as zeros: fio's way. The front end sets it.
+        /// Missing data reads as zeros, as in fio. The front end sets this.
         pub lenient: bool,
     }
 }
@@ -63,9 +63,9 @@ own_options! {
         pub rbdname: String,
         /// How the image is encrypted.
         pub rbd_encryption_format: Option<Luks>,
-        /// What its key is encrypted with.
+        /// The passphrase of its encryption.
         pub rbd_encryption_passphrase: Secret,
-        /// What cannot be removed is left alone: fio's way. The front end sets it.
+        /// Blocks that cannot be removed are left alone, as in fio. The front end sets this.
         pub lenient: bool,
     }
 }
@@ -90,7 +90,7 @@ impl OwnOptions for RadosOptions {
         self.touch_objects &= !asked.readonly;
     }
 
-    // fio lays nothing out: what was not written reads as zeros.
+    // fio lays nothing out: missing data reads as zeros.
     fn facets(&self, facets: Facets) -> Facets {
         if self.lenient { facets.and(Capability::MadeByWriting) } else { facets }
     }
@@ -124,7 +124,7 @@ impl RbdOptions {
         self.rbdname.split_once('@').map_or(&self.rbdname, |(image, _)| image)
     }
 
-    /// The snapshot of it, if that is meant.
+    /// The snapshot in its name, if there is one.
     pub fn snapshot(&self) -> Option<&str> {
         self.rbdname.split_once('@').map(|(_, snapshot)| snapshot)
     }
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(user("", "me"), "client.me");
         assert_eq!(user("ceph", "me"), "client.me");
         assert_eq!(user("ceph", "mgr.me"), "mgr.me");
-        // Without a cluster, all of it is the user's name.
+        // Without a cluster, the whole name is the user's.
         assert_eq!(user("", "client.me"), "client.client.me");
     }
 }

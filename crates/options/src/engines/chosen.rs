@@ -23,7 +23,7 @@ macro_rules! engine_options {
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         #[expect(missing_docs, reason = "the variants are the engines' own names")]
         pub enum EngineOptions {
-            /// Those of an engine that has none.
+            /// An engine without options.
             #[default]
             None,
             $($variant(Box<$type>),)+
@@ -88,7 +88,7 @@ impl EngineOptions {
         (self.own_mut()? as &mut dyn Any).downcast_mut()
     }
 
-    /// Which I/Os have a priority of their own, if the engine can give them any.
+    /// The priorities of single I/Os, if the engine supports them.
     pub fn priorities(&self) -> Option<&CommandPriorities> {
         self.own()?.priorities()
     }
@@ -108,7 +108,7 @@ impl EngineOptions {
         self.own().is_some_and(OwnOptions::starts_programs)
     }
 
-    /// Whether each block of a file is an object of its own, so that what a name means depends on the block size.
+    /// Whether each block of a file is a separate object, so that the meaning of a name depends on the block size.
     pub fn blocks_are_objects(&self) -> bool {
         self.own().is_some_and(OwnOptions::blocks_are_objects)
     }
@@ -118,7 +118,7 @@ impl EngineOptions {
         self.own().map_or_else(Vec::new, OwnOptions::without_effect)
     }
 
-    /// Whether I/Os are requests to a server, whose time to the first byte and repetitions are told.
+    /// Whether I/Os are requests to a server, so that the time to the first byte and repetitions are reported.
     pub fn makes_requests(&self) -> bool {
         self.own().is_some_and(OwnOptions::makes_requests)
     }
@@ -135,12 +135,12 @@ impl EngineOptions {
         self.own()?.only_name()
     }
 
-    /// The command that makes what has this name so large, where no job does; `None` = there is none.
+    /// The command that resizes the object of this name, if no job can; `None` = there is none.
     pub fn resized_by(&self, name: &Path, size: u64) -> Option<String> {
         self.own()?.resized_by(name, size)
     }
 
-    /// What the engine is with these options, where `facets` are those of its entry.
+    /// The facets of the engine with these options, where `facets` are those of its entry.
     pub(super) fn facets(&self, facets: Facets) -> Facets {
         self.own().map_or(facets, |own| own.facets(facets))
     }

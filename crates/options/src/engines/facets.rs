@@ -1,8 +1,8 @@
-//! What an engine is, as far as the rest of the program has to know.
+//! The facets of an engine: everything about it that the rest of the program has to know.
 //!
-//! Each facet answers one question, and whoever has a question asks the facet that it is about. Nothing follows from one
-//! facet for another: an engine without file descriptors may keep data (an object store), and one that does no transfers
-//! may work on local files (one that creates them).
+//! Each facet answers one question, and code asks the facet for its question. No facet implies another: an engine
+//! without file descriptors may keep data (an object store), and one that does no transfers may work on local files
+//! (one that creates them).
 
 use serde::{Deserialize, Serialize};
 
@@ -11,39 +11,39 @@ use serde::{Deserialize, Serialize};
 pub enum Data {
     /// In files and devices of this machine: names are paths, and the engine opens them.
     LocalFiles,
-    /// In a storage of its own (images, objects, exports). Names mean something to the engine alone, which tells how
-    /// large one is, creates, extends and removes it.
+    /// In the engine's own storage (images, objects, exports). Only the engine knows the meaning of names: it reports
+    /// sizes, and creates, extends and removes the objects.
     OwnStorage,
-    /// At the other end of a connection: what is written goes there, and what is read comes from there. There is nothing
-    /// to lay out, to sync or to read back.
+    /// At the other end of a connection: writes go there, and reads come from there. There is nothing to lay out, to
+    /// sync or to read back.
     OtherEnd,
     /// Nowhere: there is nothing to lay out, to sync or to read back.
     Nowhere,
 }
 
-/// What one unit of an engine does, and so what it counts as and what is made ready for it.
+/// The action of one unit of an engine, which determines how the unit counts and what is prepared for it.
 ///
-/// Every unit but one that works is issued for a direction (`rw`) and counted as an I/O of that direction with the length
-/// that it has, which is the block size, whether or not so many bytes are moved. An engine answers that length when it is
-/// done.
+/// Every unit except a piece of work has a direction (`rw`) and counts as an I/O of that direction with its length,
+/// which is the block size, whether or not so many bytes are moved. An engine answers that length when it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum UnitKind {
     /// It moves data between a buffer and a place. Files are laid out before, as far as data is kept.
     Transfers,
-    /// It acts on a name: creates, looks up or removes what has it. Each file is one unit per pass. What is to be looked
-    /// up or removed is made before, with the directories above it. `open` only tells the engine the name.
+    /// It acts on a name: creates, looks up or removes its file or directory. Each file is one unit per pass. Files to
+    /// look up or remove are made before the job, with the directories above them. `open` only gives the name to the
+    /// engine.
     ActsOnNames(NameUse),
     /// It acts on a part of a file without moving data through memory: reserves it, cuts it off, swaps it. Files are laid
     /// out and opened as for transfers; buffers hold nothing.
     ActsOnExtents(ExtentAct),
     /// It works without I/O: there are no files. A unit is a piece of work, which counts as a read of no bytes. Units
     /// follow one another until the job's time is over, or one answers that there is nothing more to do (0). Such an
-    /// engine is synchronous. A piece that takes long is done bit by bit: while more of it is to be done, the engine
-    /// answers that it is busy every few milliseconds, and between two pieces that it was interrupted (`EINTR`).
+    /// engine is synchronous. A long piece is done in small steps: while it is not complete, the engine answers every
+    /// few milliseconds that it is busy, and between two pieces that it was interrupted (`EINTR`).
     Works,
 }
 
-/// What is done to an extent.
+/// The action on an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ExtentAct {
     /// It is given its space, by reads and writes, or its space is taken away, by trims, of files as well as of devices.
@@ -54,12 +54,12 @@ pub enum ExtentAct {
     Swap,
 }
 
-/// What an engine does to names.
+/// How an engine uses names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NameUse {
-    /// What has, or will have, the name.
+    /// The kind of object behind the name.
     pub of: NameKind,
-    /// What is done to it.
+    /// The action on it.
     pub act: NameAct,
 }
 
@@ -83,7 +83,7 @@ pub enum NameKind {
     Directory,
 }
 
-/// What is done to a name.
+/// The action on a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NameAct {
     /// It is made, if it is not there.
@@ -94,12 +94,12 @@ pub enum NameAct {
     Remove,
 }
 
-/// Who completes a unit.
+/// The component that completes a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Completion {
     /// The call that issues it: a depth above 1 means nothing.
     Call,
-    /// The engine itself, later, when it is told to submit or asked for completions.
+    /// The engine itself, later, when it is asked to submit or to return completions.
     Engine,
     /// The kernel, later.
     Kernel,
@@ -107,10 +107,10 @@ pub enum Completion {
     LibraryThreads,
 }
 
-/// Which files of this machine an engine can work on.
+/// The files of this machine on which an engine can work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Target {
-    /// Whatever the system opens.
+    /// All that the system can open.
     #[default]
     Any,
     /// Regular files that are memory: no disk has a part in their I/O.
@@ -128,8 +128,8 @@ pub enum Target {
 /// Something that some engines can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Capability {
-    /// Put what was written on stable storage (`fsync`, `end_fsync` and the like). Engines without data have nothing to
-    /// sync, and can.
+    /// Put written data on stable storage (`fsync`, `end_fsync` and the like). Engines without data have this
+    /// capability, with nothing to do.
     Sync,
     /// Trim (`rw=trim` and its mixes).
     Trim,
@@ -139,7 +139,7 @@ pub enum Capability {
     Placement,
     /// Ask for writes that are whole or not at all (`atomic`).
     AtomicWrites,
-    /// Give each I/O a priority of its own (`cmdprio_percentage`, `cmdprio_bssplit`).
+    /// Give single I/Os a priority (`cmdprio_percentage`, `cmdprio_bssplit`).
     Priorities,
     /// Poll the device for completions (`hipri`).
     Polling,
@@ -149,15 +149,14 @@ pub enum Capability {
     CopyIntoFile,
     /// Act on names, or on parts of files, without changing any of them.
     OnlyLook,
-    /// Make one system call of several I/Os, so that none of them has a submission of its own to be timed.
+    /// Combine several I/Os in one system call, so that single I/Os have no submission that could be timed.
     Coalesce,
-    /// Make what its names mean by writing it, and only so: objects. Nothing is laid out before a job unless the job asks
-    /// for it.
+    /// Make objects by writing them, and only so. Nothing is laid out before a job unless the job asks for it.
     MadeByWriting,
-    /// Make and extend what its names mean, and only for jobs that write: it is on somebody's server, and a job that only
-    /// reads finds there what it reads, unless making it is all that it does (`create_only`).
+    /// Make and extend files only for jobs that write: they are on a server, and a job that only reads must find its
+    /// data there, unless it only makes files (`create_only`).
     OnlyWritersMake,
-    /// Work on what has the size that it has: images and disks, which no job makes, extends or removes.
+    /// Work on objects of a fixed size: images and disks, which no job makes, extends or removes.
     FixedSize,
     /// Count in bits: that is how its rates are reported, unless `unit_base` says otherwise.
     CountBits,
@@ -192,7 +191,7 @@ impl Capability {
 pub struct Capabilities(u32);
 
 impl Capabilities {
-    /// What is listed.
+    /// The set of these capabilities.
     pub const fn of(list: &[Capability]) -> Capabilities {
         let (mut bits, mut index) = (0, 0);
         while index < list.len() {
@@ -202,7 +201,7 @@ impl Capabilities {
         Capabilities(bits)
     }
 
-    /// Whether this is one of them.
+    /// Whether the set contains this one.
     pub const fn has(self, one: Capability) -> bool {
         self.0 & (1 << one as u32) != 0
     }
@@ -220,19 +219,19 @@ impl From<Capabilities> for Vec<Capability> {
     }
 }
 
-/// What an engine is.
+/// The facets of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facets {
     /// Where its data lives.
     pub data: Data,
-    /// Which of those files it can work on.
+    /// The local files on which it can work.
     #[serde(default)]
     pub target: Target,
-    /// What one of its units does.
+    /// The action of one of its units.
     pub unit: UnitKind,
-    /// Who completes a unit.
+    /// The component that completes a unit.
     pub completion: Completion,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
 }
 
@@ -242,22 +241,23 @@ impl Facets {
         matches!(self.data, Data::LocalFiles)
     }
 
-    /// Whether what is written is there to be synced and read back.
+    /// Whether written data persists, so that it can be synced and read back.
     pub const fn keeps_data(&self) -> bool {
         matches!(self.data, Data::LocalFiles | Data::OwnStorage)
     }
 
-    /// Whether what is read is what somebody has written, so that it can be checked.
+    /// Whether reads return data that was once written, so that it can be checked.
     pub const fn reads_data(&self) -> bool {
         !matches!(self.data, Data::Nowhere)
     }
 
-    /// Whether its units move data between buffers and files: what they write can be made up, read back and verified.
+    /// Whether its units move data between buffers and files: the data of writes can be generated, read back and
+    /// verified.
     pub const fn moves_data(&self) -> bool {
         matches!(self.unit, UnitKind::Transfers)
     }
 
-    /// What it does to extents, if it acts on extents.
+    /// Its action on extents, if it acts on extents.
     pub const fn extent_act(&self) -> Option<ExtentAct> {
         match self.unit {
             UnitKind::ActsOnExtents(act) => Some(act),
@@ -265,7 +265,7 @@ impl Facets {
         }
     }
 
-    /// What it does to names, if it acts on names.
+    /// Its action on names, if it acts on names.
     pub const fn name_use(&self) -> Option<NameUse> {
         match self.unit {
             UnitKind::ActsOnNames(name_use) => Some(name_use),
@@ -273,7 +273,7 @@ impl Facets {
         }
     }
 
-    /// Whether its units remove what they are issued for, whatever the direction.
+    /// Whether its units remove their targets, whatever the direction.
     pub const fn removes(&self) -> bool {
         matches!(self.unit, UnitKind::ActsOnNames(NameUse { act: NameAct::Remove, .. }))
     }

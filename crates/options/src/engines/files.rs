@@ -13,7 +13,7 @@ pub enum StatCall {
     /// stat(2), which follows a symbolic link.
     #[default]
     Stat,
-    /// lstat(2), which does not.
+    /// lstat(2), which does not follow links.
     Lstat,
     /// statx(2), asked for everything.
     Statx,
@@ -22,7 +22,7 @@ pub enum StatCall {
 own_options! {
     /// The options of `filestat` and `dirstat`.
     pub struct StatOptions declared by STAT {
-        /// Which system call looks a name up.
+        /// The system call that looks up a name.
         pub stat_type: StatCall,
         /// Names are looked up through io_uring.
         pub uring: bool,
@@ -57,7 +57,7 @@ impl OwnOptions for NameOptions {
     }
 }
 
-/// What an engine is that acts on names, in the call or through io_uring.
+/// The facets of an engine that acts on names, in the call or through io_uring.
 fn acting(facets: Facets, uring: bool) -> Facets {
     Facets { completion: if uring { Completion::Kernel } else { facets.completion }, ..facets }
 }
@@ -86,7 +86,7 @@ own_options! {
         /// The file that extents are swapped with, on the same file system, below the `directory` of the job. It is made
         /// if it is missing.
         pub donorname: String,
-        /// It gets its space for each I/O, and not for all of them before the first.
+        /// Each I/O allocates the donor's space, rather than once before the first I/O.
         pub inplace: bool,
     }
 }

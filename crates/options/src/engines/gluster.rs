@@ -25,7 +25,7 @@ impl GfapiOptions {
         self.gluster_timeout.div_ceil(1_000_000)
     }
 
-    /// The same, in words.
+    /// The same, for messages.
     pub fn limit_in_words(&self) -> String {
         match self.limit_in_seconds() {
             0 => "the volume allows (network.ping-timeout, 42 s by default)".to_owned(),

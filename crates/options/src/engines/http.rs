@@ -12,13 +12,13 @@ pub enum Encryption {
     /// They are not.
     #[default]
     Off,
-    /// They are, and the server has to show who it is.
+    /// They are, and the server has to show a certificate.
     On,
-    /// They are, with whoever answers.
+    /// They are, without a check of the server's certificate.
     Insecure,
 }
 
-/// Which interface the server speaks (`http_mode`).
+/// The protocol of the server (`http_mode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HttpProtocol {
     /// WebDAV
@@ -36,7 +36,7 @@ pub enum ObjectMode {
     /// Each block is an object, whose name is that of the file with offset and length behind it.
     #[default]
     Block,
-    /// The file is one object. Reads ask for a range of it, writes write all of it.
+    /// The file is one object. Reads ask for a range of it, and writes replace it.
     Range,
 }
 
@@ -60,7 +60,7 @@ pub enum Addressing {
     Virtual,
 }
 
-/// What an object is sent with, for the server to check (`http_s3_checksum`).
+/// The checksum that objects are sent with, for the server to check (`http_s3_checksum`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectChecksum {
     /// Nothing.
@@ -99,11 +99,11 @@ own_options! {
         pub http_s3_sse_customer_key: Secret,
         /// The cipher for that.
         pub http_s3_sse_customer_algorithm: String,
-        /// The storage class of what is written.
+        /// The storage class of new objects.
         pub http_s3_storage_class: String,
-        /// Which interface the server speaks.
+        /// The protocol of the server.
         pub http_mode: HttpProtocol,
-        /// How much is told about requests: 0 nothing, 1 requests and statuses, 2 heads as well.
+        /// Messages about requests: 0 none, 1 requests and statuses, 2 heads as well.
         pub http_verbose: u32,
         /// How a file becomes objects.
         pub http_object_mode: ObjectMode,
@@ -111,7 +111,7 @@ own_options! {
         pub http_timeout: u64,
         /// How often a request is repeated that failed for a reason that may pass.
         pub http_retries: u32,
-        /// What the job reads is written before it begins.
+        /// Objects that the job reads are written before it begins.
         pub http_create: bool,
         /// The profile of the credentials file; empty = the usual one.
         pub http_s3_profile: String,
@@ -121,7 +121,7 @@ own_options! {
         pub http_s3_unsigned_payload: bool,
         /// Where the bucket's name stands.
         pub http_s3_addressing: Addressing,
-        /// What objects are sent with, for the server to check.
+        /// The checksum that objects are sent with, for the server to check.
         pub http_s3_checksum: ObjectChecksum,
         /// Bytes of the parts in which larger objects are uploaded; 0 = objects are uploaded whole.
         pub http_s3_multipart_size: u64,
@@ -133,7 +133,7 @@ own_options! {
         pub http_cert_file: String,
         /// A file with the key of that certificate.
         pub http_key_file: String,
-        /// What is not there reads as zeros, and may be trimmed: fio's way. The front end sets it.
+        /// Missing objects read as zeros, and may be trimmed, as in fio. The front end sets this.
         pub lenient: bool,
     }
 }
@@ -143,7 +143,7 @@ impl OwnOptions for HttpOptions {
         if self.http_create { facets.laid_out() } else { facets }
     }
 
-    /// (Whoever calls fio reads reports that have nothing of it.)
+    /// (Reports in fio's format do not contain them.)
     fn makes_requests(&self) -> bool {
         !self.lenient
     }
@@ -152,7 +152,7 @@ impl OwnOptions for HttpOptions {
         self.http_object_mode == ObjectMode::Block
     }
 
-    /// What is not there reads as zeros and may be trimmed, and requests take as long as they like.
+    /// Missing objects read as zeros and may be trimmed, and requests have no time limit.
     fn be_as_fio(&mut self, asked: AsFio) {
         self.lenient = true;
         if !asked.has_limit {
@@ -230,7 +230,7 @@ const OF_S3: &[&str] = &[
     "http_s3_sse_customer_algorithm",
 ];
 
-/// What says who asks.
+/// The options for authentication.
 const KEYS: [&str; 8] = [
     "http_s3_keyid",
     "http_s3_key",

@@ -1,4 +1,5 @@
-//! The options of `io_uring`. `io_uring_cmd` has the same list, and more of them land in its struct ([`IoUringCmdOptions`]).
+//! The options of `io_uring`. `io_uring_cmd` has the same list, and stores more of them in its struct
+//! ([`IoUringCmdOptions`]).
 
 use super::io_uring_cmd::{Checks, CommandType, IoUringCmdOptions, WriteModes};
 use super::own::{OwnOptions, found, own_options};
@@ -30,7 +31,7 @@ own_options! {
         pub nowait: bool,
         /// 0: never; N: every Nth request is handed to a kernel worker at once.
         pub force_async: u32,
-        /// Which I/Os have a priority of their own.
+        /// The priorities of single I/Os.
         pub priorities: CommandPriorities,
     }
 }

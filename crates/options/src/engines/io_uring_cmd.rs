@@ -1,4 +1,4 @@
-//! What is landed of the options of `io_uring_cmd`. They are declared with those of `io_uring`, whose list is the same.
+//! The struct for the options of `io_uring_cmd`. They are declared with those of `io_uring`, whose list is the same.
 
 use super::io_uring::{IoUringOptions, OPTIONS};
 use super::own::{OwnOptions, own_options};
@@ -61,7 +61,7 @@ impl NvmeWriteMode {
     }
 }
 
-/// The commands that writes become, each with the percent of them that do.
+/// The commands that writes become, each with its percentage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteModes(Vec<(NvmeWriteMode, u32)>);
 
@@ -130,7 +130,7 @@ impl WriteModes {
     }
 }
 
-/// What is looked at of protection information (`pi_chk`).
+/// The checks of protection information (`pi_chk`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checks {
     /// The guard, which is a checksum of the data.
@@ -160,7 +160,7 @@ impl Checks {
 own_options! {
     /// The options of `io_uring_cmd`.
     pub struct IoUringCmdOptions declared by OPTIONS {
-        /// Those of its ring.
+        /// The options of its ring.
         pub ring: IoUringOptions,
         /// The commands of which device are passed through.
         pub cmd_type: CommandType,
@@ -168,21 +168,21 @@ own_options! {
         pub readfua: bool,
         /// Writes are on the medium when they are complete.
         pub writefua: bool,
-        /// What writes are.
+        /// The commands that writes become.
         pub write_mode: WriteModes,
-        /// What was written is verified by the device (Compare); otherwise it is read.
+        /// The device verifies written data (Compare); otherwise it is read.
         pub compares: bool,
-        /// Bytes of the buffer that each I/O has for metadata of its own.
+        /// Bytes of the separate metadata buffer of each I/O.
         pub md_per_io_size: u32,
         /// The device makes and strips protection information; otherwise it is made and checked here.
         pub pi_act: bool,
-        /// What is looked at of it.
+        /// The checks of it.
         pub pi_chk: Checks,
         /// Its application tag.
         pub apptag: u16,
         /// Bits of the application tag that count.
         pub apptag_mask: u16,
-        /// Where the device is to put what is written: what the job's own options say.
+        /// Where the device should put written data, according to the job's own options.
         pub placement: DataPlacementOptions,
         /// Write Zeroes may deallocate the blocks.
         pub deac: bool,

@@ -11,7 +11,7 @@ own_options! {
         pub iscsi_password: Secret,
         /// Passwords that were in URLs, with the URLs without them.
         pub in_urls: Vec<(String, Secret)>,
-        /// What URLs say that targets have to prove: the URL without it, the user, and the password.
+        /// The credentials of targets that were in URLs: the URL without them, the user, and the password.
         pub of_targets: Vec<(String, (String, Secret))>,
         /// The name of this side.
         pub iscsi_initiator: String,
@@ -34,10 +34,10 @@ impl IscsiOptions {
         }
     }
 
-    /// The user and the password with which the target of a URL has to prove who it is, if it has to.
+    /// The user and the password with which the target of a URL has to authenticate itself, if it has to.
     ///
     /// # Errors
-    /// In words, what is missing.
+    /// The user or the password is missing.
     pub fn proof_of(&self, url: &str) -> Result<Option<(String, String)>, String> {
         let Some((_, (user, secret))) = self.of_targets.iter().find(|(known, _)| known == url) else {
             return Ok(None);
@@ -48,8 +48,8 @@ impl IscsiOptions {
         }
     }
 
-    /// The names of disks that a list of names is. Colons are parts of such names and separate them as well, so whoever gives
-    /// one need not put a backslash in front of each. Passwords are taken out of them and kept.
+    /// Splits a list of names into names of disks. Colons are parts of such names and also separate them, so users need
+    /// not write a backslash in front of each. Takes passwords out of the names and keeps them.
     pub(crate) fn settle_names(&mut self, names: &[String]) -> Vec<String> {
         let whole = names.join(":");
         let mut urls = Vec::new();
@@ -80,7 +80,7 @@ impl IscsiOptions {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("target_user", value) => value.clone_into(&mut proof.0),
                 ("target_password", value) => proof.1 = Some(value),
-                // The engine refuses what stands there. (What it is set to may be a secret.)
+                // The engine refuses this parameter. (Its value may be a secret.)
                 (other, _) => url.extend(["?", other]),
             }
         }
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(own.password_for("iscsi://h/t/2"), Ok(None));
         assert!(!format!("{own:?}").contains("sesame"));
         assert_eq!(names(&mut own, &["other"]), ["other"]);
-        // Whatever is in a password.
+        // Passwords may contain any character.
         assert_eq!(names(&mut own, &["iscsi://me%se/s?a@me@h/t/3"]), ["iscsi://me@h/t/3"]);
         assert_eq!(own.password_for("iscsi://me@h/t/3"), Ok(Some("se/s?a@me".to_owned())));
         assert_eq!(names(&mut own, &["iscsi://me%se?same@h/t/3?auth=x"]), ["iscsi://me@h/t/3?auth"]);

@@ -16,7 +16,7 @@ own_options! {
         pub nowait: bool,
         /// Submit vectors, not plain reads and writes.
         pub libaio_vectored: bool,
-        /// Which I/Os have a priority of their own.
+        /// The priorities of single I/Os.
         pub priorities: CommandPriorities,
     }
 }

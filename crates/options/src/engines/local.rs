@@ -9,10 +9,10 @@ const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definitio
     Definition::engine(name, kind, help)
 }
 
-/// What keeps the CPU busy (`cpumode`).
+/// The kind of work that keeps the CPU busy (`cpumode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CpuMode {
-    /// Nothing but counting.
+    /// Only counting.
     #[default]
     Noop,
     /// Sorting, which uses memory and more energy.
@@ -36,7 +36,7 @@ own_options! {
         pub cpuload: u32,
         /// The busy part of a cycle in microseconds.
         pub cpuchunks: u64,
-        /// What keeps the CPU busy.
+        /// The kind of work that keeps the CPU busy.
         pub cpumode: CpuMode,
         /// The job ends when all jobs that do I/O have ended.
         pub exit_on_io_done: bool,
@@ -47,7 +47,7 @@ impl OwnOptions for CpuioOptions {}
 
 static CPULOAD: Definition =
     option("cpuload", Kind::Int, "Percent of one CPU to use").lands_in_engine(|own, given| {
-        // More than all of a CPU is all of it.
+        // More than 100% means 100%.
         place::<CpuioOptions>(own)?.cpuload = given.number::<u32>()?.min(100);
         Ok(())
     });
@@ -81,7 +81,7 @@ own_options! {
         pub arguments: String,
         /// Seconds between SIGTERM and SIGKILL.
         pub grace_time: u32,
-        /// What it prints goes to files named after the job.
+        /// Its output goes to files named after the job.
         pub std_redirect: bool,
     }
 }

@@ -1,20 +1,20 @@
-//! The I/O engines by name, with what they are, what they can do, and their own options.
+//! The I/O engines by name, with their facets and their own options.
 //!
 //! # The seam
 //!
 //! An engine touches four places, and nothing else lists engines:
 //!
-//! 1. its entry in the catalogue (`catalogue.rs`): names, help, [`Facets`], options. Whoever has to know something
-//!    about an engine (the checks of a plan, layout, verification, limits of the system, the manual) asks its entry, and
-//!    there the facet that the question is about;
-//! 2. its own options, in a file of their own beside the catalogue: their declarations, and the struct in which they
-//!    land (a line in `chosen.rs` makes it one of those that a job may carry). An option that several engines have is
-//!    declared once, in `shared.rs`, and listed by each of them;
+//! 1. its entry in the catalogue (`catalogue.rs`): names, help, [`Facets`], options. Code that has a question about an
+//!    engine (the checks of a plan, layout, verification, limits of the system, the manual) asks its entry for the
+//!    facet that answers it;
+//! 2. its own options, in a separate file beside the catalogue: their declarations, and the struct that stores them (a
+//!    line in `chosen.rs` makes it one of those that a job may carry). An option that several engines have is declared
+//!    once, in `shared.rs`, and listed by each of them;
 //! 3. its implementation: one file in the crate `engine`;
 //! 4. one line in the registry of that crate, which ties the name to the type. A test there proves that entries and
 //!    implementations agree.
 //!
-//! This is the catalogue only: it knows what can be asked of an engine, not how the engine works.
+//! This is the catalogue only: it answers questions about an engine, and does not know how the engine works.
 
 mod catalogue;
 mod ceph;
@@ -86,20 +86,20 @@ pub struct EngineInfo {
     pub help: &'static str,
     /// It can be used; otherwise only its name and options are known.
     pub supported: bool,
-    /// What it is.
+    /// Its facets.
     pub facets: Facets,
     /// It loads a library when it is made, which may start threads: nothing that forks later may try it.
     pub loads_library: bool,
-    /// Its requests count among those that `fs.aio-max-nr` limits.
+    /// Its requests count towards `fs.aio-max-nr`.
     pub takes_aio_requests: bool,
     /// Its own options, in the order in which the help lists them.
     pub options: &'static [&'static Definition],
-    /// What they are when none is given.
+    /// Its default options.
     pub own: fn() -> EngineOptions,
 }
 
 impl EngineInfo {
-    /// An engine in a shared object, which is none of ours.
+    /// Whether this is an engine in a shared object.
     pub fn is_external(&self) -> bool {
         self.name == EXTERNAL
     }
@@ -128,7 +128,7 @@ pub fn engines() -> &'static [EngineInfo] {
     &ENGINES
 }
 
-/// Those that can be used.
+/// The supported engines.
 pub fn supported() -> impl Iterator<Item = &'static EngineInfo> + Clone {
     ENGINES.iter().filter(|engine| engine.supported)
 }
@@ -145,14 +145,14 @@ pub fn engine(name: &str) -> Option<&'static EngineInfo> {
     ENGINES.iter().find(|engine| engine.name == name || engine.aliases.contains(&name))
 }
 
-/// The engine of this name or alias, as what it is with these options of its own.
+/// The engine of this name or alias, with the facets that follow from these options.
 pub fn chosen(name: &str, own: &EngineOptions) -> Option<EngineInfo> {
     let entry = *engine(name)?;
     Some(EngineInfo { facets: own.facets(entry.facets), ..entry })
 }
 
-/// What an engine of fio is that is not part of this program, and what does the same job here; `None` = it is none of
-/// those.
+/// Describes an engine of fio that is not part of this program, and its alternative here; `None` = there is no such
+/// engine.
 pub(crate) fn elsewhere(name: &str) -> Option<String> {
     let Elsewhere { what, instead, .. } = catalogue::ELSEWHERE.iter().find(|engine| engine.name == name)?;
     Some(format!("{name} ({what}) is not part of this program; {instead}"))

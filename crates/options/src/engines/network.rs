@@ -9,7 +9,7 @@ const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definitio
     Definition::engine(name, kind, help)
 }
 
-/// What sockets speak (`protocol`).
+/// The protocol of sockets (`protocol`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Protocol {
     /// TCP over IPv4.
@@ -56,9 +56,9 @@ own_options! {
     pub struct NetOptions declared by NET {
         /// The other side's name or address, the multicast group, or the number of a virtual machine; empty = not given.
         pub hostname: String,
-        /// The port; 0 = not given. That of a clone is this one and its number.
+        /// The port; 0 = not given. A clone adds its number.
         pub port: u32,
-        /// What the sockets speak.
+        /// The protocol of the sockets.
         pub protocol: Protocol,
         /// Small packets are sent at once.
         pub nodelay: bool,
@@ -92,7 +92,7 @@ impl OwnOptions for NetOptions {
 }
 
 impl NetOptions {
-    /// Whether this side waits for the other one: TCP and vsock are told, otherwise it is the one that receives.
+    /// Whether this side waits for the other one: for TCP and vsock an option decides, otherwise the receiver waits.
     pub fn waits(&self, receives: bool) -> bool {
         match self.protocol {
             Protocol::Tcp | Protocol::TcpV6 | Protocol::Vsock => self.listen,

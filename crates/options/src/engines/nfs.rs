@@ -11,7 +11,7 @@ own_options! {
         pub nfs_url: Url,
         /// For how long the server may be silent or away, in microseconds; 0 = as long as it likes.
         pub nfs_timeout: u64,
-        /// About how much is kept of what the server has not put on stable storage, in bytes, before it is told to.
+        /// About how many bytes of data may wait for stable storage before the server is asked to commit them.
         pub nfs_uncommitted: u64,
     }
 }

@@ -1,7 +1,8 @@
-//! An engine's own options, as a struct of its own.
+//! An engine's own options, as its own struct.
 //!
-//! Each engine that has options with an effect has a struct for them, in the file that declares them. Options that several
-//! engines have are declared once ([`super::shared`]); they land in whichever struct says that it has a place for them.
+//! Each engine that has options with an effect has a struct for them, in the file that declares them. Options that
+//! several engines have are declared once ([`super::shared`]); they are stored in the struct of each engine that has a
+//! field for them.
 
 use super::ceph::CephPool;
 use super::facets::Facets;
@@ -13,13 +14,13 @@ use crate::definition::{Definition, Land};
 use std::any::Any;
 use std::path::Path;
 
-/// What a landing says that finds no place: of an engine of which only the names of options are known.
+/// The message for an option without a field: only its name is known.
 const NOT_YET: &str = "its engine is not supported yet";
 
 /// An option that has no effect, and why.
 pub type Idle = (&'static str, &'static str);
 
-/// The struct of one engine's own options: where those of them are that it shares with others.
+/// The struct of one engine's own options. The methods return the fields of options that several engines share.
 pub trait OwnOptions: Any {
     /// `hipri`
     fn hipri(&mut self) -> Option<&mut bool> {
@@ -46,7 +47,7 @@ pub trait OwnOptions: Any {
         None
     }
 
-    /// What engines with a ring are told of it.
+    /// The options of the ring, for engines that have one.
     fn ring(&mut self) -> Option<&mut IoUringOptions> {
         None
     }
@@ -71,17 +72,18 @@ pub trait OwnOptions: Any {
         false
     }
 
-    /// Whether each block of a file is an object of its own, so that what a name means depends on the block size.
+    /// Whether each block of a file is a separate object, so that the meaning of a name depends on the block size.
     fn blocks_are_objects(&self) -> bool {
         false
     }
 
-    /// The options that have no effect with these, each with why. The front end warns of those that were given.
+    /// The options that have no effect with these, each with the reason. The front end warns about those that were
+    /// given.
     fn without_effect(&self) -> Vec<Idle> {
         Vec::new()
     }
 
-    /// Whether I/Os are requests to a server, whose time to the first byte and repetitions are told.
+    /// Whether I/Os are requests to a server, so that the time to the first byte and repetitions are reported.
     fn makes_requests(&self) -> bool {
         false
     }
@@ -91,7 +93,7 @@ pub trait OwnOptions: Any {
         None
     }
 
-    /// What engines of Ceph are told of the place of their data.
+    /// The place of the data, for the Ceph engines.
     fn ceph(&mut self) -> Option<&mut CephPool> {
         None
     }
@@ -106,28 +108,28 @@ pub trait OwnOptions: Any {
         None
     }
 
-    /// The command that makes what has this name so large, where no job does; `None` = there is none.
+    /// The command that resizes the object of this name, if no job can; `None` = there is none.
     fn resized_by(&self, name: &Path, size: u64) -> Option<String> {
         let _ = (name, size);
         None
     }
 
-    /// What the engine is with these options; by default, `facets` are those of its entry.
+    /// The facets of the engine with these options; by default those of its entry.
     fn facets(&self, facets: Facets) -> Facets {
         facets
     }
 }
 
-/// What a job says that is to be done as fio does it.
+/// The settings of a job that matter when it has to behave as in fio.
 #[derive(Clone, Copy, Debug)]
 pub struct AsFio {
     /// It limits the time that requests may take. fio does not.
     pub has_limit: bool,
-    /// Nothing may be changed (`--readonly`).
+    /// No file may be changed (`--readonly`).
     pub readonly: bool,
 }
 
-/// Makes a struct for the options of an engine. What it is by default is what the declarations of its options say.
+/// Declares a struct for the options of an engine. Its defaults come from the declarations of the options.
 macro_rules! own_options {
     (
         $(#[$meta:meta])*

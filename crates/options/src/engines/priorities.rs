@@ -1,5 +1,5 @@
-//! Which share of the I/Os has a priority of its own, and which: `cmdprio_percentage` and what belongs to it. Shared by
-//! the engines that can tell the kernel a priority for each I/O.
+//! The share of the I/Os that have a priority of their own: `cmdprio_percentage` and the related options. Shared by the
+//! engines that can set a priority for each I/O.
 
 use super::shared::{no_use_to_commands, option};
 use crate::PriorityShare;

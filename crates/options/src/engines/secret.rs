@@ -1,16 +1,16 @@
-//! Texts that nobody may read: keys, passwords, tokens, and addresses with a password in them.
+//! Secret texts: keys, passwords, tokens, and addresses that contain a password.
 //!
-//! An option with such a value has two more beside it, `NAME_file` and `NAME_env`, so that the value need not stand on a
-//! command line, where everybody who may list processes sees it. They are declared by `elsewhere!`, and all three land in
-//! one [`Secret`]: whichever was given last counts. The file or variable is read by who needs the secret
-//! ([`Secret::reveal`]), so plans and what is stored of a run carry its name only.
+//! Beside an option with such a value there are two more, `NAME_file` and `NAME_env`, so that the value need not be on
+//! a command line, which other users can see. `elsewhere!` declares them, and all three are stored in one [`Secret`]:
+//! the one given last counts. The file or variable is read only when the secret is needed ([`Secret::reveal`]), so
+//! plans and stored runs contain only its name.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What stands where a secret would.
+/// The text that replaces a secret in output.
 pub(crate) const PLACEHOLDER: &str = "***";
 /// Most bytes of a file with a secret.
 const MOST: u64 = 64 << 10;
@@ -95,7 +95,7 @@ fn content(path: &Path) -> Result<String, String> {
     one_line(&text).map_err(of_file)
 }
 
-/// A secret without the end of its line. Secrets become parts of requests, where a line break would begin something else.
+/// A secret without the end of its line. Secrets become parts of requests, where a line break would begin a new field.
 fn one_line(text: &str) -> Result<String, &'static str> {
     match text.trim_end_matches(['\r', '\n']) {
         "" => Err("it is empty"),

@@ -15,7 +15,7 @@ pub enum SgWriteMode {
     WriteAndVerify,
     /// WRITE SAME: the first block is written everywhere.
     WriteSame,
-    /// WRITE SAME, and the disk chooses what is written.
+    /// WRITE SAME, with data that the disk chooses.
     WriteSameWithoutData,
     /// VERIFY of the medium, without data.
     VerifyMedium,
@@ -43,7 +43,7 @@ own_options! {
         pub readfua: bool,
         /// Writes are on the medium when they are complete.
         pub writefua: bool,
-        /// What a write is.
+        /// The command that a write becomes.
         pub sg_write_mode: SgWriteMode,
         /// The stream of WRITE STREAM; 0 = one is opened.
         pub stream_id: u16,

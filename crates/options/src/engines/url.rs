@@ -15,7 +15,7 @@ impl Url {
         Url(text)
     }
 
-    /// All of it.
+    /// The whole text, with its password.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -35,9 +35,9 @@ impl fmt::Debug for Url {
 /// Words of queries whose values are secret.
 const SECRET: [&str; 3] = ["password", "secret", "passphrase"];
 
-/// A text without the passwords of the URLs in it: `nbd://me:***@host`, `iscsi://me%***@host`. Most texts have none, and
-/// stay what they are. A password may have any character in it, so all is hidden up to the last `@`: rather too much than
-/// too little.
+/// A text without the passwords of the URLs in it: `nbd://me:***@host`, `iscsi://me%***@host`. Most texts have none,
+/// and stay unchanged. A password may contain any character, so everything up to the last `@` is hidden: rather too
+/// much than too little.
 pub fn masked(text: &str) -> Cow<'_, str> {
     if !text.contains("//") || !(text.contains('@') || SECRET.iter().any(|word| text.contains(word))) {
         return Cow::Borrowed(text);
@@ -104,7 +104,7 @@ mod tests {
     fn passwords_are_not_shown() {
         for (url, shown) in [
             ("nfs://h/x@y?uid=0", "nfs://h/x@y?uid=0"),
-            // Who could tell a port from a password with a slash in it?
+            // A port cannot be told from a password with a slash in it.
             ("nbd://h:10/x@y", "nbd://h:***@y"),
             ("nbd://me:ses/ame@h/x", "nbd://me:***@h/x"),
             ("nbd://me:ses?ame#@h/x", "nbd://me:***@h/x"),

@@ -1,9 +1,9 @@
-//! I/O buffers: where they are and what they contain.
+//! I/O buffers: their memory and their content.
 
 use crate::typed::{DedupeMode, MemoryKind, PatternPiece};
 
 options! {
-    /// I/O buffers: where they are and what they contain.
+    /// I/O buffers: their memory and their content.
     pub struct BufferOptions at buffers {
         pub zero_buffers: bool,
         pub refill_buffers: bool,

@@ -1,9 +1,9 @@
-//! Where a device is to put what is written.
+//! Where a device should put written data.
 
 use crate::typed::{DataPlacement, PlacementChoice};
 
 options! {
-    /// Where a device is to put what is written.
+    /// Where a device should put written data.
     pub struct DataPlacementOptions at data_placement {
         pub dataplacement: DataPlacement,
         pub plid_select: PlacementChoice,

@@ -1,9 +1,9 @@
-//! What happens on errors.
+//! Handling of errors.
 
 use crate::typed::{ErrorKinds, IgnoredErrors};
 
 options! {
-    /// What happens on errors.
+    /// Handling of errors.
     pub struct ErrorOptions at errors {
         pub continue_on_error: ErrorKinds,
         pub ignore_error: IgnoredErrors,

@@ -1,9 +1,9 @@
-//! How large the files are, which part of them is used, and how much I/O there is.
+//! The size of the files, the part of them that is used, and the amount of I/O.
 
 use crate::typed::{Range, SizeValue};
 
 options! {
-    /// How large the files are, which part of them is used, and how much I/O there is.
+    /// The size of the files, the part of them that is used, and the amount of I/O.
     pub struct ExtentOptions at extent {
         pub filesize: Option<Range>,
         pub size: Option<SizeValue>,

@@ -1,9 +1,9 @@
-//! What is measured, and how it is reported.
+//! Measurements, and how they are reported.
 
 use crate::typed::{ClockSource, SteadyState, UnifiedReporting};
 
 options! {
-    /// What is measured, and how it is reported.
+    /// Measurements, and how they are reported.
     pub struct MeasurementOptions at measurement {
         pub stats: bool,
         pub group_reporting: bool,

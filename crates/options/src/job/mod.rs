@@ -108,7 +108,7 @@ pub struct JobOptions {
 }
 
 impl JobOptions {
-    /// All options off, empty or zero. Those that have a default in the tables are overwritten.
+    /// All options off, empty or zero. Those with a default in the tables are set afterwards.
     pub(crate) fn blank() -> Self {
         JobOptions {
             name: Default::default(),

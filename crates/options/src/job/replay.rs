@@ -1,9 +1,9 @@
-//! Recording I/O and replaying what was recorded.
+//! Recording I/O and replaying recordings.
 
 use crate::typed::ReplaySkip;
 
 options! {
-    /// Recording I/O and replaying what was recorded.
+    /// Recording I/O and replaying recordings.
     pub struct ReplayOptions at replay {
         /// Where the job's I/O is recorded.
         pub write_iolog: Option<String>,

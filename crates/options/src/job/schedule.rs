@@ -6,7 +6,7 @@ options! {
     /// When a job runs, how often, and beside which jobs.
     pub struct ScheduleOptions at schedule {
         pub wait_for: Option<String>,
-        /// What it does together with others, it does together with those on the other hosts of a client.
+        /// It keeps in step with the same job on the other hosts of a client.
         pub client_barrier: bool,
         pub loops: u64,
         pub numjobs: u32,

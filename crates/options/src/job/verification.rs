@@ -30,7 +30,7 @@ options! {
         pub verify_pattern_interval: u64,
         pub verify_fatal: bool,
         pub verify_dump: bool,
-        /// The number of threads; 0 = the worker verifies by itself.
+        /// The number of threads; 0 = the worker itself verifies.
         pub verify_async: u32,
         /// Empty = wherever the worker may run.
         pub verify_async_cpus: Vec<u32>,

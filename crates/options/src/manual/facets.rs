@@ -7,7 +7,7 @@ use std::fmt::Write;
 const BEGIN: &str = "<!-- facets -->\n";
 const END: &str = "<!-- end of facets -->\n";
 
-/// The page with the table made anew; `None` = it has no place for the table.
+/// The page with the table regenerated; `None` = it has no place for the table.
 pub fn with_facets(page: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -51,7 +51,7 @@ fn row(engine: &EngineInfo) -> String {
     format!("| `{}` | {data} | {unit} | {completion} | {} |", engine.name, abilities(&engine.facets))
 }
 
-/// What an engine can do, in words.
+/// The capabilities of an engine, in words.
 fn abilities(facets: &Facets) -> String {
     let words = [
         (Capability::Sync, "sync"),

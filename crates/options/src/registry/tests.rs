@@ -109,7 +109,7 @@ fn every_engine_option_is_declared() {
         assert_eq!(columns(definition).to_vec(), wanted, "{}: {}", row[0], row[1]);
         count += 1;
     }
-    // What an external engine is told is our own affair.
+    // The options of an external engine are our own.
     let of_fio = engines::engines().iter().filter(|engine| engine.name != "external");
     let declared =
         of_fio.flat_map(|engine| engine.options.iter().map(move |definition| (engine, *definition)));
@@ -335,7 +335,7 @@ fn the_last_of_two_opposites_counts() {
     let all = |sizes: &BlockSize| Direction::ALL.map(|_| sizes.clone());
     assert_eq!(sizes(&["bsrange=1k-2k", "bssplit=4k/50:8k"]), all(&split));
     assert_eq!(sizes(&["bssplit=4k/50:8k", "bsrange=1k-2k"]), all(&range));
-    // Each direction for itself: what is said of writes leaves reads as they were.
+    // Each direction separately: a setting for writes leaves reads unchanged.
     assert_eq!(sizes(&["bsrange=1k-2k", "bssplit=,4k/50:8k"]), [range.clone(), split.clone(), split.clone()]);
     assert_eq!(sizes(&["bssplit=4k/50:8k", "bsrange=,1k-2k"]), [split, range.clone(), range]);
 }

@@ -1,4 +1,4 @@
-//! Job files: defaults, sections, several files, what is kept for the report, and all that is wrong at once.
+//! Job files: defaults, sections, several files, options kept for the report, and several mistakes at once.
 
 use super::*;
 
@@ -209,7 +209,7 @@ fn nrfiles_behind_filename_limits_it() {
     assert_eq!(from_file("[global]\nfilename=a:b:c\n[a]\nnrfiles=2\n"), "ab");
 }
 
-/// As in fio: the directory that a name is in is the one that was given before it.
+/// As in fio: a name is in the directory that was given before it.
 #[test]
 fn names_are_in_the_directory_that_was_given_before_them() {
     let of = |ran: Ran| (ran.batches.concat()[0].files.filename.clone(), ran.warnings);

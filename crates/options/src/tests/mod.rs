@@ -1,4 +1,4 @@
-//! From words to typed jobs: what a user may type, and what it becomes.
+//! From words to typed jobs: the input of users and its meaning.
 
 mod command_line;
 mod job_files;

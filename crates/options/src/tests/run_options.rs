@@ -164,7 +164,7 @@ fn jobs_for_other_machines() {
     let refused = errors(&["--client=a", "--name=x", &other]);
     assert!(refused[0].contains("put them into a job file"), "{refused:?}");
 
-    // What is included travels as well, and mistakes are found where it is resolved, with their places.
+    // Included files travel as well, and mistakes in them are found on the other machine, with their places.
     let Ok(Invocation::RunElsewhere(run)) = invoke(&["--client=a", &outer], "") else { panic!("it runs") };
     std::fs::remove_file(&inner).unwrap();
     let mistakes = crate::parse_sent(&run.clients[0].jobs, &|_| None, &|_| Ok(()), Name::Iolite).unwrap_err();

@@ -37,7 +37,7 @@ pub fn block_size_split(
         .enumerate()
         .map(|(index, (size, percent))| {
             let percent = match percent {
-                // Whole percents: what a division leaves over goes to the entries at the end.
+                // Whole percents: the remainder of a division goes to the entries at the end.
                 None => {
                     let share = still_left / still_open;
                     still_open -= 1;

@@ -153,7 +153,7 @@ fn one_direction(
     if given > 100 {
         return Err(format!("the sizes add up to {given}%, more than 100%"));
     }
-    // Zones without a size share evenly what the others leave; what a division leaves over goes to the last ones.
+    // Zones without a size share the rest evenly; the remainder of the division goes to the last ones.
     let mut open = entries.iter().filter(|(_, size)| size.is_none()).count() as u32;
     let mut left = 100 - given;
     let zones = entries.into_iter().map(|(share, size)| ZoneShare {
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(read("normal:20:0"), law(SkewLaw::Normal, 20.0, Some(0.0)));
     }
 
-    /// What fio 3.33 refuses as well, and why.
+    /// The values that fio 3.33 refuses as well, with the reasons.
     #[test]
     fn laws_have_limits() {
         assert_eq!(read("pareto:0").unwrap_err(), "the pareto power 0 is not between 0 and 1");

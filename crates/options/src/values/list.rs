@@ -20,7 +20,7 @@ pub fn split<'a>(text: &'a str, separators: &[char]) -> Vec<&'a str> {
     parts
 }
 
-/// Which entry each direction gets. `None` leaves the direction as it was.
+/// The entry for each direction. `None` leaves the direction unchanged.
 ///
 /// A single entry is for all directions. In `reads,writes[,trims]` an empty entry leaves its direction alone, and
 /// trims get the entry of writes when they have none of their own. A trailing comma ends the list: `8k,` is for reads

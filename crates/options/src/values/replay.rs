@@ -1,4 +1,4 @@
-//! What a replay leaves out, and how often merged traces are run.
+//! The directions that a replay leaves out, and how often merged traces are run.
 
 use crate::ReplaySkip;
 

@@ -3,7 +3,7 @@
 use super::size;
 use crate::{SizeValue, ZoneSkip};
 
-/// Parses what is skipped between two zones.
+/// Parses the distance to skip between two zones.
 ///
 /// # Errors
 /// As [`size()`]; percentages are not accepted.

@@ -1,4 +1,4 @@
-//! What the run was on, and what it did over time: the key `iolite`, which is ours.
+//! The circumstances of a run, and its course over time: the key `iolite`, which is ours.
 //!
 //! Lists of numbers have a line each, so that a report with them can still be read.
 
@@ -12,7 +12,7 @@ use std::io;
 const PERCENTILES: [(&str, f64); 4] =
     [("p50_ns", 50.0), ("p99_ns", 99.0), ("p99.9_ns", 99.9), ("max_ns", 100.0)];
 
-/// Writes the key, if there is something to tell.
+/// Writes the key, if there is any content.
 pub fn write(json: &mut Writer, report: &Report) -> io::Result<()> {
     if report.series.is_none() && report.facts.is_none() {
         return Ok(());
