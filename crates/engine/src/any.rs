@@ -150,6 +150,7 @@ impl<const SYNCHRONOUS: bool> AnyEngine<SYNCHRONOUS> {
 
 impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
     const SYNCHRONOUS: bool = SYNCHRONOUS;
+    const ERASED: bool = true;
     const REQUESTS: bool = true;
     const PLACES: bool = !SYNCHRONOUS;
 

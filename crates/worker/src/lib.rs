@@ -309,7 +309,11 @@ impl Worker<'_> {
         } else {
             iolite_workload::new(workload).map_err(no_workload)?
         };
-        generator.visit(WithGenerator { worker: self, engine, set_up })
+        if E::ERASED {
+            self.work::<E, AnyGenerator, false>(engine, generator, set_up)
+        } else {
+            generator.visit(WithGenerator { worker: self, engine, set_up })
+        }
     }
 
     /// Everything before the files are opened that depends neither on the engine's type nor on the generator's. It is
