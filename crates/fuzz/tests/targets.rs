@@ -473,6 +473,7 @@ fn frames() {
         hosts: 1,
         snapshot_ms: 1000,
         status_ms: 0,
+        sample_ms: 0,
         series: false,
     };
     let report = Report { jobs: vec![JobReport::default()], ..Report::default() };

@@ -1,5 +1,7 @@
 //! `--client`: a run on other machines, with one report.
 
+mod page;
+
 use crate::console::{self, Console};
 use crate::saving::Saving;
 use crate::session::{exporters, has_program_format};
@@ -17,6 +19,8 @@ use iolite_report::Exporter;
 use iolite_report::live::LiveLine;
 use iolite_run::{HeldSignals, Request as Asked, Requests, Trigger, Watch};
 use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
+use iolite_web::Lost;
+use page::{HostsPage, Stage};
 use std::cell::Cell;
 use std::os::unix::process::parent_id;
 use std::path::Path;
@@ -83,14 +87,14 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     // Before there are threads, so that none of them is interrupted.
     let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
         .map_err(|error| vec![format!("signals cannot be received: {error}")])?;
-    // One for each machine, and where ssh is between, more.
-    process::allow_many_files();
+    check_files(&addresses, process::allow_many_files()).map_err(|why| vec![why])?;
     let check = |_: &Path| Ok(());
     let saving = Saving::prepare(name, &run, &check).map_err(|why| vec![why])?;
     let mut console = run_files::check_against(&run, &|_| None)
         .and_then(|()| Console::open(&run, false))
         .map_err(|error| vec![error.to_string()])?;
-    let wants_series = saving.is_some() || run.output_format.contains(&OutputFormat::Html);
+    let wants_series =
+        saving.is_some() || run.web.is_some() || run.output_format.contains(&OutputFormat::Html);
     let settings = Settings {
         timeout: Duration::from_millis(timeout_ms),
         abort_when_lost: when_lost == WhenLost::Abort,
@@ -133,7 +137,11 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     };
     let machines: Vec<String> = coordinator.machines().map(|hello| hello.machine.clone()).collect();
     let labels = labels(name, &machines, &addresses);
-    let mut session = Session::new(name, &run, &mut console, labels, &addresses, &wants_report, &has_begun);
+    let page = HostsPage::start(name, &run, &labels).map_err(|why| vec![why])?;
+    let sample_ms = page.as_ref().map_or(0, |_| page::interval(labels.len()).as_millis() as u64);
+    let wishes_of_all = (&wants_report, &has_begun);
+    let mut session = Session::new(name, &run, &mut console, labels, &addresses, wishes_of_all);
+    session.page = page;
     let places = places(&requests);
     let requests = requests.into_iter().zip(places).map(|(jobs, (host, hosts))| Request {
         host,
@@ -141,6 +149,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         as_fio: name.is_strict(),
         snapshot_ms: if session.is_live { run.eta_interval } else { 0 },
         status_ms: if run.status_interval > 0 { run.status_interval } else { KEPT_MS },
+        sample_ms,
         series: wants_series,
         jobs,
     });
@@ -166,6 +175,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     // A report that went nowhere is kept all the same; one of jobs that did not run is none.
     let saving = saving.filter(|_| !session.refused);
     let is_kept = saving.is_none_or(|saving| saving.keep(&session.cluster.together()));
+    session.show();
     // Behind the report: logs may be long, and the network slow.
     finished.gather(&mut |index, told| session.take(index, told));
     if is_pulled {
@@ -186,6 +196,24 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         0 if !is_kept => Ok(1),
         status => Ok(status),
     }
+}
+
+/// Whether so many open files are enough for these machines.
+fn check_files(addresses: &[Address], limit: u64) -> Result<(), String> {
+    /// What this process has open besides, and what files that come back need.
+    const OTHERS: u64 = 48;
+    let has_pipe = |address: &&Address| matches!(address, Address::Ssh(_) | Address::Rank { .. });
+    // A socket for each; and from what carries it, its words, and more while it is started.
+    let carried = addresses.iter().filter(has_pipe).count() as u64;
+    let needed = addresses.len() as u64 + 3 * carried + OTHERS;
+    if needed <= limit {
+        return Ok(());
+    }
+    let hosts = addresses.len();
+    Err(format!(
+        "--client: {hosts} hosts need {needed} open files, and this process may have {limit}; raise the limit (ulimit -Hn, LimitNOFILE= \
+         in a unit of systemd)"
+    ))
 }
 
 /// Which of the machines with the same jobs each one is, and how many of those there are.
@@ -348,6 +376,7 @@ struct Session<'a> {
     run: &'a RunOptions,
     console: &'a mut Console,
     cluster: Cluster,
+    page: Option<HostsPage>,
     /// Where each machine stands.
     snapshots: Vec<Snapshot>,
     /// Which machines have reported since the last report on the way was printed.
@@ -376,8 +405,7 @@ impl<'a> Session<'a> {
         console: &'a mut Console,
         labels: Vec<String>,
         addresses: &[Address],
-        wants_report: &'a Cell<bool>,
-        has_begun: &'a Cell<bool>,
+        (wants_report, has_begun): (&'a Cell<bool>, &'a Cell<bool>),
     ) -> Self {
         let host = |(label, address): (String, &Address)| HostReport {
             label,
@@ -399,6 +427,7 @@ impl<'a> Session<'a> {
             has_begun,
             awaits_report: false,
             cluster: Cluster { hosts, ..Cluster::default() },
+            page: None,
             name,
             run,
             console,
@@ -412,8 +441,41 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Has the page show something; if it is gone, the run goes on without it.
+    fn on_page(&mut self, show: impl FnOnce(&mut HostsPage) -> Result<(), Lost>) {
+        if let Some(page) = &mut self.page
+            && let Err(lost) = show(page)
+        {
+            self.clear_line();
+            let text = format!("{}: {lost}\n", self.name);
+            match self.name.is_strict() {
+                true => self.console.write(text.as_bytes()),
+                false => console::print_error(&text),
+            }
+        }
+    }
+
+    /// Has the page show where a machine stands.
+    fn stands(&mut self, index: usize, stage: Stage) {
+        self.on_page(|page| page.stands(index, stage));
+    }
+
     fn take(&mut self, index: usize, told: Told) {
+        match &told {
+            Told::Begun(_) => self.stands(index, Stage::SetsUp),
+            Told::Waits(true) => self.stands(index, Stage::Waits),
+            Told::Waits(false) => self.stands(index, Stage::Goes),
+            Told::Done(done) => self.stands(index, Stage::Ended { failed: done.failed }),
+            Told::Refused(refusal) => {
+                self.page.iter_mut().for_each(|page| page.refused(index, &refusal.problems));
+                self.stands(index, Stage::Ended { failed: true });
+            }
+            Told::CutShort(..) | Told::Lost(_) => self.stands(index, Stage::Lost),
+            Told::AllEnd => self.on_page(|page| page.told(None, EventKind::Terminating(0))),
+            _ => {}
+        }
         match told {
+            Told::Waits(_) | Told::AllEnd => {}
             Told::Warning(text) => self.warning(index, &text),
             Told::Begun(text) => self.note(index, &text),
             Told::Event(event) => self.event(index, *event),
@@ -488,7 +550,8 @@ impl<'a> Session<'a> {
             EventKind::Terminating(signal) => {
                 self.note(index, &format!("terminating on signal {signal}\n"));
             }
-            EventKind::Sample(_) | EventKind::Slice(_) => {}
+            EventKind::Sample(snapshot) => self.on_page(|page| page.sampled(index, &snapshot)),
+            EventKind::Slice(_) => {}
             // The coordinator has seen to these.
             EventKind::InStep(_)
             | EventKind::Ready(_)
@@ -554,8 +617,19 @@ impl<'a> Session<'a> {
         self.console.write_page(&page).map_err(|error| error.to_string())
     }
 
+    /// Shows the result to those who look at the page of the run.
+    fn show(&mut self) {
+        let (name, page) = (self.name, self.page.take());
+        let shown = page.map_or(Ok(()), |page| page.end(name, &self.cluster));
+        if let Err(lost) = shown {
+            console::print_error(&format!("{name}: {lost}\n"));
+        }
+    }
+
     /// Lines for the reader of the report, with the machine in front. Programs get nothing but what they parse.
     fn note(&mut self, index: usize, text: &str) {
+        let told = || EventKind::Note(text.trim_end().to_owned());
+        self.on_page(|page| page.told(Some(index), told()));
         if self.run.output_format.contains(&OutputFormat::Normal) {
             self.clear_line();
             let text = self.with_host(index, text);
@@ -577,6 +651,7 @@ impl<'a> Session<'a> {
     }
 
     fn complain(&mut self, index: usize, text: &str) {
+        self.on_page(|page| page.told(Some(index), EventKind::Trouble(text.to_owned())));
         self.clear_line();
         let text = self.with_host(index, &iolite_types::without_error_numbers(text));
         text.lines().for_each(|line| console::print_error(&format!("{}: {line}\n", self.name)));

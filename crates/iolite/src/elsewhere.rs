@@ -10,7 +10,7 @@ use iolite_remote::child::{self, Channel, Permissions};
 use iolite_remote::confine;
 use iolite_remote::message::{Done, FromAgent, Refusal, Request};
 use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate, Trigger, Watch};
-use iolite_stats::{Event, EventKind, MOST_WITH_LATENCIES, Recorder, Report, Word};
+use iolite_stats::{Event, EventKind, MOST_WITH_LATENCIES, Recorder, Report, Snapshot, Word};
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::os::unix::fs::DirBuilderExt;
@@ -188,11 +188,20 @@ fn perform(
         settings.sample_latencies = blocks.len() <= MOST_WITH_LATENCIES;
         Recorder::new(blocks)
     });
+    let mut forwarding = Forwarding::new(request.sample_ms, &mut settings);
     let earlier = returned::States::of(&plan);
     let _held = HeldSignals::new().map_err(refused)?;
     let mut outcome = prepared
         .perform(settings, &mut |event| match (event.kind, &mut recorder) {
-            (EventKind::Sample(snapshot), Some(recorder)) => recorder.take(*snapshot),
+            (EventKind::Sample(snapshot), recorder) => {
+                if let Some(summed) = forwarding.of(&snapshot) {
+                    let kind = EventKind::Sample(Box::new(summed));
+                    channel.tell(&FromAgent::Event(Box::new(Event { kind, ..event })));
+                }
+                if let Some(recorder) = recorder {
+                    recorder.take(*snapshot);
+                }
+            }
             (kind, _) => {
                 channel.tell(&FromAgent::Event(Box::new(Event { kind, ..event })));
             }
@@ -210,6 +219,36 @@ fn perform(
         leaves: !left.is_nothing(),
     })));
     Ok((gate, left))
+}
+
+/// Samples that the client gets, for its page: of all workers together.
+struct Forwarding {
+    interval_ns: u64,
+    /// When the next one is due, by the run's time.
+    due_ns: u64,
+}
+
+impl Forwarding {
+    /// One about every so many milliseconds. The run is sampled at least as often.
+    fn new(interval_ms: u64, settings: &mut Settings) -> Forwarding {
+        let interval = Duration::from_millis(interval_ms);
+        if interval_ms > 0 && settings.sample_interval.is_none() {
+            (settings.sample_interval, settings.sample_latencies) = (Some(interval), true);
+        }
+        Forwarding { interval_ns: interval.as_nanos() as u64, due_ns: 0 }
+    }
+
+    /// What goes to the client of this sample.
+    fn of(&mut self, snapshot: &Snapshot) -> Option<Snapshot> {
+        if self.interval_ns == 0 || snapshot.elapsed_ns < self.due_ns {
+            return None;
+        }
+        // Even if this one is late.
+        let late_ns = (snapshot.elapsed_ns - self.due_ns) % self.interval_ns;
+        self.due_ns = snapshot.elapsed_ns - late_ns + self.interval_ns;
+        let Snapshot { elapsed_ns, percent, eta_s, kb_base, unit_base, .. } = *snapshot;
+        Some(Snapshot { elapsed_ns, workers: vec![snapshot.summed()], percent, eta_s, kb_base, unit_base })
+    }
 }
 
 /// The jobs of each file.

@@ -91,7 +91,14 @@ fn perform(name: Name, written: Written, permissions: &Permissions, mut channel:
     let facts = Facts { warnings: told, ..facts::of(&drafted, &machine) };
     let outline = Report { facts: Some(facts.clone()), ..prepared.outline() };
     let own_version = name.own_version().to_owned();
-    let hello = Hello { outline, blocks: blocks.clone(), program: own_version, linger_ms: None };
+    let hello = Hello {
+        outline,
+        interval_ns: Recorder::interval(blocks.len()).as_nanos() as u64,
+        blocks: blocks.clone(),
+        of_hosts: false,
+        program: own_version,
+        linger_ms: None,
+    };
     if channel.begin(hello).is_err() {
         return;
     }

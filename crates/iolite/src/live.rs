@@ -9,6 +9,7 @@ use iolite_stats::{Event, Report};
 use iolite_types::describe_error;
 use iolite_web::{Certified, Hello, LivePage, Lost};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// What pages at this address are encrypted with.
 ///
@@ -30,25 +31,34 @@ pub fn told(tls: Option<&WebTls>, certified: Option<&Certified>) -> Option<Strin
     ))
 }
 
+/// What a page is about.
+#[derive(Debug)]
+pub struct About {
+    /// The report before anything was measured, with the facts.
+    pub outline: Report,
+    /// The block of the report that tells of each worker.
+    pub blocks: Vec<Option<u32>>,
+    /// The time between two samples.
+    pub interval: Duration,
+    /// The jobs are other machines, of which the first is all together.
+    pub of_hosts: bool,
+}
+
 /// The page of a run, if one was asked for.
 #[derive(Debug, Default)]
 pub struct Live(Option<LivePage>);
 
 impl Live {
-    /// Starts to serve it, and tells where. `outline`: the report before anything was measured, with the facts; `blocks`: the
-    /// block of the report that tells of each worker.
+    /// Starts to serve it, and tells where.
     ///
     /// # Errors
     /// Why it cannot be served.
-    pub fn start(
-        name: Name,
-        run: &RunOptions,
-        outline: Report,
-        blocks: Vec<Option<u32>>,
-    ) -> Result<Live, String> {
+    pub fn start(name: Name, run: &RunOptions, about: About) -> Result<Live, String> {
         let Some(address) = run.web else { return Ok(Live(None)) };
         let program = name.own_version().to_owned();
-        let hello = Hello { outline, blocks, program, linger_ms: run.web_linger };
+        let About { outline, blocks, interval, of_hosts } = about;
+        let interval_ns = interval.as_nanos() as u64;
+        let hello = Hello { outline, blocks, interval_ns, of_hosts, program, linger_ms: run.web_linger };
         let certified =
             certified(address, run.web_tls.as_ref()).map_err(|why| format!("--web-tls: {why}"))?;
         let fingerprint = told(run.web_tls.as_ref(), certified.as_ref());
@@ -77,13 +87,23 @@ impl Live {
     /// # Errors
     /// The page is gone.
     pub fn end(&mut self, name: Name, report: &Report) -> Result<(), Lost> {
-        let Some(page) = self.0.take() else { return Ok(()) };
+        if self.0.is_none() {
+            return Ok(());
+        }
         // Whatever the program is called: a page is ours.
         let program =
             Program { version: name.own_version().to_owned(), own_version: name.own_version().to_owned() };
         let mut text = Vec::new();
         // Writing to memory does not fail.
         let _ = Html.write(report, &program, &mut text);
-        page.end(String::from_utf8_lossy(&text).into_owned())
+        self.end_with(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The run is over, and this is the page of its report.
+    ///
+    /// # Errors
+    /// The page is gone.
+    pub fn end_with(&mut self, text: String) -> Result<(), Lost> {
+        self.0.take().map_or(Ok(()), |page| page.end(text))
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::act;
 use crate::console::{self, Console, LastError};
-use crate::live::Live;
+use crate::live::{About, Live};
 use crate::{diagnostic, facts};
 use iolite_host::Machine;
 use iolite_options::{EtaWhen, IdleProfile, Name, OutputFormat, RunOptions};
@@ -127,7 +127,10 @@ impl<'a> Session<'a> {
     pub fn serve(&mut self, plan: &Plan, outline: impl FnOnce() -> Report) -> Result<(), String> {
         if self.run.web.is_some() {
             let outline = Report { facts: self.facts.clone(), ..outline() };
-            self.live = Live::start(self.name, self.run, outline, blocks(plan))?;
+            let blocks = blocks(plan);
+            let interval = Recorder::interval(blocks.len());
+            self.live =
+                Live::start(self.name, self.run, About { outline, blocks, interval, of_hosts: false })?;
         }
         Ok(())
     }

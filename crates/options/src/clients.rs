@@ -251,7 +251,6 @@ fn not_sent(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
         ("--bandwidth-log", run.bandwidth_log),
         ("--profile", run.profile.is_some()),
         ("--debug", run.debug != crate::DebugWish::default()),
-        ("--web", run.web.is_some()),
         ("--repeat", run.repeat.is_some()),
     ];
     let mut told: Vec<Diagnostic> = here
@@ -276,8 +275,16 @@ fn jobs(
     surroundings: &mut Surroundings<'_>,
     errors: &mut Vec<Diagnostic>,
 ) -> SentJobs {
-    // The trigger is evaluated on this machine.
-    let run = RunOptions { trigger: None, trigger_file: None, trigger_timeout: None, ..asked.run.clone() };
+    // The trigger is evaluated on this machine, and the page is served here.
+    let run = RunOptions {
+        trigger: None,
+        trigger_file: None,
+        trigger_timeout: None,
+        web: None,
+        web_tls: None,
+        web_linger: None,
+        ..asked.run.clone()
+    };
     let mut sent = SentJobs { sections: asked.sections.clone(), run, ..SentJobs::default() };
     for file in files {
         let Some(name) = file.to_str() else {

@@ -247,14 +247,20 @@ pub fn thread_id() -> libc::pid_t {
 }
 
 /// Raises the limit on open files as far as allowed, for this process and its children. Jobs with many files need that,
-/// and nothing here depends on small descriptor numbers.
-pub fn allow_many_files() {
-    // SAFETY: the structure is plain data, valid as zeros. If the call fails, the old limit stays.
+/// and nothing here depends on small descriptor numbers. The limit from now on.
+pub fn allow_many_files() -> u64 {
+    // SAFETY: the structure is plain data, valid as zeros. If a call fails, the old limit stays.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return u64::MAX;
+        }
+        let before = limit.rlim_cur;
+        limit.rlim_cur = limit.rlim_max;
+        if before == limit.rlim_max || libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0 {
+            limit.rlim_max
+        } else {
+            before
         }
     }
 }

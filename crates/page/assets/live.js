@@ -125,17 +125,18 @@ function answerRows() {
   };
   const entryOf = (position) => run.series?.jobs.find((entry) => entry.job === position);
   const jobs = run.state.jobs;
-  if (jobs.length > 1 && run.series?.jobs.length > 1) line("all jobs", "", together(run.series), { class: "sum" });
+  if (!run.state.hosts && jobs.length > 1 && run.series?.jobs.length > 1) line("all jobs", "", together(run.series), { class: "sum" });
   jobs.slice(0, MOST_ROWS).forEach((job, position) => {
     const phases = job.phases.map(([phase, count]) => (count > 1 || job.phases.length > 1 ? `${count} ${phase}` : phase)).join(", ");
-    line(shortened(job.name), phases, entryOf(position), { "data-job": position });
+    const isAll = run.state.hosts && position === 0;
+    line(shortened(job.name), phases, entryOf(position), { "data-job": position, ...(isAll ? { class: "sum" } : {}) });
   });
-  if (jobs.length > MOST_ROWS) rows.push(row([`and ${jobs.length - MOST_ROWS} more jobs`, "", "", "", "", "", "", ""], {}));
+  if (jobs.length > MOST_ROWS) rows.push(row([`and ${jobs.length - MOST_ROWS} more ${run.state.hosts ? "hosts" : "jobs"}`, "", "", "", "", "", "", ""], {}));
   return rows;
 }
 
 function showAnswer() {
-  const names = ["job", "does", "direction", "IOPS now", "bandwidth now", "IOPS so far", "p50", "p99"];
+  const names = [run.state.hosts ? "host" : "job", "does", "direction", "IOPS now", "bandwidth now", "IOPS so far", "p50", "p99"];
   const head = element("tr", {}, ...names.map((name, place) => element("th", { scope: "col", class: place < 2 ? "name" : "" }, name)));
   const body = element("tbody", {}, ...answerRows());
   const old = by("answer").querySelector("tbody");
@@ -170,8 +171,10 @@ function addSections() {
     home.append(details);
     sections.push({ details, place, make, isComing: false });
   };
-  if (jobs.length > 1) section("All jobs together", true, () => timePictures(run.series, together(run.series)));
-  jobs.forEach((job, position) => section(`${jobs.length > 1 ? position + 1 + ". " : ""}${shortened(job.name)}`, position === 0 && jobs.length < 3, () => {
+  const isOfHosts = run.state.hosts;
+  if (jobs.length > 1 && !isOfHosts) section("All jobs together", true, () => timePictures(run.series, together(run.series)));
+  const numbered = (position) => (jobs.length > 1 && !isOfHosts ? position + 1 + ". " : "");
+  jobs.forEach((job, position) => section(numbered(position) + shortened(job.name), position === 0 && (isOfHosts || jobs.length < 3), () => {
     const entry = run.series.jobs.find((one) => one.job === position);
     return entry ? [...timePictures(run.series, entry), ...latencyPictures(soFar(entry))] : [];
   }));

@@ -23,13 +23,18 @@ pub const SCRIPT: &str = concat!(
 );
 
 /// The page of a run whose report, before anything was measured, is this one. `stop`: what proves that the reader may end the
-/// run; `None` = this one may not.
+/// run; `None` = this one may not. `of_hosts`: its jobs are machines, of which the first is all together.
 ///
 /// # Errors
 /// It is no report.
-pub fn page(outline: &Value, stop: Option<&str>) -> Result<String, NoReport> {
+pub fn page(outline: &Value, stop: Option<&str>, of_hosts: bool) -> Result<String, NoReport> {
     let run = Outcome::of(outline)?;
-    let title = title(&run);
+    // The first is all of them.
+    let title = match run.jobs.len() {
+        2 if of_hosts => "One host".to_owned(),
+        count if of_hosts => format!("{} hosts", count - 1),
+        _ => title(&run),
+    };
     let (button, proof) = match stop {
         Some(proof) => (
             "<p id=\"ending\"><button type=\"button\" id=\"stop\">End the run</button></p>\n",
@@ -39,7 +44,9 @@ pub fn page(outline: &Value, stop: Option<&str>) -> Result<String, NoReport> {
     };
     let mut about = String::new();
     surroundings(&mut about, &run);
-    options(&mut about, &run);
+    if !of_hosts {
+        options(&mut about, &run);
+    }
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

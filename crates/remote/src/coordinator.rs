@@ -5,6 +5,7 @@
 
 mod ear;
 mod step;
+mod turns;
 
 use crate::address::Address;
 use crate::carrier::{self, Carrier, Carriers};
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use step::{Clock, Gone, Steps};
+use turns::Turns;
 
 /// The time between two pings.
 const PING: Duration = Duration::from_millis(500);
@@ -33,11 +35,24 @@ const SHORT: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(50);
 /// How often a clock is compared. The round trip that took least says most.
 const ROUND_TRIPS: u32 = 32;
+/// When it is compared again, so many are enough, if one of them takes about as long as the best one before: the way is the same.
+const ROUND_TRIPS_AGAIN: u32 = 4;
+/// How many clocks are compared at a time: a round trip is to measure the network, and not the queue in front of these CPUs.
+const COMPARED_AT_A_TIME: usize = 8;
+/// How long a machine waits for that. Then many are far away, and their round trips keep no CPU busy.
+const WAIT_FOR_TURN: Duration = Duration::from_secs(3);
 /// While a machine waits for others, its clock is compared again after this time: clocks drift by some tens of microseconds
 /// in a second.
 const DRIFT: Duration = Duration::from_secs(2);
+/// But not before this many times what the comparison before has taken, with the wait for it: of a thousand machines, those that
+/// are ready are not to keep the others from it.
+const REST: u32 = 8;
+/// How many machines are connected to at a time. Encrypted, a connection costs about a millisecond of CPU time.
+const REACHED_AT_A_TIME: usize = 64;
 /// From the decision to begin until that moment, besides what messages need.
 const MARGIN_NS: u64 = 100_000_000;
+/// What it takes to tell a machine.
+const TELLING_NS: u64 = 200_000;
 /// Memory for the stack of a thread that reads messages.
 const STACK: usize = 512 << 10;
 
@@ -69,6 +84,10 @@ pub enum Told {
     Refused(Box<Refusal>),
     /// A file that its run has left cannot be kept here, or has not arrived.
     AllBegin,
+    /// All machines are told to end their jobs.
+    AllEnd,
+    /// What the machine does next is set up, and waits for others; or does not wait any more.
+    Waits(bool),
     /// A file that its run has left cannot be kept here, or does not come.
     NotKept(String),
     /// So many files that its run has left could not be sent; its warnings say why.
@@ -225,18 +244,14 @@ impl Coordinator {
             is_ended: Arc::new(AtomicBool::new(false)),
             writers: Vec::new(),
         };
+        let turns = Arc::new(Turns::new(COMPARED_AT_A_TIME));
         // They are waited for together, when all connections are closed.
         let carriers: Vec<_> = links.iter().filter_map(|link| link.carrier.clone()).collect();
         for (index, ((link, request), tag)) in links.into_iter().zip(requests).zip(tags).enumerate() {
             let keeper = Keeper::new(Path::new(""), tag);
-            match listen(
-                index,
-                link,
-                request,
-                keeper,
-                settings.timeout,
-                (sender.clone(), run.is_ended.clone()),
-            ) {
+            let shared =
+                ear::Shared { sender: sender.clone(), is_ended: run.is_ended.clone(), turns: turns.clone() };
+            match listen(index, link, request, keeper, settings.timeout, shared) {
                 Ok(writer) => run.writers.push(Some(writer)),
                 Err(error) => {
                     run.writers.push(None);
@@ -327,15 +342,13 @@ impl Run {
             match wish() {
                 Wish::None => {}
                 Wish::Status => self.send_all(&ToAgent::Status),
-                Wish::Stop => self.stop(),
+                Wish::Stop => self.stop(tell),
                 Wish::GiveUp => {
                     self.is_given_up = true;
                     self.give_up("given up: it did not end when it was asked to", tell);
                 }
             }
-            if self.begin_what_is_ready() {
-                tell(0, Told::AllBegin);
-            }
+            self.begin_what_is_ready(tell);
         }
     }
 
@@ -390,7 +403,10 @@ impl Run {
                 }
             }
             Heard::InStep(together) => self.steps.announced(index, together),
-            Heard::Waits(barrier, clock) => self.steps.waits(index, barrier, clock),
+            Heard::Waits(barrier, clock) => {
+                self.steps.waits(index, barrier, clock);
+                tell(index, Told::Waits(clock.is_some()));
+            }
             Heard::Measured(measured) => {
                 let attained = self.steps.measured(index, measured);
                 attained.into_iter().for_each(|attained| self.end_what_is_steady(&attained));
@@ -418,7 +434,7 @@ impl Run {
                     attained.iter().for_each(|attained| self.end_what_is_steady(attained));
                 }
                 if ends_all {
-                    self.stop();
+                    self.stop(tell);
                 }
             }
         }
@@ -432,32 +448,36 @@ impl Run {
         }
     }
 
-    /// Gives the machines that wait at a barrier the moment at which they go on, once all are there: whether that is the start.
-    fn begin_what_is_ready(&mut self) -> bool {
-        let mut is_start = false;
+    /// Gives the machines that wait at a barrier the moment at which they go on, once all are there.
+    fn begin_what_is_ready(&mut self, tell: &mut dyn FnMut(usize, Told)) {
         if self.is_stopped {
-            return false;
+            return;
         }
         for begin in self.steps.begin() {
             let longest = begin.machines.iter().map(|(_, clock)| clock.round_trip_ns).max();
             let Some(longest) = longest else { continue };
             self.round_trip_ns = self.round_trip_ns.max(longest);
-            let at = time::monotonic_ns() + MARGIN_NS + 2 * longest;
-            for (index, clock) in begin.machines {
-                self.send(index, &ToAgent::Start { barrier: begin.barrier, at_ns: clock.at(at) });
+            let telling = begin.machines.len() as u64 * TELLING_NS;
+            let at = time::monotonic_ns() + MARGIN_NS + telling + 2 * longest;
+            for (index, clock) in &begin.machines {
+                self.send(*index, &ToAgent::Start { barrier: begin.barrier, at_ns: clock.at(at) });
             }
-            is_start |= begin.barrier == 0;
+            // Whoever hears this has time for it when all have heard theirs.
+            begin.machines.iter().for_each(|(index, _)| tell(*index, Told::Waits(false)));
+            if begin.barrier == 0 {
+                tell(0, Told::AllBegin);
+            }
         }
-        is_start
     }
 
     fn end_what_is_steady(&self, (place, machines): &(u32, Vec<usize>)) {
         machines.iter().for_each(|&index| self.send(index, &ToAgent::Steady(*place)));
     }
 
-    fn stop(&mut self) {
+    fn stop(&mut self, tell: &mut dyn FnMut(usize, Told)) {
         if !std::mem::replace(&mut self.is_stopped, true) {
             self.send_all(&ToAgent::Stop);
+            tell(0, Told::AllEnd);
         }
     }
 
@@ -498,11 +518,15 @@ fn reach_all(
     wish: &mut dyn FnMut() -> Wish,
 ) -> Option<Vec<Result<Link, String>>> {
     let keys = keys.map(Arc::new);
+    let turns = Arc::new(Turns::new(REACHED_AT_A_TIME));
     let (sender, arriving) = mpsc::channel();
     for (index, address) in addresses.iter().enumerate() {
         let (address, keys, carriers) = (address.clone(), keys.clone(), carriers.clone());
-        let theirs = sender.clone();
+        let (theirs, turns) = (sender.clone(), turns.clone());
         let body = move || {
+            // What ssh starts keeps other CPUs busy. Machines may hang, and the others do not wait for long because of that.
+            let takes_turns = !matches!(address, Address::Ssh(_));
+            let _turn = takes_turns.then(|| turns.take_within(settings.timeout / 2)).flatten();
             // If nobody waits any more, the link ends here.
             let _ = theirs.send((index, reach(&address, keys.as_deref(), settings, &carriers)));
         };

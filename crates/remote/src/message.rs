@@ -85,6 +85,8 @@ pub struct Request {
     pub snapshot_ms: u64,
     /// The time between two reports on the way in milliseconds; 0 = none are wanted.
     pub status_ms: u64,
+    /// The time between two samples of all its workers together, with latencies, in milliseconds; 0 = none are wanted.
+    pub sample_ms: u64,
     /// The report must contain the circumstances of the run, and its course over time.
     pub series: bool,
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The longest wait in one go: the end of pipes, which nobody can shut down, is noticed after it.
+/// The longest wait for a pipe in one go: nobody can shut it down, so its end is noticed after that.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// How long the other end has for hearing the last word.
@@ -210,9 +210,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for it, until this moment at most, and no longer than a slice: whether it is there.
+    /// Waits for it, until this moment at most, and for a pipe no longer than a slice: whether it is there.
     fn poll(&self, what: PollFlags, until: Instant) -> bool {
-        let patience = until.saturating_duration_since(Instant::now()).min(SLICE);
+        let left = until.saturating_duration_since(Instant::now());
+        let patience = if self.output.is_some() { left.min(SLICE) } else { left };
         let timeout =
             Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: i64::from(patience.subsec_nanos()) };
         let descriptor = if what == PollFlags::OUT { self.output() } else { self.input.as_fd() };

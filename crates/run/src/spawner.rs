@@ -193,7 +193,7 @@ impl Spawner {
             if signals::become_interruptible().is_err() {
                 return 1;
             }
-            process::allow_many_files();
+            let _ = process::allow_many_files();
             let ends_orphans = work.starts_programs();
             if ends_orphans {
                 process::adopt_orphans();

@@ -64,7 +64,7 @@ pub enum EventKind {
     Status(Box<Report>),
     /// A slice of the run is over; the report is of everything so far.
     Slice(Box<Report>),
-    /// This signal ends the run.
+    /// This signal ends the run; 0 = something else does.
     Terminating(i32),
     /// What the run does together with those on other machines. Told before anything of it.
     InStep(InStep),

@@ -195,7 +195,13 @@ impl Recorder {
 
     /// A recorder of workers that these blocks of the report tell of, in the order of their numbers.
     pub fn new(blocks: Vec<Option<u32>>) -> Recorder {
-        let interval_ns = Recorder::interval(blocks.len()).as_nanos() as u64;
+        let interval = Recorder::interval(blocks.len());
+        Recorder::sampled(blocks, interval)
+    }
+
+    /// The same, of a run that is sampled so often.
+    pub fn sampled(blocks: Vec<Option<u32>>, interval: Duration) -> Recorder {
+        let interval_ns = interval.as_nanos() as u64;
         let series = Series { interval_ns, ..Series::default() };
         Recorder {
             blocks,

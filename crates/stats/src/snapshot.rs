@@ -4,7 +4,7 @@
 //! snapshot costs nothing.
 
 use crate::Latency;
-use iolite_types::PerDirection;
+use iolite_types::{Direction, PerDirection};
 use serde::{Deserialize, Serialize};
 
 /// The progress of a run.
@@ -22,6 +22,55 @@ pub struct Snapshot {
     pub kb_base: u32,
     /// 0, 8 or 1.
     pub unit_base: u32,
+}
+
+impl Snapshot {
+    /// All workers as one.
+    pub fn summed(&self) -> WorkerSnapshot {
+        WorkerSnapshot::sum(&self.workers)
+    }
+}
+
+impl WorkerSnapshot {
+    /// Several workers as one: sums, and the state of those that have come the least far of those that do I/O; if none does, of those
+    /// that have come the least far of all.
+    pub fn sum<'a>(workers: impl IntoIterator<Item = &'a WorkerSnapshot>) -> WorkerSnapshot {
+        let mut sum = WorkerSnapshot { state: '_', ..WorkerSnapshot::default() };
+        for one in workers {
+            if rank(one.state) < rank(sum.state) {
+                sum.state = one.state;
+            }
+            sum.running |= one.running;
+            sum.open_files = sum.open_files.saturating_add(one.open_files);
+            sum.limits += &one.limits;
+            sum.resets += one.resets;
+            for direction in Direction::ALL {
+                sum.uses[direction] |= one.uses[direction];
+                let (mine, theirs) = (&mut sum.counters[direction], &one.counters[direction]);
+                mine.ios = mine.ios.saturating_add(theirs.ios);
+                mine.bytes = mine.bytes.saturating_add(theirs.bytes);
+                mine.latency += &theirs.latency;
+            }
+        }
+        sum
+    }
+}
+
+/// Which of two states tells more of what several workers do: the lower one.
+fn rank(state: char) -> u32 {
+    match state {
+        '/' => 0,
+        'R' | 'r' | 'W' | 'w' | 'D' | 'd' | 'M' | 'm' => 1,
+        'V' => 2,
+        'F' => 3,
+        'p' => 4,
+        'C' | 'I' => 5,
+        'P' => 6,
+        'f' | 'E' => 7,
+        'K' => 8,
+        'X' => 9,
+        _ => 10,
+    }
 }
 
 /// The progress of a worker.
@@ -66,4 +115,35 @@ pub struct RateLimits {
     pub min_iops: u64,
     /// I/Os per second; a worker is not faster.
     pub max_iops: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_as_one() {
+        let worker = |state, ios: u64| {
+            let mut worker = WorkerSnapshot { state, running: state != '_', resets: 1, ..Default::default() };
+            let read = &mut worker.counters[Direction::Read];
+            (read.ios, read.bytes) = (ios, 4096 * ios);
+            (0..ios).for_each(|value| {
+                read.latency.moments.record(value);
+                read.latency.histogram.record(value);
+            });
+            worker.uses[Direction::Read] = true;
+            worker
+        };
+        let snapshot =
+            Snapshot { workers: vec![worker('_', 3), worker('r', 5), worker('P', 0)], ..Default::default() };
+        let sum = snapshot.summed();
+        assert_eq!((sum.state, sum.running, sum.resets), ('r', true, 3));
+        let read = &sum.counters[Direction::Read];
+        assert_eq!((read.ios, read.bytes, read.latency.moments.count), (8, 8 * 4096, 8));
+        assert_eq!(read.latency.histogram.occupied().next(), Some((0, 2)));
+        assert!(sum.uses[Direction::Read] && !sum.uses[Direction::Write]);
+        assert_eq!(WorkerSnapshot::sum(&[worker('r', 1), worker('/', 1)]).state, '/');
+        let nobody: [WorkerSnapshot; 0] = [];
+        assert_eq!((WorkerSnapshot::sum(&nobody).state, WorkerSnapshot::sum(&nobody).running), ('_', false));
+    }
 }

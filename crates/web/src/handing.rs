@@ -4,7 +4,7 @@ use crate::WORD;
 use crate::access::{Rights, Token};
 use crate::message::{HAS_ALL, Hello, Setup, ToPage};
 use crate::security::Certified;
-use iolite_os::process::tie_to_this_thread;
+use iolite_os::process::{start_with_none_blocked, tie_to_this_thread};
 use iolite_remote::frame;
 use iolite_stats::{Event, EventKind};
 use std::collections::VecDeque;
@@ -82,6 +82,8 @@ impl LivePage {
         // An interrupt from the terminal is for the run: the page shows how that ends.
         command.process_group(0);
         tie_to_this_thread(&mut command);
+        // Where its starter holds signals back, it does not.
+        start_with_none_blocked(&mut command);
         let process = command.spawn()?;
         drop(command);
         let handing = Handing::over(channel, hello, Setup { tokens, certified })?;

@@ -43,6 +43,7 @@ pub use message::{Held, Hello, Judgement, Mistake, Step, Written};
 pub use process::serve;
 pub use security::Certified;
 pub use shelf::{Entry, Library, Resident};
+pub use telling::{LOST, WAITS};
 
 /// The first word behind the program's name that makes it the process of a page.
 pub const WORD: &str = "--page-of-a-run";

@@ -18,6 +18,10 @@ pub struct Hello {
     pub blocks: Vec<Option<u32>>,
     /// The program and its version, in one word.
     pub program: String,
+    /// The nanoseconds between two samples.
+    pub interval_ns: u64,
+    /// The jobs are other machines, of which the first is all together.
+    pub of_hosts: bool,
     /// For how many milliseconds the page stays when the run is over; `None` = until the pages that are open have the report.
     pub linger_ms: Option<u64>,
 }

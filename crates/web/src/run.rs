@@ -30,6 +30,7 @@ pub struct Run {
     /// The process that controls the run; `None` = it cannot be signalled safely.
     controller: Option<Process>,
     outline: Value,
+    of_hosts: bool,
 }
 
 impl Run {
@@ -41,7 +42,8 @@ impl Run {
         let _ = Json { bins: false }.write(&hello.outline, &program, &mut json);
         let state = State {
             letters: vec!['P'; hello.blocks.len()],
-            recorder: Recorder::new(hello.blocks.clone()),
+            recorder: Recorder::sampled(hello.blocks.clone(), Duration::from_nanos(hello.interval_ns)),
+            of_hosts: hello.of_hosts,
             outline: hello.outline,
             blocks: hello.blocks,
             elapsed_ns: 0,
@@ -57,7 +59,8 @@ impl Run {
             owed: 0,
         };
         let outline = serde_json::from_slice(&json).unwrap_or_default();
-        Run { state: Mutex::new(state), changed: Condvar::new(), controller, outline }
+        let of_hosts = hello.of_hosts;
+        Run { of_hosts, state: Mutex::new(state), changed: Condvar::new(), controller, outline }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -101,7 +104,7 @@ impl Run {
         }
         drop(state);
         let proof = access.proof(rights, Rights::End).filter(|_| self.controller.is_some());
-        match live::page(&self.outline, proof) {
+        match live::page(&self.outline, proof, self.of_hosts) {
             Ok(page) => Answer::page(page, live::POLICY),
             Err(why) => {
                 Answer::text(500, &format!("The page cannot be made: {}", why.of("the outline of the run")))

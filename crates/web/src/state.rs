@@ -16,6 +16,8 @@ pub struct State {
     pub outline: Report,
     /// The block of the report that tells of each worker.
     pub blocks: Vec<Option<u32>>,
+    /// The jobs are other machines, of which the first is all together.
+    pub of_hosts: bool,
     /// The letters of the workers' states.
     pub letters: Vec<char>,
     /// What was measured.
@@ -74,7 +76,8 @@ impl State {
             }
             EventKind::Terminating(signal) => {
                 self.is_stopping = true;
-                (format!("the run is being ended by signal {signal}"), false)
+                let words = "the run is being ended";
+                (if signal == 0 { words.to_owned() } else { format!("{words} by signal {signal}") }, false)
             }
             _ => return,
         };

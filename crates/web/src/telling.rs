@@ -9,6 +9,11 @@ use std::fmt::Write;
 /// More jobs than these are not told one by one.
 const MOST_JOBS: usize = 1000;
 
+/// The letter of a state that only other machines have: what they do next is set up, and waits for others.
+pub const WAITS: char = 'B';
+/// The letter of a machine that is lost.
+pub const LOST: char = 'L';
+
 /// What one reader has got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
@@ -69,10 +74,13 @@ fn standing(state: &State) -> Value {
     for (letter, block) in state.letters.iter().zip(&state.blocks) {
         let position = block.and_then(|block| *positions.get(block as usize)?);
         let Some((_, phases)) = position.and_then(|position| jobs.get_mut(position)) else { continue };
-        let words = in_words(*letter);
-        match phases.iter_mut().find(|(known, _)| *known == words) {
-            Some((_, count)) => *count += 1,
-            None => phases.push((words, 1)),
+        add(phases, in_words(*letter), 1);
+    }
+    if state.of_hosts {
+        let all = jobs.iter().skip(1).flat_map(|(_, phases)| phases).copied().collect::<Vec<_>>();
+        if let Some((_, phases)) = jobs.first_mut() {
+            phases.clear();
+            all.into_iter().for_each(|(words, count)| add(phases, words, count));
         }
     }
     let jobs: Vec<Value> = jobs
@@ -85,8 +93,17 @@ fn standing(state: &State) -> Value {
         "percent": state.percent,
         "eta_s": state.eta_s,
         "stopping": state.is_stopping,
+        "hosts": state.of_hosts,
         "jobs": jobs,
     })
+}
+
+/// Counts so many more that do this.
+fn add(phases: &mut Vec<(&'static str, u32)>, words: &'static str, more: u32) {
+    match phases.iter_mut().find(|(known, _)| *known == words) {
+        Some((_, count)) => *count += more,
+        None => phases.push((words, more)),
+    }
 }
 
 /// What a worker does whose state has this letter in the status line.
@@ -102,6 +119,8 @@ fn in_words(letter: char) -> &'static str {
         '_' => "done",
         'X' => "failed",
         'K' => "killed",
+        WAITS => "waits for others",
+        LOST => "lost",
         _ => "runs",
     }
 }

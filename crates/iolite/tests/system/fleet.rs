@@ -1,6 +1,7 @@
 //! Runs on several machines as pages, and in the store of runs.
 
 use crate::common::browser::Browser;
+use crate::common::program::send;
 use crate::common::{Json, Program, scratch};
 use crate::remote::{Agent, job, run};
 use iolite_testing::or_skip;
@@ -64,7 +65,7 @@ fn what_cannot_be_kept_of_several_machines_is_told() {
         (&["--output=s.db"], "a store of runs"),
         (&["--save", "--store=new.db", "--output=new.db"], "a store of runs"),
         (&["--output-format=html,json"], "needs --output=FILE.json"),
-        (&["--web"], "--web: not supported yet together with --client"),
+        (&["--web=10.1.2.3:80"], "only addresses of this machine alone"),
     ] {
         let client = ["--client=sock:nowhere", "job.fio"];
         job(dir.path(), JOB);
@@ -107,4 +108,59 @@ fn the_page_of_several_machines_in_a_browser() {
         assert_eq!(wide, true, "the page is as wide as the window");
         assert_eq!(browser.console(), Vec::<String>::new());
     }
+}
+
+/// Two machines whose jobs go on until somebody ends them, on a page that grows. One of them is killed.
+#[test]
+fn several_machines_while_they_run_in_a_browser() {
+    let browser = or_skip!(Browser::start());
+    let dir = scratch();
+    let agents = ["one", "two"].map(|name| Agent::on_socket(dir.path(), name));
+    job(dir.path(), &JOB.replace("1500ms", "10m"));
+    let [one, two] = agents.each_ref().map(Agent::client);
+    let words = ["--web", "--output-format=json,html", "--output=r.json", &one, &two, "job.fio"];
+    let mut running = Program::own().start(dir.path(), words);
+    running.wait_until("its addresses", |running| running.output().contains("only look: http://"));
+    let said = running.output();
+    browser.show_as(1280, 900, false);
+    browser.go_to(said.lines().find_map(|line| line.split_once(" is at ")).unwrap().1);
+    browser.wait_until("return document.documentElement.dataset.ready === 'yes'");
+    assert_eq!(browser.run("return document.title"), "2 hosts");
+    let count = |row: u32| {
+        format!("+(document.querySelector(\"[data-job='{row}'][data-direction='read']\")?.dataset.ios ?? 0)")
+    };
+    let all = (0..3).map(count).collect::<Vec<_>>().join(", ");
+    browser.wait_until(&format!("return [{all}].every((ios) => ios > 0)"));
+    let counts = browser.run(&format!("return [{all}]"));
+    let counts: Vec<u64> = counts.as_array().unwrap().iter().filter_map(Value::as_u64).collect();
+    assert_eq!(counts[0], counts[1] + counts[2], "all machines are the sum of each");
+    let names = browser.run(
+        "return [...document.querySelectorAll('#answer tr[data-job] th')].map((one) => one.textContent)",
+    );
+    let names: Vec<&str> = names.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(
+        names[0] == "All clients" && names[1].ends_with("one/s") && names[2].ends_with("two/s"),
+        "{names:?}"
+    );
+    browser.run("document.querySelectorAll('details.job').forEach((job) => (job.open = true))");
+    browser.wait_until(
+        "return [...document.querySelectorAll('details.job')].length === 3 && \
+         [...document.querySelectorAll('details.job')].every((job) => job.querySelectorAll('svg.chart').length >= 3)",
+    );
+    send(agents[1].running.pid(), libc::SIGKILL);
+    browser.wait_until("return document.querySelector(\"[data-job='2'] td\").textContent === 'lost'");
+    browser
+        .wait_until("return document.querySelector(\"[data-job='0'] td\").textContent === '1 runs, 1 lost'");
+    let before = browser.run(&format!("return {}", count(1))).as_u64().unwrap();
+    browser.wait_until(&format!("return {} > {before}", count(1)));
+    browser.run("document.getElementById('stop').click()");
+    browser.run("document.getElementById('sure').click()");
+    browser.wait_until("return document.querySelector('h2')?.textContent === 'The answer' && document.documentElement.dataset.ready === 'yes'");
+    assert_eq!(browser.console(), Vec::<String>::new());
+    let ended = running.wait();
+    assert_eq!(ended.code(), 128, "{ended}");
+    let told = Json::parse(&fs::read_to_string(dir.path().join("r.json")).unwrap()).0;
+    assert!(told["client_stats"][0]["read"]["total_ios"].as_u64() > Some(before), "{told}");
+    let [one, _] = agents;
+    drop(one.end());
 }

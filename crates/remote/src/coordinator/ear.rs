@@ -1,7 +1,11 @@
 //! The thread that listens to an agent: its messages go to the coordinator, its files to a thread that writes them.
 
 use super::step::Clock;
-use super::{DRIFT, Heard, LOOK, Link, PING, ROUND_TRIPS, SHORT, STACK, Told, Writer, lock};
+use super::turns::Turns;
+use super::{
+    DRIFT, Heard, LOOK, Link, PING, REST, ROUND_TRIPS, ROUND_TRIPS_AGAIN, SHORT, STACK, Told, WAIT_FOR_TURN,
+    Writer, lock,
+};
 use crate::connection::Connection;
 use crate::frame::{self, FrameError};
 use crate::message::{FromAgent, Refusal, Request, ToAgent};
@@ -15,6 +19,16 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+/// What the threads of all agents share.
+pub(super) struct Shared {
+    /// Where they tell what they hear.
+    pub sender: Sender<(usize, Heard)>,
+    /// All is told: what a connection still says is nothing new.
+    pub is_ended: Arc<AtomicBool>,
+    /// For comparing clocks.
+    pub turns: Arc<Turns>,
+}
+
 /// Starts the thread that listens to an agent, and sends it its jobs.
 pub(super) fn listen(
     index: usize,
@@ -22,7 +36,7 @@ pub(super) fn listen(
     request: Request,
     keeper: Keeper,
     timeout: Duration,
-    (sender, is_ended): (Sender<(usize, Heard)>, Arc<AtomicBool>),
+    Shared { sender, is_ended, turns }: Shared,
 ) -> std::io::Result<Writer> {
     let Link { connection, carrier, .. } = link;
     let writer = Arc::new(Mutex::new(connection.clone()));
@@ -36,7 +50,8 @@ pub(super) fn listen(
         pinged: Instant::now(),
         heard: Instant::now(),
         waits: BTreeSet::new(),
-        compared: None,
+        compared: Comparison::default(),
+        turns,
     };
     thread::Builder::new().name("iolite-host".into()).stack_size(STACK).spawn(move || {
         let told = match ear.listen(request, timeout) {
@@ -65,8 +80,48 @@ struct Ear {
     heard: Instant,
     /// The barriers at which it waits for the moment to go on.
     waits: BTreeSet<u32>,
-    /// When its clock was compared for the last of them, if it was.
-    compared: Option<Instant>,
+    compared: Comparison,
+    turns: Arc<Turns>,
+}
+
+/// When its clock is compared.
+#[derive(Default)]
+struct Comparison {
+    /// Since when that is due; `None` = it is not.
+    due: Option<Instant>,
+    /// When it is due again, while the machine waits for others.
+    again: Option<Instant>,
+    /// The shortest round trip until now.
+    best_ns: Option<u64>,
+}
+
+impl Comparison {
+    /// The machine has come to a barrier.
+    fn is_wanted(&mut self) {
+        self.again = None;
+        self.due.get_or_insert_with(Instant::now);
+    }
+
+    /// Whether it is due; for how long it has been.
+    fn is_due(&mut self) -> Option<Duration> {
+        if self.again.take_if(|again| *again <= Instant::now()).is_some() {
+            self.due.get_or_insert_with(Instant::now);
+        }
+        self.due.map(|due| due.elapsed())
+    }
+
+    /// It was made.
+    fn is_made(&mut self, clock: Clock) {
+        let took = self.due.take().map_or(Duration::ZERO, |due| due.elapsed());
+        self.again = Some(Instant::now() + DRIFT.max(took * REST));
+        self.best_ns = Some(self.best_ns.unwrap_or(u64::MAX).min(clock.round_trip_ns));
+    }
+
+    /// Whether round trips are enough, of which this was the shortest: it says no less than those before did.
+    fn is_enough(&self, made: u32, clock: Option<Clock>) -> bool {
+        let as_before = || Some(clock?.round_trip_ns <= self.best_ns? + self.best_ns? / 4);
+        made >= ROUND_TRIPS || (made >= ROUND_TRIPS_AGAIN && as_before() == Some(true))
+    }
 }
 
 impl Ear {
@@ -82,6 +137,7 @@ impl Ear {
 
     fn ping(&mut self) -> Result<(), String> {
         self.pings += 1;
+        self.pinged = Instant::now();
         self.send(&ToAgent::Ping(self.pings))
     }
 
@@ -91,15 +147,19 @@ impl Ear {
         self.heard = Instant::now();
         loop {
             self.stay()?;
-            if !self.waits.is_empty() && self.compared.is_none_or(|at| at.elapsed() >= DRIFT) {
-                match self.compare_clocks(timeout)? {
-                    Ok(clock) => {
-                        self.waits.iter().for_each(|&barrier| self.tell(Heard::Waits(barrier, Some(clock))));
-                    }
-                    Err(last) => return Ok(last),
+            let mut patience = PING.min(timeout / 4).saturating_sub(self.pinged.elapsed());
+            if !self.waits.is_empty()
+                && let Some(overdue) = self.compared.is_due()
+            {
+                let turns = self.turns.clone();
+                let turn = turns.take();
+                if turn.is_none() && overdue < WAIT_FOR_TURN {
+                    patience = LOOK;
+                } else if let Err(last) = self.compare_clocks(timeout)? {
+                    return Ok(last);
                 }
             }
-            if let Some(message) = self.next(timeout)?
+            if let Some(message) = self.next(patience, timeout)?
                 && let Some(last) = self.act(message)?
             {
                 return Ok(last);
@@ -110,7 +170,6 @@ impl Ear {
     /// Tells the agent now and then that somebody is here.
     fn stay(&mut self) -> Result<(), String> {
         if self.pinged.elapsed() >= PING {
-            self.pinged = Instant::now();
             self.ping()?;
         }
         Ok(())
@@ -206,7 +265,7 @@ impl Ear {
             EventKind::InStep(together) => self.tell(Heard::InStep(together)),
             EventKind::Ready(barrier) => {
                 self.waits.insert(barrier);
-                self.compared = None;
+                self.compared.is_wanted();
             }
             EventKind::Passed(barrier) => {
                 self.waits.remove(&barrier);
@@ -225,9 +284,9 @@ impl Ear {
         None
     }
 
-    /// The next message; `None` = there is none yet.
-    fn next(&mut self, timeout: Duration) -> Result<Option<FromAgent>, String> {
-        if !self.connection.is_readable_within(LOOK) {
+    /// The next message; `None` = there is none in this time.
+    fn next(&mut self, patience: Duration, timeout: Duration) -> Result<Option<FromAgent>, String> {
+        if !self.connection.is_readable_within(patience) {
             return match self.heard.elapsed() >= timeout {
                 true => Err(format!("it was silent for {timeout:?}")),
                 false => Ok(None),
@@ -241,15 +300,18 @@ impl Ear {
         Ok(Some(message))
     }
 
-    /// Compares the agent's clock with that of this machine; or the last thing that there is to tell.
-    fn compare_clocks(&mut self, timeout: Duration) -> Result<Result<Clock, Told>, String> {
+    /// Compares the agent's clock with that of this machine, and tells it for all barriers where the agent waits; or the last thing
+    /// that there is to tell.
+    fn compare_clocks(&mut self, timeout: Duration) -> Result<Result<(), Told>, String> {
         let mut best: Option<Clock> = None;
-        for _ in 0..ROUND_TRIPS {
+        let mut made = 0;
+        while !self.compared.is_enough(made, best) {
+            made += 1;
             let sent_ns = time::monotonic_ns();
             self.ping()?;
             let awaited = self.pings;
             loop {
-                match self.next(timeout)? {
+                match self.next(LOOK, timeout)? {
                     Some(FromAgent::Pong { sequence, now_ns }) if sequence == awaited => {
                         let arrived_ns = time::monotonic_ns();
                         let round_trip_ns = arrived_ns.saturating_sub(sent_ns);
@@ -267,8 +329,10 @@ impl Ear {
                 }
             }
         }
-        self.compared = Some(Instant::now());
-        best.map(Ok).ok_or_else(|| "its clock cannot be compared".to_owned())
+        let clock = best.ok_or_else(|| "its clock cannot be compared".to_owned())?;
+        self.compared.is_made(clock);
+        self.waits.iter().for_each(|&barrier| self.tell(Heard::Waits(barrier, Some(clock))));
+        Ok(Ok(()))
     }
 }
 
@@ -323,7 +387,8 @@ mod tests {
             pinged: Instant::now(),
             heard: Instant::now(),
             waits: BTreeSet::new(),
-            compared: None,
+            compared: Comparison::default(),
+            turns: Arc::new(Turns::new(1)),
         };
         thread::scope(|scope| {
             scope.spawn(move || {
@@ -352,6 +417,7 @@ mod tests {
                     hosts: 1,
                     snapshot_ms: 0,
                     status_ms: 0,
+                    sample_ms: 0,
                     series: false,
                 };
                 ear.listen(request, Duration::from_secs(600))

@@ -37,6 +37,8 @@ pub(super) struct Steps {
     /// The barriers that are open.
     begun: BTreeSet<u32>,
     states: Vec<Shared>,
+    /// Something is new for barriers. Most of what machines tell is not, and looking at all of them takes long.
+    is_new: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -98,15 +100,20 @@ impl Steps {
             state.told.insert(machine, VecDeque::new());
         }
         self.machines[machine].together = Some(together);
+        self.is_new = true;
     }
 
     /// A machine waits at a barrier; without a clock, none of its jobs waits there any more.
     pub fn waits(&mut self, machine: usize, barrier: u32, clock: Option<Clock>) {
         self.machines[machine].waits.insert(barrier, clock);
+        self.is_new = true;
     }
 
     /// The barriers that open now, because all machines that have them wait there.
     pub fn begin(&mut self) -> Vec<Begin> {
+        if !std::mem::take(&mut self.is_new) {
+            return Vec::new();
+        }
         let asked: BTreeSet<u32> = self
             .machines
             .iter()
@@ -129,6 +136,7 @@ impl Steps {
     /// A machine's run has ended. Returns the indexes of the steady states that are attained now, with their machines.
     pub fn over(&mut self, machine: usize, how: Gone) -> Vec<(u32, Vec<usize>)> {
         self.machines[machine].is_over = true;
+        self.is_new = true;
         let mut attained = Vec::new();
         for state in self.states.iter_mut().filter(|state| !state.is_decided) {
             if state.told.remove(&machine).is_none() {

@@ -1,0 +1,331 @@
+//! `--web` of a run on several machines: a line and curves for each of them, and first for all together.
+//!
+//! Each machine sends samples of itself, its workers summed, at its own moments. One of each makes a sample of all, so every curve has
+//! as many I/Os in a window as its machine did between two of its own samples.
+
+use crate::live::{About, Live};
+use iolite_options::{Name, RunOptions};
+use iolite_page::Html;
+use iolite_report::{Exporter, Program};
+use iolite_stats::{
+    Cluster, Event, EventKind, Identity, JobReport, MOST_WITH_LATENCIES, Recorder, Report, Snapshot, Source,
+    WorkerSnapshot,
+};
+use iolite_web::{LOST, Lost, WAITS};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// The time between two samples of a machine is at least this: they come over the network.
+const SHORTEST: Duration = Duration::from_millis(500);
+/// More samples of a machine than these do not wait for the others'.
+const MOST_WAITING: usize = 4;
+
+/// How often machines are sampled for a page of so many.
+pub fn interval(hosts: usize) -> Duration {
+    SHORTEST.max(Recorder::interval(hosts + 1))
+}
+
+/// Where a machine stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It has got its jobs.
+    Asked,
+    /// It sets them up.
+    SetsUp,
+    /// What it does next is set up, and waits for others.
+    Waits,
+    /// Its jobs run.
+    Goes,
+    /// Its run is over.
+    Ended {
+        /// It is no success.
+        failed: bool,
+    },
+    /// Nothing comes from it any more.
+    Lost,
+}
+
+/// A machine, as its last sample told.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    sum: WorkerSnapshot,
+    percent: Option<f64>,
+    eta_s: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Host {
+    label: String,
+    stage: Stage,
+    /// Samples that are not a part of one of all yet.
+    waiting: VecDeque<Told>,
+    /// The last one that is; `None` = none is.
+    last: Option<Told>,
+}
+
+impl Host {
+    /// Whether a sample of all waits for its own.
+    fn is_awaited(&self) -> bool {
+        let is_over = matches!(self.stage, Stage::Ended { .. } | Stage::Lost);
+        !is_over && self.last.is_some() && self.waiting.is_empty()
+    }
+
+    /// As a worker of a sample of all.
+    fn worker(&self) -> WorkerSnapshot {
+        let mut worker = self.last.as_ref().map(|told| told.sum.clone()).unwrap_or_default();
+        worker.state = match self.stage {
+            Stage::Asked => 'P',
+            Stage::SetsUp => 'C',
+            Stage::Waits => WAITS,
+            Stage::Goes => worker.state,
+            Stage::Ended { failed: false } => '_',
+            Stage::Ended { failed: true } => 'X',
+            Stage::Lost => LOST,
+        };
+        worker.running &= !matches!(self.stage, Stage::Ended { .. } | Stage::Lost);
+        worker
+    }
+}
+
+/// Samples of machines, made ones of all.
+#[derive(Debug)]
+struct Gathered {
+    hosts: Vec<Host>,
+    interval: Duration,
+    began: Instant,
+    /// How many intervals had passed at the last sample of all.
+    ticks: u64,
+    /// A state has changed since then.
+    has_changed: bool,
+    /// When the last one was made.
+    made: Instant,
+}
+
+impl Gathered {
+    fn of(labels: &[String]) -> Gathered {
+        let host = |label: &String| Host {
+            label: label.clone(),
+            stage: Stage::Asked,
+            waiting: VecDeque::new(),
+            last: None,
+        };
+        let now = Instant::now();
+        Gathered {
+            hosts: labels.iter().map(host).collect(),
+            interval: interval(labels.len()),
+            began: now,
+            ticks: 0,
+            has_changed: false,
+            made: now,
+        }
+    }
+
+    fn sampled(&mut self, index: usize, snapshot: &Snapshot) {
+        let host = &mut self.hosts[index];
+        let told = Told { sum: snapshot.summed(), percent: snapshot.percent, eta_s: snapshot.eta_s };
+        if host.waiting.len() >= MOST_WAITING {
+            host.waiting.pop_front();
+        }
+        host.waiting.push_back(told);
+        if host.last.is_none() {
+            host.last = host.waiting.pop_front();
+        }
+    }
+
+    /// The sample of all that is due now.
+    fn due(&mut self, now: Instant) -> Option<Snapshot> {
+        let silence = now.saturating_duration_since(self.made);
+        let is_complete = self.hosts.iter().any(|host| !host.waiting.is_empty())
+            && !self.hosts.iter().any(Host::is_awaited);
+        if is_complete || silence >= 2 * self.interval {
+            // Of machines that are sampled evenly, so are all together.
+            let passed =
+                now.saturating_duration_since(self.began).as_secs_f64() / self.interval.as_secs_f64();
+            self.ticks = (passed.round() as u64).max(self.ticks + 1);
+            for host in &mut self.hosts {
+                host.last = host.waiting.pop_front().or(host.last.take());
+            }
+        } else if !self.has_changed || silence < self.interval / 2 {
+            return None;
+        }
+        // Otherwise it is that of before, but for the states.
+        (self.made, self.has_changed) = (now, false);
+        Some(self.whole())
+    }
+
+    fn whole(&self) -> Snapshot {
+        let mut workers: Vec<WorkerSnapshot> = self.hosts.iter().map(Host::worker).collect();
+        workers.insert(0, WorkerSnapshot::sum(&workers));
+        if self.hosts.len() > MOST_WITH_LATENCIES {
+            let counters = workers.iter_mut().skip(1).flat_map(|worker| worker.counters.values.iter_mut());
+            counters.for_each(|counters| counters.latency = Default::default());
+        }
+        let is_going = |host: &&Host| matches!(host.stage, Stage::Goes | Stage::Waits);
+        let going = || self.hosts.iter().filter(is_going).filter_map(|host| host.last.as_ref());
+        Snapshot {
+            elapsed_ns: self.ticks * self.interval.as_nanos() as u64,
+            percent: going().map(|told| told.percent).reduce(|one, other| Some(one?.min(other?))).flatten(),
+            eta_s: going().map(|told| told.eta_s).reduce(|one, other| Some(one?.max(other?))).flatten(),
+            workers,
+            ..Snapshot::default()
+        }
+    }
+}
+
+/// The page of a run on several machines.
+#[derive(Debug)]
+pub struct HostsPage {
+    live: Live,
+    gathered: Gathered,
+    /// Why jobs do not run, for the page of the result.
+    refusals: Vec<String>,
+}
+
+impl HostsPage {
+    /// Serves it, if it was asked for, for these machines.
+    ///
+    /// # Errors
+    /// Why it cannot be served.
+    pub fn start(name: Name, run: &RunOptions, labels: &[String]) -> Result<Option<HostsPage>, String> {
+        if run.web.is_none() {
+            return Ok(None);
+        }
+        let gathered = Gathered::of(labels);
+        let names = std::iter::once("All clients").chain(labels.iter().map(String::as_str));
+        let jobs: Vec<JobReport> = (0..)
+            .zip(names)
+            .map(|(block, name)| JobReport {
+                identity: Identity::of(block, block),
+                name: name.to_owned(),
+                members: 1,
+                ..JobReport::default()
+            })
+            .collect();
+        let about = About {
+            blocks: (0..jobs.len() as u32).map(Some).collect(),
+            outline: Report { jobs, ..Report::default() },
+            interval: gathered.interval,
+            of_hosts: true,
+        };
+        let live = Live::start(name, run, about)?;
+        Ok(Some(HostsPage { live, gathered, refusals: Vec::new() }))
+    }
+
+    /// A machine has sent a sample of itself.
+    ///
+    /// # Errors
+    /// The page is gone, which is told once. So it is below.
+    pub fn sampled(&mut self, index: usize, snapshot: &Snapshot) -> Result<(), Lost> {
+        self.gathered.sampled(index, snapshot);
+        self.show()
+    }
+
+    /// A machine stands there now.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn stands(&mut self, index: usize, stage: Stage) -> Result<(), Lost> {
+        let host = &mut self.gathered.hosts[index];
+        self.gathered.has_changed |= host.stage != stage;
+        host.stage = stage;
+        self.show()
+    }
+
+    /// A machine has told something; `None` = it is about all of them.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn told(&mut self, index: Option<usize>, kind: EventKind) -> Result<(), Lost> {
+        let source = index.map(|index| Source {
+            job: self.gathered.hosts[index].label.clone(),
+            worker: u32::try_from(index).unwrap_or(u32::MAX),
+        });
+        self.live.take(&self.event(source, kind))
+    }
+
+    /// The jobs of a machine do not run, for these reasons.
+    pub fn refused(&mut self, index: usize, problems: &[String]) {
+        let label = &self.gathered.hosts[index].label;
+        self.refusals.extend(problems.iter().map(|problem| format!("{label}: {problem}")));
+    }
+
+    fn show(&mut self) -> Result<(), Lost> {
+        let Some(sample) = self.gathered.due(Instant::now()) else { return Ok(()) };
+        let event = self.event(None, EventKind::Sample(Box::new(sample)));
+        self.live.take(&event)
+    }
+
+    fn event(&self, source: Option<Source>, kind: EventKind) -> Event {
+        Event::new(self.gathered.began.elapsed().as_nanos() as u64, source, kind)
+    }
+
+    /// The run is over, and this is its result.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn end(mut self, name: Name, cluster: &Cluster) -> Result<(), Lost> {
+        // Whatever the program is called: a page is ours.
+        let version = name.own_version();
+        let program = Program { version: version.to_owned(), own_version: version.to_owned() };
+        let mut whole = cluster.together();
+        whole.facts.get_or_insert_default().warnings.append(&mut self.refusals);
+        let mut text = Vec::new();
+        // Writing to memory does not fail.
+        let _ = Html.write(&whole, &program, &mut text);
+        self.live.end_with(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_types::Direction;
+
+    fn sample(state: char, ios: u64) -> Snapshot {
+        let mut worker = WorkerSnapshot { state, running: true, ..WorkerSnapshot::default() };
+        worker.counters[Direction::Read].ios = ios;
+        Snapshot { workers: vec![worker], percent: Some(ios as f64), ..Snapshot::default() }
+    }
+
+    fn ios(snapshot: &Snapshot) -> Vec<u64> {
+        snapshot.workers.iter().map(|worker| worker.counters[Direction::Read].ios).collect()
+    }
+
+    fn states(snapshot: &Snapshot) -> String {
+        snapshot.workers.iter().skip(1).map(|worker| worker.state).collect()
+    }
+
+    #[test]
+    fn one_sample_of_each_makes_one_of_all() {
+        let mut gathered = Gathered::of(&["a", "b"].map(str::to_owned));
+        let (began, interval) = (gathered.began, gathered.interval);
+        let at = |intervals: f64| began + interval.mul_f64(intervals);
+        assert!(gathered.due(at(0.1)).is_none(), "nobody has told anything");
+        gathered.hosts[0].stage = Stage::Waits;
+        gathered.has_changed = true;
+        let changed = gathered.due(at(0.6)).unwrap();
+        assert_eq!((states(&changed), changed.elapsed_ns), ("BP".into(), 0));
+        for (index, first) in [(0, 1), (1, 5)] {
+            gathered.hosts[index].stage = Stage::Goes;
+            gathered.sampled(index, &sample('r', first));
+        }
+        gathered.sampled(0, &sample('r', 2));
+        gathered.sampled(0, &sample('r', 3));
+        assert!(gathered.due(at(0.9)).is_none(), "one of them has told nothing since");
+        gathered.sampled(1, &sample('r', 6));
+        let one = gathered.due(at(1.1)).unwrap();
+        assert_eq!(
+            (ios(&one), one.elapsed_ns, one.percent),
+            (vec![8, 2, 6], interval.as_nanos() as u64, Some(2.0))
+        );
+        // A silent one is waited for, but not for ever; a lost one not at all.
+        assert!(gathered.due(at(2.0)).is_none());
+        let other = gathered.due(at(3.2)).unwrap();
+        assert_eq!((ios(&other), other.elapsed_ns), (vec![9, 3, 6], 3 * interval.as_nanos() as u64));
+        gathered.hosts[1].stage = Stage::Lost;
+        gathered.sampled(0, &sample('r', 4));
+        let last = gathered.due(at(4.0)).unwrap();
+        assert_eq!((ios(&last), states(&last)), (vec![10, 4, 6], "rL".into()));
+        assert!(!last.workers[2].running);
+    }
+}
