@@ -2,9 +2,9 @@
 
 use crate::console;
 use iolite_options::{Name, RunOptions, WebTls};
-use iolite_page::Html;
+use iolite_page::logs::Drawings;
 use iolite_remote::message::machine_name;
-use iolite_report::{Exporter, Program};
+use iolite_report::Program;
 use iolite_stats::{Event, Report};
 use iolite_types::describe_error;
 use iolite_web::{Certified, Hello, LivePage, Lost};
@@ -86,17 +86,16 @@ impl Live {
     ///
     /// # Errors
     /// The page is gone.
-    pub fn end(&mut self, name: Name, report: &Report) -> Result<(), Lost> {
-        if self.0.is_none() {
+    pub fn end(&mut self, name: Name, report: &Report, logs: &Drawings) -> Result<(), Lost> {
+        // The loss of a page was reported when it happened.
+        if self.0.as_ref().is_none_or(LivePage::is_lost) {
             return Ok(());
         }
         // Whatever the program is called: a page is ours.
         let program =
             Program { version: name.own_version().to_owned(), own_version: name.own_version().to_owned() };
-        let mut text = Vec::new();
-        // Writing to memory does not fail.
-        let _ = Html.write(report, &program, &mut text);
-        self.end_with(String::from_utf8_lossy(&text).into_owned())
+        // The run has made this JSON itself, and writing to memory does not fail.
+        self.end_with(iolite_page::of_report(report, &program, logs).unwrap_or_default())
     }
 
     /// The run is over, and this is the page of its report.

@@ -9,6 +9,7 @@ mod companions;
 mod console;
 mod debug;
 mod destination;
+mod drawn_logs;
 mod elsewhere;
 mod external;
 mod facts;

@@ -2,11 +2,12 @@
 
 use crate::act;
 use crate::console::{self, Console, LastError};
+use crate::drawn_logs::Logs;
 use crate::live::{About, Live};
 use crate::{diagnostic, facts};
 use iolite_host::Machine;
 use iolite_options::{EtaWhen, IdleProfile, Name, OutputFormat, RunOptions};
-use iolite_page::Html;
+use iolite_page::logs::Drawings;
 use iolite_plan::{JobPlan, Plan};
 use iolite_report::header::{self, JobHeader};
 use iolite_report::live::LiveLine;
@@ -35,6 +36,9 @@ pub struct Session<'a> {
     workers: usize,
     /// The page of `--web`.
     live: Live,
+    /// The logs that pages are drawn from, and, at the end, what is drawn of them.
+    logs: Logs,
+    drawings: Drawings,
 }
 
 impl<'a> Session<'a> {
@@ -48,6 +52,8 @@ impl<'a> Session<'a> {
             console,
             line: LiveLine::default(),
             live: Live::default(),
+            logs: Logs::default(),
+            drawings: Drawings::default(),
             last_newline: Instant::now(),
             recorder: None,
             facts: None,
@@ -101,6 +107,9 @@ impl<'a> Session<'a> {
         self.workers = blocks.len();
         if is_kept || is_shown || !self.run.no_series {
             self.recorder = Some(Recorder::new(blocks));
+        }
+        if is_shown {
+            self.logs = Logs::of(plan);
         }
         self.facts = Some(facts::of(plan, machine));
     }
@@ -165,12 +174,13 @@ impl<'a> Session<'a> {
         report.series = self.recorder.take().and_then(|recorder| recorder.series());
         let warnings = std::mem::take(&mut self.warnings);
         report.facts = self.facts.take().map(|facts| Facts { warnings, ..facts });
+        self.drawings = std::mem::take(&mut self.logs).drawn(report, &self.program);
         self.write_last(report)
     }
 
     /// Shows the report to those who look at the page of the run, and waits for the page's process, but not for long.
     pub fn show(&mut self, report: &Report) {
-        if let Err(lost) = self.live.end(self.name, report) {
+        if let Err(lost) = self.live.end(self.name, report, &self.drawings) {
             self.warning(&lost.to_string());
         }
     }
@@ -185,20 +195,17 @@ impl<'a> Session<'a> {
     fn write_last(&mut self, report: &Report) -> Result<(), LastError> {
         let without = self.run.no_series.then(|| Report { series: None, ..report.clone() });
         let text = self.text_of(without.as_ref().unwrap_or(report));
-        let mut page = Vec::new();
         if !self.run.output_format.contains(&OutputFormat::Html) {
             return self.console.write_last(&text);
         }
-        let made = Html.write(report, &self.program, &mut page);
+        let made = iolite_page::of_report(report, &self.program, &self.drawings);
         let made = made.map_err(|error| LastError { error, what_then: "; there is no page of it" });
         if self.run.output_format == [OutputFormat::Html] {
             // What was there before is kept when there is nothing to replace it.
-            made?;
-            return self.console.write_last(&page);
+            return self.console.write_last(made?.as_bytes());
         }
         self.console.write_last(&text)?;
-        made?;
-        self.console.write_page(&page)
+        self.console.write_page(made?.as_bytes())
     }
 
     /// Writes the report of a run that did not begin, in the formats that programs parse. People have read why.

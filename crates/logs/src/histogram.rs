@@ -3,8 +3,9 @@
 //! `log_hist_coarseness` is the number of times that pairs of neighbouring buckets are added together.
 
 use crate::decimal;
-use iolite_stats::BUCKETS;
+use iolite_stats::{BUCKETS, lower_bound, midpoint};
 use iolite_types::Direction;
+use std::collections::BTreeMap;
 
 /// The largest coarseness, which leaves 29 counts.
 pub const MOST_COARSENESS: u32 = 6;
@@ -103,6 +104,32 @@ impl HistogramLine {
     }
 }
 
+/// A percentile of counts, which are by the first bucket of a group of so many: the middle of the first group at which at least this
+/// share of all has been seen.
+pub fn percentile(counts: &BTreeMap<usize, u64>, percentile: f64, buckets: usize) -> u64 {
+    let total = counts.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
+    let wanted = percentile / 100.0 * total as f64;
+    let mut seen = 0_u64;
+    let mut found = 0;
+    for (&first, &count) in counts {
+        seen = seen.saturating_add(count);
+        found = first;
+        if seen as f64 >= wanted {
+            break;
+        }
+    }
+    middle(found, buckets)
+}
+
+fn middle(first: usize, buckets: usize) -> u64 {
+    match first + buckets {
+        _ if buckets == 1 => midpoint(first),
+        behind if behind < BUCKETS => u64::midpoint(lower_bound(first), lower_bound(behind)),
+        // The last bucket has no end.
+        _ => midpoint(BUCKETS - 1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +167,14 @@ mod tests {
         let many = ", 0".repeat(29);
         assert_eq!(told(&format!("1, 7, 4096{many}")).0, 2);
         assert!(HistogramLine::read(&format!("1, 2, 4096{many}")).is_ok());
+    }
+
+    #[test]
+    fn the_middle_of_a_single_bucket_is_that_of_the_report() {
+        for bucket in [0, 63, 127, 128, 1000, BUCKETS - 1] {
+            assert_eq!(middle(bucket, 1), midpoint(bucket));
+        }
+        assert_eq!(middle(BUCKETS - 64, 64), midpoint(BUCKETS - 1));
     }
 
     proptest! {

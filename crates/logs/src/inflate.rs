@@ -8,8 +8,8 @@ use std::io::{self, BufRead, Read, Write};
 ///
 /// # Errors
 ///
-/// Those of reading and writing. If `from` is no compressed log, or is damaged or cut off: an error of the kind
-/// `InvalidData` that names the place and the reason.
+/// Those of reading and writing. If `from` is no compressed log, or is damaged, an error of the kind `InvalidData`, and if it is
+/// cut off, of the kind `UnexpectedEof`, that names the place and the reason.
 pub fn streams(from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
     let mut place = 0;
     while !from.fill_buf()?.is_empty() {
@@ -18,13 +18,11 @@ pub fn streams(from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
         place += decoder.total_in();
         done.map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-                let reason = if error.kind() == io::ErrorKind::UnexpectedEof {
-                    "it ends in the middle".to_owned()
-                } else {
-                    error.to_string()
+                let (kind, reason) = match error.kind() {
+                    kind @ io::ErrorKind::UnexpectedEof => (kind, "it ends in the middle".to_owned()),
+                    _ => (io::ErrorKind::InvalidData, error.to_string()),
                 };
-                let what = format!("not a compressed log at byte {place}: {reason}");
-                io::Error::new(io::ErrorKind::InvalidData, what)
+                io::Error::new(kind, format!("not a compressed log at byte {place}: {reason}"))
             }
             _ => error,
         })?;

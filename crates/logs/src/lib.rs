@@ -2,7 +2,8 @@
 //!
 //! The formats are those of fio (`docs/logs.md` describes them). A worker reports each I/O to its [`Recorder`], and a
 //! thread writes the files. Other code that writes files beside a running job uses a [`Queue`] with a [`Sink`] of its
-//! own. [`inflate`] reads compressed logs, [`HistogramLine`] reads histogram logs.
+//! own. [`reading`] reads logs again: their names, lines and entries; [`HistogramLine`] reads those of histograms, and [`inflate`]
+//! what is compressed.
 
 mod decimal;
 mod file;
@@ -15,6 +16,7 @@ mod line;
 mod outlet;
 mod packed;
 mod queue;
+pub mod reading;
 mod recorder;
 mod windows;
 mod writer;
@@ -22,7 +24,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use histogram::{HistogramLine, MOST_COARSENESS};
+pub use histogram::{HistogramLine, MOST_COARSENESS, percentile};
 pub use item::Io;
 pub use job::{Job, JobSigns};
 pub use kind::LogKind;

@@ -206,9 +206,18 @@ pub static ALL: &[Command] = &[
         details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3, and makes one HTML file of it that \
                   needs nothing else. json+ has the histograms that the distribution of latency is drawn from, and reports of \
                   iolite have the run over time. Of several reports in a file (--status-interval), the last is taken. - is \
-                  standard input; run:12 and label:NAME are runs of the store. docs/results.md says what is on the page.",
+                  standard input; run:12 and label:NAME are runs of the store. With --logs, pictures are drawn from the logs of the \
+                  run (write_bw_log, write_iops_log, write_lat_log, write_hist_log), of iolite or of fio, and not from its samples: \
+                  PREFIX is what the option has, DIRECTORY is for all logs that the result names. docs/results.md says what is on \
+                  the page.",
         options: &[
             word('o', "output", "page.html", "Write the page to this file (default: standard output)"),
+            word(
+                'l',
+                "logs",
+                "prefix",
+                "Draw the logs PREFIX_*.log, a LOG or those in a DIRECTORY; several with commas, or repeated",
+            ),
             word('s', "store", "file", "The store of run: and label: (default: that of the user)"),
         ],
     },

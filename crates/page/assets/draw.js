@@ -276,6 +276,11 @@ function outline(xs, ys, x, y) {
   return path;
 }
 
+/** A dot for each value, of values that no line should join. */
+function dots(xs, ys, x, y) {
+  return xs.map((value, index) => ((ys[index] ?? null) === null ? "" : `M${x(value).toFixed(1)} ${y(ys[index]).toFixed(1)}h0`)).join("");
+}
+
 /** The area between two curves, in pieces without gaps. */
 function area(xs, lows, highs, x, y) {
   let path = "";
@@ -295,9 +300,9 @@ function area(xs, lows, highs, x, y) {
 
 /**
  * A line chart. `lines`: { name, style, ys, lows, highs }, all over the same `xs`; null = a gap. `x`, `y`: { label, format, tell, log }.
- * `shades`: parts of the x axis with a class. `marks`: places in x, each with a word. The values below the cursor are told in words.
+ * `isDots`: values are not joined. `shades`: parts of the x axis with a class. `marks`: places in x, each with a word. The values below the cursor are told in words.
  */
-function chart({ title, note, xs, lines, x, y, shades = [], marks = [], keys = lines, rows }) {
+function chart({ title, note, xs, lines, x, y, shades = [], marks = [], keys = lines, rows, head }) {
   const seen = lines.flatMap((line) => [...line.ys, ...(line.highs ?? []), ...(y.log ? line.lows ?? [] : [])])
     .filter((value) => value !== null && (!y.log || value > 0));
   let low = y.log ? Infinity : 0;
@@ -310,7 +315,7 @@ function chart({ title, note, xs, lines, x, y, shades = [], marks = [], keys = l
   if (y.log) [low, high] = [low / 1.2, Math.max(high, low * 2) * 1.2];
   const [first, last] = x.range ?? [xs[0], xs[xs.length - 1]];
   const inWords = y.tell ?? y.format;
-  const heading = [x.name ?? x.label, ...lines.map((line) => line.name)];
+  const heading = head ?? [x.name ?? x.label, ...lines.map((line) => line.name)];
   const allRows = rows ?? (() => xs.map((value, index) =>
     [x.tell(value), ...lines.map((line) => (line.ys[index] === null ? "–" : inWords(line.ys[index])))]));
   const draw = (width, readout) => {
@@ -330,7 +335,8 @@ function chart({ title, note, xs, lines, x, y, shades = [], marks = [], keys = l
       { ticks: ticks(low, high, 5, y.log, y.binary), at: up, format: y.format });
     for (const line of lines) {
       if (line.lows) svg.append(shape("path", { class: line.style + " band", d: area(xs, line.lows, line.highs, across, up) }));
-      svg.append(shape("path", { class: line.style + " line", d: outline(xs, line.ys, across, up) }));
+      svg.append(line.isDots ? shape("path", { class: line.style + " dots", d: dots(xs, line.ys, across, up) })
+        : shape("path", { class: line.style + " line", d: outline(xs, line.ys, across, up) }));
     }
     const cursor = shape("path", { class: "cursor", d: "" });
     svg.append(cursor);

@@ -161,8 +161,8 @@ function steadyState(job, series) {
   return [end - state.duration * 1e6, end];
 }
 
-/** Pictures over time, of the directions that a job has. `job`: what the report says of it. */
-function timePictures(series, entries, job) {
+/** Pictures over time, of the directions that a job has. `job`: what the report says of it; `replaced`: those that its logs have. */
+function timePictures(series, entries, job, replaced = new Set()) {
   const found = DIRECTIONS.filter((direction) => entries[direction]).map((direction) => ({ direction, ...overTime(series, entries[direction]) }));
   if (!found.length) return [];
   const from = Math.min(...found.map((one) => one.first_window));
@@ -208,19 +208,22 @@ function timePictures(series, entries, job) {
     ...(coarse && one[lows] ? { lows: spread(one, (at) => (one.isWhole[at] ? one[lows][at] : null)), highs: spread(one, (at) => (one.isWhole[at] ? one[highs][at] : null)) } : {}),
   }));
   const parts = found.some((one) => one.isWhole.includes(false)) ? " Windows in which it ran only for a part are left out." : "";
-  const pictures = [
-    chart({ title: "IOPS over time", note: `I/Os per second. ${window}${extremes}${marks}${parts}`, xs, shades, x,
-      y: { format: plain }, lines: rateLines("ios", "iops_min", "iops_max") }),
-    chart({ title: "Bandwidth over time", note: `Bytes per second. ${window}${extremes}${marks}${parts}`, xs, shades, x,
-      y: { format: bandwidth, binary: true }, lines: rateLines("bytes", "bw_min", "bw_max") }),
-  ];
+  const pictures = [];
+  if (!replaced.has("iops")) {
+    pictures.push(chart({ title: "IOPS over time", note: `I/Os per second. ${window}${extremes}${marks}${parts}`, xs, shades, x,
+      y: { format: plain }, lines: rateLines("ios", "iops_min", "iops_max") }));
+  }
+  if (!replaced.has("bw")) {
+    pictures.push(chart({ title: "Bandwidth over time", note: `Bytes per second. ${window}${extremes}${marks}${parts}`, xs, shades, x,
+      y: { format: bandwidth, binary: true }, lines: rateLines("bytes", "bw_min", "bw_max") }));
+  }
   const sizes = found.map((one) => ({ name: one.direction, style: one.direction, ys: spread(one, (at) => (one.ios[at] > 0 ? one.bytes[at] / one.ios[at] : null)) }));
   const known = sizes.flatMap((line) => line.ys).filter((size) => size !== null);
   if (known.some((size) => Math.abs(size - known[0]) > 0.001 * known[0])) {
     pictures.push(chart({ title: "I/O size over time", note: `Bytes per I/O on average. ${window}${marks}`, xs, shades, x, y: { format: amount, binary: true }, lines: sizes }));
   }
   const percentiles = [["p50_ns", "p50", "p50"], ["p99_ns", "p99", "p99"], ["p99.9_ns", "p99.9", "p999"], ["max_ns", "max", "max"]];
-  for (const one of found.filter((one) => one.p50_ns)) {
+  for (const one of found.filter((one) => one.p50_ns && !replaced.has("latency"))) {
     const values = (key) => spread(one, (at) => (one.ios[at] > 0 && one[key][at] > 0 ? one[key][at] : null));
     pictures.push(chart({ title: `Latency over time: ${one.direction}`, note: `Completion latency, logarithmic: from below, p50, p99, p99.9 and the largest. ${window}${marks}`, xs, shades, x,
       y: { format: latency, tell: latencyAtMost, log: true }, lines: percentiles.map(([key, name, style]) => ({ name, style, ys: values(key) })) }));
@@ -386,6 +389,8 @@ function show(report) {
   const jobs = Array.isArray(report?.jobs) ? report.jobs : list(report?.client_stats).filter((job) => job?.jobname !== "All clients");
   const series = report?.iolite?.series ? soundSeries(report.iolite.series) : null;
   const of = (position) => series?.jobs.find((entry) => entry.job === position);
+  const logs = soundLogs(report?.iolite?.logs);
+  const logsOf = (position) => logs.filter((log) => log.job === position);
   const home = document.getElementById("pictures");
   const openers = [];
   const section = (title, open, parts) => {
@@ -408,10 +413,13 @@ function show(report) {
       rest: [element("p", { class: "hint" }, "Sums of the jobs. Percentiles and distributions of latency cannot be added: each job has its own.")],
     }));
   }
+  const shared = logs.filter((log) => log.job === null || log.job >= jobs.length);
+  if (shared.length) section("Logs of several jobs", !many, () => ({ pictures: attempt("Logs", () => logPictures(shared)) }));
   jobs.forEach((given, position) => {
     const job = given !== null && typeof given === "object" ? given : {};
     section(`${jobs.length > 1 ? position + 1 + ". " : ""}${shortened(job.jobname ?? "(without a name)")}`, position === 0 && (!many || jobs.length < 3), () => ({
-      pictures: [...attempt("The series", () => (of(position) ? timePictures(series, of(position), job) : [])),
+      pictures: [...attempt("Logs", () => logPictures(logsOf(position))),
+        ...attempt("The series", () => (of(position) ? timePictures(series, of(position), job, replacedBy(logsOf(position))) : [])),
         ...attempt("The distribution of latency", () => latencyPictures(job)), ...attempt("CPU and depth", () => usagePictures(job))],
       rest: [element("h3", {}, "Every figure"), element("div", { class: "tables" }, ...attempt("Figures", () => figures(job))),
         ...attempt("Options", () => options("Options of this job", job["job options"]))],
@@ -426,7 +434,7 @@ function show(report) {
 }
 
 /** What is said of a job above, or in a part of its own. */
-const TOLD_ABOVE = /^(jobs|client_stats|disk_util|global options|fio version|iolite version|timestamp|timestamp_ms|time|iolite\.(host|targets|series|warnings))(\.|$)/;
+const TOLD_ABOVE = /^(jobs|client_stats|disk_util|global options|fio version|iolite version|timestamp|timestamp_ms|time|iolite\.(host|targets|series|logs|warnings))(\.|$)/;
 
 /** Parts below those of the jobs: disks, and what else a report has. */
 function others(report) {

@@ -11,6 +11,7 @@ const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("../assets/draw.js"),
     include_str!("../assets/page.js"),
+    include_str!("../assets/logs.js"),
     include_str!("../assets/report.js")
 );
 
@@ -232,12 +233,17 @@ fn doubts(page: &mut String, result: &Outcome<'_>) {
 }
 
 fn warnings(page: &mut String, result: &Outcome<'_>) {
-    if result.warnings.is_empty() {
+    notices(page, "Warnings of the run", &result.warnings);
+    notices(page, "Logs that are not drawn as they are", &result.notes);
+}
+
+fn notices(page: &mut String, heading: &str, all: &[&str]) {
+    if all.is_empty() {
         return;
     }
-    put!(page, "<div class=\"notice\"><strong>Warnings of the run</strong><ul>");
-    for warning in result.warnings.iter().take(MOST_ENTRIES) {
-        put!(page, "<li>{}</li>", limited(warning));
+    put!(page, "<div class=\"notice\"><strong>{heading}</strong><ul>");
+    for one in all.iter().take(MOST_ENTRIES) {
+        put!(page, "<li>{}</li>", limited(one));
     }
     put!(page, "</ul></div>\n");
 }

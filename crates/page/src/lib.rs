@@ -5,6 +5,8 @@
 //! markup that needs no script (`html.rs`), with words about how steady it was (`steadiness.rs`). The pictures and all other
 //! figures are drawn by the scripts in `assets` from the report itself, which is in the page, compressed (`packed.rs`).
 //!
+//! With logs of the run, those are drawn instead of its samples (`logs.rs`).
+//!
 //! The page of a run that goes on (`live.rs`) draws the same pictures, of a series that grows.
 //!
 //! A job is written and started in another page (`editor.rs`).
@@ -20,6 +22,7 @@ macro_rules! put {
 pub mod editor;
 mod html;
 pub mod live;
+pub mod logs;
 mod packed;
 mod result;
 mod steadiness;
@@ -33,6 +36,7 @@ pub use sweep::of_sweep;
 use iolite_report::{Exporter, Json, Program};
 use iolite_stats::{Cluster, Report};
 use iolite_stored::NoReport;
+use logs::Drawings;
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -42,10 +46,7 @@ pub struct Html;
 
 impl Exporter for Html {
     fn write(&self, report: &Report, program: &Program, out: &mut dyn Write) -> io::Result<()> {
-        let mut json = Vec::new();
-        Json { bins: true }.write(report, program, &mut json)?;
-        let value = serde_json::from_slice(&json).map_err(io::Error::other)?;
-        let page = of_value(&value).map_err(io::Error::other)?;
+        let page = of_report(report, program, &Drawings::default())?;
         out.write_all(page.as_bytes())
     }
 
@@ -53,6 +54,26 @@ impl Exporter for Html {
     fn write_cluster(&self, cluster: &Cluster, program: &Program, out: &mut dyn Write) -> io::Result<()> {
         self.write(&cluster.together(), program, out)
     }
+}
+
+/// A report in JSON, with all that its page shows.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn value_of(report: &Report, program: &Program) -> io::Result<Value> {
+    let mut json = Vec::new();
+    Json { bins: true }.write(report, program, &mut json)?;
+    serde_json::from_slice(&json).map_err(io::Error::other)
+}
+
+/// The page of a report, with what is drawn of its logs.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub fn of_report(report: &Report, program: &Program, logs: &Drawings) -> io::Result<String> {
+    let mut value = value_of(report, program)?;
+    logs.add_to(&mut value);
+    of_value(&value).map_err(io::Error::other)
 }
 
 /// The page of the last report in a text ([`iolite_stored::last_report`]).

@@ -22,6 +22,8 @@ pub struct Outcome<'a> {
     pub targets: Vec<Vec<(&'a str, String)>>,
     /// What was warned of.
     pub warnings: Vec<&'a str>,
+    /// What there is to be said of its logs.
+    pub notes: Vec<&'a str>,
     /// The jobs.
     pub jobs: Vec<Job<'a>>,
     /// All jobs of a group together, of each group that has several.
@@ -73,6 +75,7 @@ impl<'a> Outcome<'a> {
             host: pairs(&report["iolite"]["host"]),
             targets: report["iolite"]["targets"].as_array().into_iter().flatten().map(pairs).collect(),
             warnings: strings(&report["iolite"]["warnings"]),
+            notes: strings(&report["iolite"]["logs"]["notes"]),
             jobs: values
                 .iter()
                 .enumerate()

@@ -51,7 +51,7 @@ pub use iolite_types::FileKind;
 pub use job::{EndRules, EstimateRules, JobPlan, ReportRules, SamplingRules, SteadyRules};
 pub(crate) use layout::{FileFacts, LayoutContext, is_endless, layout, layout_of_names};
 pub use layout::{FileLayout, Layout, LeftOut, NamedFiles};
-pub use logs::logs_asked;
+pub use logs::{logs_asked, logs_of_workers};
 pub use memory::holds_data;
 pub use names::Names;
 pub use priorities::MOST_PRIORITIES;

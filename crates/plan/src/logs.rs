@@ -28,6 +28,18 @@ pub fn logs_asked(plan: &Plan) -> impl Iterator<Item = (&JobPlan, &'static str, 
     })
 }
 
+/// The log files of each worker that writes any: its number, what is logged, and where; and whether others write there too.
+pub fn logs_of_workers(plan: &Plan) -> impl Iterator<Item = (usize, LogKind, PathBuf, bool)> {
+    let writing = plan.workers.iter().map(|worker| (worker, &plan.job_of(worker).options));
+    let writing = writing.filter(|(_, options)| options.logs.any() && !options.files.create_only);
+    writing.flat_map(|(worker, options)| {
+        let is_shared = !options.logs.per_job_logs;
+        files(options, worker.index)
+            .into_iter()
+            .map(move |(kind, path)| (worker.index, kind, path, is_shared))
+    })
+}
+
 /// The log files of a worker, with the options that say so.
 pub fn asked(options: &JobOptions, worker: usize) -> Vec<(&'static str, PathBuf)> {
     kinds(options)

@@ -103,6 +103,11 @@ impl LivePage {
         self.handing.take(event).map_err(|error| self.lost(&error))
     }
 
+    /// Whether the process is gone, which was told.
+    pub fn is_lost(&self) -> bool {
+        self.handing.is_lost
+    }
+
     fn lost(&mut self, error: &io::Error) -> Lost {
         let how = self.process.try_wait().ok().flatten();
         Lost(how.map_or_else(
@@ -116,7 +121,7 @@ impl LivePage {
     /// # Errors
     /// The process is gone, or takes nothing.
     pub fn end(mut self, page: String) -> Result<(), Lost> {
-        if self.handing.is_lost {
+        if self.is_lost() {
             return Ok(());
         }
         self.handing.end([ToPage::End(page)]).map_err(|error| self.lost(&error))?;

@@ -1,12 +1,16 @@
 //! `iolite report`: a page of a stored result.
 
+mod logs;
+
 use super::{kept, source};
 use crate::destination::Destination;
 use iolite_options::commands::Asked;
+use iolite_page::logs::Drawings;
+use iolite_stored::last_report;
 use iolite_types::is_standard_stream;
 use std::io::BufReader;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The page, or nothing if it went to a file.
 pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
@@ -15,37 +19,55 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
             "needs the name of one result in JSON (- is standard input), or run:12 of the store".to_owned()
         );
     };
-    if kept::is_kept(file) {
-        return of_kept(asked, &file.to_string_lossy());
+    let (name, text, source) = if kept::is_kept(file) {
+        let word = file.to_string_lossy();
+        let Some(text) = of_kept(asked, &word)? else { return Ok(String::new()) };
+        (word.into_owned(), text, None)
+    } else {
+        let path = Path::new(file);
+        let name =
+            if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
+        let told = |error: std::io::Error| format!("{name}: {error}");
+        let opened = source::open(program, path).map_err(told)?;
+        let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
+        // By whatever name (a link, standard input) the result was given, writing the page would destroy it.
+        let source = if is_standard_stream(path) { Path::new("/dev/stdin") } else { path };
+        (name, text, Some(source.to_owned()))
+    };
+    let mut report = last_report(&text).map_err(|error| error.of(&name))?;
+    drop(text);
+    let files = logs::given(asked, &report)?;
+    if !files.is_empty() {
+        let drawings = Drawings::of_all(&report, &files).map_err(|why| format!("--logs: {why}"))?;
+        for note in &drawings.notes {
+            crate::complain(program, &format_args!("report: warning: {note}"));
+        }
+        drawings.add_to(&mut report);
     }
-    let path = Path::new(file);
-    let name =
-        if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
-    let told = |error: std::io::Error| format!("{name}: {error}");
-    let opened = source::open(program, path).map_err(told)?;
-    let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
-    let page = iolite_page::of_text(&text).map_err(|error| error.of(&name))?;
+    let page = iolite_page::of_value(&report).map_err(|error| error.of(&name))?;
     let Some(output) = asked.value('o').map(Path::new) else { return Ok(page) };
-    // By whatever name (a link, standard input) the result was given, writing the page would destroy it.
-    let source = if is_standard_stream(path) { Path::new("/dev/stdin") } else { path };
-    if let (Ok(from), Ok(to)) = (source.metadata(), output.metadata())
-        && from.is_file()
-        && (from.dev(), from.ino()) == (to.dev(), to.ino())
-    {
-        return Err(format!("--output={}: that is the result itself; give another name", output.display()));
+    let sources: Vec<PathBuf> = source.into_iter().chain(files.into_iter().map(|log| log.path)).collect();
+    if let Some(source) = sources.iter().find(|source| is_same(source, output)) {
+        let what = if Some(source) == sources.first() { "the result itself" } else { "one of the logs" };
+        return Err(format!("--output={}: that is {what}; give another name", output.display()));
     }
     write(output, page.as_bytes()).map_err(|error| format!("--output={}: {error}", output.display()))?;
     Ok(String::new())
 }
 
-/// The page of a run of the store; of several with one label, of the newest.
-fn of_kept(asked: &Asked, word: &str) -> Result<String, String> {
+/// Whether these are names of one file.
+fn is_same(source: &Path, output: &Path) -> bool {
+    match (source.metadata(), output.metadata()) {
+        (Ok(from), Ok(to)) => from.is_file() && (from.dev(), from.ino()) == (to.dev(), to.ino()),
+        _ => false,
+    }
+}
+
+/// A run of the store; of several with one label, the newest.
+fn of_kept(asked: &Asked, word: &str) -> Result<Option<String>, String> {
     let opened = kept::Opened::of(asked, 's')?;
-    let Some(run) = opened.named(word)?.into_iter().next_back() else { return Ok(String::new()) };
-    let page = iolite_page::of_text(&opened.report(run)?).map_err(|error| error.of(word))?;
-    let Some(output) = asked.value('o').map(Path::new) else { return Ok(page) };
-    write(output, page.as_bytes()).map_err(|error| format!("--output={}: {error}", output.display()))?;
-    Ok(String::new())
+    let found = opened.named(word)?.into_iter().next_back();
+    found.map(|run| opened.report(run)).transpose()
 }
 
 /// What was there is replaced when the page is complete.

@@ -87,6 +87,6 @@ pub fn results_in(directory: &Path, most: usize) -> Result<Vec<PathBuf>, String>
 }
 
 /// What is said of bytes that are no text.
-pub fn no_text() -> io::Error {
+fn no_text() -> io::Error {
     io::Error::other("it is not a text")
 }

@@ -302,3 +302,96 @@ pub fn json_without_the_run_over_time() {
         fio.line(dir.path(), &format!("{line} --no-series")).refused().says("unknown option \"no-series\"");
     }
 }
+
+/// The logs of the tests: each I/O.
+const LOGS: &str = "--write_lat_log=a --write_bw_log=a --write_iops_log=a";
+
+#[test]
+fn a_page_is_drawn_from_logs() {
+    let dir = scratch();
+    ours().line(dir.path(), &format!("{JOB} {LOGS} --output-format=html,json+ --output=r.json")).ok();
+    let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
+    // By a prefix, by names, and by a directory.
+    for logs in ["a", "a_bw.1.log,a_iops.1.log,a_clat.1.log,a_lat.1.log,a_slat.1.log", ".", "./a"] {
+        let again = ours().line(dir.path(), &format!("report r.json --logs={logs}")).ok();
+        assert!(again.stderr.is_empty(), "{again}");
+        assert_eq!(again.stdout.len(), page.len(), "--logs={logs}");
+    }
+    assert_ne!(ours().line(dir.path(), "report r.json").ok().stdout, page, "without logs it is another page");
+    // Those of fio.
+    for peer in Program::peers() {
+        peer.line(dir.path(), &format!("{JOB} --write_lat_log=f --output-format=json --output=f.json")).ok();
+        let drawn = ours().line(dir.path(), "report f.json --logs=f -o f.html").ok();
+        assert!(drawn.stderr.is_empty(), "{}: {drawn}", peer.version());
+    }
+
+    // What is cut off is drawn as far as it goes; everything else that is wrong is an error.
+    let log = fs::read_to_string(dir.path().join("a_bw.1.log")).unwrap();
+    let with = |text: &str| fs::write(dir.path().join("a_bw.1.log"), text).unwrap();
+    with(&log[..log.len() - 5]);
+    ours().line(dir.path(), "report r.json --logs=a -o cut.html").ok().says("is cut off");
+    with(&log.replacen(", ", "; ", 3));
+    ours()
+        .line(dir.path(), "report r.json --logs=a -o bad.html")
+        .refused()
+        .says("--logs: ")
+        .says("a_bw.1.log:1:");
+    with(&log);
+    fs::copy(dir.path().join("a_bw.1.log"), dir.path().join("z_bw.1.log")).unwrap();
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    for (logs, why) in [
+        ("none", "there are no logs with this prefix (none_bw.1.log and the like)"),
+        ("none_bw.1.log", "none_bw.1.log: No such file or directory"),
+        ("r.json", "this is not what logs are called"),
+        ("empty", "there are no logs of the result in it (a_bw.1.log and the like)"),
+        ("z", "this is no log of that result"),
+        ("a,", "needs a prefix of logs"),
+    ] {
+        ours().line(dir.path(), &format!("report r.json --logs={logs} -o no.html")).refused().says(why);
+    }
+    ours().line(dir.path(), "report r.json --logs=a -o a_bw.1.log").refused().says("that is one of the logs");
+    assert!(!dir.path().join("no.html").exists() && !dir.path().join("bad.html").exists());
+    assert_eq!(fs::read_to_string(dir.path().join("a_bw.1.log")).unwrap(), log);
+}
+
+#[test]
+fn pictures_of_logs_in_a_browser() {
+    let browser = or_skip!(Browser::start());
+    let dir = scratch();
+    let line = format!(
+        "{JOB} {LOGS} --write_hist_log=h --log_hist_msec=100 --output-format=html,json --output=r.json"
+    );
+    ours().line(dir.path(), &line).ok();
+    let report = json(&dir.path().join("r.json"));
+    for (width, height, is_dark) in [(1280, 900, false), (390, 844, true)] {
+        browser.show_as(width, height, is_dark);
+        browser.open(&dir.path().join("r.html"));
+        browser.wait_until("return document.documentElement.dataset.ready === 'yes'");
+        browser.run("document.querySelectorAll('details.job').forEach((job) => (job.open = true))");
+        browser.wait_until("return document.querySelectorAll('svg.chart').length > 8");
+        let text = browser.run("return document.body.innerText");
+        let text = text.as_str().unwrap();
+        for direction in ["read", "write"] {
+            let ios = report["jobs"][0][direction]["total_ios"].as_u64().unwrap();
+            let ios: String = ios
+                .to_string()
+                .as_bytes()
+                .rchunks(3)
+                .rev()
+                .map(|part| std::str::from_utf8(part).unwrap())
+                .collect::<Vec<_>>()
+                .join(",");
+            for kind in ["a_bw", "a_iops", "a_clat", "a_lat"] {
+                assert!(
+                    text.contains(&format!("From {kind}.1.log: {ios} I/Os")),
+                    "{kind} {direction}: {text}"
+                );
+            }
+            assert!(text.contains(&format!("Latency heat map: {direction}")), "{text}");
+        }
+        assert!(text.contains("From h_clat_hist.1.log: "), "{text}");
+        let wide = browser.run("return document.documentElement.scrollWidth <= window.innerWidth");
+        assert_eq!(wide, true, "the page is as wide as the window");
+        assert_eq!(browser.console(), Vec::<String>::new());
+    }
+}

@@ -2,15 +2,14 @@
 //! line after line.
 
 use super::windows::Log;
-use crate::companions::source::{self, no_text, text};
+use crate::companions::source::{self, text};
+use iolite_logs::reading::{self, Broken};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 /// The first byte of every zlib stream.
 const ZLIB: u8 = 0x78;
-/// No line of a log is longer: that of the finest histogram has 1856 counts.
-const LONGEST_LINE: usize = 1 << 20;
 
 /// A file, and what is in it.
 pub struct Source {
@@ -52,64 +51,12 @@ impl Source {
     /// # Errors
     /// What is wrong, behind its place or a blank.
     pub fn lines_to(&mut self, log: &mut Log<'_>) -> Result<(), String> {
-        let mut lines = Lines { log, begun: Vec::new(), wrong: None };
-        let is_packed = self.rest.fill_buf().is_ok_and(|start| start.first() == Some(&ZLIB));
-        let read = match is_packed {
-            true => iolite_logs::inflate::streams(&mut self.rest, &mut lines),
-            false => io::copy(&mut self.rest, &mut lines).map(|_| ()),
-        };
-        let read = read.and_then(|()| lines.end());
-        match (lines.wrong, read) {
-            (Some(wrong), _) => Err(wrong),
-            (None, read) => read.map_err(|error| format!(" {error}")),
+        match reading::lines(&mut *self.rest, &mut |line| log.line(line)) {
+            Ok(()) => Ok(()),
+            Err(Broken::NoEnd(line)) => log.line(&line),
+            Err(Broken::Line(why)) => Err(why),
+            Err(Broken::CutOff(error) | Broken::Unreadable(error)) => Err(format!(" {error}")),
         }
-    }
-}
-
-/// Cuts what is written to it into lines.
-struct Lines<'a, 'b> {
-    log: &'a mut Log<'b>,
-    /// The beginning of a line whose end has not come yet.
-    begun: Vec<u8>,
-    /// What is wrong with a line.
-    wrong: Option<String>,
-}
-
-impl Lines<'_, '_> {
-    fn line(&mut self, line: &[u8]) -> io::Result<()> {
-        let line = std::str::from_utf8(line).map_err(|_| no_text())?;
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        self.log.line(line).map_err(|wrong| {
-            self.wrong = Some(wrong);
-            io::Error::other("a wrong line")
-        })
-    }
-
-    /// The last line may have no end.
-    fn end(&mut self) -> io::Result<()> {
-        let line = std::mem::take(&mut self.begun);
-        if line.is_empty() { Ok(()) } else { self.line(&line) }
-    }
-}
-
-impl Write for Lines<'_, '_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
-            let mut line = std::mem::take(&mut self.begun);
-            line.extend_from_slice(&rest[..end]);
-            self.line(&line)?;
-            rest = &rest[end + 1..];
-        }
-        self.begun.extend_from_slice(rest);
-        if self.begun.len() > LONGEST_LINE {
-            return Err(io::Error::other("a line is longer than any of a log"));
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

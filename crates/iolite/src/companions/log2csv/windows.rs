@@ -1,7 +1,6 @@
 //! Histogram logs: a row of percentiles for each window and direction.
 
-use iolite_logs::HistogramLine;
-use iolite_stats::{BUCKETS, lower_bound, midpoint};
+use iolite_logs::{HistogramLine, percentile};
 use iolite_types::Direction;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -58,8 +57,8 @@ impl Windows {
             }
             let _ = write!(table, "{time},{},{total}", direction.map_or("all", Direction::name));
             // The first and the last are the smallest and the largest.
-            for percentile in [0.0].iter().chain(percentiles).chain(&[100.0]) {
-                let _ = write!(table, ",{}", shown(value_at(counts, total, *percentile, buckets)));
+            for asked in [0.0].iter().chain(percentiles).chain(&[100.0]) {
+                let _ = write!(table, ",{}", shown(percentile(counts, *asked, buckets)));
             }
             table.push('\n');
         }
@@ -101,30 +100,6 @@ impl Log<'_> {
             *counts.entry(position * buckets).or_default() += count;
         }
         Ok(())
-    }
-}
-
-/// The middle of the first group of buckets at which at least this share of all has been seen.
-fn value_at(counts: &Counts, total: u64, percentile: f64, buckets: usize) -> u64 {
-    let wanted = percentile / 100.0 * total as f64;
-    let mut seen = 0;
-    let mut found = 0;
-    for (&first, &count) in counts {
-        seen += count;
-        found = first;
-        if seen as f64 >= wanted {
-            break;
-        }
-    }
-    middle(found, buckets)
-}
-
-fn middle(first: usize, buckets: usize) -> u64 {
-    match first + buckets {
-        _ if buckets == 1 => midpoint(first),
-        behind if behind < BUCKETS => u64::midpoint(lower_bound(first), lower_bound(behind)),
-        // The last bucket has no end.
-        _ => midpoint(BUCKETS - 1),
     }
 }
 
@@ -188,13 +163,5 @@ mod tests {
         assert!(
             add(&mut windows, &finer).unwrap_err().starts_with("1:1: its log_hist_coarseness is another")
         );
-    }
-
-    #[test]
-    fn the_middle_of_a_single_bucket_is_that_of_the_report() {
-        for bucket in [0, 63, 127, 128, 1000, BUCKETS - 1] {
-            assert_eq!(middle(bucket, 1), midpoint(bucket));
-        }
-        assert_eq!(middle(BUCKETS - 64, 64), midpoint(BUCKETS - 1));
     }
 }

@@ -1,0 +1,85 @@
+//! Logs of a run that has a page: its pictures are drawn from them.
+
+use crate::session::blocks;
+use iolite_page::logs::{Drawings, LogFile};
+use iolite_page::value_of;
+use iolite_plan::{Plan, logs_of_workers};
+use iolite_report::Program;
+use iolite_stats::Report;
+use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
+
+/// So much is read when a run is over: some seconds. More is read when somebody asks for it.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The logs that a run writes.
+#[derive(Debug, Default)]
+pub struct Logs(Vec<Written>);
+
+/// One of them.
+#[derive(Debug)]
+struct Written {
+    /// Its place and kind; the job is found when there is a report.
+    file: LogFile,
+    /// The block of the report that tells of who writes it; `None` = several, or none.
+    block: Option<u32>,
+}
+
+impl Logs {
+    /// Those of a run that has not begun.
+    pub fn of(plan: &Plan) -> Logs {
+        let blocks = blocks(plan);
+        let mut known: HashMap<PathBuf, usize> = HashMap::new();
+        let mut logs: Vec<Written> = Vec::new();
+        for (worker, kind, path, is_shared) in logs_of_workers(plan) {
+            let block = blocks.get(worker).copied().flatten();
+            if let Some(&place) = known.get(&path) {
+                if logs[place].block != block {
+                    logs[place].block = None;
+                }
+                continue;
+            }
+            // What others share is appended to, also to what an earlier run has left.
+            let skip = if is_shared { fs::metadata(&path).map_or(0, |file| file.len()) } else { 0 };
+            known.insert(path.clone(), logs.len());
+            logs.push(Written { file: LogFile { path, kind, job: None, skip }, block });
+        }
+        Logs(logs)
+    }
+
+    /// What is drawn of them, for the page of this report of the run.
+    pub fn drawn(self, report: &Report, program: &Program) -> Drawings {
+        // Logs may be pipes, which somebody else has read.
+        let is_file = |file: &LogFile| fs::metadata(&file.path).is_ok_and(|found| found.is_file());
+        let mut room = MOST_BYTES;
+        let mut notes = Vec::new();
+        let mut files = Vec::new();
+        for Written { mut file, block } in self.0 {
+            if !is_file(&file) {
+                continue;
+            }
+            let length = fs::metadata(&file.path).map_or(0, |found| found.len().saturating_sub(file.skip));
+            if length > room {
+                let told = file.path.display();
+                notes.push(format!(
+                    "{told}: with it, more than {} MiB of logs would have to be read at the end of the run; iolite report \
+                     RESULT.json --logs={told} draws it",
+                    MOST_BYTES >> 20
+                ));
+                continue;
+            }
+            room -= length;
+            file.job = block.and_then(|block| report.jobs.iter().position(|job| job.identity.block == block));
+            files.push(file);
+        }
+        if files.is_empty() && notes.is_empty() {
+            return Drawings::default();
+        }
+        // Without the report, there is no page either.
+        let Ok(value) = value_of(report, program) else { return Drawings::default() };
+        let mut drawings = Drawings::of(&value, &files);
+        drawings.notes.append(&mut notes);
+        drawings
+    }
+}
