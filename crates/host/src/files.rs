@@ -80,7 +80,7 @@ impl DeviceNumber {
     }
 }
 
-/// What two names of the same file have in common.
+/// The identity of a file: equal for all of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// The number of the file system's device.
@@ -89,19 +89,19 @@ pub struct Identity {
     pub inode: u64,
 }
 
-/// What is known of a directory's entry.
+/// The facts about a directory's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFacts {
-    /// What it is.
+    /// The kind of file.
     pub kind: EntryKind,
     /// The size of a regular file in bytes; 0 for all else. ([`Machine::size`](crate::Machine::size) knows that of
     /// devices, too.)
     pub bytes: u64,
-    /// What its other names would share. Standard input and output have zeros.
+    /// The same for all names of the file. Standard input and output have zeros.
     pub identity: Identity,
     /// The number of a device.
     pub device: Option<DeviceNumber>,
-    /// What a character device is that holds data.
+    /// The class of a character device that holds data.
     pub class: Option<DeviceClass>,
 }
 

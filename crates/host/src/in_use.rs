@@ -45,7 +45,7 @@ impl fmt::Display for InUse {
 /// Why the device at this path is in use, or may be; `None` when it is free, or holds no data.
 pub(crate) fn in_use(path: &Path) -> Option<InUse> {
     let found = look(path).ok()??;
-    // Who passes commands gets past everything that guards the block device, so nothing may be left open here.
+    // Passthrough commands bypass everything that guards the block device, so it must not be in use at all.
     let is_generic = matches!(found.class, Some(DeviceClass::ScsiGeneric | DeviceClass::NvmeGeneric));
     let (device, node) = match found.class {
         None => (found.block_device()?, Some(path.to_owned())),

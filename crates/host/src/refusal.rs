@@ -4,7 +4,7 @@ use iolite_types::describe_error;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// What the system has refused to tell or to allow, in its words.
+/// A refusal of the system, in its words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{words}")]
 pub struct Refusal {

@@ -78,7 +78,7 @@ impl Holding {
         Holding { job, is_saved: false }
     }
 
-    /// What was held when the job asked for it is in the files.
+    /// The entries that were held when the job asked are now in the files.
     pub fn saved(&mut self) {
         if !std::mem::replace(&mut self.is_saved, true) {
             self.job.0.saved();

@@ -17,7 +17,7 @@ pub const STYLE: &str = concat!(
 /// Its script, `edit.js` beside it.
 pub const SCRIPT: &str = concat!("\"use strict\";\n", include_str!("../assets/edit.js"));
 
-/// What stands there at first: it makes a file of its own, and does no harm.
+/// The first text of the editor: a job that makes its own file and does no harm.
 const EXAMPLE: &str = "[job]\nfilename=iolite-trial\nsize=64m\nrw=randread\nbs=4k\ntime_based\nruntime=10s\n";
 
 /// The page for somebody whose requests prove by this that they come from it. `only`: what jobs may use.
@@ -46,7 +46,7 @@ pub fn page(only: &[PathBuf], proof: &str) -> String {
     )
 }
 
-/// What is there in place of the report of a run that has left none.
+/// The page of a run that has left no report.
 pub fn failed(why: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<link rel=\"icon\" href=\"data:,\">\n<title>No report</title>\n\

@@ -20,7 +20,7 @@ const MOST_SENTENCES: usize = 20;
 /// More of one kind (facts, options of a job) than any run has are not shown: a stored file may be anything.
 const MOST_ENTRIES: usize = 500;
 
-/// What every page begins with.
+/// The beginning of every page.
 pub const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
     <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src ";
@@ -70,7 +70,7 @@ pub fn frame(title: &str, script: &str, body: &str, data: &str) -> String {
     page
 }
 
-/// What a page is called, as markup.
+/// The title of a page, as markup.
 pub fn title(result: &Outcome<'_>) -> String {
     match &result.jobs[..] {
         [] => "A run without jobs".to_owned(),
@@ -248,7 +248,7 @@ fn notices(page: &mut String, heading: &str, all: &[&str]) {
     put!(page, "</ul></div>\n");
 }
 
-/// What facts are called.
+/// The names of facts.
 const NAMES: [(&str, &str); 28] = [
     ("name", "name"),
     ("kernel", "kernel"),
@@ -280,7 +280,7 @@ const NAMES: [(&str, &str); 28] = [
     ("built_on", "built on"),
 ];
 
-/// What the run is on.
+/// The machine and the storage of the run.
 pub fn surroundings(page: &mut String, result: &Outcome<'_>) {
     if result.host.is_empty() && result.targets.is_empty() {
         return;

@@ -33,7 +33,7 @@ const MOST_COLUMNS_OF_A_PICTURE: usize = 500;
 const LEAST_OF_A_PICTURE: usize = 50;
 /// No run takes longer (36 thousand years).
 const LATEST_MS: u64 = 1 << 50;
-/// What is later than this, in milliseconds, is a time of a clock (three years).
+/// A later time, in milliseconds, is that of a clock (three years).
 const FAR_MS: u64 = 100_000_000_000;
 /// Classes of latency, as series have them: eight for each power of two.
 const BUCKETS_PER_CLASS: usize = 8;
@@ -336,7 +336,7 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    /// What speaks against this being a log of that job.
+    /// Signs that this is not a log of that job.
     fn doubt(&self, report: &Value) -> Vec<String> {
         let Some(job) = self.file.job else { return Vec::new() };
         let jobs = iolite_stored::jobs(report).unwrap_or_default();

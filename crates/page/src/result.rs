@@ -20,9 +20,9 @@ pub struct Outcome<'a> {
     pub host: Vec<(&'a str, String)>,
     /// Where the data is.
     pub targets: Vec<Vec<(&'a str, String)>>,
-    /// What was warned of.
+    /// The warnings of the run.
     pub warnings: Vec<&'a str>,
-    /// What there is to be said of its logs.
+    /// Notes about its logs.
     pub notes: Vec<&'a str>,
     /// The jobs.
     pub jobs: Vec<Job<'a>>,
@@ -42,7 +42,7 @@ pub struct Job<'a> {
     pub went_on: u64,
     /// Its own options.
     pub options: Vec<(&'a str, String)>,
-    /// What it did in each direction.
+    /// Its results in each direction.
     pub rows: Vec<Row>,
 }
 

@@ -28,7 +28,7 @@ const FEWEST: usize = 5;
 const MOST: usize = 240;
 /// The change from end to end that is a trend.
 const TREND: f64 = 0.10;
-/// What share of the variation two classes explain.
+/// The share of the variation that two classes have to explain.
 const TWO_CLASSES: f64 = 0.85;
 /// How far apart they are, in parts of the mean.
 const APART: f64 = 0.20;
@@ -120,7 +120,7 @@ impl Steadiness {
         })
     }
 
-    /// What the samples of a report tell that has no series; `None` = there are too few.
+    /// The steadiness by the samples of a report without a series; `None` = there are too few.
     pub fn of_samples(count: u64, mean: f64, deviation: f64) -> Option<Steadiness> {
         let windows = usize::try_from(count).ok().filter(|&count| count >= FEWEST)?;
         (mean > 0.0).then_some(Steadiness {
@@ -237,7 +237,7 @@ fn joined(points: &[Point]) -> Vec<Point> {
     let mean = total / points.len().max(1) as f64;
     let for_ios = if mean > 0.0 { (MANY_IOS / mean).ceil() as usize } else { 1 };
     let each = for_ios.max(points.len().div_ceil(MOST)).max(1);
-    // What is left over at the end belongs to the last.
+    // The remainder belongs to the last chunk.
     let count = points.len() / each;
     let chunk = |number: usize| {
         let end = if number + 1 == count { points.len() } else { (number + 1) * each };

@@ -66,13 +66,13 @@ pub enum EventKind {
     Slice(Box<Report>),
     /// This signal ends the run; 0 = something else does.
     Terminating(i32),
-    /// What the run does together with those on other machines. Told before anything of it.
+    /// The steps that the run takes together with the runs on other machines. Sent before the first of them.
     InStep(InStep),
-    /// What is behind the barrier with this number is set up, and waits for the moment at which it may begin.
+    /// The jobs behind the barrier with this number are set up, and wait for their start time.
     Ready(u32),
-    /// Nothing waits at this barrier any more: what is behind it has ended before it began.
+    /// Nothing waits at this barrier any more: the jobs behind it ended before they began.
     Passed(u32),
-    /// What is behind this barrier has begun.
+    /// The jobs behind this barrier have begun.
     Started {
         /// The barrier.
         barrier: u32,
@@ -83,7 +83,7 @@ pub enum EventKind {
     Measured(Measured),
 }
 
-/// What a run does together with those on other machines.
+/// The steps that a run takes together with the runs on other machines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InStep {
     /// How many barriers it has. The first is its start.
@@ -97,16 +97,16 @@ pub struct InStep {
 pub struct Measured {
     /// The place in [`InStep::steady`].
     pub state: u32,
-    /// Which interval, from 0. The first ones begin together.
+    /// The number of the interval, from 0. The first intervals of all jobs begin together.
     pub interval: u64,
-    /// What was found.
+    /// The measurement.
     pub found: Interval,
 }
 
-/// What was found in an interval of a steady state.
+/// The measurement of one interval of a steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Interval {
-    /// What the jobs did.
+    /// The rates of the jobs.
     Rates {
         /// What was measured.
         measured: Measurement,
@@ -119,10 +119,10 @@ pub enum Interval {
     Over,
 }
 
-/// What a run is told from outside.
+/// A command to a run from another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// What is behind this barrier begins when the system's monotonic clock has so many nanoseconds.
+    /// The jobs behind this barrier begin when the system's monotonic clock reaches this time, in nanoseconds.
     Start {
         /// Its number.
         barrier: u32,
@@ -131,7 +131,7 @@ pub enum Word {
     },
     /// This place of [`InStep::steady`] is steady.
     Steady(u32),
-    /// What the run has left is wanted now.
+    /// Send the files that the run has left.
     Send,
     /// Run the command of the trigger, now that all is safe.
     Trigger,
@@ -152,7 +152,7 @@ impl Word {
         bytes
     }
 
-    /// What these bytes say; `None` = nothing that is known.
+    /// The command in these bytes; `None` = it is unknown.
     pub fn from_bytes(bytes: &[u8]) -> Option<Word> {
         let bytes: &[u8; 13] = bytes.try_into().ok()?;
         let number = u32::from_le_bytes(bytes[1..5].try_into().ok()?);

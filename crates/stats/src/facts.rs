@@ -1,11 +1,11 @@
-//! What a run was on: the machine, the devices and file systems.
+//! The machine, devices and file systems of a run.
 
 use serde::{Deserialize, Serialize};
 
 /// A fact: what it is called in reports (`kernel`, `model`, …), and its value.
 pub type Fact = (String, String);
 
-/// What a run was on. Whatever the system did not tell is left out.
+/// The machine and the storage of a run. Facts that the system does not report are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// The machine: `name`, `kernel`, `cpu`, `cpus`, `memory_bytes`.

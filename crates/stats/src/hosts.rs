@@ -3,16 +3,16 @@
 use crate::{Facts, Identity, JobReport, Report, Series, SteadyReport, Window};
 use serde::{Deserialize, Serialize};
 
-/// What one machine has measured.
+/// The results of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostReport {
-    /// What it calls itself, or how it is told from another one that calls itself the same.
+    /// Its host name, made unique if several machines have the same one.
     pub label: String,
     /// Its address, as it was asked for.
     pub address: String,
     /// The port.
     pub port: u16,
-    /// What it has measured.
+    /// Its report.
     pub report: Report,
     /// Why it was lost. Then the report is the last one that arrived.
     pub lost: Option<String>,
@@ -80,7 +80,7 @@ impl Cluster {
                 let mut job = job.clone();
                 job.name = format!("{} on {}", job.name, host.label);
                 if self.hosts.len() > 1 {
-                    // What is said for all jobs of one machine is said for each.
+                    // Global options of one machine become options of each of its jobs.
                     let own = std::mem::take(&mut job.options);
                     let global = report.global_options.iter();
                     let is_else = |(name, _): &&(String, String)| own.iter().all(|(other, _)| other != name);
@@ -203,7 +203,7 @@ mod tests {
         HostReport { report: Report { jobs, ..Report::default() }, ..HostReport::default() }
     }
 
-    /// What does not depend on who comes first.
+    /// The values that do not depend on the order of the machines.
     fn sums(cluster: &Cluster) -> Option<(u32, u64, Vec<crate::DirectionReport>, crate::Usage)> {
         let whole = cluster.all()?;
         let job = &whole.jobs[0];

@@ -26,7 +26,7 @@ pub struct Report {
     /// The run over time, if it was recorded.
     #[serde(default)]
     pub series: Option<Series>,
-    /// What the run was on, if somebody asked.
+    /// The machine and the storage of the run, if they were asked for.
     #[serde(default)]
     pub facts: Option<Facts>,
 }
@@ -65,7 +65,7 @@ impl ContinuedErrors {
     }
 }
 
-/// Which worker's results these are, and with which others they are merged.
+/// The worker that these results belong to, and the others with which they are merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// The number of the block that reports them. Workers with the same block are reported as one.
@@ -148,7 +148,7 @@ pub struct JobReport {
     pub zone_resets: Option<u64>,
     /// How much later than in their trace I/Os were issued, in nanoseconds; empty if no trace gives times.
     pub lateness: Latency,
-    /// What became of its requests, where I/Os are requests to a server.
+    /// The outcome of its requests, where I/Os are requests to a server.
     pub requests: RequestReport,
     /// How it is displayed.
     pub display: Display,

@@ -50,7 +50,7 @@ pub struct Window {
     pub end_ns: u64,
     /// The samples that it is made of.
     pub samples: u32,
-    /// What the jobs did that were running, ascending by block and direction.
+    /// The jobs that were running, ascending by block and direction.
     pub parts: Vec<Part>,
 }
 
@@ -233,7 +233,7 @@ impl Recorder {
         self.before = Some(now);
     }
 
-    /// What there is of the series now, to be looked at.
+    /// The series so far.
     pub fn so_far(&self) -> &Series {
         &self.series
     }
@@ -313,7 +313,7 @@ impl Recorder {
     }
 }
 
-/// What one worker has done in one direction; `None` = nothing, and nothing was expected of it.
+/// The I/O of one worker in one direction; `None` = it did none, and none was expected.
 fn part(block: u32, direction: Direction, before: &WorkerSnapshot, now: &WorkerSnapshot) -> Option<Part> {
     let (old, new) = (&before.counters[direction], &now.counters[direction]);
     let ios = new.ios.saturating_sub(old.ios);

@@ -56,7 +56,7 @@ impl WorkerSnapshot {
     }
 }
 
-/// Which of two states tells more of what several workers do: the lower one.
+/// The rank of a state: of several workers, the state with the lowest rank is shown.
 fn rank(state: char) -> u32 {
     match state {
         '/' => 0,

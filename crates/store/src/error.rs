@@ -36,7 +36,7 @@ pub enum StoreError {
         /// The bytes that may be kept.
         most: u64,
     },
-    /// What is there has labels, and does not go for what is imported.
+    /// The runs in the store have labels, and are not removed to make room for imports.
     #[error(
         "the store is full of runs with labels, which do not go for what is imported; remove some (iolite runs remove), or let it \
          keep more (iolite runs limits)"

@@ -18,7 +18,7 @@ pub struct Wholes {
     pub count: u32,
     /// Their sizes.
     pub sizes: FileSizes,
-    /// What is done to a file may be done again: a skewed order draws from all of them each time, and some do not come.
+    /// The same file may be used again: a skewed order draws from all files each time, so some are never used.
     pub repeat: bool,
 }
 

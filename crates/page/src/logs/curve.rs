@@ -97,8 +97,8 @@ fn joined(points: &[Point], each: usize) -> Vec<Point> {
     points.chunks(each).map(join).collect()
 }
 
-/// What the rates of several logs are together. Each is a rate over its own windows, so they are added by time; what the extremes of
-/// the sum were, nobody knows. No more than so many points.
+/// The sum of the rates of several logs, in at most so many points. Each log has its own windows, so rates are added by time. The
+/// extremes of the sum are unknown.
 pub fn sum(curves: &[Vec<Point>], most: usize) -> Vec<Point> {
     let all = || curves.iter().flatten();
     let end = all().map(|point| point.to).max().unwrap_or(0);

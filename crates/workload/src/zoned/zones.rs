@@ -18,7 +18,7 @@ pub struct ZoneState {
     pub is_readable: bool,
     /// Where the next write goes; the end of its capacity if it is full.
     pub next: u64,
-    /// What is below is written.
+    /// Everything below this offset is written.
     pub written: u64,
     /// How many writes of this worker to it are in flight.
     pub in_flight: u32,
@@ -30,7 +30,7 @@ impl ZoneState {
     }
 }
 
-/// What became of a request for a zone.
+/// The answer to a request for a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// It is this worker's until [`Zones::release`], or until its last write is complete.
@@ -103,11 +103,11 @@ pub struct ZoneUse {
     pub rewrites: bool,
     /// All zones are made empty before each pass.
     pub begins_empty: bool,
-    /// What is left of a zone is written with a smaller block.
+    /// The rest of a zone is written with a smaller block.
     pub writes_remainder: bool,
     /// A zone has one write in flight at a time, because several would not arrive in their order.
     pub one_by_one: bool,
-    /// What skips past the end goes on at the beginning.
+    /// A skip past the end continues at the beginning.
     pub skip_wraps: bool,
     /// Zones are reset when more than this share is written.
     pub reset_threshold: f64,
