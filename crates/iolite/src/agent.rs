@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The address of whoever has started the server.
 const STARTER: &str = "stdio";
 
-/// What a server in the background says to the process that has started it, once it serves.
+/// The message of a background server to its starter once it is listening.
 const SERVES: &[u8] = b"serves";
 
 /// Serves until it is killed, or the client that has started it is done.
@@ -89,7 +89,7 @@ fn begin(
             .map_err(|why| format!("{address}: {why}"))?
     };
     if let Some(file) = &keys {
-        // What is wrong with them is better known now than when somebody comes.
+        // Bad keys are reported now, rather than when the first client connects.
         Keys::read(file, Role::Agent)?;
         if confine::covers(only, file) {
             let words = "jobs can replace the keys of this server, and so choose whom it trusts: do not serve their directory";

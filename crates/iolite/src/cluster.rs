@@ -200,7 +200,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
 
 /// Whether so many open files are enough for these machines.
 fn check_files(addresses: &[Address], limit: u64) -> Result<(), String> {
-    /// What this process has open besides, and what files that come back need.
+    /// Other open files of this process, and those for the files that come back.
     const OTHERS: u64 = 48;
     let has_pipe = |address: &&Address| matches!(address, Address::Ssh(_) | Address::Rank { .. });
     // A socket for each; and from what carries it, its words, and more while it is started.
@@ -314,7 +314,7 @@ struct Wishes<'a> {
     wants_report: &'a Cell<bool>,
     /// The process of the launcher that has started this one.
     launcher: Option<u32>,
-    /// What pulls the trigger, from the moment at which all begin.
+    /// Watches for the trigger, from the common start.
     watch: Watch,
     has_begun: &'a Cell<bool>,
     since: Instant,
@@ -325,7 +325,7 @@ struct Wishes<'a> {
 
 impl Wishes<'_> {
     fn next(&mut self) -> Wish {
-        // Whoever has killed that wants nothing to go on.
+        // The launcher was killed, so the run ends too.
         if self.launcher.take_if(|launcher| *launcher != parent_id()).is_some() {
             self.asked = true;
             return Wish::Stop;

@@ -102,7 +102,7 @@ impl Subscriber for Printer {
     }
 }
 
-/// What an event says, and which worker it is about.
+/// The text of an event, and its worker.
 #[derive(Default)]
 struct Line {
     worker: u64,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// How many names are tried for the file beside the report.
 const MOST_BESIDE: u32 = 100;
 
-/// What the name of a file ends in while it is not complete.
+/// The suffix of an incomplete file.
 const UNFINISHED: &str = ".unfinished";
 
 /// The file beside this one in which its new content grows. (The one that a link leads to is meant.)
@@ -57,7 +57,7 @@ impl Destination {
         }
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
         let found = file.metadata()?;
-        // What is named like /dev/stdout is the business of whoever has opened it.
+        // Names such as /dev/stdout are open files of the caller, who is responsible for them.
         let is_foreign = path.starts_with("/dev") || path.starts_with("/proc");
         let way = if !found.is_file() || found.len() == 0 || is_foreign {
             Way::InPlace { file, is_fresh: true }

@@ -40,7 +40,7 @@ impl Logs {
                 }
                 continue;
             }
-            // What others share is appended to, also to what an earlier run has left.
+            // A shared log is appended to, also to the log of an earlier run.
             let skip = if is_shared { fs::metadata(&path).map_or(0, |file| file.len()) } else { 0 };
             known.insert(path.clone(), logs.len());
             logs.push(Written { file: LogFile { path, kind, job: None, skip }, block });
@@ -48,7 +48,7 @@ impl Logs {
         Logs(logs)
     }
 
-    /// What is drawn of them, for the page of this report of the run.
+    /// The drawings of these logs for the page of this report.
     pub fn drawn(self, report: &Report, program: &Program) -> Drawings {
         // Logs may be pipes, which somebody else has read.
         let is_file = |file: &LogFile| fs::metadata(&file.path).is_ok_and(|found| found.is_file());

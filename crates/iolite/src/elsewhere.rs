@@ -61,7 +61,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What there is when a run is over: where the client says what it wants, and what was left for it.
+/// The end of a run: the gate through which the client asks for files, and the files.
 type Over = (Option<StartGate>, Left);
 
 /// The result is told. Sends what the run has left when the client wants it (others may still measure), and runs the command of its
@@ -100,7 +100,7 @@ fn pull(command: &str) -> Option<String> {
     }
 }
 
-/// What the system says where the kernel keeps the run from a file.
+/// The system's words where Landlock denies access to a file.
 pub const DENIED: &str = "Permission denied";
 
 /// From here on, nothing but what is served can be used, and a directory of the run's own.
@@ -238,7 +238,7 @@ impl Forwarding {
         Forwarding { interval_ns: interval.as_nanos() as u64, due_ns: 0 }
     }
 
-    /// What goes to the client of this sample.
+    /// The sample for the client, if one is due.
     fn of(&mut self, snapshot: &Snapshot) -> Option<Snapshot> {
         if self.interval_ns == 0 || snapshot.elapsed_ns < self.due_ns {
             return None;
@@ -268,10 +268,10 @@ fn read(request: &Request, only: &[PathBuf], name: Name) -> Result<(Batches, Vec
     }
 }
 
-/// What is said of that where it is not allowed.
+/// The refusal where that is not allowed.
 const NOT_EXEC: &str = "the server lets no jobs run programs or change the machine (--serve-exec)";
 
-/// What runs programs in a job, or changes settings of the machine: the options.
+/// The options of a job that run programs or change settings of the machine.
 pub fn executes(job: &JobOptions) -> impl Iterator<Item = &'static str> {
     let by_engine = job.engine.starts_programs() || job.engine.of::<ExternalOptions>().is_some();
     let found = [

@@ -1,4 +1,4 @@
-//! What engines in shared objects say that they are, found out before there is a plan.
+//! The properties that engines in shared objects declare, read before there is a plan.
 //!
 //! To ask one is to run its code. So only jobs from somebody who may have code of their own run here are told: those of
 //! the command line and of job files on this machine. In a plan for other jobs, such engines are refused.

@@ -1,4 +1,4 @@
-//! What a run is on, for whoever reads its result later.
+//! The machine and the storage of a run, for later readers of its result.
 
 use iolite_host::Machine;
 use iolite_host::{Mounts, about};
@@ -30,7 +30,7 @@ pub fn of(plan: &Plan, machine: &dyn Machine) -> Facts {
     Facts { host: about::this_host(), targets, warnings: Vec::new() }
 }
 
-/// What is found out about the places of a run. Nothing is asked twice: a thousand workers may have one directory.
+/// Collects the facts about the files and devices of a run. Nothing is asked twice: a thousand workers may share one directory.
 struct Survey<'a> {
     machine: &'a dyn Machine,
     mounts: Mounts,
@@ -40,7 +40,7 @@ struct Survey<'a> {
     known: HashMap<Place, Vec<Fact>>,
 }
 
-/// What facts are of.
+/// The subject of facts.
 #[derive(PartialEq, Eq, Hash)]
 enum Place {
     /// A device, by its number.
@@ -122,7 +122,7 @@ impl<'a> Survey<'a> {
         })
     }
 
-    /// What is known of the place of a file, which may be made only later, or of a device.
+    /// The facts about a device, or about the place of a file, which may not exist yet.
     fn facts_of(&mut self, path: &Path) -> Vec<Fact> {
         let file = fs::metadata(path).ok();
         let device = file.as_ref().filter(|file| {

@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// What the job file is called in messages; there, its places are told without that.
+/// The name of the job file in messages; the editor shows places without it.
 const FILE: &str = "job.fio";
 /// So many files of a directory are confirmed one by one; more are confirmed by the name of the directory.
 const MOST_ALONE: usize = 4;
@@ -167,7 +167,7 @@ fn read(
     }
 }
 
-/// What the jobs do here, if jobs of a page may do that.
+/// The plan of the jobs, if jobs of a page may do that.
 fn plan(
     name: Name,
     batches: Vec<Vec<JobOptions>>,
@@ -227,7 +227,7 @@ fn not_from_pages(job: &JobOptions) -> Vec<Problem> {
     found.into_iter().map(|(option, why)| Problem::of(job, option, format!("{option}: {why}"))).collect()
 }
 
-/// What is to be confirmed by name: files and devices, or the directory of many files.
+/// The targets that the user confirms by name: files and devices, or the directory of many files.
 fn held(found: Vec<(PathBuf, Option<u64>)>) -> Vec<Held> {
     let mut directories: BTreeMap<PathBuf, BTreeSet<usize>> = BTreeMap::new();
     for (place, (path, _)) in found.iter().enumerate() {

@@ -11,7 +11,7 @@ use iolite_web::{Certified, Hello, LivePage, Lost};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// What pages at this address are encrypted with.
+/// The certificate and key of pages at this address.
 ///
 /// # Errors
 /// Certificate and key cannot be used, or made: in words.
@@ -23,7 +23,7 @@ pub fn certified(address: SocketAddr, tls: Option<&WebTls>) -> Result<Option<Cer
     made.transpose()
 }
 
-/// What somebody has to know whose browser does not know the certificate.
+/// The advice for users whose browser does not know the certificate.
 pub fn told(tls: Option<&WebTls>, certified: Option<&Certified>) -> Option<String> {
     let fingerprint = certified.filter(|_| tls == Some(&WebTls::New))?.fingerprint();
     Some(format!(
@@ -31,7 +31,7 @@ pub fn told(tls: Option<&WebTls>, certified: Option<&Certified>) -> Option<Strin
     ))
 }
 
-/// What a page is about.
+/// The subject of a page.
 #[derive(Debug)]
 pub struct About {
     /// The report before anything was measured, with the facts.

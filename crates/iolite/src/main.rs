@@ -147,7 +147,7 @@ fn answer(name: &str, text: &str, status: u8) -> ExitCode {
     }
 }
 
-/// Who says what to whom: diagnostics go to standard error, with the program's name.
+/// Prints a diagnostic to standard error, after the program's name.
 fn complain(name: impl Display, what: &dyn Display) {
     console::print_error(&diagnostic(name, what));
 }
@@ -162,7 +162,7 @@ fn program(name: Name) -> Program {
 
 /// Runs all jobs, and tells the warnings about the input where they are expected; the exit status.
 ///
-/// Who calls `fio` takes any line on standard error for a failure. There, warnings are lines of the normal report, as
+/// Callers of `fio` take any line on standard error for a failure. There, warnings are lines of the normal report, as
 /// fio's own notices are, and reports for programs are without them. Only of a run that is refused, standard error has
 /// them too, because they may explain why.
 fn run_all(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, mut warnings: String) -> u8 {

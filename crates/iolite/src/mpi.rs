@@ -29,7 +29,7 @@ pub fn run(name: Name, args: &[OsString], launched: &Launched) -> ExitCode {
         drop(signals);
         return perform(name, args, Some(meeting));
     }
-    // Whoever ends all ranks (^C at mpirun) has rank 0 end the run, in which this one has a part. If rank 0 is gone, it ends by that.
+    // ^C at mpirun reaches all ranks: rank 0 ends the run, and this rank's part with it. If rank 0 is gone, this rank ends for that reason.
     let _signals = signals;
     let serving = &launched.serving;
     let settings = Settings {

@@ -1,6 +1,6 @@
 //! Runs that belong together, each in a process of its own: the points of a sweep, repeats.
 //!
-//! What is complete is in a directory, so that whatever ends the whole, the same command goes on with what is missing.
+//! Complete points are kept in a directory, so that the same command resumes after any interruption.
 
 pub mod directory;
 mod runner;
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 /// Runs that belong together, in the order in which they are made.
 pub trait Points {
-    /// What the whole is called before what is told of it.
+    /// The name of the whole in messages.
     fn whole(&self) -> &'static str;
-    /// What several of them are called.
+    /// The plural of a point's name.
     fn several(&self) -> &'static str;
     /// Whether only what goes wrong is told on the way.
     fn is_quiet(&self) -> bool {
@@ -27,7 +27,7 @@ pub trait Points {
     fn count(&self) -> usize;
     /// The name of the report of one in the directory.
     fn report(&self, position: usize) -> String;
-    /// What it is, in words.
+    /// A point in words.
     fn words(&self, position: usize) -> String;
     /// How many seconds it takes at least, as far as it says so.
     fn seconds(&self, position: usize) -> u64;
@@ -146,7 +146,7 @@ fn time_left(elapsed: Duration, done: u32, left: usize) -> String {
     format!("; {left} left, about {}", iolite_page::text::seconds(seconds.ceil()))
 }
 
-/// What a run has measured, in a few words.
+/// The results of a run, in a few words.
 pub fn short(figures: &Figures) -> String {
     let latency =
         figures.p99_ns.map(|p99| format!(", p99 {}", iolite_page::text::latency(p99))).unwrap_or_default();

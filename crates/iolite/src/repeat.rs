@@ -95,7 +95,7 @@ fn usual_place(cases: &[Case]) -> PathBuf {
     PathBuf::from(format!("{name}.repeat"))
 }
 
-/// What makes the repeats the same when they go on.
+/// The description by which resumed repeats are recognised as the same.
 fn described(repeated: &Repeated, cases: &[Case]) -> Value {
     let files: Vec<Value> = cases
         .iter()
@@ -111,7 +111,7 @@ struct Repeats<'a> {
     cases: Vec<Case>,
     /// The round and the case of each run.
     order: Vec<(usize, usize)>,
-    /// What was measured of each case.
+    /// The runs of each case.
     runs: Vec<Vec<Run>>,
     place: PathBuf,
     /// Some run had an error.
@@ -205,7 +205,7 @@ impl Repeats<'_> {
         }
     }
 
-    /// What all runs say together: for people, and for programs.
+    /// The answer of all runs: for people, and for programs.
     fn answer(&mut self) -> Result<(String, String), String> {
         let mut sides = Vec::new();
         for (case, runs) in self.cases.iter().zip(&mut self.runs) {
@@ -221,7 +221,7 @@ impl Repeats<'_> {
                 .map(|side| (spread::text(side), spread::json(side)))
                 .unwrap_or_default());
         };
-        // Who gives two job files has them compared in what they differ.
+        // Two job files are compared by the options in which they differ.
         let different = iolite_compare::differing(&sides);
         let allowed: Vec<String> = different.iter().map(|name| (*name).to_owned()).collect();
         let answer = Answer::of(sides, &allowed)?;

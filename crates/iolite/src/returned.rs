@@ -1,4 +1,4 @@
-//! What a run for a client leaves for him: its logs, which are kept nowhere else, and its verify states.
+//! The files that a run leaves for its client: logs, which are kept nowhere else, and verify states.
 //!
 //! Logs are in a directory of their own until they are sent: a run writes any amount of them in the memory that it has.
 
@@ -84,7 +84,7 @@ impl Drop for Logs {
     }
 }
 
-/// What a run has left, until the client wants it. States stay here as well: a later run loads them here.
+/// The files of a run, kept until the client fetches them. States stay here as well, for later runs to load.
 #[derive(Default)]
 pub struct Left {
     /// Where its logs are.
@@ -147,7 +147,7 @@ pub fn too_long(plan: &Plan) -> Vec<String> {
 /// The verify states that are there before a run: those of earlier ones.
 pub struct States(HashMap<PathBuf, Identity>);
 
-/// What is different when a file has been written again.
+/// Differs once a file has been written again: device, inode, and times of modification.
 type Identity = (u64, u64, i64, i64);
 
 impl States {

@@ -1,4 +1,4 @@
-//! What a server with `--serve-only` serves: jobs that name anything else are refused in words, before anything is made.
+//! The paths of `--serve-only`: jobs that name anything else are refused before anything is created.
 //!
 //! The kernel refuses it too, whatever it is called ([`iolite_remote::confine`]). This is what tells the client why.
 
@@ -8,13 +8,13 @@ use iolite_plan::Problem;
 use iolite_remote::confine::covers;
 use std::path::{Path, PathBuf};
 
-/// What is served, in words.
+/// The served paths, in words.
 pub fn words(only: &[PathBuf]) -> String {
     let names: Vec<String> = only.iter().map(|path| path.display().to_string()).collect();
     format!("the server serves nothing but {} (--serve-only)", names.join(" and "))
 }
 
-/// What is asked of this machine besides jobs that is not served.
+/// The paths outside of jobs (includes, `--aux-path`) that are not served.
 pub fn outside_of_jobs(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
     let files = sent.files.iter().filter_map(|file| match file {
         SentFile::There(name) => Some(("--remote-config", Path::new(name))),
@@ -25,7 +25,7 @@ pub fn outside_of_jobs(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
     outside.map(|(option, path)| format!("{option}={}: {}", path.display(), words(only))).collect()
 }
 
-/// What a job names that is not served: whatever its options say that name files of this machine
+/// The paths of a job that are not served: those of all options that name files of this machine
 /// ([`Definition::files`](iolite_options::definition::Definition::files)), and sockets. The kernel does not refuse to connect to
 /// those. (Nor does it refuse what patterns name, which is read while the job file is.)
 pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {

@@ -31,7 +31,7 @@ pub struct Session<'a> {
     /// The run over time, for formats that have it.
     recorder: Option<Recorder>,
     facts: Option<Facts>,
-    /// What was warned of, about the input and on the way.
+    /// The warnings about the input and during the run.
     warnings: Vec<String>,
     workers: usize,
     /// The page of `--web`.
@@ -63,7 +63,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What the run is to tell on its way.
+    /// The events that the run should report.
     pub fn settings(&self) -> Settings {
         let shown = match self.run.eta {
             EtaWhen::Always => true,
@@ -201,7 +201,7 @@ impl<'a> Session<'a> {
         let made = iolite_page::of_report(report, &self.program, &self.drawings);
         let made = made.map_err(|error| LastError { error, what_then: "; there is no page of it" });
         if self.run.output_format == [OutputFormat::Html] {
-            // What was there before is kept when there is nothing to replace it.
+            // An old page is kept if there is no new one.
             return self.console.write_last(made?.as_bytes());
         }
         self.console.write_last(&text)?;
@@ -243,7 +243,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What is told as it happens.
+/// Output during the run.
 impl Session<'_> {
     /// Shows what has happened, in the way that the output format has for it.
     pub fn take(&mut self, event: Event) {
@@ -251,7 +251,7 @@ impl Session<'_> {
             self.warning(&lost.to_string());
         }
         match event.kind {
-            // What engines announce in the words of the peer is told in this program's name.
+            // Announcements of engines begin with the peer's name; print this program's.
             EventKind::Note(text) => match text.strip_prefix("fio: ") {
                 Some(words) => self.note(&format!("{}: {words}", self.name)),
                 None => self.note(&text),

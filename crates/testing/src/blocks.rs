@@ -203,7 +203,7 @@ impl Tgt {
         format!(r"iscsi\://{user}127.0.0.1\:{}/{}/1", self.address.port(), Tgt::TARGET.replace(':', r"\:"))
     }
 
-    /// What stands behind its URL so that it has to prove who it is.
+    /// The query of its URL that makes the server authenticate itself.
     pub fn proof(&self) -> String {
         format!("?target_user=disk&target_password={}", Tgt::PROOF)
     }

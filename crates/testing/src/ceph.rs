@@ -192,7 +192,7 @@ impl Ceph {
     /// Runs a tool that may fail: what it says, or why it failed.
     ///
     /// # Errors
-    /// What it says on failing.
+    /// Its output, if it fails.
     pub fn try_tool(&self, name: &str, words: &str) -> Result<String, String> {
         let words: Vec<&str> = words.split_whitespace().collect();
         self.run(name, &words)
@@ -210,7 +210,7 @@ impl Ceph {
     /// # Errors
     /// It does not start.
     pub fn start_store(&self) -> Result<(), String> {
-        // What it was before counts no more: only the epoch at which it is up again tells.
+        // Only the epoch at which it comes up again shows that it was restarted.
         let before = self.up_from()?;
         let child = self.spawn("ceph-osd", &["-f", "-i", "0"])?;
         self.processes().store = Some(child);

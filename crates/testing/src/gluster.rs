@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// For how long the server may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What is done in the name spaces before the server starts.
+/// Prepares the name spaces before the server starts.
 const SCRIPT: &str = "set -e
 ip link set lo up
 ip link add v0 type veth peer name v1

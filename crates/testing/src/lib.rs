@@ -1,4 +1,4 @@
-//! What the tests of all crates share: skips that are counted, seeds that can be given again, engines in C, a server of
+//! Shared by the tests of all crates: skips that are counted, seeds that can be given again, engines in C, a server of
 //! objects that misbehaves when told to, real servers (also a Ceph cluster), the releases of fio to compare with, and a virtual machine.
 //!
 //! | variable | meaning |

@@ -33,7 +33,7 @@ pub struct Seen {
 /// What the server does with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// What is asked of it.
+    /// The request is granted.
     Granted,
     /// This status, with these lines of the head and this body.
     Refused(u16, &'static str, &'static str),
@@ -41,17 +41,17 @@ pub enum Reply {
     Cut(usize),
     /// Nothing, and the connection is ended.
     Ended,
-    /// What is asked, and the connection is ended afterwards without being announced.
+    /// The request is granted, and the connection is closed afterwards without announcement.
     GrantedAndEnded,
     /// Nothing until the test is over.
     Silence,
-    /// What is asked, and behind it something that looks like the answer to the next request.
+    /// The request is granted, followed by bytes that look like the answer to the next request.
     Surplus,
     /// Something that is no HTTP.
     Garbage,
-    /// What is asked, and before the answer's body so many spaces, one each quarter of a second.
+    /// The request is granted, with so many spaces before the body, one each quarter of a second.
     Slow(usize),
-    /// What is asked, but only when so many requests are waiting at the same time.
+    /// The request is granted once so many requests are waiting.
     Gathered(usize),
 }
 
@@ -60,7 +60,7 @@ type Behaviour = Box<dyn Fn(&Seen) -> Reply + Send + Sync>;
 #[derive(Default)]
 struct State {
     objects: BTreeMap<String, Vec<u8>>,
-    /// What is being uploaded in parts, by its id.
+    /// Multipart uploads in progress, by their ids.
     uploads: BTreeMap<String, Upload>,
     uploads_begun: usize,
     requests: Vec<Seen>,
@@ -218,7 +218,7 @@ impl Drop for ObjectServer {
         for connection in self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             let _ = connection.shutdown(Shutdown::Both);
         }
-        // Whoever accepts sees by this that it is over.
+        // Wakes the accepting thread, which sees that it should end.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -419,7 +419,7 @@ fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usiz
     }
 }
 
-/// What is asked about uploads in parts, as S3 does it.
+/// Answers the multipart requests of S3.
 fn in_parts(
     state: &mut State,
     method: &str,

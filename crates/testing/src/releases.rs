@@ -2,7 +2,7 @@
 //! we speak: 3.33 of Debian 12, and 3.41, which `scripts/peer-fio` unpacks. Tests translate what a peer prints into the words
 //! of 3.42 before they compare; a difference that is neither here nor in docs/compatibility.md is a failure.
 
-/// What one release does differently.
+/// The differences of one release.
 #[derive(Debug)]
 pub struct Release {
     /// The number behind the point: 41 is 3.41.
@@ -109,7 +109,7 @@ static V3_41: Release = Release {
     header: "3.42",
 };
 
-/// What we speak.
+/// The release that Iolite follows.
 static V3_42: Release = Release {
     minor: 42,
     lines: &[],

@@ -24,7 +24,7 @@ macro_rules! skip {
     }};
 }
 
-/// What a test needs, or leaves the test with the reason why it is not to be had.
+/// Evaluates to something that a test needs; skips the test with the reason if it is unavailable.
 #[macro_export]
 macro_rules! or_skip {
     ($needed:expr) => {

@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub struct Ran {
     /// Its exit status.
     pub status: i32,
-    /// What it printed, on either output.
+    /// Its standard output and standard error.
     pub output: String,
     /// The files that it has left in its current directory, without those of a MiB and more.
     pub directory: PathBuf,
@@ -63,7 +63,7 @@ fn installed() -> PathBuf {
     std::env::var_os("IOLITE_VM").map_or_else(usual, PathBuf::from)
 }
 
-/// What each NVMe namespace is, beside what all of them are; `vm/devices` has names for them.
+/// The properties of each NVMe namespace besides those of all; `vm/devices` names them.
 const NAMESPACES: [&str; 8] = [
     "logical_block_size=512",
     "logical_block_size=4096,physical_block_size=4096",
@@ -149,7 +149,7 @@ impl Machine {
         })?;
         let directory = std::env::temp_dir().join(format!("iolite-vm-{}", std::process::id()));
         let prepared = || {
-            // What a process of the same number has left when it was killed.
+            // Leftovers of a killed process with the same number.
             let _ = fs::remove_dir_all(&directory);
             fs::create_dir(&directory)?;
             fs::write(directory.join("agent"), include_str!("vm/agent"))?;

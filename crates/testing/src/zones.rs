@@ -13,11 +13,11 @@ const KIB: u64 = 1 << 10;
 pub struct Device {
     /// What it is called here.
     pub name: &'static str,
-    /// What makes it, in the words of a script of the virtual machine.
+    /// The command of a script in the virtual machine that makes it.
     pub made_by: &'static str,
     /// The first of its sequential zones; those before it are conventional.
     pub first: u64,
-    /// What jobs have to say of its zones.
+    /// The options that jobs need for its zones.
     options: &'static str,
     /// Its zones are its own, and it tells them.
     has_zones: bool,
@@ -64,14 +64,14 @@ pub const OTHER_DEVICES: [Device; 3] = [
 /// Those that write to zoned devices.
 pub const ENGINES: [&str; 3] = ["psync", "libaio", "io_uring"];
 
-/// What a job does to four zones of 3 MiB.
+/// A job on four zones of 3 MiB.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// What it is called here.
     pub name: &'static str,
     /// Its options beside those of all.
     pub line: &'static str,
-    /// What is done before, by the program under test or the script; zones are empty before that.
+    /// The preparation of the empty zones, by the program under test or the script.
     before: Before,
     /// Bytes read, written and trimmed; `None` = as chance has it.
     bytes: Option<[u64; 3]>,
@@ -91,7 +91,7 @@ pub struct Case {
     by_peer: bool,
 }
 
-/// What the zones are like when a job begins.
+/// The state of the zones when a job begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     Empty,
@@ -231,7 +231,7 @@ pub const CASES: &[Case] = &[
         .leaves(0, [0, 0, 6, 0]),
     case("zonesize", "--rw=write --zonesize=4m --size=1z").does(0, 3 << 10, 0).leaves(0, [6, 0, 0, 0]),
     case("zonerange", "--rw=write --zonerange=1m --size=1z").does(0, 3 << 10, 0).leaves(0, [6, 0, 0, 0]),
-    // What a device says of its zones is so, whatever a job says.
+    // The geometry of a zoned device wins over the options of a job.
     case("zonecapacity", "--rw=write --zonecapacity=1m --size=1z")
         .own()
         .does(0, 3 << 10, 0)
@@ -278,7 +278,7 @@ pub const CASES: &[Case] = &[
         .does(0, 0, 0)
         .leaves(0, [0; 4])
         .alone(),
-    // What is written twice is read once.
+    // Blocks that are written twice are read once.
     case("conventional-verify", "--rw=randwrite --offset=0z --size=2z --verify=crc32c")
         .conventional()
         .leaves(0, [0; 4])
@@ -366,7 +366,7 @@ fn put(script: &mut String, line: &str) {
     let _ = writeln!(script, "{line}");
 }
 
-/// What is wrong with what a job has said and left.
+/// The mistakes in a job's report and in the state it has left.
 pub fn complaints(ran: &Ran, device: &Device, case: &Case, engine: &str) -> Vec<String> {
     match check(ran, device, case, &format!("{}-{engine}", case.name)) {
         Ok(found) => found,
@@ -410,8 +410,8 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
         demand(resets == 0, format!("it only reads, and tells {resets} resets"));
     }
     demand(case.resets.is_none_or(|expected| expected == resets), format!("it tells {resets} resets"));
-    // What is there is what was there and what was written, without what was reset: at most 3 MiB for each reset.
-    // (Of what goes to conventional zones, nobody tells.)
+    // The written bytes are those before the job and those of the job, minus those that were reset: at most 3 MiB for each
+    // reset. (Writes to conventional zones are not counted.)
     let (sum, lost) = (|zones: &[u64; 4]| zones.iter().sum::<u64>(), resets * 3072 * KIB);
     let most = sum(&before) + found[1];
     // (A zone that was finished has its pointer at its end.)
@@ -439,7 +439,7 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
     Ok(wrong)
 }
 
-/// What the device says of the four zones: the bytes below their write pointers. One that is full has its capacity.
+/// The bytes below the write pointers of the four zones, as the device reports them. A full zone has its capacity.
 fn written(text: &str, device: &Device) -> Option<[u64; 4]> {
     let zones = text.lines().zip(0_u64..).skip(usize::try_from(device.first).ok()?).take(4);
     let of_zone = |(line, _): (&str, u64)| Some(line.split_once(' ')?.0.parse::<u64>().ok()?.min(3072 * KIB));

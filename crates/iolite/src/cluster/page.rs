@@ -32,7 +32,7 @@ pub enum Stage {
     Asked,
     /// It sets them up.
     SetsUp,
-    /// What it does next is set up, and waits for others.
+    /// Its next jobs are set up, and wait for other machines.
     Waits,
     /// Its jobs run.
     Goes,

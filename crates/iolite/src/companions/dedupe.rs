@@ -19,7 +19,7 @@ use table::{Run, Seen, Table, Totals};
 
 /// How much a thread takes at once.
 const STRETCH: u64 = 1 << 20;
-/// What addresses are a multiple of when reading around the page cache.
+/// The alignment of addresses for direct I/O.
 const ALIGNMENT: usize = 4096;
 /// How often progress is shown.
 const PROGRESS: Duration = Duration::from_millis(250);
@@ -291,7 +291,7 @@ struct Compressor {
 
 impl Compressor {
     fn new(block: usize) -> Self {
-        // What does not fit does not compress: then the block is kept as it is.
+        // Output that does not fit is no smaller than the block, which is then kept as it is.
         Compressor { state: Compress::new(Compression::default(), false), output: vec![0; block] }
     }
 

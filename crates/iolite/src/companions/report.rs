@@ -70,7 +70,7 @@ fn of_kept(asked: &Asked, word: &str) -> Result<Option<String>, String> {
     found.map(|run| opened.report(run)).transpose()
 }
 
-/// What was there is replaced when the page is complete.
+/// Writes the page, and replaces an old file once the page is complete.
 pub fn write(output: &Path, page: &[u8]) -> std::io::Result<()> {
     let mut destination = Destination::open(output)?;
     destination.write(page, |file, part| file.write_all(part))?;

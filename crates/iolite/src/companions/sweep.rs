@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// What is to be done.
 pub struct Sweep {
-    /// What it is called: the job file, or the preset.
+    /// Its name: the job file, or the preset.
     pub name: String,
     pub cases: Vec<Case>,
     pub axes: Vec<Axis>,
@@ -128,7 +128,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     Ok((print(&outcome), u8::from(has_failed)))
 }
 
-/// What is about to happen, before it does.
+/// Announces the sweep before it begins.
 fn announce(program: &str, measuring: &Measuring, directory: &Directory) {
     points::announce(program, measuring, directory, "");
     for file in files_of(directory) {
@@ -139,7 +139,7 @@ fn announce(program: &str, measuring: &Measuring, directory: &Directory) {
     }
 }
 
-/// What makes the sweep the same when it goes on. (Of its job files, which may have secrets, only a fingerprint.)
+/// The description by which a resumed sweep is recognised as the same. (Job files may have secrets, so only their fingerprint is kept.)
 fn described(sweep: &Sweep) -> Value {
     let runs: Vec<Value> = sweep
         .runs

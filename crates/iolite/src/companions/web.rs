@@ -38,7 +38,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     };
     let desk = desk(program, asked, &place)?;
     let results = Results { program: program.to_owned(), place };
-    // What cannot be read is told here, and not on a page that somebody may look at later.
+    // Unreadable results are reported now, rather than on a page that is opened later.
     results.list()?;
     let certified = live::certified(address, tls.as_ref()).map_err(|why| format!("--tls: {why}"))?;
     let fingerprint = live::told(tls.as_ref(), certified.as_ref());

@@ -142,8 +142,8 @@ impl Directory {
 
 /// A new directory takes none in which others have files.
 fn check_unused(path: &Path) -> Result<(), String> {
-    // Who was killed when it began has left nothing but the beginning of its plan. (A plan that has come since
-    // is another program's, which is told from its lock.)
+    // A run that was killed at its start has left only a part of its plan. (A plan that has appeared since belongs to
+    // another program, which holds the lock.)
     let is_begun = |name: &std::ffi::OsStr| name == "plan.json.part" || name == PLAN || name == LOCK;
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     if entries.into_iter().any(|entry| !is_begun(&entry.file_name())) {

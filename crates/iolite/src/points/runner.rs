@@ -23,7 +23,7 @@ pub struct Start {
     pub options: Vec<OsString>,
     /// Its job file; `-` is standard input.
     pub file: Option<OsString>,
-    /// What it has as standard input.
+    /// Its standard input.
     pub input: Vec<u8>,
     /// Whether `IOLITE_SAVE` in the environment is its business.
     pub may_be_kept: bool,
@@ -76,7 +76,7 @@ impl Runner {
                 let mut words = Vec::new();
                 let mut stderr = stderr;
                 let _ = stderr.by_ref().take(MOST_WORDS).read_to_end(&mut words);
-                // What is beyond is read all the same, so that nobody waits.
+                // The rest is read and dropped, so that the child is never blocked.
                 let _ = std::io::copy(&mut stderr, &mut std::io::sink());
                 String::from_utf8_lossy(&words).into_owned()
             })

@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct Case {
     /// The file as it was named.
     pub shown: String,
-    /// What its directory is called, and its label ends with.
+    /// The name of its directory, and the end of its label.
     pub stem: String,
     /// The file; `None` = the jobs are those of the command line.
     file: Option<OsString>,
@@ -164,7 +164,7 @@ fn text_of(file: &OsString) -> Result<Option<Vec<u8>>, String> {
         return Ok(Some(text));
     }
     let path = Path::new(file);
-    // What is not there is told by who parses it.
+    // The parser reports a missing file.
     if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return std::fs::read(path).map(Some).map_err(told);
     }

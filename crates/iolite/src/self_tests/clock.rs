@@ -19,7 +19,7 @@ struct Reading {
     time_ns: u64,
 }
 
-/// What was found, as text; or that the clock cannot be relied upon.
+/// The result as text; an error if the clock is unreliable.
 pub fn check() -> Result<String, String> {
     let clock = Clock::calibrate();
     let mut text = format!("clock: {}\n", clock.description());

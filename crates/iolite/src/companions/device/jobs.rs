@@ -12,7 +12,7 @@ const SIZE: u64 = 64 << 20;
 
 /// A job that tries something.
 pub(super) struct Job {
-    /// What it tries.
+    /// The ability that it tries.
     pub ability: &'static str,
     /// Whether data is lost.
     pub changes_data: bool,
@@ -160,7 +160,7 @@ fn block(device: &Device, is_passed: bool) -> u64 {
     number("queue", "logical_block_bytes").max(of_flash).max(512)
 }
 
-/// What commands transfer of a block of a namespace, while the device makes its protection information.
+/// The part of a block that commands transfer while the device generates the protection information.
 struct Passed {
     /// Bytes in the buffer.
     block: u64,

@@ -54,7 +54,7 @@ fn words(fact: &Fact) -> (String, String) {
 fn rows(device: &Device) -> Vec<[String; 3]> {
     let mut rows = Vec::new();
     let mut row = |subject: &str, name: String, value: String| {
-        // What a device says of itself may contain anything.
+        // Texts of a device may contain anything.
         rows.push([subject.replace('_', " "), name, value.replace(char::is_control, "?")]);
     };
     for section in &device.sections {

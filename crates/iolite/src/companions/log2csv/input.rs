@@ -17,7 +17,7 @@ pub struct Source {
     pub name: String,
     /// The text of a report; `None` = it is a log.
     pub report: Option<String>,
-    /// What has not been read of it.
+    /// The unread rest.
     rest: Box<dyn BufRead>,
 }
 
@@ -49,7 +49,7 @@ impl Source {
     /// Reads the lines of a log, inflated where it was compressed.
     ///
     /// # Errors
-    /// What is wrong, behind its place or a blank.
+    /// The mistake, after its place or a space.
     pub fn lines_to(&mut self, log: &mut Log<'_>) -> Result<(), String> {
         match reading::lines(&mut *self.rest, &mut |line| log.line(line)) {
             Ok(()) => Ok(()),

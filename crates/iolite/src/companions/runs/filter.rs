@@ -5,7 +5,7 @@ use iolite_options::commands::Asked;
 use iolite_report::clock;
 use iolite_store::Run;
 
-/// What a run has to be.
+/// The conditions that a run has to meet.
 #[derive(Default)]
 pub struct Filter {
     label: Option<String>,

@@ -63,7 +63,7 @@ fn short(name: &str) -> String {
     start
 }
 
-/// What would act on a terminal is shown instead.
+/// Replaces control characters, which would act on the terminal.
 fn shown(text: &str) -> String {
     String::from_utf8_lossy(&crate::console::harmless(text.as_bytes())).into_owned()
 }

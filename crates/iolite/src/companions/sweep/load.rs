@@ -114,7 +114,7 @@ fn jobs(text: &str, file: &str) -> Result<Vec<JobOptions>, String> {
     }
 }
 
-/// What cannot be swept, because its points would say nothing.
+/// Refuses options whose points would be meaningless.
 fn check(jobs: &[JobOptions], values: &[(String, String)]) -> Result<(), String> {
     let waits = |job: &JobOptions| job.schedule.wait_for.is_some() || job.schedule.stonewall;
     if let Some(job) = jobs.iter().skip(1).find(|job| waits(job)) {

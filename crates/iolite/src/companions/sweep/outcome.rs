@@ -47,7 +47,7 @@ pub struct Outcome<'a> {
 }
 
 impl<'a> Outcome<'a> {
-    /// What the points say. `None` = the point failed.
+    /// The outcome of these points. `None` = the point failed.
     pub fn new(sweep: &'a Sweep, points: &'a [Option<Measured>]) -> Outcome<'a> {
         let curves = curves(sweep, points);
         let mut outcome = Outcome { sweep, points, curves, value: Value::Null };
@@ -84,7 +84,7 @@ fn curves(sweep: &Sweep, points: &[Option<Measured>]) -> Vec<Curve> {
         let figures: Vec<(f64, &Figures)> =
             measured.iter().map(|(_, point)| (point.depth, &point.figures)).collect();
         let found = saturation(&figures);
-        // What is the same everywhere need not be told.
+        // Values that all points share are left out.
         let others = others
             .into_iter()
             .filter(|(name, _)| name == "case" || several.contains(&name.as_str()))

@@ -65,7 +65,7 @@ const PRESETS: [Preset; 6] = [
     },
 ];
 
-/// What all have; each may be given another value.
+/// The options of all presets; each may be overridden.
 const USUAL: &str = "size=1g\ntime_based\nruntime=30\nramp_time=2\n";
 
 /// Files of presets begin with this.

@@ -18,7 +18,7 @@ pub fn to_standard_output(mut reader: TraceReader<File>, version: TextVersion) -
         let first = *first.get_or_insert(record.time_ns);
         let time_us = record.time_ns.saturating_sub(first) / 1000;
         match log.write(time_us, &names[record.file as usize], record.event) {
-            // Who reads this has had enough.
+            // The reader has closed the pipe: `head`, for example.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             result => result.map_err(written)?,
         }
