@@ -12,14 +12,15 @@ use crate::storage::StorageOf;
 use crate::{
     AnyEngine, CpuioEngine, DevDaxEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine,
     FallocEngine, FtruncateEngine, GfapiAsyncEngine, GfapiEngine, HttpEngine, IoUringCmdEngine,
-    IoUringEngine, LibaioEngine, LibiscsiEngine, LibpmemEngine, MmapEngine, MtdEngine, NbdEngine, NetEngine,
-    NetspliceEngine, NfsEngine, NullEngine, PageFaultEngine, PosixAioEngine, PsyncEngine, Pvsync2Engine,
-    PvsyncEngine, RadosEngine, RbdEngine, SgEngine, SpliceEngine, Storage, SyncEngine, VsyncEngine, apart,
+    IoUringEngine, LibaioEngine, LibhdfsEngine, LibiscsiEngine, LibpmemEngine, MmapEngine, MtdEngine,
+    NbdEngine, NetEngine, NetspliceEngine, NfsEngine, NullEngine, PageFaultEngine, PosixAioEngine,
+    PsyncEngine, Pvsync2Engine, PvsyncEngine, RadosEngine, RbdEngine, SgEngine, SpliceEngine, Storage,
+    SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
-    CpuioOptions, E4defragOptions, ExecOptions, GfapiOptions, HttpOptions, IoUringCmdOptions, IoUringOptions,
-    IscsiOptions, LibaioOptions, MmapOptions, MtdOptions, NbdOptions, NetOptions, NfsOptions, OwnOptions,
-    Pvsync2Options, RadosOptions, RbdOptions, SgOptions, chosen, engine,
+    CpuioOptions, E4defragOptions, ExecOptions, GfapiOptions, HdfsOptions, HttpOptions, IoUringCmdOptions,
+    IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions, MtdOptions, NbdOptions, NetOptions, NfsOptions,
+    OwnOptions, Pvsync2Options, RadosOptions, RbdOptions, SgOptions, chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -143,6 +144,7 @@ engines! {
     shared "nbd" => NbdEngine told NbdOptions,
     shared "gfapi" => GfapiEngine told GfapiOptions,
     shared "gfapi_async" => GfapiAsyncEngine told GfapiOptions,
+    shared "libhdfs" => LibhdfsEngine told HdfsOptions,
     shared "libiscsi" => LibiscsiEngine told IscsiOptions,
     shared "http" => HttpEngine told HttpOptions,
     shared "rados" => RadosEngine told RadosOptions,

@@ -5,10 +5,11 @@ use iolite_options::engines::{
     CephPool, CommandType, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions,
     IoUringCmdOptions, NvmeWriteMode, RadosOptions, RbdOptions, SgOptions,
 };
-use iolite_options::engines::{HttpOptions, NetOptions, Protocol};
+use iolite_options::engines::{HdfsOptions, HttpOptions, NetOptions, Protocol};
 use iolite_options::{
     DataPlacement, FileType, JobOptions, LockFile, PlacementChoice, RunOptions, SubmitMode, Verify, ZoneMode,
 };
+use iolite_types::Direction;
 
 /// The obstacles: each with the option to blame and the reason.
 pub(crate) fn obstacles(
@@ -200,6 +201,9 @@ fn of_own_options(options: &JobOptions) -> Option<String> {
     if let Some(missing) = of_ceph(options) {
         return Some(format!("ioengine={}: {missing}", options.ioengine));
     }
+    if let Some(why) = of_chunks(options) {
+        return Some(why);
+    }
     if options.engine.of::<HttpOptions>().is_some_and(|own| own.http_s3_list > 0) {
         let rw = options.pattern.rw;
         if rw.writes() || rw.trims() || options.verification.is_on() || options.verification.verify_only {
@@ -221,6 +225,30 @@ fn of_own_options(options: &JobOptions) -> Option<String> {
         return Some(format!("ioengine=e4defrag: {what}"));
     }
     None
+}
+
+/// What cannot be written to files that are only appended to or made anew.
+fn of_chunks(options: &JobOptions) -> Option<String> {
+    let (own, rw) = (options.engine.of::<HdfsOptions>()?, options.pattern.rw);
+    let skips = options.pattern.rw_modifier.0;
+    let is_in_order = !rw.is_random() && !rw.reads() && skips == 0;
+    if !rw.writes() || is_in_order || options.is_replay() {
+        return None;
+    }
+    if !rw.is_random() && skips != 0 {
+        return Some(format!(
+            "rw={}:{skips}: files of HDFS are written from their beginning to their end, without gaps; use rw={0}",
+            rw.name()
+        ));
+    }
+    let block = options.block_size(Direction::Write);
+    let size = block.not_multiple_of(own.chunk_size, options.pattern.bs_unaligned)?;
+    let chunk = own.chunk_size;
+    Some(format!(
+        "rw={}: files of HDFS are written from their beginning to their end, so that writes which are not in order are \
+         of whole chunks, and {size} bytes are no multiple of chunk_size={chunk}; use bs={chunk}, or rw=write",
+        rw.name()
+    ))
 }
 
 /// Missing or impossible options of the Ceph engines.

@@ -3,6 +3,7 @@
 //!
 //! | variable | meaning |
 //! |---|---|
+//! | `IOLITE_HDFS` | the directory that `scripts/hdfs` has filled (default: `target/hdfs`) |
 //! | `IOLITE_MINIO` | the MinIO to test against (default: what `scripts/minio` has built) |
 //! | `IOLITE_PEERS` | the releases of fio to compare with, paths with colons between them (default: those that are found) |
 //! | `IOLITE_TEST_SEED` | the seed of everything that tests draw at random (default: another one each time) |
@@ -14,6 +15,7 @@ pub mod ceph;
 pub mod engines;
 pub mod exports;
 pub mod gluster;
+pub mod hdfs;
 pub mod objects;
 pub mod peers;
 pub mod releases;
@@ -30,6 +32,7 @@ pub use ceph::{Ceph, Gateway};
 pub use engines::{engine_of, example_engine};
 pub use exports::Ganesha;
 pub use gluster::Gluster;
+pub use hdfs::Hdfs;
 pub use objects::{ObjectServer, Reply, Seen, certificate};
 pub use peers::{Peer, peers};
 pub use releases::Release;

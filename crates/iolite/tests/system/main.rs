@@ -37,6 +37,7 @@ mod failures;
 mod fake_ssh;
 mod fleet;
 mod gluster;
+mod hdfs;
 mod http;
 mod idleness;
 mod in_step;

@@ -4,7 +4,7 @@ use super::{
     Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, Target, UnitKind,
 };
 use super::{
-    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions, HttpOptions,
+    CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions, HdfsOptions, HttpOptions,
     IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions,
 };
 use super::{
@@ -12,8 +12,8 @@ use super::{
 };
 use super::{RadosOptions, RbdOptions};
 use super::{
-    ceph, external, files, gluster, http, io_uring, iscsi, libaio, local, mmap, nbd, network, nfs, pvsync2,
-    sg,
+    ceph, external, files, gluster, hdfs, http, io_uring, iscsi, libaio, local, mmap, nbd, network, nfs,
+    pvsync2, sg,
 };
 use crate::definition::Definition;
 
@@ -122,7 +122,7 @@ impl EngineInfo {
 }
 
 /// All engines, in the order in which the help lists them.
-pub(super) const ALL: [EngineInfo; 40] = [
+pub(super) const ALL: [EngineInfo; 41] = [
     engine("cpuio", "Burns processor cycles in place of I/O")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
@@ -252,6 +252,12 @@ pub(super) const ALL: [EngineInfo; 40] = [
         .can(&[Sync, Trim, Extend, MadeByWriting])
         .loads_library()
         .own(|| HttpOptions::default().into(), http::OPTIONS),
+    engine("libhdfs", "Files on HDFS, Hadoop's file system, in chunks")
+        .data(Data::OwnStorage)
+        .completion(Completion::LibraryThreads)
+        .can(&[Sync, Extend, OnlyWritersMake])
+        .loads_library()
+        .own(|| HdfsOptions::default().into(), hdfs::OPTIONS),
     engine("libiscsi", "Disks of iSCSI targets, without the kernel's initiator")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)

@@ -4,7 +4,7 @@ use super::facets::Facets;
 use super::own::{AsFio, Idle, OwnOptions, found};
 use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions,
-    HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions,
+    HdfsOptions, HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions,
 };
 use super::{
     MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions,
@@ -59,6 +59,7 @@ engine_options! {
     Exec(ExecOptions),
     External(ExternalOptions),
     Gfapi(GfapiOptions),
+    Hdfs(HdfsOptions),
     Http(HttpOptions),
     IoUring(IoUringOptions),
     IoUringCmd(IoUringCmdOptions),

@@ -23,6 +23,7 @@ mod external;
 mod facets;
 mod files;
 mod gluster;
+mod hdfs;
 mod http;
 mod io_uring;
 mod io_uring_cmd;
@@ -46,6 +47,7 @@ pub use chosen::EngineOptions;
 pub use external::ExternalOptions;
 pub use files::{E4defragOptions, NameOptions, StatCall, StatOptions};
 pub use gluster::GfapiOptions;
+pub use hdfs::HdfsOptions;
 pub use http::{
     Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode,
 };

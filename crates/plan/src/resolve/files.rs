@@ -2,7 +2,7 @@
 
 use crate::{FileLayout, JobPlan, Layout, Plan, ReplayPlan, WorkerPlan, content};
 use iolite_engine::{EngineConfig, OpenMode};
-use iolite_options::engines::{Capability, Data};
+use iolite_options::engines::{Capability, Data, HdfsOptions};
 use iolite_options::{FadviseHint, Fallocate, JobOptions, LockFile, SyncMode, WriteHint};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,11 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
         must_extend: job.engine.facets.data == Data::OwnStorage && !job.engine.facets.can(Capability::Extend),
         on_open: options.files.create_on_open,
         fallocate: options.files.fallocate,
-        is_filled: options.pattern.rw.reads() || options.files.overwrite || options.files.pre_read,
+        // (A file of HDFS is only there when it has been written.)
+        is_filled: options.pattern.rw.reads()
+            || options.files.overwrite
+            || options.files.pre_read
+            || (options.files.create_only && options.engine.of::<HdfsOptions>().is_some()),
         may_be_short: options.extent.fill_device,
         fills,
         sync: options.files.create_fsync,

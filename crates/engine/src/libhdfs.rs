@@ -1,0 +1,342 @@
+//! `libhdfs`: files on HDFS, in chunks.
+//!
+//! Files of HDFS cannot be changed, so the file of a job is many of them (`libhdfs/chunks.rs` tells how). The client is one
+//! in Rust: there is neither Java nor the library that gave the engine its name. It runs on a thread of its own, which
+//! completes units, as many at once as the job's depth says.
+
+mod chunks;
+mod cluster;
+mod failure;
+mod storage;
+
+use self::chunks::{Chunks, Line, Part, Place, Syncs, is_idle, parts, take_place};
+use self::cluster::Cluster;
+use self::failure::Failure;
+use crate::tickets::{Act, Ticket, Tickets};
+use crate::{
+    BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
+    Unit,
+};
+use bytes::Bytes;
+use iolite_options::engines::HdfsOptions;
+use iolite_types::Operation;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The engine.
+pub struct LibhdfsEngine {
+    cluster: Arc<Cluster>,
+    files: Vec<Option<File>>,
+    tickets: Tickets,
+    words: Arc<Words>,
+    /// What is written has to survive.
+    keeps_writes: bool,
+}
+
+/// An open file.
+struct File {
+    chunks: Arc<Chunks>,
+    writes: bool,
+    /// Those who wait for the chunks that are being written.
+    lines: HashMap<u64, Line>,
+    /// At so many of them it is time to look which are needed.
+    most_lines: usize,
+}
+
+/// So many chunks may be forgotten later.
+const FEW_LINES: usize = 64;
+
+/// Why units have failed, by their index.
+#[derive(Default)]
+struct Words(Mutex<HashMap<u32, String>>);
+
+impl Words {
+    fn note(&self, unit: u32, words: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(unit, words);
+    }
+
+    fn of(&self, unit: u32) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&unit).cloned()
+    }
+}
+
+/// The memory of a unit in flight.
+struct Memory(*mut u8);
+
+// SAFETY: the memory is the unit's, which the worker does not touch until the unit is complete.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// # Safety
+    /// The memory is valid for so many bytes from there, and nobody else uses it meanwhile.
+    unsafe fn part(&mut self, at: usize, length: usize) -> &mut [u8] {
+        // SAFETY: the caller promises it.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(at), length) }
+    }
+}
+
+/// A unit that is completed, whatever happens.
+struct Promise {
+    ticket: *const Ticket,
+    unit: u32,
+    words: Arc<Words>,
+    is_kept: bool,
+}
+
+// SAFETY: tickets may be completed by any thread, and are there until all units are complete.
+unsafe impl Send for Promise {}
+
+impl Promise {
+    fn keep(&mut self, result: Result<u64, Failure>) {
+        self.is_kept = true;
+        let result = result.map_or_else(
+            |failure| {
+                self.words.note(self.unit, failure.words);
+                -i64::from(failure.errno)
+            },
+            |bytes| bytes as i64,
+        );
+        // SAFETY: this is the ticket of a unit in flight, which is completed once.
+        unsafe { (*self.ticket).complete(result) };
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.keep(Err(Failure::new(libc::EIO, "the client of HDFS has failed")));
+        }
+    }
+}
+
+/// What a file with this path is called in the directory of HDFS.
+fn hdfs_name(path: &Path) -> io::Result<&str> {
+    path.to_str().map(|name| name.trim_start_matches('/')).ok_or_else(|| {
+        let words = format!("{}: names on HDFS are UTF-8", path.display());
+        io::Error::new(io::ErrorKind::InvalidInput, words)
+    })
+}
+
+impl LibhdfsEngine {
+    /// An engine that is connected to its cluster.
+    ///
+    /// # Errors
+    /// What is wrong with the options, or that there is no cluster.
+    pub fn new(config: &EngineConfig, options: &HdfsOptions) -> Result<Self, EngineError> {
+        Ok(LibhdfsEngine {
+            cluster: Cluster::open(options)?,
+            files: (0..config.files).map(|_| None).collect(),
+            tickets: Tickets::new(false),
+            words: Arc::default(),
+            keeps_writes: config.keeps_writes,
+        })
+    }
+
+    /// Hands a unit to the client.
+    ///
+    /// # Safety
+    /// As [`Engine::queue`].
+    unsafe fn begin(&mut self, unit: &Unit) -> Result<(), Errno> {
+        let file = self.files.get_mut(unit.file as usize).and_then(Option::as_mut);
+        let file = file.ok_or(Errno(libc::EBADF))?;
+        let act = match unit.operation {
+            Operation::Read => Act::Read,
+            Operation::Write if !file.writes => return Err(Errno(libc::EBADF)),
+            Operation::Write | Operation::Sync | Operation::DataSync | Operation::SyncFileRange => Act::Other,
+            Operation::Trim => return Err(Errno(libc::EOPNOTSUPP)),
+            Operation::Work => return Err(Errno(libc::ENOSYS)),
+        };
+        let ticket = self.tickets.begin(unit, act)?;
+        let mut promise = Promise { ticket, unit: unit.index, words: self.words.clone(), is_kept: false };
+        let (chunks, length) = (file.chunks.clone(), unit.length);
+        let memory = Memory(unit.buffer);
+        let turns = match unit.operation {
+            Operation::Read => file.turns_to_read(unit),
+            Operation::Write => file.turns_to_write(unit),
+            _ => {
+                let turns = file.turns_of_all();
+                self.cluster.handle.spawn(async move {
+                    let result = sync(&chunks, turns).await;
+                    promise.keep(result.map(|()| length));
+                });
+                return Ok(());
+            }
+        };
+        let writes = unit.operation == Operation::Write;
+        self.cluster.handle.spawn(async move {
+            let done = transfer(&chunks, turns, memory, writes).await;
+            promise.keep(done.map(|()| length));
+        });
+        Ok(())
+    }
+}
+
+/// Parts of a unit, with their places where they have to wait for their turn.
+type Turns = Vec<(Part, Option<Place>)>;
+
+impl File {
+    fn turns_to_read(&self, unit: &Unit) -> Turns {
+        let parts = parts(unit.offset, unit.length, self.chunks.cluster.chunk_size);
+        parts.map(|part| (part, self.lines.get(&part.chunk).map(take_place))).collect()
+    }
+
+    fn turns_to_write(&mut self, unit: &Unit) -> Turns {
+        if self.lines.len() >= self.most_lines {
+            self.lines.retain(|_, line| !is_idle(line));
+            self.most_lines = (2 * self.lines.len()).max(FEW_LINES);
+        }
+        let parts = parts(unit.offset, unit.length, self.chunks.cluster.chunk_size);
+        parts.map(|part| (part, Some(take_place(self.lines.entry(part.chunk).or_default())))).collect()
+    }
+
+    fn turns_of_all(&mut self) -> Vec<(u64, Place)> {
+        self.lines.retain(|_, line| !is_idle(line));
+        self.lines.iter().map(|(&chunk, line)| (chunk, take_place(line))).collect()
+    }
+
+    /// Puts what was written on stable storage. No unit is in flight.
+    fn sync(&mut self) -> Result<(), Failure> {
+        let turns = self.turns_of_all();
+        self.chunks.cluster.handle.block_on(sync(&self.chunks, turns))
+    }
+
+    /// Closes the chunks that are being written. No unit is in flight.
+    fn finish(&mut self) -> Result<(), Failure> {
+        let turns = self.turns_of_all();
+        let chunks = &self.chunks;
+        let mut result = Ok(());
+        for (chunk, place) in turns {
+            let finished = chunks.cluster.wait(async { chunks.finish(&mut *place.await, chunk).await });
+            result = result.and(finished);
+        }
+        result
+    }
+}
+
+/// Reads or writes the parts of a unit, when it is their turn. Only then does their time begin.
+async fn transfer(chunks: &Chunks, turns: Turns, mut memory: Memory, writes: bool) -> Result<(), Failure> {
+    let mut at = 0;
+    for (part, place) in turns {
+        let mut slot = match place {
+            Some(place) => Some(place.await),
+            None => None,
+        };
+        let part_of_unit = async {
+            // SAFETY: the parts of a unit are as long as its buffer together, which is its own until it is complete.
+            let bytes = unsafe { memory.part(at, part.length) };
+            match &mut slot {
+                Some(slot) if writes => chunks.write(slot, part, Bytes::copy_from_slice(bytes)).await,
+                Some(slot) => {
+                    chunks.finish(slot, part.chunk).await?;
+                    chunks.read(part, bytes).await
+                }
+                None => chunks.read(part, bytes).await,
+            }
+        };
+        chunks.cluster.within(part_of_unit).await?;
+        at += part.length;
+    }
+    Ok(())
+}
+
+/// Puts what was written to these chunks on stable storage.
+async fn sync(chunks: &Chunks, turns: Vec<(u64, Place)>) -> Result<(), Failure> {
+    for (chunk, place) in turns {
+        let mut slot = place.await;
+        chunks.cluster.within(chunks.sync(&mut slot, chunk)).await?;
+    }
+    Ok(())
+}
+
+impl Engine for LibhdfsEngine {
+    const SYNCHRONOUS: bool = false;
+
+    fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
+        let place = self.cluster.place(hdfs_name(&spec.path)?);
+        let each_write = mode.sync || mode.dsync;
+        let syncs = Syncs { each_write, each_chunk: each_write || self.keeps_writes };
+        let chunks = Arc::new(Chunks::new(self.cluster.clone(), place, spec.size, syncs));
+        let index = index as usize;
+        if self.files.len() <= index {
+            self.files.resize_with(index + 1, || None);
+        }
+        let lines = HashMap::new();
+        self.files[index] = Some(File { chunks, writes: mode.write, lines, most_lines: FEW_LINES });
+        Ok(())
+    }
+
+    fn close(&mut self, index: u32) -> io::Result<()> {
+        if self.tickets.is_given_up() {
+            // (Closing would wait for what nobody waits for any more.)
+            return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+        }
+        match self.files.get_mut(index as usize).and_then(Option::take) {
+            Some(mut file) => file.finish().map_err(io::Error::from),
+            None => Ok(()),
+        }
+    }
+
+    fn descriptor(&self, _: u32) -> Option<RawFd> {
+        None
+    }
+
+    fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
+        self.tickets.prepare("libhdfs", layout)
+    }
+
+    unsafe fn queue(&mut self, unit: &Unit) -> Queued {
+        // SAFETY: the caller promises what is demanded here.
+        match unsafe { self.begin(unit) } {
+            Ok(()) => Queued::Queued,
+            Err(errno) => Queued::Completed(Err(errno)),
+        }
+    }
+
+    fn commit(&mut self) -> Result<usize, Errno> {
+        Ok(0)
+    }
+
+    fn reap(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        self.tickets.reap(min, max, timeout, done)
+    }
+
+    fn threads(&self) -> Vec<i32> {
+        self.cluster.threads.clone()
+    }
+
+    fn stop_repeating(&mut self) {
+        self.tickets.stop();
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        self.words.of(unit)
+    }
+
+    fn storage(&mut self) -> Option<&mut dyn Storage> {
+        Some(self)
+    }
+}
+
+impl Drop for LibhdfsEngine {
+    fn drop(&mut self) {
+        if !self.tickets.drain() {
+            // The client still has these units.
+            self.tickets.leave();
+            return;
+        }
+        for file in self.files.iter_mut().flatten() {
+            // (Whoever wants to know has closed it, and was told.)
+            let _ = file.finish();
+        }
+    }
+}

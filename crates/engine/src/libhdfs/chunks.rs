@@ -1,0 +1,303 @@
+//! The chunks of a file: which bytes are in which, and reading and writing them.
+//!
+//! A file of HDFS is written from its beginning to its end by one writer, and then only appended to or made anew. So a
+//! file of a job is many of them, `NAME.0`, `NAME.1` and so on, each with `chunk_size` bytes but the last. What is written
+//! at the beginning of a chunk makes it anew; what follows is appended. A chunk is complete, and there for readers, when
+//! it is closed: when it has all of its bytes, before it is read, or when its file is closed.
+//!
+//! Units of one chunk take their turns in the order in which they were queued. Their place in the line is taken when they
+//! are queued; units of other chunks do not wait for them.
+
+use super::cluster::Cluster;
+use super::failure::Failure;
+use bytes::Bytes;
+use hdfs_native::file::{FileReader, FileWriter};
+use hdfs_native::{HdfsError, WriteOptions};
+use std::collections::HashMap;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex as PlainMutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+/// A part of an I/O that is in one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) chunk: u64,
+    /// Where it begins in the chunk.
+    pub(super) offset: u64,
+    pub(super) length: usize,
+}
+
+/// The parts of these bytes of a file.
+pub(super) fn parts(offset: u64, length: u64, chunk_size: u64) -> impl Iterator<Item = Part> {
+    let end = offset + length;
+    let mut at = offset;
+    std::iter::from_fn(move || {
+        let (chunk, within) = (at / chunk_size, at % chunk_size);
+        let length = (chunk_size - within).min(end - at);
+        at += length;
+        (length > 0).then_some(Part { chunk, offset: within, length: length as usize })
+    })
+}
+
+/// The name of a chunk.
+pub(super) fn chunk_name(file: &str, chunk: u64) -> String {
+    format!("{file}.{chunk}")
+}
+
+/// Which chunk of which file has this name.
+pub(super) fn chunk_of(name: &str) -> Option<(&str, u64)> {
+    let (file, number) = name.rsplit_once('.')?;
+    let chunk: u64 = number.parse().ok()?;
+    // (Nobody but us writes them so.)
+    (chunk.to_string() == number && !file.is_empty()).then_some((file, chunk))
+}
+
+/// Most chunks of a file of which is remembered where they are.
+const MOST_READERS: usize = 1024;
+
+/// A chunk that is being written.
+struct Writer {
+    file: FileWriter,
+    /// How much it has.
+    at: u64,
+}
+
+/// What units of one chunk take turns with.
+#[derive(Default)]
+pub(super) struct Slot {
+    writer: Option<Writer>,
+}
+
+/// Those who wait for a chunk.
+pub(super) type Line = Arc<Mutex<Slot>>;
+
+/// A place in a line.
+pub(super) type Place = Pin<Box<dyn Future<Output = OwnedMutexGuard<Slot>> + Send>>;
+
+/// Takes the next place in a line.
+pub(super) fn take_place(line: &Line) -> Place {
+    let mut place: Place = Box::pin(line.clone().lock_owned());
+    // It has its place since it was asked for the first time.
+    match place.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(turn) => Box::pin(ready(turn)),
+        Poll::Pending => place,
+    }
+}
+
+/// Whether nobody needs this line: no unit waits in it, and the chunk is not being written.
+pub(super) fn is_idle(line: &Line) -> bool {
+    Arc::strong_count(line) == 1 && line.try_lock().is_ok_and(|slot| slot.writer.is_none())
+}
+
+/// When datanodes are told to put what was written on stable storage.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Syncs {
+    /// With each write.
+    pub(super) each_write: bool,
+    /// Before a chunk is closed: nobody can tell them later.
+    pub(super) each_chunk: bool,
+}
+
+/// A file, as those who read and write its chunks see it.
+pub(super) struct Chunks {
+    pub(super) cluster: Arc<Cluster>,
+    /// Where its chunks are, up to their number.
+    pub(super) place: String,
+    /// What it will have when it is whole, in bytes; 0 = nobody knows.
+    pub(super) size: u64,
+    syncs: Syncs,
+    readers: PlainMutex<HashMap<u64, Arc<FileReader>>>,
+}
+
+impl Chunks {
+    pub(super) fn new(cluster: Arc<Cluster>, place: String, size: u64, syncs: Syncs) -> Chunks {
+        Chunks { cluster, place, size, syncs, readers: PlainMutex::default() }
+    }
+
+    fn name(&self, chunk: u64) -> String {
+        chunk_name(&self.place, chunk)
+    }
+
+    fn readers(&self) -> MutexGuard<'_, HashMap<u64, Arc<FileReader>>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many bytes a chunk will have when it is whole.
+    fn whole(&self, chunk: u64) -> u64 {
+        let chunk_size = self.cluster.chunk_size;
+        match self.size.saturating_sub(chunk * chunk_size) {
+            0 => chunk_size,
+            rest => rest.min(chunk_size),
+        }
+    }
+
+    /// Writes a part of a chunk. What becomes of a chunk whose writing fails is not known: it can be made anew.
+    pub(super) async fn write(&self, slot: &mut Slot, part: Part, bytes: Bytes) -> Result<(), Failure> {
+        let name = self.name(part.chunk);
+        let written = self.write_named(slot, part, bytes, &name).await;
+        written.map_err(|failure| failure.about(&name))
+    }
+
+    async fn write_named(
+        &self,
+        slot: &mut Slot,
+        part: Part,
+        bytes: Bytes,
+        name: &str,
+    ) -> Result<(), Failure> {
+        let mut writer = match slot.writer.take() {
+            Some(writer) if writer.at == part.offset => writer,
+            Some(writer) if part.offset > 0 => {
+                let at = writer.at;
+                slot.writer = Some(writer);
+                return Err(out_of_order(at, part));
+            }
+            earlier => {
+                if let Some(mut earlier) = earlier {
+                    // (What it has is about to be replaced.)
+                    let _ = earlier.file.close().await;
+                }
+                self.begin(part, name).await?
+            }
+        };
+        writer.file.write_bytes(bytes).await?;
+        writer.at += part.length as u64;
+        if writer.at >= self.whole(part.chunk) {
+            return self.close(writer).await;
+        }
+        if self.syncs.each_write {
+            writer.file.hsync().await?;
+        }
+        slot.writer = Some(writer);
+        Ok(())
+    }
+
+    /// Makes a chunk anew, or opens it to be appended to.
+    async fn begin(&self, part: Part, name: &str) -> Result<Writer, Failure> {
+        self.readers().remove(&part.chunk);
+        let client = &self.cluster.client;
+        if part.offset == 0 {
+            let file = client.create(name, WriteOptions::default().overwrite(true)).await?;
+            return Ok(Writer { file, at: 0 });
+        }
+        let found = match client.get_file_info(name).await {
+            Ok(status) => status.length as u64,
+            Err(HdfsError::FileNotFound(_)) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        if found != part.offset {
+            return Err(out_of_order(found, part));
+        }
+        Ok(Writer { file: client.append(name).await?, at: part.offset })
+    }
+
+    /// Closes a chunk that is being written, so that it has what was written to it.
+    pub(super) async fn finish(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
+        let Some(writer) = slot.writer.take() else { return Ok(()) };
+        self.readers().remove(&chunk);
+        self.close(writer).await.map_err(|failure| failure.about(&self.name(chunk)))
+    }
+
+    async fn close(&self, mut writer: Writer) -> Result<(), Failure> {
+        if self.syncs.each_chunk {
+            writer.file.hsync().await?;
+        }
+        Ok(writer.file.close().await?)
+    }
+
+    /// Puts what was written to a chunk on stable storage.
+    pub(super) async fn sync(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
+        let Some(mut writer) = slot.writer.take() else { return Ok(()) };
+        writer.file.hsync().await.map_err(|error| Failure::from(error).about(&self.name(chunk)))?;
+        slot.writer = Some(writer);
+        Ok(())
+    }
+
+    /// Reads a part of a chunk into `buffer`, which is as long as the part.
+    pub(super) async fn read(&self, part: Part, buffer: &mut [u8]) -> Result<(), Failure> {
+        let name = self.name(part.chunk);
+        let read = self.read_named(part, buffer, &name).await;
+        read.map_err(|failure| failure.about(&name))
+    }
+
+    async fn read_named(&self, part: Part, buffer: &mut [u8], name: &str) -> Result<(), Failure> {
+        let end = part.offset + part.length as u64;
+        let known = self.readers().get(&part.chunk).cloned();
+        if let Some(reader) = known.filter(|reader| reader.file_length() as u64 >= end) {
+            match reader.read_range_buf(buffer, part.offset as usize).await {
+                Ok(()) => return Ok(()),
+                // Somebody may have made it anew, or its blocks may have moved.
+                Err(_) => drop(self.readers().remove(&part.chunk)),
+            }
+        }
+        let reader = Arc::new(self.cluster.client.read(name).await?);
+        let length = reader.file_length() as u64;
+        if length < end {
+            let words = format!("it has {length} bytes, and those up to {end} are to be read");
+            return Err(Failure::new(libc::ENODATA, words));
+        }
+        reader.read_range_buf(buffer, part.offset as usize).await?;
+        let mut readers = self.readers();
+        if readers.len() >= MOST_READERS {
+            readers.clear();
+        }
+        readers.insert(part.chunk, reader);
+        Ok(())
+    }
+}
+
+/// A write that is not where the chunk ends.
+fn out_of_order(length: u64, part: Part) -> Failure {
+    let words = format!(
+        "it has {length} bytes, and the write begins at {}: files of HDFS are written from their beginning to their end, \
+         and then only appended to or made anew; write in order, or whole chunks (bs=CHUNK_SIZE)",
+        part.offset
+    );
+    Failure::new(libc::EINVAL, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_in_one_chunk_or_in_several() {
+        let all = |offset, length| -> Vec<_> {
+            parts(offset, length, 10).map(|part| (part.chunk, part.offset, part.length)).collect()
+        };
+        assert_eq!(all(0, 10), [(0, 0, 10)]);
+        assert_eq!(all(12, 3), [(1, 2, 3)]);
+        assert_eq!(all(8, 15), [(0, 8, 2), (1, 0, 10), (2, 0, 3)]);
+        assert_eq!(all(10, 0), []);
+    }
+
+    #[test]
+    fn names_of_chunks_say_whose_they_are() {
+        assert_eq!(chunk_of(&chunk_name("job.0.0", 12)), Some(("job.0.0", 12)));
+        for other in ["job", "job.", "job.x", "job.01", "job.-1", ".3"] {
+            assert_eq!(chunk_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn places_are_taken_in_the_order_of_asking() {
+        let line = Line::default();
+        let (mut first, second, mut third) = (take_place(&line), take_place(&line), take_place(&line));
+        let ask = |place: &mut Place| match place.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(turn) => Some(turn),
+            Poll::Pending => None,
+        };
+        // Whoever asks again first is not served first.
+        assert!(ask(&mut third).is_none());
+        let turn = ask(&mut first).unwrap();
+        assert!(ask(&mut third).is_none());
+        drop(turn);
+        assert!(ask(&mut third).is_none(), "the second is next");
+        drop(second);
+        assert!(ask(&mut third).is_some());
+        drop((first, third));
+        assert!(is_idle(&line));
+    }
+}

@@ -1,0 +1,193 @@
+//! What went wrong with a request, as an error number and in words.
+
+use hdfs_native::HdfsError;
+use iolite_os::explained;
+use std::io;
+use std::time::Duration;
+
+/// Why a request has failed.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) errno: i32,
+    pub(super) words: String,
+}
+
+impl Failure {
+    pub(super) fn new(errno: i32, words: impl Into<String>) -> Failure {
+        Failure { errno, words: words.into() }
+    }
+
+    /// Nothing came back in time.
+    pub(super) fn silence(limit: Duration) -> Failure {
+        let words = format!("no answer within {} s (hdfs_timeout)", limit.as_secs_f64());
+        Failure::new(libc::ETIMEDOUT, words)
+    }
+
+    /// The same, about this chunk, or whatever it is.
+    pub(super) fn about(self, what: &str) -> Failure {
+        Failure { words: format!("{what}: {}", self.words), ..self }
+    }
+
+    /// There is nothing of this name.
+    pub(super) fn is_missing(&self) -> bool {
+        self.errno == libc::ENOENT
+    }
+}
+
+impl From<Failure> for io::Error {
+    fn from(failure: Failure) -> io::Error {
+        explained(&io::Error::from_raw_os_error(failure.errno), failure.words)
+    }
+}
+
+impl From<HdfsError> for Failure {
+    fn from(error: HdfsError) -> Failure {
+        match error {
+            HdfsError::FileNotFound(path) => Failure::new(libc::ENOENT, format!("{path} does not exist")),
+            HdfsError::IsADirectoryError(path) => {
+                Failure::new(libc::EISDIR, format!("{path} is a directory"))
+            }
+            HdfsError::AlreadyExists(words) => Failure::new(libc::EBUSY, first_line(&words)),
+            HdfsError::IOError(error) => of_connection(&error),
+            HdfsError::RPCError(class, words) | HdfsError::FatalRPCError(class, words) => {
+                of_exception(&class, &words)
+            }
+            HdfsError::InvalidRPCResponse(error) => Failure::new(
+                libc::EPROTO,
+                format!("what answers is no namenode of HDFS, or no RPC port of one: {error}"),
+            ),
+            HdfsError::SASLError(words) => refused_login(&words),
+            HdfsError::NoSASLMechanism => refused_login("it offers no way that this client knows"),
+            error @ HdfsError::GSSAPIError(..) => refused_login(&error.to_string()),
+            HdfsError::DataTransferError(words) => of_transfer(&words),
+            error @ (HdfsError::InvalidArgument(_)
+            | HdfsError::InvalidPath(_)
+            | HdfsError::UrlParseError(_)) => Failure::new(libc::EINVAL, error.to_string()),
+            error @ HdfsError::UnsupportedFeature(_) => Failure::new(libc::EOPNOTSUPP, error.to_string()),
+            error => Failure::new(libc::EIO, first_line(&error.to_string())),
+        }
+    }
+}
+
+fn refused_login(why: &str) -> Failure {
+    let words = format!(
+        "the server wants to know who we are: {}; HADOOP_CONF_DIR has to name the configuration of a cluster with \
+         Kerberos, and kinit gets a ticket",
+        first_line(why)
+    );
+    Failure::new(libc::EACCES, words)
+}
+
+/// What a connection has suffered.
+fn of_connection(error: &io::Error) -> Failure {
+    let errno = error.raw_os_error().unwrap_or(match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionAborted => libc::ECONNRESET,
+        io::ErrorKind::TimedOut => libc::ETIMEDOUT,
+        _ => libc::EIO,
+    });
+    let words = match errno {
+        libc::ECONNREFUSED => {
+            "nobody listens there: is the namenode running, and is it port= of its RPC?".to_owned()
+        }
+        libc::ECONNRESET => {
+            "the connection was cut: the server is gone, or is none of HDFS at its RPC port".to_owned()
+        }
+        _ => iolite_types::describe_error(error),
+    };
+    Failure::new(errno, words)
+}
+
+/// What a datanode, or the way to one, has suffered.
+fn of_transfer(words: &str) -> Failure {
+    let line = first_line(words);
+    let words = match line.starts_with("All ") {
+        // (What follows are all addresses, as the program has them.)
+        true => "no datanode that has, or should have, the data can be reached".to_owned(),
+        false => line,
+    };
+    Failure::new(libc::EIO, words)
+}
+
+/// What an exception of the server means.
+fn of_exception(class: &str, words: &str) -> Failure {
+    let line = first_line(words);
+    let line = line.strip_prefix(class).map_or(line.as_str(), |rest| rest.trim_start_matches(": "));
+    let name = class.rsplit(['.', '$']).next().unwrap_or(class);
+    let (errno, remedy) = match name {
+        "FileNotFoundException" => (libc::ENOENT, ""),
+        "AccessControlException" | "AuthorizationException" => (
+            libc::EACCES,
+            "; HADOOP_USER_NAME names the user, where there is no Kerberos, and hdfs dfs -chmod gives rights",
+        ),
+        "SafeModeException" => (
+            libc::EROFS,
+            "; hdfs dfsadmin -safemode get tells whether it is over, and -safemode leave ends it",
+        ),
+        "NSQuotaExceededException" | "DSQuotaExceededException" | "QuotaExceededException" => {
+            (libc::EDQUOT, "; hdfs dfs -count -q shows the quotas")
+        }
+        "StandbyException" => (libc::EAGAIN, "; name the active namenode, or the name service"),
+        "ParentNotDirectoryException" | "PathIsNotDirectoryException" => (libc::ENOTDIR, ""),
+        "PathIsNotEmptyDirectoryException" => (libc::ENOTEMPTY, ""),
+        "InvalidPathException" => (libc::EINVAL, ""),
+        "LeaseExpiredException" | "RecoveryInProgressException" => {
+            (libc::EBUSY, "; another client writes to it, or has removed it")
+        }
+        "RpcNoSuchMethodException" | "RpcNoSuchProtocolException" | "VersionMismatch" => {
+            (libc::EPROTO, "; is this the RPC port of a namenode?")
+        }
+        _ if line.contains("could only be written to 0 of") => {
+            (libc::ENOSPC, "; hdfs dfsadmin -report shows the datanodes, and how much room they have")
+        }
+        _ => (libc::EIO, ""),
+    };
+    Failure::new(errno, format!("{line}{remedy}"))
+}
+
+/// Servers send their whole stack.
+fn first_line(words: &str) -> String {
+    words.lines().next().unwrap_or_default().trim().trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(class: &str, words: &str) -> (i32, String) {
+        let failure = Failure::from(HdfsError::RPCError(class.to_owned(), words.to_owned()));
+        (failure.errno, failure.words)
+    }
+
+    #[test]
+    fn exceptions_become_errors_with_a_remedy() {
+        let (errno, words) = failure(
+            "org.apache.hadoop.hdfs.server.namenode.SafeModeException",
+            "Cannot create file /x. Name node is in safe mode.\nIt was turned on manually.\n\tat org.apache",
+        );
+        assert_eq!(errno, libc::EROFS);
+        assert!(
+            words.starts_with("Cannot create file /x. Name node is in safe mode; hdfs dfsadmin"),
+            "{words}"
+        );
+        let (errno, words) = failure(
+            "java.io.IOException",
+            "File /x could only be written to 0 of the 1 minReplication nodes. There are 0 datanode(s) running",
+        );
+        assert_eq!(errno, libc::ENOSPC);
+        assert!(words.ends_with("how much room they have"), "{words}");
+        assert_eq!(failure("org.apache.hadoop.security.AccessControlException", "no").0, libc::EACCES);
+        assert_eq!(failure("a.B$DSQuotaExceededException", "no").0, libc::EDQUOT);
+        assert_eq!(failure("java.io.IOException", "a.\nb"), (libc::EIO, "a".to_owned()));
+    }
+
+    #[test]
+    fn connections_that_fail_say_what_to_look_at() {
+        let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
+        let failure = Failure::from(HdfsError::IOError(refused));
+        assert_eq!(failure.errno, libc::ECONNREFUSED);
+        assert!(failure.words.contains("port="), "{failure:?}");
+        let cut = Failure::from(HdfsError::IOError(io::ErrorKind::UnexpectedEof.into()));
+        assert_eq!(cut.errno, libc::ECONNRESET);
+        assert!(Failure::silence(Duration::from_millis(1500)).words.contains("1.5 s (hdfs_timeout)"));
+    }
+}

@@ -1,0 +1,176 @@
+//! `libhdfs` on a real HDFS.
+
+use crate::common::program::Running;
+use crate::common::{Finished, Json, Program, scratch};
+use iolite_testing::{Hdfs, or_skip};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+/// A job in a directory of the cluster.
+fn on(hdfs: &Hdfs, directory: &str, line: &str) -> String {
+    let port = hdfs.port;
+    format!(
+        "--name=job --ioengine=libhdfs --namenode=127.0.0.1 --port={port} --hdfsdirectory={directory} {line}"
+    )
+}
+
+fn run(dir: &Path, line: &str) -> Finished {
+    Program::own().line(dir, line)
+}
+
+/// A run with these environment variables.
+fn with(dir: &Path, line: &str, variables: &[(&str, &str)]) -> Finished {
+    let mut command = Command::new(&Program::own().path);
+    command.args(line.split_whitespace()).current_dir(dir).envs(variables.iter().copied());
+    Running::start(&mut command).wait()
+}
+
+#[track_caller]
+fn report(dir: &Path, line: &str) -> Json {
+    let json = Json::parse(&run(dir, &format!("{line} --output-format=json")).ok().stdout);
+    json.jobs().iter().for_each(|job| job.check_consistency());
+    json
+}
+
+#[track_caller]
+fn refused(dir: &Path, line: &str, said: &str) {
+    let refused = run(dir, line);
+    assert_eq!(refused.code(), 1, "{line}: {}", refused.output());
+    assert!(refused.output().contains(said), "{line}: {}", refused.output());
+}
+
+#[test]
+pub fn chunks_are_written_read_verified_made_anew_and_removed() {
+    let dir = scratch();
+    let mut hdfs = or_skip!(Hdfs::shared());
+    let on = |hdfs: &Hdfs, line: &str| on(hdfs, "/chunks", &format!("--filename=f --chunk_size=1m {line}"));
+    // In order, with blocks that do not end where a chunk does.
+    let line = "--rw=write --bs=96k --size=2496k --verify=crc32c --iodepth=4 --fsync=8";
+    let json = report(dir.path(), &on(&hdfs, line));
+    assert_eq!(json.job().bytes(), [2496 << 10, 2496 << 10, 0]);
+    assert_eq!(hdfs.list("/chunks"), ["f.0=1048576", "f.1=1048576", "f.2=458752"]);
+    report(
+        dir.path(),
+        &on(&hdfs, "--rw=randread --bs=96k --size=2496k --verify=crc32c --iodepth=8 --numjobs=2"),
+    );
+    report(
+        dir.path(),
+        &on(&hdfs, "--rw=randread --bs=512-64k --bs_unaligned=1 --thread --single_instance=1 --numjobs=2"),
+    );
+    // What was written by other blocks, or not at all, is found out.
+    refused(dir.path(), &on(&hdfs, "--rw=read --bs=96k --size=2496k --verify=md5"), "verify");
+    // Whole chunks are made anew, in any order.
+    let line = "--rw=randwrite --bs=1m --size=4m --verify=crc32c --iodepth=4 --loops=2";
+    assert_eq!(report(dir.path(), &on(&hdfs, line)).job().bytes()[1], 8 << 20);
+    assert_eq!(hdfs.list("/chunks").len(), 4);
+    report(dir.path(), &on(&hdfs, "--rw=randrw --bs=1m --size=4m --io_size=4m"));
+    for (line, said) in [
+        ("--rw=randwrite --bs=64k --size=4m", "65536 bytes are no multiple of chunk_size=1048576"),
+        ("--rw=rw --bs=64k --size=4m", "65536 bytes are no multiple of chunk_size=1048576"),
+        ("--rw=write:64k --bs=64k --size=4m", "rw=write:65536: files of HDFS"),
+        ("--rw=trim --bs=1m --size=4m", "ioengine=libhdfs cannot trim"),
+        ("--rw=read --bs=64k --size=5m", "create_only=1"),
+        ("--rw=read --bs=64k --size=4m --chunk_size=512k", "more than chunk_size=524288"),
+    ] {
+        refused(dir.path(), &on(&hdfs, line), said);
+    }
+    assert_eq!(hdfs.list("/chunks").len(), 4, "who is refused leaves nothing");
+    report(dir.path(), &on(&hdfs, "--rw=read --bs=64k --size=4m --unlink=1"));
+    assert_eq!(hdfs.list("/chunks"), [""; 0]);
+}
+
+#[test]
+pub fn files_are_laid_out_listed_and_those_of_several_workers_are_apart() {
+    let dir = scratch();
+    let mut hdfs = or_skip!(Hdfs::shared());
+    let on = |hdfs: &Hdfs, line: &str| on(hdfs, "/laid/out/", &format!("--chunk_size=256k --bs=64k {line}"));
+    refused(dir.path(), &on(&hdfs, "--rw=read --filename=d/f --size=640k"), "a job that only reads");
+    hdfs.tell("make /laid 755");
+    assert_eq!(hdfs.list("/laid"), [""; 0], "who only reads makes nothing");
+    run(dir.path(), &on(&hdfs, "--rw=write --filename=d/f --size=640k --create_only=1")).ok();
+    assert_eq!(hdfs.list("/laid/out/d"), ["f.0=262144", "f.1=262144", "f.2=131072"]);
+    report(dir.path(), &on(&hdfs, "--rw=read --filename=d/f"));
+    let workers = "--rw=write --nrfiles=2 --size=512k --numjobs=3 --end_fsync=1";
+    for how in ["--thread", "--thread --single_instance=1", ""] {
+        let json = report(dir.path(), &on(&hdfs, &format!("{workers} {how}")));
+        assert_eq!(json.jobs().iter().map(|job| job.bytes()[1]).collect::<Vec<_>>(), [512 << 10; 3]);
+        let named = hdfs.list("/laid/out").into_iter().filter(|name| name.starts_with("job."));
+        assert_eq!(named.count(), 6);
+    }
+    let json = report(dir.path(), &on(&hdfs, "--rw=read --opendir=/d --file_service_type=sequential"));
+    assert_eq!(json.job().bytes()[0], 640 << 10);
+}
+
+#[test]
+pub fn what_is_wrong_is_told() {
+    let dir = scratch();
+    let mut hdfs = or_skip!(Hdfs::shared());
+    let port = hdfs.port;
+    let write = "--rw=write --bs=64k --size=128k --hdfs_timeout=10s";
+    let job = format!("--name=job --ioengine=libhdfs {write}");
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        taken.local_addr().unwrap().port()
+    };
+    let silent_port = silent.local_addr().unwrap().port();
+    let here = format!("--namenode=127.0.0.1 --port={port}");
+    for (line, said) in [
+        ("--hdfsdirectory=/x".to_owned(), "namenode=: it is missing"),
+        (here.clone(), "hdfsdirectory= is missing"),
+        (format!("{here} --hdfsdirectory=x"), "it has to begin with a slash"),
+        (format!("{here} --hdfsdirectory=/x --chunk_size=0"), "chunk_size=0"),
+        (format!("{here} --hdfsdirectory=/x --single_instance=2"), "single_instance=2"),
+        (format!("{here} --hdfsdirectory=/x --hdfs_use_direct=x"), "hdfs_use_direct=x"),
+        (format!("{here} --hdfsdirectory=/x --hdfs_timeout=x"), "hdfs_timeout=x"),
+        ("--namenode=127.0.0.1 --port=70000 --hdfsdirectory=/x".to_owned(), "port=70000"),
+        (format!("--namenode=127.0.0.1:{port} --port={port} --hdfsdirectory=/x"), "and port="),
+        (format!("--namenode=127.0.0.1 --port={free} --hdfsdirectory=/x"), "nobody listens there"),
+        ("--namenode=nowhere.invalid --hdfsdirectory=/x".to_owned(), "nowhere.invalid"),
+        (
+            format!("--namenode=127.0.0.1 --port={silent_port} --hdfsdirectory=/x --hdfs_timeout=500ms"),
+            "no answer within 0.5 s (hdfs_timeout)",
+        ),
+    ] {
+        refused(dir.path(), &format!("{job} {line}"), said);
+    }
+    // (The directory belongs to whom the cluster runs as, and others may not write there.)
+    hdfs.tell("make /locked 755");
+    let other = with(dir.path(), &on(&hdfs, "/locked", write), &[("HADOOP_USER_NAME", "nobody")]).refused();
+    assert!(other.output().contains("Permission denied: user=nobody"), "{}", other.output());
+    hdfs.tell("safemode enter");
+    refused(dir.path(), &on(&hdfs, "/safe", write), "dfsadmin -safemode");
+    hdfs.tell("safemode leave");
+    // Names are still known when the data is gone.
+    run(dir.path(), &on(&hdfs, "/gone", &format!("{write} --filename=f"))).ok();
+    hdfs.tell("stop-datanode");
+    refused(
+        dir.path(),
+        &on(&hdfs, "/gone", "--rw=read --bs=64k --filename=f --hdfs_timeout=10s"),
+        "datanode",
+    );
+    refused(dir.path(), &on(&hdfs, "/gone", write), "dfsadmin -report");
+    hdfs.tell("start-datanode");
+    run(dir.path(), &on(&hdfs, "/gone", "--rw=read --bs=64k --filename=f")).ok();
+}
+
+#[test]
+pub fn options_without_effect_are_told() {
+    let dir = scratch();
+    let hdfs = or_skip!(Hdfs::shared());
+    let done = run(dir.path(), &on(&hdfs, "/direct", "--rw=write --size=64k --bs=64k --hdfs_use_direct=1"));
+    assert!(done.ok().stderr.contains("hdfs_use_direct"));
+}
+
+#[test]
+fn the_example_works() {
+    let dir = scratch();
+    let mut hdfs = or_skip!(Hdfs::shared());
+    hdfs.tell("make /bench 777");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/servers/hdfs.fio");
+    let port = hdfs.port.to_string();
+    let variables = [("HDFS_NAMENODE", "127.0.0.1"), ("HDFS_PORT", &port), ("HDFS_DIRECTORY", "/bench")];
+    with(dir.path(), &example.display().to_string(), &variables).ok();
+    assert_eq!(hdfs.list("/bench"), [""; 0], "it leaves nothing behind");
+}
