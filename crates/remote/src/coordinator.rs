@@ -82,13 +82,13 @@ pub enum Told {
     Event(Box<Event>),
     /// Its jobs do not run.
     Refused(Box<Refusal>),
-    /// A file that its run has left cannot be kept here, or has not arrived.
+    /// All machines begin their jobs at the same moment, which they have been told.
     AllBegin,
     /// All machines are told to end their jobs.
     AllEnd,
-    /// What the machine does next is set up, and waits for others; or does not wait any more.
+    /// The next jobs of the machine are set up and wait for other machines; `false` = they wait no longer.
     Waits(bool),
-    /// A file that its run has left cannot be kept here, or does not come.
+    /// A file that its run has left cannot be kept here, or has not arrived.
     NotKept(String),
     /// So many files that its run has left could not be sent; its warnings say why.
     Missing(u64),
