@@ -6,7 +6,6 @@ use iolite_page::logs::Drawings;
 use iolite_remote::message::machine_name;
 use iolite_report::Program;
 use iolite_stats::{Event, Report};
-use iolite_types::describe_error;
 use iolite_web::{Certified, Hello, LivePage, Lost};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -62,8 +61,7 @@ impl Live {
         let certified =
             certified(address, run.web_tls.as_ref()).map_err(|why| format!("--web-tls: {why}"))?;
         let fingerprint = told(run.web_tls.as_ref(), certified.as_ref());
-        let page = LivePage::start(address, certified, hello)
-            .map_err(|error| format!("--web: {address}: {}", describe_error(&error)))?;
+        let page = LivePage::start(address, certified, hello).map_err(|why| format!("--web: {why}"))?;
         let [owner, guest] = page.addresses();
         console::print_error(&format!(
             "{name}: --web: the run is at {owner}\n{name}: --web: for those who may only look: {guest}\n"

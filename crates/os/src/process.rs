@@ -119,6 +119,35 @@ pub fn start_with_none_blocked(command: &mut Command) {
     };
 }
 
+/// Has a program that is about to be started get standard input, output and error, and none of the other files that whoever
+/// has started this process left open.
+pub fn start_with_standard_streams_only(command: &mut Command) {
+    // SAFETY: between fork and exec, the closure makes a few system calls and allocates nothing.
+    unsafe {
+        command.pre_exec(|| {
+            close_others_on_exec();
+            Ok(())
+        })
+    };
+}
+
+/// Marks all files but the standard streams to be closed when another program takes over this process.
+fn close_others_on_exec() {
+    const FIRST: libc::c_int = libc::STDERR_FILENO + 1;
+    // SAFETY: no pointers are involved.
+    unsafe {
+        // The system call itself: not every C library has a function for it.
+        if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0 {
+            return;
+        }
+        // Kernels before 5.11 take one at a time.
+        let end = libc::c_int::try_from(libc::sysconf(libc::_SC_OPEN_MAX)).unwrap_or(libc::c_int::MAX);
+        for descriptor in FIRST..end {
+            libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
+        }
+    }
+}
+
 fn unblock_all() {
     // SAFETY: the set is initialised by sigemptyset before it is used.
     unsafe {

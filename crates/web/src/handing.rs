@@ -4,9 +4,10 @@ use crate::WORD;
 use crate::access::{Rights, Token};
 use crate::message::{HAS_ALL, Hello, Setup, ToPage};
 use crate::security::Certified;
-use iolite_os::process::{start_with_none_blocked, tie_to_this_thread};
+use iolite_os::process::{start_with_none_blocked, start_with_standard_streams_only, tie_to_this_thread};
 use iolite_remote::frame;
 use iolite_stats::{Event, EventKind};
+use iolite_types::describe_error;
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -65,28 +66,49 @@ impl LivePage {
     /// Starts the process of a page at this address, encrypted with what is given.
     ///
     /// # Errors
-    /// The address cannot be taken, or the process cannot be started.
-    pub fn start(address: SocketAddr, certified: Option<Certified>, hello: Hello) -> io::Result<LivePage> {
-        let listener = TcpListener::bind(address)?;
-        let address = listener.local_addr()?;
-        let tokens = Token::of(&[Rights::End, Rights::Look])?;
+    /// In words, which step failed and why: the address cannot be taken, or the process cannot be started.
+    pub fn start(
+        address: SocketAddr,
+        certified: Option<Certified>,
+        hello: Hello,
+    ) -> Result<LivePage, String> {
+        // Not by its name: the file may have been replaced, and both ends are to be the same program.
+        LivePage::start_with("/proc/self/exe", address, certified, hello)
+    }
+
+    fn start_with(
+        program: &str,
+        address: SocketAddr,
+        certified: Option<Certified>,
+        hello: Hello,
+    ) -> Result<LivePage, String> {
+        let failed = |step: String| move |error: io::Error| format!("{step}: {}", describe_error(&error));
+        let listener = TcpListener::bind(address).map_err(failed(address.to_string()))?;
+        let address = listener.local_addr().map_err(failed(address.to_string()))?;
+        let tokens = Token::of(&[Rights::End, Rights::Look]).map_err(failed("random secrets".to_owned()))?;
         let scheme = if certified.is_some() { "https" } else { "http" };
         let addresses =
             [0, 1].map(|one: usize| format!("{scheme}://{address}/?token={}", tokens[one].secret));
-        let (channel, its_channel) = UnixStream::pair()?;
-        // Not by its name: the file may have been replaced, and both ends are to be the same program.
-        let mut command = Command::new("/proc/self/exe");
+        let (channel, its_channel) =
+            UnixStream::pair().map_err(failed("a socket for the process of the page".to_owned()))?;
+        let mut command = Command::new(program);
         command.arg0("iolite").arg(WORD).stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(listener));
-        // Nobody who waits for the end of this program's output waits for that process.
+        // Nobody who waits for the end of this program's output waits for that process, which may stay for long. So it also
+        // gets no lock or pipe that the caller left open, and is in no directory that somebody may want to unmount.
         command.stderr(Stdio::null());
+        start_with_standard_streams_only(&mut command);
+        command.current_dir("/");
         // An interrupt from the terminal is for the run: the page shows how that ends.
         command.process_group(0);
         tie_to_this_thread(&mut command);
         // Where its starter holds signals back, it does not.
         start_with_none_blocked(&mut command);
-        let process = command.spawn()?;
+        let process = command
+            .spawn()
+            .map_err(failed(format!("the process of the page cannot be started from {program}")))?;
         drop(command);
-        let handing = Handing::over(channel, hello, Setup { tokens, certified })?;
+        let handing = Handing::over(channel, hello, Setup { tokens, certified })
+            .map_err(failed("the process of the page does not take the run".to_owned()))?;
         Ok(LivePage { process, handing, addresses, is_released: false })
     }
 
@@ -110,10 +132,7 @@ impl LivePage {
 
     fn lost(&mut self, error: &io::Error) -> Lost {
         let how = self.process.try_wait().ok().flatten();
-        Lost(how.map_or_else(
-            || iolite_types::describe_error(error),
-            |status| format!("its process had {status}"),
-        ))
+        Lost(how.map_or_else(|| describe_error(error), |status| format!("its process had {status}")))
     }
 
     /// The run is over: hands the page of its report on. The process stays for those who look at it, and nobody waits for that.
@@ -209,5 +228,36 @@ impl Handing {
         } else {
             Err(io::ErrorKind::TimedOut.into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iolite_stats::Report;
+    use std::net::Ipv4Addr;
+
+    fn hello() -> Hello {
+        Hello {
+            outline: Report::default(),
+            blocks: Vec::new(),
+            program: "iolite".to_owned(),
+            interval_ns: 1,
+            of_hosts: false,
+            linger_ms: None,
+        }
+    }
+
+    #[test]
+    fn the_step_that_failed_is_named() {
+        let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let told = LivePage::start_with("/nowhere/exe", free, None, hello()).unwrap_err();
+        let expected =
+            "the process of the page cannot be started from /nowhere/exe: No such file or directory";
+        assert_eq!(told, expected);
+        let listener = TcpListener::bind(free).unwrap();
+        let taken = listener.local_addr().unwrap();
+        let told = LivePage::start(taken, None, hello()).unwrap_err();
+        assert_eq!(told, format!("{taken}: Address already in use"));
     }
 }

@@ -36,7 +36,10 @@ struct Run {
 
 impl Run {
     fn start(dir: &Path, line: &str) -> Run {
-        let mut running = Program::own().start(dir, line.split_whitespace());
+        Run::of(Program::own().start(dir, line.split_whitespace()))
+    }
+
+    fn of(mut running: Running) -> Run {
         running.wait_until("its addresses", |running| running.output().contains("only look: http://"));
         let said = running.output();
         let addresses = said.lines().filter_map(|line| line.split_once("http://"));
@@ -530,6 +533,29 @@ pub fn a_page_that_lingers() {
         assert!(page.starts_with("<!doctype html>") && page.contains("<h2>The answer</h2>"), "{page}");
     }
     send(server, libc::SIGTERM);
+}
+
+/// The process of a page stays when the run is over, so it keeps nothing that the run's caller may want back: files that it left
+/// open (a lock of `flock`, say), and the directory.
+#[test]
+fn a_page_holds_nothing_of_the_caller() {
+    let dir = scratch();
+    let mut command = Command::new("sh");
+    command.current_dir(dir.path()).args(["-c", "exec 7>held; exec \"$0\" \"$@\""]);
+    command.arg(&Program::own().path).args(format!("--web {ENDLESS}").split_whitespace());
+    let run = Run::of(Running::start(&mut command));
+    let of = |pid: i32, what: &str| fs::read_link(format!("/proc/{pid}/{what}")).ok();
+    let held = fs::canonicalize(dir.path().join("held")).unwrap();
+    assert_eq!(of(run.running.pid(), "fd/7"), Some(held.clone()), "the run has it");
+    let server = run.server();
+    assert_eq!(of(server, "cwd").as_deref(), Some(Path::new("/")));
+    let files = fs::read_dir(format!("/proc/{server}/fd")).unwrap().map(|one| one.unwrap().file_name());
+    let files: Vec<_> =
+        files.filter_map(|one| of(server, &format!("fd/{}", one.to_str().unwrap()))).collect();
+    assert!(!files.contains(&held) && !files.is_empty(), "{files:?}");
+    assert_eq!(run.reader(1).get("").status, 200);
+    run.running.signal(libc::SIGINT);
+    assert_eq!(run.running.wait().code(), 128);
 }
 
 /// In a browser, while a job runs: the pictures grow, what is written in names is text, nobody complains, and the button ends
