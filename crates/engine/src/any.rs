@@ -40,6 +40,7 @@ trait Erased {
     fn first_byte(&self, unit: u32) -> Option<u64>;
     fn requests(&self) -> Requests;
     fn stop_repeating(&mut self);
+    fn leave(&mut self);
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>>;
     fn storage(&mut self) -> Option<&mut dyn Storage>;
 }
@@ -122,6 +123,10 @@ impl<E: Engine> Erased for E {
 
     fn stop_repeating(&mut self) {
         Engine::stop_repeating(self);
+    }
+
+    fn leave(&mut self) {
+        Engine::leave(self);
     }
 
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
@@ -234,6 +239,10 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn stop_repeating(&mut self) {
         self.0.stop_repeating();
+    }
+
+    fn leave(&mut self) {
+        self.0.leave();
     }
 
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {

@@ -67,6 +67,7 @@ mod pvsync;
 mod pvsync2;
 mod rados;
 mod rbd;
+mod rdma;
 mod registry;
 mod sg;
 mod splice;
@@ -108,6 +109,7 @@ pub use self::pvsync::PvsyncEngine;
 pub use self::pvsync2::Pvsync2Engine;
 pub use self::rados::RadosEngine;
 pub use self::rbd::RbdEngine;
+pub use self::rdma::RdmaEngine;
 pub use self::registry::{Visitor, build, probe, stack_of, storage_of};
 pub use self::sg::SgEngine;
 pub use self::splice::SpliceEngine;
@@ -165,6 +167,10 @@ impl Errno {
         Errno::from(io::Error::last_os_error())
     }
 }
+
+/// In the place of an error number: nothing was moved, because the other end of the connection is done, or the job is
+/// ([`Engine::leave`]). The unit was withdrawn, and has not failed.
+pub const WITHDRAWN: Errno = Errno(i32::MAX);
 
 impl From<Errno> for io::Error {
     fn from(errno: Errno) -> Self {
@@ -406,6 +412,10 @@ pub trait Engine {
     /// The job has been asked to end: failed requests are not repeated any more, and requests that a library does not
     /// complete are given up after a while.
     fn stop_repeating(&mut self) {}
+
+    /// The job issues nothing more: what waits for the other end of a connection, and may wait forever, is withdrawn
+    /// ([`WITHDRAWN`]), or given up after a while.
+    fn leave(&mut self) {}
 
     /// Puts the data of the file at `index` on stable storage, where fsync(2) does not do that; `None` = it does.
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {

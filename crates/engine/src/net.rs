@@ -17,7 +17,7 @@ mod spliced;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
 };
-use address::Address;
+pub(crate) use address::Address;
 use iolite_options::engines::{NetOptions, Protocol};
 use iolite_os::explained;
 use iolite_types::Operation;

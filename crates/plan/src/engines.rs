@@ -5,7 +5,7 @@ use iolite_options::engines::{
     CephPool, CommandType, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions,
     IoUringCmdOptions, NvmeWriteMode, RadosOptions, RbdOptions, SgOptions,
 };
-use iolite_options::engines::{HdfsOptions, HttpOptions, NetOptions, Protocol};
+use iolite_options::engines::{HdfsOptions, HttpOptions, NetOptions, Protocol, RdmaOptions, Verb};
 use iolite_options::{
     DataPlacement, FileType, JobOptions, LockFile, PlacementChoice, RunOptions, SubmitMode, Verify, ZoneMode,
 };
@@ -368,13 +368,61 @@ fn of_connections(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static st
         .into_iter()
         .filter(|(_, asked, _)| *asked)
         .map(|(option, _, why)| {
-            (option, format!("{why} (ioengine={name}: rw=read receives and rw=write sends)"))
+            let ends = match options.engine.of::<RdmaOptions>() {
+                Some(_) => "rw=read is the server and rw=write the client",
+                None => "rw=read receives and rw=write sends",
+            };
+            (option, format!("{why} (ioengine={name}: {ends})"))
         })
         .collect();
     if let Some(net) = options.engine.of::<NetOptions>() {
         found.extend(of_sockets(options, net, name));
     }
+    if let Some(rdma) = options.engine.of::<RdmaOptions>() {
+        let told = of_rdma(options, rdma).into_iter();
+        found.extend(told.map(|(option, why)| (option, format!("ioengine={name}: {why}"))));
+    }
     found
+}
+
+/// Requirements and limits of RDMA.
+fn of_rdma(options: &JobOptions, rdma: &RdmaOptions) -> Vec<(&'static str, String)> {
+    let RdmaOptions { hostname, port, verb, .. } = rdma;
+    let serves = options.pattern.rw.reads();
+    let mut found = Vec::new();
+    if *port == 0 {
+        found.push(("ioengine", "port= is missing (1 to 65535)".to_owned()));
+    }
+    found.extend(of_last_port(options, *port));
+    if serves && !hostname.is_empty() {
+        let why = format!(
+            "hostname={hostname}: the server (rw=read) waits for a client; leave hostname out, or say with bindname where it \
+             waits"
+        );
+        found.push(("hostname", why));
+    }
+    if !serves && hostname.is_empty() {
+        found.push(("ioengine", "hostname= is missing, the server to connect to".to_owned()));
+    }
+    if !serves && options.verification.is_on() && *verb != Verb::Send {
+        let why = format!(
+            "verify: with verb={} nobody receives what this job has made, so nobody can verify it; use verb=send",
+            verb.keyword()
+        );
+        found.push(("verify", why));
+    }
+    found
+}
+
+/// Each clone has a port of its own.
+fn of_last_port(options: &JobOptions, port: u32) -> Option<(&'static str, String)> {
+    let clones = options.schedule.numjobs.max(1);
+    let last = port + clones - 1;
+    (last > 65535).then(|| {
+        let why =
+            format!("port={port}: with numjobs={clones} the last clone has port {last}; ports end at 65535");
+        ("port", why)
+    })
 }
 
 /// Requirements and limits of sockets.
@@ -398,15 +446,8 @@ fn of_sockets(options: &JobOptions, net: &NetOptions, name: &str) -> Vec<(&'stat
         }
     } else if net.port == 0 {
         refuse("ioengine", format!("port= is missing (protocol={protocol}, 1 to 65535)"));
-    } else if net.port + clones - 1 > 65535 {
-        refuse(
-            "port",
-            format!(
-                "port={}: with numjobs={clones} the last clone has port {}; ports end at 65535",
-                net.port,
-                net.port + clones - 1
-            ),
-        );
+    } else if let Some((option, why)) = of_last_port(options, net.port) {
+        refuse(option, why);
     }
     let listens = matches!(net.protocol, Protocol::Tcp | Protocol::TcpV6 | Protocol::Vsock);
     if net.listen && !listens {
@@ -602,6 +643,46 @@ mod tests {
             let [message] = &told(entry, |o| o.choose_engine(entry))[..] else { panic!("one") };
             assert!(message.contains(missing), "{message}");
         }
+    }
+
+    #[test]
+    fn ends_of_rdma_are_asked_who_they_are() {
+        let entry = engine("rdma").unwrap();
+        let of_end = |rw, hostname: &str, port, change: fn(&mut JobOptions)| {
+            told(entry, |o| {
+                o.choose_engine(entry);
+                o.pattern.rw = rw;
+                let own = o.engine.of_mut::<RdmaOptions>().unwrap();
+                (own.hostname, own.port) = (hostname.to_owned(), port);
+                change(o);
+            })
+        };
+        let (read, write) = (ReadWrite::Read, ReadWrite::Write);
+        for (rw, hostname, port, change, expected) in [
+            (read, "", 0, (|_| ()) as fn(&mut JobOptions), "ioengine=rdma: port= is missing"),
+            (write, "", 1, |_| (), "ioengine=rdma: hostname= is missing, the server"),
+            (read, "there", 1, |_| (), "ioengine=rdma: hostname=there: the server (rw=read) waits"),
+            (read, "", 65535, |o| o.schedule.numjobs = 2, "ioengine=rdma: port=65535: with numjobs=2"),
+            (
+                write,
+                "there",
+                1,
+                |o| o.verification.verify = Verify::Md5,
+                "ioengine=rdma: verify: with verb=write",
+            ),
+            (
+                write,
+                "there",
+                1,
+                |o| o.pattern.rw = ReadWrite::RandWrite,
+                "rw=randwrite: a connection has no places",
+            ),
+        ] {
+            let [message] = &of_end(rw, hostname, port, change)[..] else { panic!("{expected}: one") };
+            assert!(message.starts_with(expected), "{message}");
+        }
+        assert_eq!(of_end(read, "", 1, |_| ()), [""; 0]);
+        assert_eq!(of_end(write, "there", 1, |_| ()), [""; 0]);
     }
 
     #[test]

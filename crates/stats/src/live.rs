@@ -79,6 +79,16 @@ impl LiveMoments {
         }
     }
 
+    /// Takes back a recorded value; the extremes keep it.
+    fn forget(&self, value: u64) {
+        self.count.set(self.count.get().saturating_sub(1));
+        self.sum.set(self.sum.get().saturating_sub(value));
+        let squares = u128::from(self.squares_high.get()) << 64 | u128::from(self.squares_low.get());
+        let squares = squares.saturating_sub(u128::from(value) * u128::from(value));
+        self.squares_low.set(squares as u64);
+        self.squares_high.set((squares >> 64) as u64);
+    }
+
     /// How many values were recorded.
     #[inline(always)]
     pub fn count(&self) -> u64 {
@@ -126,6 +136,18 @@ impl LiveLatency {
     pub fn record_bucket(&self, value: u64) {
         self.bucketed.add(1);
         self.buckets[bucket_of(value)].add(1);
+    }
+
+    /// Takes back a value that was recorded and turned out not to count. The extremes keep it: what they were without it is
+    /// not known.
+    #[cold]
+    pub fn forget(&self, value: u64) {
+        self.moments.forget(value);
+        if self.bucketed.get() > 0 {
+            self.bucketed.set(self.bucketed.get() - 1);
+            let bucket = &self.buckets[bucket_of(value)];
+            bucket.set(bucket.get().saturating_sub(1));
+        }
     }
 
     /// The moments' count.
@@ -464,6 +486,22 @@ mod tests {
     fn zeroed() -> Box<LiveStats> {
         // SAFETY: LiveStats consists of atomics only, for which zero bytes are a valid value; the layout is its own.
         unsafe { Box::from_raw(alloc_zeroed(Layout::new::<LiveStats>()).cast()) }
+    }
+
+    #[test]
+    fn a_value_is_taken_back() {
+        let latency = &zeroed().directions[0].slat;
+        let mut expected = Moments::default();
+        for value in [5, u64::MAX >> 8, 1 << 40] {
+            latency.record(value);
+            latency.record_bucket(value);
+            if value != 1 << 40 {
+                expected.record(value);
+            }
+        }
+        latency.forget(1 << 40);
+        let left = latency.read();
+        assert_eq!((left.moments, left.histogram.total()), (expected, 2));
     }
 
     #[test]

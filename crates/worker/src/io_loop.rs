@@ -450,7 +450,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     return;
                 }
                 Queued::Over => {
-                    self.end.stopping = true;
+                    self.other_end_is_done(index);
                     self.take_back(index, marks);
                     return;
                 }
@@ -458,6 +458,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
                     self.commit();
                     if self.flight.count > 0 {
                         self.reap(1);
+                    } else if self.waits_in_vain(index, marks) {
+                        return;
                     }
                     if self.end.failure.is_some() {
                         self.drop_unit(index);
@@ -543,6 +545,8 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         }
         if !self.flight.done.is_empty() {
             self.count_done();
+        } else if min > 0 {
+            self.nothing_came();
         }
     }
 

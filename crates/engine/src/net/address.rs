@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// An address as the system calls take it.
 #[derive(Clone, Copy)]
-pub(super) struct Address {
+pub(crate) struct Address {
     storage: libc::sockaddr_storage,
     pub(super) length: libc::socklen_t,
 }
@@ -33,7 +33,8 @@ impl Address {
         room
     }
 
-    fn internet(address: SocketAddr) -> Address {
+    /// An address of the internet, with its port.
+    pub(crate) fn internet(address: SocketAddr) -> Address {
         match address {
             SocketAddr::V4(v4) => {
                 let address = libc::sockaddr_in {
@@ -82,7 +83,8 @@ impl Address {
         Address::of(address, size_of::<libc::sockaddr_vm>())
     }
 
-    pub(super) fn pointer(&self) -> *const libc::sockaddr {
+    /// Where it is, for a call that reads it.
+    pub(crate) fn pointer(&self) -> *const libc::sockaddr {
         (&raw const self.storage).cast()
     }
 

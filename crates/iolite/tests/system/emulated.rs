@@ -5,7 +5,7 @@ pub mod appended;
 mod device;
 pub mod flash;
 mod memory;
-mod network;
+pub mod network;
 pub mod nvme;
 pub mod scsi;
 pub mod zoned;

@@ -110,7 +110,10 @@ fn options_that_are_not_supported_yet_are_errors() {
         skip!("fio supports them");
     }
     let dir = scratch();
-    let run = refused(dir.path(), "--name=a --rw=write --size=1M --ioengine=rdma");
+    let run = refused(
+        dir.path(),
+        "--name=a --filename=f --rw=read --size=1M --ioengine=io_uring_cmd --cmd_type=bsg",
+    );
     assert!(run.output().contains("not supported"), "{run}");
 }
 

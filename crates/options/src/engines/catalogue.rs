@@ -10,7 +10,7 @@ use super::{
 use super::{
     MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions, StatOptions,
 };
-use super::{RadosOptions, RbdOptions};
+use super::{RadosOptions, RbdOptions, RdmaOptions};
 use super::{
     ceph, external, files, gluster, hdfs, http, io_uring, iscsi, libaio, local, mmap, nbd, network, nfs,
     pvsync2, sg,
@@ -100,11 +100,6 @@ impl EngineInfo {
 
     const fn takes_aio_requests(mut self) -> Self {
         self.takes_aio_requests = true;
-        self
-    }
-
-    const fn not_yet(mut self) -> Self {
-        self.supported = false;
         self
     }
 
@@ -230,10 +225,11 @@ pub(super) const ALL: [EngineInfo; 41] = [
         .takes_aio_requests()
         .own(|| LibaioOptions::default().into(), libaio::OPTIONS),
     engine("rdma", "Remote memory access over InfiniBand or RoCE")
-        .data(Data::Nowhere)
-        .completion(Completion::Kernel)
-        .options(network::RDMA)
-        .not_yet(),
+        .data(Data::OtherEnd)
+        .completion(Completion::Engine)
+        .can(&[])
+        .loads_library()
+        .own(|| RdmaOptions::default().into(), network::RDMA),
     engine("rados", "Ceph objects by librados")
         .data(Data::OwnStorage)
         .completion(Completion::LibraryThreads)

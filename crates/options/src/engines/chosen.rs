@@ -1,7 +1,7 @@
 //! The own options of the engine that a job has chosen.
 
 use super::facets::Facets;
-use super::own::{AsFio, Idle, OwnOptions, found};
+use super::own::{AsFio, FarEnd, Idle, OwnOptions, found};
 use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions,
     HdfsOptions, HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions,
@@ -10,7 +10,7 @@ use super::{
     MmapOptions, MtdOptions, NameOptions, NbdOptions, NetOptions, NfsOptions, Pvsync2Options, SgOptions,
     StatOptions,
 };
-use super::{RadosOptions, RbdOptions};
+use super::{RadosOptions, RbdOptions, RdmaOptions};
 use crate::definition::Given;
 use crate::definition::LandInEngine;
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,7 @@ engine_options! {
     Pvsync2(Pvsync2Options),
     Rados(RadosOptions),
     Rbd(RbdOptions),
+    Rdma(RdmaOptions),
     Sg(SgOptions),
     Stat(StatOptions),
 }
@@ -129,6 +130,11 @@ impl EngineOptions {
         if let Some(own) = self.own_mut() {
             own.be_as_fio(asked);
         }
+    }
+
+    /// Where the other end of its connection is, if the engine makes connections by name and port.
+    pub fn far_end(&mut self) -> Option<FarEnd<'_>> {
+        self.own_mut()?.far_end()
     }
 
     /// The name of the one file that a job has, whatever it calls it, so that jobs and clones are seen to share it.

@@ -58,9 +58,9 @@ pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};
 pub use mmap::MmapOptions;
 pub use nbd::NbdOptions;
-pub use network::{NetOptions, Protocol};
+pub use network::{NetOptions, Protocol, RdmaOptions, Verb};
 pub use nfs::NfsOptions;
-pub use own::{AsFio, OwnOptions};
+pub use own::{AsFio, FarEnd, OwnOptions};
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;
 pub(crate) use secret::PLACEHOLDER;
@@ -222,7 +222,6 @@ mod tests {
         assert!(chosen("external").unwrap_err().contains("external:./engine.so"));
         assert!(chosen("external:").is_err() && chosen("mine.so").is_err());
         assert_eq!(choose("psync:x").unwrap_err(), "psync takes nothing behind a colon");
-        assert_eq!(choose("rdma").unwrap_err(), "the engine rdma is not supported yet");
         assert!(choose("libaoi").unwrap_err().ends_with("did you mean \"libaio\"?"));
     }
 

@@ -1,6 +1,6 @@
 //! Options of engines that talk to another machine.
 
-use super::own::{Idle, OwnOptions, own, own_options, place};
+use super::own::{FarEnd, Idle, OwnOptions, found, own, own_options, place};
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -78,6 +78,10 @@ own_options! {
 }
 
 impl OwnOptions for NetOptions {
+    fn far_end(&mut self) -> Option<FarEnd<'_>> {
+        Some(FarEnd { hostname: &mut self.hostname, port: &mut self.port })
+    }
+
     fn without_effect(&self) -> Vec<Idle> {
         let mut all: Vec<Idle> = Vec::new();
         let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
@@ -112,10 +116,16 @@ static HOSTNAME: Definition = option("hostname", Kind::Str, "The other side's na
         let own = job.engine.of::<NetOptions>().filter(|own| own.protocol == Protocol::Unix);
         own.map(|own| own.hostname.clone()).into_iter().collect()
     })
-    .lands_in_engine(own!(NetOptions.hostname, string()));
+    .lands_in_engine(|own, given| {
+        *found(own.far_end())?.hostname = given.string()?;
+        Ok(())
+    });
 static PORT: Definition = option("port", Kind::Int, "Port to listen on or to connect to")
     .range(1, 65535)
-    .lands_in_engine(own!(NetOptions.port, number()));
+    .lands_in_engine(|own, given| {
+        *found(own.far_end())?.port = given.number()?;
+        Ok(())
+    });
 static PROTOCOL: Definition = option("protocol", Kind::Str, "Protocol of the sockets")
     .aliases(&["proto"])
     .default("tcp")
@@ -158,14 +168,78 @@ static MSS: Definition =
 pub static NET: &[&Definition] =
     &[&HOSTNAME, &PORT, &PROTOCOL, &NODELAY, &LISTEN, &PINGPONG, &INTERFACE, &TTL, &WINDOW_SIZE, &MSS];
 
-static BINDNAME: Definition = option("bindname", Kind::Str, "Address of the local interface to use");
-static VERB: Definition =
-    option("verb", Kind::Str, "RDMA operation").aliases(&["proto"]).default("write").keywords(&[
-        ("write", "Write to the other side's memory"),
-        ("read", "Read from the other side's memory"),
-        ("send", "Send messages"),
-        ("recv", "Receive messages"),
-    ]);
+/// What is done with the memory of the other end (`verb`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verb {
+    /// The client writes to the memory of the server.
+    #[default]
+    Write,
+    /// The client reads from the memory of the server.
+    Read,
+    /// The client sends, and the server receives.
+    Send,
+    /// The server sends, and the client receives.
+    Receive,
+}
+
+impl Verb {
+    /// All of them.
+    pub const ALL: [Verb; 4] = [Verb::Write, Verb::Read, Verb::Send, Verb::Receive];
+
+    /// Its keyword.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            Verb::Write => "write",
+            Verb::Read => "read",
+            Verb::Send => "send",
+            Verb::Receive => "recv",
+        }
+    }
+
+    /// Whether the server has no part in it but its memory.
+    pub fn is_one_sided(self) -> bool {
+        matches!(self, Verb::Write | Verb::Read)
+    }
+}
+
+own_options! {
+    /// The options of `rdma`.
+    pub struct RdmaOptions declared by RDMA {
+        /// The name or address of the server; empty = not given.
+        pub hostname: String,
+        /// The name or address of the own end, which chooses the device; empty = the system chooses.
+        pub bindname: String,
+        /// The port; 0 = not given. That of a clone is this one and its number.
+        pub port: u32,
+        /// What the client does. The server is told.
+        pub verb: Verb,
+    }
+}
+
+impl OwnOptions for RdmaOptions {
+    fn far_end(&mut self) -> Option<FarEnd<'_>> {
+        Some(FarEnd { hostname: &mut self.hostname, port: &mut self.port })
+    }
+}
+
+static BINDNAME: Definition =
+    option("bindname", Kind::Str, "Address of the own end, which chooses the device")
+        .lands_in_engine(own!(RdmaOptions.bindname, string()));
+static VERB: Definition = option("verb", Kind::Str, "What the client (rw=write) does")
+    .aliases(&["proto"])
+    .default("write")
+    .keywords(&[
+        ("write", "Write to the memory of the server"),
+        ("read", "Read from the memory of the server"),
+        ("send", "Send messages, which the server receives"),
+        ("recv", "Receive messages, which the server sends"),
+    ])
+    .lands_in_engine(|own, given| {
+        let keyword = given.keyword()?;
+        let verb = Verb::ALL.into_iter().find(|verb| verb.keyword() == keyword);
+        place::<RdmaOptions>(own)?.verb = verb.unwrap_or_default();
+        Ok(())
+    });
 
 /// `rdma`
 pub static RDMA: &[&Definition] = &[&HOSTNAME, &BINDNAME, &PORT, &VERB];

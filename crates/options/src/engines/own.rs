@@ -20,6 +20,14 @@ const NOT_YET: &str = "its engine is not supported yet";
 /// An option that has no effect, and why.
 pub type Idle = (&'static str, &'static str);
 
+/// Where the other end of a connection is, in the struct of an engine that makes connections.
+pub struct FarEnd<'a> {
+    /// `hostname`
+    pub hostname: &'a mut String,
+    /// `port`
+    pub port: &'a mut u32,
+}
+
 /// The struct of one engine's own options. The methods return the fields of options that several engines share.
 pub trait OwnOptions: Any {
     /// `hipri`
@@ -86,6 +94,11 @@ pub trait OwnOptions: Any {
     /// Whether I/Os are requests to a server, so that the time to the first byte and repetitions are reported.
     fn makes_requests(&self) -> bool {
         false
+    }
+
+    /// Where the other end of a connection is.
+    fn far_end(&mut self) -> Option<FarEnd<'_>> {
+        None
     }
 
     /// `uring`

@@ -403,7 +403,6 @@ fn mistakes_name_place_value_and_remedy() {
         ("direct=2", "job.fio:7:4: direct=2: not 0 or 1"),
         ("numjobs=0", "job.fio:7:4: numjobs=0: a job needs at least 1 worker"),
         ("log_entries=2m", "job.fio:7:4: log_entries=2m: must be at most 1048576"),
-        ("ioengine=rdma", "job.fio:7:4: ioengine=rdma: the engine rdma is not supported yet"),
         (
             "ioengine=external:",
             "job.fio:7:4: ioengine=external:: external needs the file of the engine, as in external:./engine.so",

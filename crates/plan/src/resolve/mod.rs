@@ -218,12 +218,14 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
     // Traces do not contain the flags of sync_file_range(2); without flags it would do nothing.
     let unsaid = if worker.replay.is_some() { libc::SYNC_FILE_RANGE_WRITE } else { 0 };
     let mut own = options.engine.clone();
-    if let Some(net) = own.of_mut::<NetOptions>() {
+    if let Some(far) = own.far_end() {
         // Each clone has its own port.
-        net.port += if net.port > 0 { worker.clone } else { 0 };
-        if let (true, Some(name)) = (net.hostname.is_empty(), connects_to(options, net)) {
-            net.hostname = name.to_owned();
-        }
+        *far.port += if *far.port > 0 { worker.clone } else { 0 };
+    }
+    if let Some(net) = own.of_mut::<NetOptions>()
+        && let (true, Some(name)) = (net.hostname.is_empty(), connects_to(options, net))
+    {
+        net.hostname = name.to_owned();
     }
     if let Some(commands) = own.of_mut::<IoUringCmdOptions>() {
         commands.placement = options.data_placement.clone();

@@ -2,7 +2,7 @@
 
 use crate::engines::connects_to;
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
-use iolite_options::engines::{NetOptions, Protocol};
+use iolite_options::engines::{NetOptions, Protocol, RdmaOptions};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -56,7 +56,8 @@ pub(super) fn sized_ramp(plan: &Plan, worker: &WorkerPlan) -> Option<SizedRampRu
 /// One end of a connection.
 struct End<'a> {
     waits: bool,
-    protocol: Protocol,
+    /// The protocol of sockets; `None` = RDMA.
+    protocol: Option<Protocol>,
     port: u32,
     /// The path of a local socket.
     path: Option<Cow<'a, Path>>,
@@ -64,14 +65,18 @@ struct End<'a> {
 
 fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
     let options = &plan.job_of(worker).options;
+    let reads = options.pattern.rw.reads();
+    if let Some(rdma) = options.engine.of::<RdmaOptions>() {
+        return Some(End { waits: reads, protocol: None, port: rdma.port + worker.clone, path: None });
+    }
     let net = options.engine.of::<NetOptions>()?;
     let path = match (net.protocol, net.hostname.is_empty()) {
         (Protocol::Unix, true) => worker.files.iter().next(),
         (Protocol::Unix, false) => Some(Cow::Borrowed(Path::new(&net.hostname))),
         _ => None,
     };
-    let waits = net.waits(options.pattern.rw.reads());
-    Some(End { waits, protocol: net.protocol, port: net.port + worker.clone, path })
+    let waits = net.waits(reads);
+    Some(End { waits, protocol: Some(net.protocol), port: net.port + worker.clone, path })
 }
 
 impl Plan {
@@ -81,7 +86,7 @@ impl Plan {
         let is_other = |other: &&WorkerPlan| {
             end(self, other).is_some_and(|other| {
                 let same_place = match own.protocol {
-                    Protocol::Unix => own.path == other.path,
+                    Some(Protocol::Unix) => own.path == other.path,
                     _ => own.port == other.port,
                 };
                 own.protocol == other.protocol && own.waits != other.waits && same_place

@@ -1,7 +1,7 @@
 //! Units of engines that are connected to somebody else, who may keep them waiting, or be done.
 
 use super::IoLoop;
-use super::flight::REST;
+use super::flight::{REST, UNCOUNTED};
 use iolite_engine::{Engine, Outcome, Queued};
 use iolite_os::message::Message;
 use iolite_types::Operation;
@@ -29,8 +29,21 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
+    /// Looks at whatever may have ended the job while a unit waits that an engine with a queue does not take, although
+    /// nothing is in flight: only the other end can change that. Returns whether the job ends: then the unit is gone.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn waits_in_vain(&mut self, index: u32, marks: u8) -> bool {
+        self.look_up(index);
+        if self.end.stopping {
+            self.take_back(index, marks);
+        }
+        self.end.stopping
+    }
+
     /// Ends the job. A sender warns if it had more to send, unless its time is limited.
-    fn other_end_is_done(&mut self, index: u32) {
+    #[cold]
+    pub(super) fn other_end_is_done(&mut self, index: u32) {
         self.end.stopping = true;
         let sends = self.flight.units[index as usize].operation == Operation::Write;
         if sends && self.rules.runtime_ns == u64::MAX {
@@ -72,7 +85,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.drop_unit(index);
             return;
         }
-        if let Some(direction) = self.flight.units[index as usize].operation.direction() {
+        if marks & UNCOUNTED == 0
+            && let Some(direction) = self.flight.units[index as usize].operation.direction()
+        {
             let issued = &self.stats.directions[direction.index()].issued;
             issued.set(issued.get().saturating_sub(1));
         }

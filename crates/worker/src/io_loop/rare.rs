@@ -5,7 +5,7 @@ use super::errors::NOTHING_MOVED;
 use super::failure::Failure;
 use super::flight::{REST, Stamps, Times, UNCOUNTED};
 use crate::usage;
-use iolite_engine::{Completion, Engine, Outcome};
+use iolite_engine::{Completion, Engine, Outcome, WITHDRAWN};
 use iolite_os::shared::{Phase, attention};
 use iolite_workload::{Fate, Generator};
 use std::sync::atomic::Ordering::Relaxed;
@@ -72,6 +72,18 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 self.flight.stamps[index as usize] =
                     Stamps { start: times.start, issue: 0, marks: marks | REST };
                 self.flight.partial.push(index);
+                return;
+            }
+            Err(WITHDRAWN) => {
+                // Its commit has recorded how long its submission took.
+                if self.rules.slat
+                    && marks == 0
+                    && let Some(direction) = self.flight.units[index as usize].operation.direction()
+                {
+                    let slat = &self.stats.directions[direction.index()].slat;
+                    slat.forget(times.issue.saturating_sub(times.start));
+                }
+                self.take_back(index, marks);
                 return;
             }
             Ok(_) if self.found_end(index) => {}
@@ -172,6 +184,18 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if asked & attention::USAGE != 0 {
             usage::publish(self.control);
             self.control.answered(attention::USAGE);
+        }
+    }
+
+    /// Nothing has come for a while. Who waits for the other end of a connection may wait for longer than the job's time.
+    #[cold]
+    pub(super) fn nothing_came(&mut self) {
+        let now = self.clock.now();
+        if now >= self.time.next_event && !self.time.ramping && !self.end.stopping {
+            self.event(now, false);
+        }
+        if self.end.stopping {
+            self.engine.leave();
         }
     }
 

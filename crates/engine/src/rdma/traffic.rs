@@ -1,0 +1,463 @@
+//! Blocks under way: requests are handed to the device in batches, and taken back when they are complete.
+//!
+//! Who waits looks for completions itself for some microseconds, because most come within them; then it sleeps until the
+//! device, or the connection manager, has something to say.
+
+use super::abi::{
+    CompletionQueue, Piece, QueuePair, ReceiveRequest, SendRequest, WorkCompletion, event, opcode, status,
+};
+use super::connection::{Connection, SLICE, ready};
+use super::greeting::Place;
+use super::words;
+use crate::driven::Driven;
+use crate::{Errno, Outcome, Unit, WITHDRAWN};
+use std::collections::VecDeque;
+use std::ffi::CStr;
+use std::io;
+use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+/// The id of requests that belong to no unit.
+const BESIDE: u64 = u64::MAX;
+
+/// How long completions are looked for before the thread sleeps.
+const LOOKING: Duration = Duration::from_micros(30);
+
+/// How many completions are taken at once.
+const BATCH: usize = 16;
+
+/// So many looks that find nothing are followed by one at the connection: who never sleeps has to see its end as well.
+const VAIN: u32 = 256;
+
+/// For how long the other end may be silent before it is looked for.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// How long what is in flight may take when the job has been told to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the other end has for its goodbye.
+const PARTING: Duration = Duration::from_secs(2);
+
+/// What this end does with blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It writes to the other end's memory.
+    Writes,
+    /// It reads from there.
+    Reads,
+    /// It sends.
+    Sends,
+    /// It receives.
+    Receives,
+    /// It has memory that the other end uses.
+    Lends,
+}
+
+/// A connection with what is under way on it.
+pub(super) struct Traffic {
+    pub(super) connection: Connection,
+    pub(super) role: Role,
+    /// Where each unit's block is, and how long it is.
+    blocks: Vec<Piece>,
+    /// Units that the device has, or will be given with the next batch.
+    flying: Vec<bool>,
+    /// Units of the next batch.
+    staged: Vec<u32>,
+    sends: Vec<SendRequest>,
+    receives: Vec<ReceiveRequest>,
+    done: VecDeque<(u32, Outcome)>,
+    /// How many units are in flight, those of the next batch included.
+    in_flight: usize,
+    /// Messages that were sent or received.
+    messages: u64,
+    /// Requests beside units that are under way.
+    beside: u32,
+    /// When something was heard last.
+    heard: Instant,
+    /// This end is done: until when what is in flight may take.
+    leaving: Option<Instant>,
+    /// The other end has ended the connection, or this one has.
+    is_over: bool,
+    /// What has failed.
+    failed: Option<(Errno, String)>,
+    /// Looks for completions that found none, since the connection was looked at.
+    vain: u32,
+}
+
+impl Traffic {
+    pub(super) fn new(connection: Connection, role: Role, depth: usize) -> Traffic {
+        Traffic {
+            connection,
+            role,
+            blocks: vec![Piece::default(); depth],
+            flying: vec![false; depth],
+            staged: Vec::with_capacity(depth),
+            sends: Vec::with_capacity(depth),
+            receives: Vec::with_capacity(depth),
+            done: VecDeque::with_capacity(depth),
+            in_flight: 0,
+            messages: 0,
+            beside: 0,
+            heard: Instant::now(),
+            leaving: None,
+            is_over: false,
+            failed: None,
+            vain: 0,
+        }
+    }
+
+    /// What has failed, if something has.
+    pub(super) fn failure(&self) -> Option<(Errno, &str)> {
+        self.failed.as_ref().map(|(errno, words)| (*errno, words.as_str()))
+    }
+
+    fn fail(&mut self, (errno, why): (i32, String)) {
+        let place = &self.connection.place;
+        self.failed.get_or_insert_with(|| (Errno(errno), format!("{place}: {why}")));
+    }
+
+    /// Whether nothing more is to be begun: the other end is done, and everything that it has sent is here or has a block that
+    /// waits for it.
+    pub(super) fn has_all(&self) -> bool {
+        match (self.connection.told(), self.role) {
+            (None, _) => false,
+            (Some(sent), Role::Receives) => self.messages + self.in_flight as u64 >= sent,
+            (Some(_), _) => true,
+        }
+    }
+
+    /// Takes a unit into the next batch.
+    pub(super) fn stage(&mut self, unit: &Unit) {
+        let index = unit.index as usize;
+        self.blocks[index] =
+            Piece { address: unit.buffer as u64, length: unit.length as u32, key: self.connection.key() };
+        self.flying[index] = true;
+        self.in_flight += 1;
+        self.staged.push(unit.index);
+    }
+
+    /// Hands the batch to the device.
+    pub(super) fn hand_over(&mut self) {
+        if self.staged.is_empty() {
+            return;
+        }
+        let staged = std::mem::take(&mut self.staged);
+        match self.role {
+            Role::Receives => self.hand_over_receives(&staged),
+            _ => self.hand_over_sends(&staged),
+        }
+        self.staged = staged;
+        self.staged.clear();
+    }
+
+    fn hand_over_receives(&mut self, staged: &[u32]) {
+        self.receives.clear();
+        for &unit in staged {
+            let pieces = &raw mut self.blocks[unit as usize];
+            self.receives.push(ReceiveRequest { id: unit.into(), next: null_mut(), pieces, count: 1 });
+        }
+        let first = self.receives.as_mut_ptr();
+        (1..staged.len()).for_each(|next| self.receives[next - 1].next = first.wrapping_add(next));
+        let (pair, mut refused) = (self.pair(), null_mut());
+        // SAFETY: the requests and their pieces outlive the call; the blocks are the units' as long as they are in flight.
+        let result = unsafe { ((*(*pair).context).operations.receive)(pair, first, &raw mut refused) };
+        self.handed_over(staged, result, refused as usize, first as usize, size_of::<ReceiveRequest>());
+    }
+
+    fn hand_over_sends(&mut self, staged: &[u32]) {
+        let opcode = match self.role {
+            Role::Writes => opcode::WRITE,
+            Role::Reads => opcode::READ,
+            _ => opcode::SEND,
+        };
+        self.sends.clear();
+        for &unit in staged {
+            let Place { address, key } = self.there(unit);
+            let pieces = &raw mut self.blocks[unit as usize];
+            let request = SendRequest::new(unit.into(), opcode);
+            self.sends.push(SendRequest { pieces, remote_address: address, remote_key: key, ..request });
+        }
+        let first = self.sends.as_mut_ptr();
+        (1..staged.len()).for_each(|next| self.sends[next - 1].next = first.wrapping_add(next));
+        let (pair, mut refused) = (self.pair(), null_mut());
+        // SAFETY: as above.
+        let result = unsafe { ((*(*pair).context).operations.send)(pair, first, &raw mut refused) };
+        self.handed_over(staged, result, refused as usize, first as usize, size_of::<SendRequest>());
+    }
+
+    /// Where the block of a unit belongs in the memory of the other end: as far as there is room, each has a place of its own.
+    fn there(&self, unit: u32) -> Place {
+        if !matches!(self.role, Role::Writes | Role::Reads) {
+            return Place::default();
+        }
+        let length = u64::from(self.blocks[unit as usize].length).max(1);
+        let places = (self.connection.far.length / length).max(1);
+        let Place { address, key } = self.connection.far.memory;
+        Place { address: address + u64::from(unit) % places * length, key }
+    }
+
+    /// The units from the one that was refused on have failed.
+    fn handed_over(&mut self, staged: &[u32], result: i32, refused: usize, first: usize, size: usize) {
+        if result == 0 {
+            if self.role == Role::Sends {
+                self.messages += staged.len() as u64;
+            }
+            return;
+        }
+        let taken = (refused.saturating_sub(first) / size).min(staged.len());
+        if self.role == Role::Sends {
+            self.messages += taken as u64;
+        }
+        let error = io::Error::from_raw_os_error(result.abs());
+        let why = format!("the device takes no request: {}", iolite_types::describe_error(&error));
+        self.fail((result.abs(), why));
+        for &unit in &staged[taken..] {
+            self.finish(unit, Err(Errno(result.abs())));
+        }
+    }
+
+    fn finish(&mut self, unit: u32, outcome: Outcome) {
+        if std::mem::take(&mut self.flying[unit as usize]) {
+            self.in_flight -= 1;
+            self.done.push_back((unit, outcome));
+        }
+    }
+
+    /// Takes completions from the device; how many there were.
+    fn poll(&mut self) -> usize {
+        let mut found = [WorkCompletion::default(); BATCH];
+        let queue: *mut CompletionQueue = self.connection.queue;
+        // SAFETY: the queue is there as long as the connection, and there is room for so many.
+        let count = unsafe { ((*(*queue).context).operations.poll)(queue, BATCH as i32, found.as_mut_ptr()) };
+        let count = usize::try_from(count).unwrap_or(0).min(BATCH);
+        found[..count].iter().for_each(|completion| self.completed(completion));
+        count
+    }
+
+    fn completed(&mut self, completion: &WorkCompletion) {
+        let &WorkCompletion { id, status: found, length, .. } = completion;
+        if id == BESIDE {
+            self.beside = self.beside.saturating_sub(1);
+        }
+        if found != status::SUCCESS {
+            return self.not_completed(id, found);
+        }
+        if id == BESIDE {
+            return;
+        }
+        let unit = id as u32;
+        if self.role != Role::Receives {
+            let length = self.blocks[unit as usize].length;
+            return self.finish(unit, Ok(length.into()));
+        }
+        self.messages += 1;
+        match self.flying[unit as usize] {
+            true => self.finish(unit, Ok(length.into())),
+            // The job is done, and the other end does not know that yet.
+            false => self.receive_again(unit),
+        }
+    }
+
+    #[cold]
+    fn not_completed(&mut self, id: u64, found: i32) {
+        let is_expected = self.leaving.is_some() || self.connection.told().is_some();
+        if !is_expected || found != status::FLUSHED && id != BESIDE {
+            let mut why = words::of_status(found, &self.words_of(found));
+            if let (status::FLUSHED, Some((errno, _))) = (found, &self.failed) {
+                // The first request that failed says why.
+                why.0 = errno.0;
+            }
+            self.fail(why);
+        }
+        if id != BESIDE {
+            let outcome = match &self.failed {
+                Some((errno, _)) => Err(*errno),
+                None => Err(WITHDRAWN),
+            };
+            self.finish(id as u32, outcome);
+        }
+    }
+
+    fn words_of(&self, found: i32) -> String {
+        // SAFETY: takes an integer, and gives a text that is always there.
+        let text = unsafe { CStr::from_ptr((self.connection.library.verbs.status_words)(found)) };
+        text.to_string_lossy().into_owned()
+    }
+
+    /// Gives a block back that has received something which nobody wants.
+    #[cold]
+    fn receive_again(&mut self, unit: u32) {
+        let pieces = &raw mut self.blocks[unit as usize];
+        let mut request = ReceiveRequest { id: unit.into(), next: null_mut(), pieces, count: 1 };
+        let (pair, mut refused) = (self.pair(), null_mut());
+        // The other end goes, or takes longer.
+        // SAFETY: the request and its piece outlive the call; the block is there as long as the engine.
+        unsafe { ((*(*pair).context).operations.receive)(pair, &raw mut request, &raw mut refused) };
+    }
+
+    fn pair(&self) -> *mut QueuePair {
+        // SAFETY: the end has a queue pair when the connection is there.
+        unsafe { (*self.connection.end).pair }
+    }
+
+    /// Writes a word to the mailbox of the other end.
+    fn say(&mut self, (address, key, there): (u64, u32, Place)) {
+        let mut piece = Piece { address, length: 8, key };
+        let mut request = SendRequest {
+            pieces: &raw mut piece,
+            remote_address: there.address,
+            remote_key: there.key,
+            ..SendRequest::new(BESIDE, opcode::WRITE)
+        };
+        let (pair, mut refused) = (self.pair(), null_mut());
+        // SAFETY: the request and its piece outlive the call; the mailbox is there as long as the connection.
+        let result =
+            unsafe { ((*(*pair).context).operations.send)(pair, &raw mut request, &raw mut refused) };
+        self.beside += u32::from(result == 0);
+    }
+
+    /// Looks at what has happened to the connection, and at what follows from it.
+    fn attend(&mut self) {
+        while let Ok(Some(heard)) = self.connection.hear() {
+            match heard.kind {
+                event::CONNECT_REQUEST => self.connection.turn_away(heard.end),
+                event::DISCONNECTED if self.is_over => {}
+                event::DISCONNECTED | event::DEVICE_REMOVAL => {
+                    if heard.kind == event::DEVICE_REMOVAL {
+                        self.fail(words::of_event(heard.kind, 0, None));
+                    } else if self.connection.told().is_none() {
+                        self.fail((libc::ECONNRESET, words::GONE.to_owned()));
+                    }
+                    self.end();
+                }
+                _ => {}
+            }
+        }
+        self.withdraw();
+        let now = Instant::now();
+        if self.leaving.is_some_and(|until| now > until) {
+            self.end();
+        }
+        if now.duration_since(self.heard) > SILENCE && self.beside == 0 && !self.is_over {
+            // If nobody is there, this has no answer, and the device says so.
+            self.heard = now;
+            self.say(self.connection.pulse());
+        }
+    }
+
+    /// Blocks that wait for messages which will not come are given back.
+    fn withdraw(&mut self) {
+        let all_came = self.connection.told().is_some_and(|sent| self.messages >= sent);
+        if self.role != Role::Receives || self.in_flight == 0 || !(self.leaving.is_some() || all_came) {
+            return;
+        }
+        self.hand_over();
+        (0..self.flying.len() as u32).for_each(|unit| self.finish(unit, Err(WITHDRAWN)));
+    }
+
+    /// Ends the connection: everything in flight is complete, one way or another.
+    fn end(&mut self) {
+        if !std::mem::replace(&mut self.is_over, true) {
+            self.connection.disconnect();
+        }
+    }
+
+    /// The job is to end: nothing that may take forever is waited for any more.
+    pub(super) fn leave(&mut self) {
+        if self.leaving.is_none() {
+            self.leaving = Some(Instant::now() + PATIENCE);
+        }
+        self.withdraw();
+    }
+
+    /// Says that this end is done, and waits for the other end to say the same, for some time.
+    pub(super) fn part(&mut self) {
+        self.leave();
+        if self.failed.is_none() && !self.is_over {
+            let sent = if self.role == Role::Sends { self.messages } else { 0 };
+            self.say(self.connection.goodbye(sent));
+            let until = Instant::now() + PARTING;
+            while !self.is_over
+                && (self.beside > 0 || self.connection.told().is_none())
+                && Instant::now() < until
+            {
+                let _ = self.drive(Some(SLICE));
+            }
+        }
+        self.end();
+    }
+
+    /// Waits for at most a slice for something to happen.
+    fn sleep(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let queue = self.connection.queue;
+        // SAFETY: the queue is there as long as the connection.
+        unsafe { ((*(*queue).context).operations.notify)(queue, 0) };
+        if self.poll() > 0 {
+            return Ok(());
+        }
+        let time = timeout.unwrap_or(SLICE).min(SLICE);
+        let notices = self.connection.notice_descriptor();
+        let found = ready(&[notices, self.connection.descriptor()], time)?;
+        if found.contains(&notices) {
+            self.take_notice();
+        }
+        Ok(())
+    }
+
+    /// Takes back what told that there are completions.
+    fn take_notice(&mut self) {
+        let (mut queue, mut context) = (null_mut(), null_mut());
+        let verbs = &self.connection.library.verbs;
+        // SAFETY: the channel is there as long as the connection; the library writes where the queue is.
+        unsafe {
+            if (verbs.next_notice)(self.connection.notices, &raw mut queue, &raw mut context) == 0 {
+                (verbs.noticed)(queue, 1);
+            }
+        }
+    }
+
+    /// Takes up to so many units that are complete.
+    pub(super) fn take(&mut self, most: usize) -> impl Iterator<Item = (u32, Outcome)> + '_ {
+        let count = self.done.len().min(most);
+        self.done.drain(..count)
+    }
+}
+
+impl Driven for Traffic {
+    fn outstanding(&self) -> usize {
+        self.in_flight + self.done.len()
+    }
+
+    fn count_done(&mut self) -> usize {
+        self.done.len()
+    }
+
+    /// An error also tells that nothing has come for a while, so that the worker looks at its own clock.
+    fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let before = self.done.len();
+        if self.poll() > 0 {
+            return Ok(());
+        }
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            self.vain += 1;
+            if self.vain.is_multiple_of(VAIN) {
+                self.attend();
+            }
+            return Ok(());
+        }
+        let looking = Instant::now();
+        while self.in_flight > 0 && looking.elapsed() < LOOKING {
+            if self.poll() > 0 {
+                self.heard = looking;
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+        self.sleep(timeout)?;
+        self.attend();
+        if self.poll() > 0 {
+            self.heard = Instant::now();
+        }
+        if self.done.len() > before { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
+    }
+}
