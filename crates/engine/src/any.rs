@@ -67,7 +67,7 @@ impl<E: Engine> Erased for E {
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
-        // SAFETY: the caller promises what the engine demands.
+        // SAFETY: the caller upholds the engine's contract.
         unsafe { Engine::queue(self, unit) }
     }
 
@@ -181,7 +181,7 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     #[inline(always)]
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
-        // SAFETY: the caller promises what the engine demands.
+        // SAFETY: the caller upholds the engine's contract.
         unsafe { self.0.queue(unit) }
     }
 

@@ -93,7 +93,7 @@ fn answer<T: Serialize>(pipe: OwnedFd, work: impl FnOnce(&mut dyn FnMut()) -> Re
     // The process that waits for the answer may be gone. SAFETY: takes nothing but integers.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let mut pipe = File::from(pipe);
-    // A blank before the answer means nothing, but that somebody is alive.
+    // A blank before the answer is a sign of life.
     let mut told = Instant::now();
     let mut progress = || {
         if told.elapsed() >= PROGRESS {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Commands that go on only while somebody drives their connections: no thread does it.
+/// Commands that make progress only while the caller drives their connections, because no thread does.
 pub(crate) trait Driven {
     /// Commands that were given and not taken back yet, the completed ones included.
     fn outstanding(&self) -> usize;

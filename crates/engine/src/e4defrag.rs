@@ -68,7 +68,7 @@ impl Donor {
         }
     }
 
-    /// Gives it space from its beginning. What there was room for is given back if that is not all.
+    /// Allocates space from the start of the donor. If there is too little, the allocated part is freed again.
     fn reserve_all(&self, length: u64) -> io::Result<()> {
         let before = self.file.metadata()?.len();
         self.reserve(0, length).inspect_err(|_| {
@@ -77,7 +77,7 @@ impl Donor {
         })
     }
 
-    /// What a failed swap is about, where the system's words do not say it.
+    /// An explanation for errors of a swap that the system's words do not explain.
     fn why(&self, errno: Errno, file: RawFd, name: &Path) -> Option<String> {
         let name = name.display();
         match errno.0 {
@@ -103,7 +103,7 @@ impl Donor {
             length: end - start,
             moved: 0,
         };
-        // SAFETY: the request is what this ioctl reads and writes.
+        // SAFETY: the request has the layout that this ioctl reads and writes.
         match unsafe { libc::ioctl(file, EXT4_IOC_MOVE_EXT as _, &mut request) } {
             0 => Ok((request.moved * self.block).saturating_sub(unit.offset % self.block).min(unit.length)),
             _ => Err(Errno::last()),

@@ -1,4 +1,4 @@
-//! `external`: an engine in a shared object that somebody else has written, against `include/iolite-engine.h`.
+//! `external`: an engine in a third-party shared object, written against `include/iolite-engine.h`.
 //!
 //! The library is loaded in the worker. Its code is trusted, its return values are not: they are validated wherever a
 //! wrong one could corrupt this process.

@@ -24,7 +24,7 @@ impl Act for Stat {
     fn act(&mut self, name: &CStr) -> Result<(), Errno> {
         let name = name.as_ptr();
         let mut found = MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: the name ends with a zero, and there is room for what the call writes.
+        // SAFETY: the name ends with a zero, and the result has room for the structure.
         answer(unsafe {
             match self.0 {
                 StatCall::Stat => libc::stat(name, found.as_mut_ptr()),

@@ -180,7 +180,7 @@ impl Engine for GfapiEngine {
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
-        // SAFETY: the caller promises what is demanded here.
+        // SAFETY: the caller upholds the same contract.
         let outcome = unsafe { self.perform(unit) };
         if let Err(Errno(errno)) = outcome {
             self.failed = (unit.file, errno);
@@ -298,7 +298,7 @@ impl Engine for GfapiAsyncEngine {
             Ok(begun) => begun,
             Err(errno) => return Queued::Completed(Err(errno)),
         };
-        // SAFETY: the caller promises what is demanded here.
+        // SAFETY: the caller upholds the same contract.
         match unsafe { self.submit(unit, file, ticket) } {
             Ok(()) => Queued::Queued,
             Err(errno) => match self.tickets.refused(unit.index, -errno) {

@@ -148,7 +148,7 @@ impl HttpEngine {
         };
         if self.splits && method != Method::Get && self.is_of_parts(unit, method, end)? {
             let Unit { buffer, length, offset, index, file, .. } = *unit;
-            // SAFETY: the caller promises what is demanded here.
+            // SAFETY: the caller upholds the same contract.
             unsafe { self.begin_write(PartWrite { buffer, length, offset, unit: index, file }) };
             return Ok(());
         }
@@ -418,7 +418,7 @@ impl Engine for HttpEngine {
             }
             Operation::Work => return Queued::Completed(Err(Errno(libc::ENOSYS))),
         };
-        // SAFETY: the caller promises what is demanded here.
+        // SAFETY: the caller upholds the same contract.
         match unsafe { self.begin(unit, method) } {
             Ok(()) => {
                 self.flying += 1;

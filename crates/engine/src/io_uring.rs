@@ -216,7 +216,7 @@ impl Engine for IoUringEngine {
             return self.refuse(unit);
         }
         let entry = self.entry(unit);
-        // SAFETY: what the entry names is valid until the unit is reaped, as the caller promises.
+        // SAFETY: everything that the entry points to is valid until the unit is reaped, as the caller promises.
         if unsafe { self.ring.push(entry) } { Queued::Queued } else { Queued::Busy }
     }
 

@@ -134,7 +134,7 @@ use std::time::Duration;
 pub struct Unit {
     /// Where the data is or will be; null for work that is no I/O. Engines that move no data leave it alone.
     pub buffer: *mut u8,
-    /// Bytes to transfer, starting at `buffer` and `offset`; what the unit counts as where no data is moved.
+    /// Bytes to transfer, starting at `buffer` and `offset`. If no data is moved, the length that the unit counts as.
     pub length: u64,
     /// Offset in the file, bytes.
     pub offset: u64,
@@ -323,7 +323,7 @@ pub trait Engine {
     /// Takes a unit. If the answer is `Queued`, the worker does not touch the unit until it is reaped.
     ///
     /// Syncs and trims that an engine performs itself are answered `Busy` while units wait for
-    /// [`Engine::commit`], so that they come after what was queued before them.
+    /// [`Engine::commit`], so that they come after the units queued before them.
     ///
     /// # Safety
     /// The unit's buffer must be valid for `length` bytes until its completion (or until the engine is dropped, which
@@ -359,12 +359,12 @@ pub trait Engine {
     /// The engine cannot go on. Refusals of single units are their outcomes.
     fn commit(&mut self) -> Result<usize, Errno>;
 
-    /// Appends at least `min` and at most `max` completions to `done`, waiting at most `timeout` (`None` =
-    /// without limit); `min` 0 polls. An interrupting signal ends the wait early with what there is, and so
-    /// does having nothing more in flight. Only committed units are waited for.
+    /// Appends at least `min` and at most `max` completions to `done`, waiting at most `timeout` (`None` = without
+    /// limit); `min` 0 polls. An interrupting signal ends the wait early, with the completions so far; so does having
+    /// nothing more in flight. Only committed units are waited for.
     ///
     /// # Errors
-    /// The engine cannot go on, and does not know what became of the units in flight.
+    /// The engine cannot go on, and the outcome of the units in flight is unknown.
     fn reap(
         &mut self,
         min: usize,
@@ -380,7 +380,7 @@ pub trait Engine {
         Vec::new()
     }
 
-    /// Lines that tell the user what the engine is about to do. Asked once, when the first files are open.
+    /// Lines that tell the user what the engine is about to do. Called once, when the first files are open.
     fn announcements(&self) -> Vec<String> {
         Vec::new()
     }

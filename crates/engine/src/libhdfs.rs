@@ -1,8 +1,8 @@
 //! `libhdfs`: files on HDFS, in chunks.
 //!
-//! Files of HDFS cannot be changed, so the file of a job is many of them (`libhdfs/chunks.rs` tells how). The client is one
-//! in Rust: there is neither Java nor the library that gave the engine its name. It runs on a thread of its own, which
-//! completes units, as many at once as the job's depth says.
+//! HDFS files cannot be modified in place, so a file of the job is stored as many HDFS files, its chunks (see
+//! `libhdfs/chunks.rs`). The client is written in Rust: neither Java nor the library that gave the engine its name is
+//! needed. It runs on its own thread, which completes the units, up to the job's depth of them concurrently.
 
 mod chunks;
 mod cluster;
@@ -33,7 +33,7 @@ pub struct LibhdfsEngine {
     files: Vec<Option<File>>,
     tickets: Tickets,
     words: Arc<Words>,
-    /// What is written has to survive.
+    /// Writes have to survive.
     keeps_writes: bool,
 }
 
@@ -41,16 +41,16 @@ pub struct LibhdfsEngine {
 struct File {
     chunks: Arc<Chunks>,
     writes: bool,
-    /// Those who wait for the chunks that are being written.
+    /// The queues of the chunks that have been written, by chunk.
     lines: HashMap<u64, Line>,
-    /// At so many of them it is time to look which are needed.
+    /// At this many of them, the idle ones are removed.
     most_lines: usize,
 }
 
-/// So many chunks may be forgotten later.
+/// Below this many queues, idle ones are not looked for.
 const FEW_LINES: usize = 64;
 
-/// Why units have failed, by their index.
+/// Why units failed, by their index.
 #[derive(Default)]
 struct Words(Mutex<HashMap<u32, String>>);
 
@@ -72,14 +72,14 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     /// # Safety
-    /// The memory is valid for so many bytes from there, and nobody else uses it meanwhile.
+    /// The `length` bytes at `at` are valid, and nobody else uses them meanwhile.
     unsafe fn part(&mut self, at: usize, length: usize) -> &mut [u8] {
         // SAFETY: the caller promises it.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(at), length) }
     }
 }
 
-/// A unit that is completed, whatever happens.
+/// Completes its unit even if it is dropped early, as by a panic.
 struct Promise {
     ticket: *const Ticket,
     unit: u32,
@@ -113,7 +113,7 @@ impl Drop for Promise {
     }
 }
 
-/// What a file with this path is called in the directory of HDFS.
+/// The name of a file in the directory on HDFS.
 fn hdfs_name(path: &Path) -> io::Result<&str> {
     path.to_str().map(|name| name.trim_start_matches('/')).ok_or_else(|| {
         let words = format!("{}: names on HDFS are UTF-8", path.display());
@@ -125,7 +125,7 @@ impl LibhdfsEngine {
     /// An engine that is connected to its cluster.
     ///
     /// # Errors
-    /// What is wrong with the options, or that there is no cluster.
+    /// An option is wrong, or the cluster cannot be reached.
     pub fn new(config: &EngineConfig, options: &HdfsOptions) -> Result<Self, EngineError> {
         Ok(LibhdfsEngine {
             cluster: Cluster::open(options)?,
@@ -175,7 +175,8 @@ impl LibhdfsEngine {
     }
 }
 
-/// Parts of a unit, with their places where they have to wait for their turn.
+/// The parts of a unit, each with its place in the queue of its chunk. Reads of chunks that are not being written do
+/// not queue.
 type Turns = Vec<(Part, Option<Place>)>;
 
 impl File {
@@ -198,7 +199,7 @@ impl File {
         self.lines.iter().map(|(&chunk, line)| (chunk, take_place(line))).collect()
     }
 
-    /// Puts what was written on stable storage. No unit is in flight.
+    /// Syncs all writes to stable storage. No unit is in flight.
     fn sync(&mut self) -> Result<(), Failure> {
         let turns = self.turns_of_all();
         self.chunks.cluster.handle.block_on(sync(&self.chunks, turns))
@@ -217,7 +218,7 @@ impl File {
     }
 }
 
-/// Reads or writes the parts of a unit, when it is their turn. Only then does their time begin.
+/// Reads or writes the parts of a unit as their turns come. The time limit of a part starts with its turn.
 async fn transfer(chunks: &Chunks, turns: Turns, mut memory: Memory, writes: bool) -> Result<(), Failure> {
     let mut at = 0;
     for (part, place) in turns {
@@ -243,7 +244,7 @@ async fn transfer(chunks: &Chunks, turns: Turns, mut memory: Memory, writes: boo
     Ok(())
 }
 
-/// Puts what was written to these chunks on stable storage.
+/// Syncs the writes to these chunks to stable storage.
 async fn sync(chunks: &Chunks, turns: Vec<(u64, Place)>) -> Result<(), Failure> {
     for (chunk, place) in turns {
         let mut slot = place.await;
@@ -271,7 +272,7 @@ impl Engine for LibhdfsEngine {
 
     fn close(&mut self, index: u32) -> io::Result<()> {
         if self.tickets.is_given_up() {
-            // (Closing would wait for what nobody waits for any more.)
+            // Closing could hang as the units did.
             return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
         }
         match self.files.get_mut(index as usize).and_then(Option::take) {
@@ -289,7 +290,7 @@ impl Engine for LibhdfsEngine {
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
-        // SAFETY: the caller promises what is demanded here.
+        // SAFETY: the caller upholds the same contract.
         match unsafe { self.begin(unit) } {
             Ok(()) => Queued::Queued,
             Err(errno) => Queued::Completed(Err(errno)),
@@ -335,7 +336,7 @@ impl Drop for LibhdfsEngine {
             return;
         }
         for file in self.files.iter_mut().flatten() {
-            // (Whoever wants to know has closed it, and was told.)
+            // A caller that needs the result has closed the file and got the error.
             let _ = file.finish();
         }
     }

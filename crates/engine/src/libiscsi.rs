@@ -218,7 +218,7 @@ impl Engine for LibiscsiEngine {
             Operation::Read | Operation::Write | Operation::Trim => unit.length,
             _ => 0,
         };
-        // SAFETY: the caller promises what is demanded here.
+        // SAFETY: the caller upholds the same contract.
         match unsafe { self.begin(unit) } {
             Ok(()) => Queued::Queued,
             Err((errno, words)) => {

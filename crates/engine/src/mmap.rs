@@ -234,7 +234,7 @@ impl Transfer for MmapEngine {
             unsafe { std::ptr::copy_nonoverlapping(from, to, length as usize) };
         });
         if !is_complete {
-            // SAFETY: the caller promises what this needs.
+            // SAFETY: the caller upholds the same contract.
             return unsafe { self.transfer_unmapped(unit, write) };
         }
         if self.direct {
@@ -252,7 +252,7 @@ impl Drop for MmapEngine {
     }
 }
 
-/// Where what can be mapped ends, after giving a file that will be written its size.
+/// The end of the mappable part. A file that will be written is extended to its size first.
 pub(crate) fn mappable_end(descriptor: RawFd, spec: &FileSpec, mode: OpenMode) -> io::Result<u64> {
     match spec.kind {
         FileKind::Pipe => Err(io::Error::from_raw_os_error(libc::ENODEV)),

@@ -32,25 +32,26 @@ use std::time::{Duration, Instant};
 const HELLO: [u8; 8] = *b"link\0\0\0\x98";
 /// The last message of a peer that is done. A machine with the other byte order sends the second.
 const GOODBYES: [[u8; 8]; 2] = [*b"knil\x89\0\0\0", *b"link\0\0\0\x89"];
-/// Sent to somebody silent, to see whether there is still somebody.
+/// Sent to a silent peer, to see whether it is still there.
 const PROBE: [u8; 8] = *b"iolite?\n";
 
-/// Silent slices of 10 ms after which somebody who sends datagrams is looked for.
+/// After this many silent slices of 10 ms, a sender of datagrams is probed.
 const SILENT: u32 = 100;
-/// Silent slices of 10 ms after which an answer to a datagram is lost.
+/// After this many silent slices of 10 ms, the answer to a datagram counts as lost.
 const LOST: u32 = 1000;
 
-/// How long the other side has for its goodbye.
+/// How long a receiver that is done keeps reading late data.
 const PARTING: Duration = Duration::from_millis(100);
-/// How long a sender listens for the end of the other side, whose machine has everything.
+/// How long a sender that is done waits for the peer's end of the connection, before it asks the kernel what was
+/// delivered.
 const HEARD: Duration = Duration::from_secs(1);
-/// How long a sender that is done waits while the other side takes nothing of what is left.
+/// How long a sender that is done waits while the peer accepts nothing of the rest.
 const STUCK: Duration = Duration::from_secs(10);
-/// How often a receiver that is done throws away what still comes.
+/// How often a receiver that is done reads late data.
 const DISCARDED: u32 = 64;
 
-/// Why a sender fails that is done, and hears something else than goodbye.
-const GONE: &str = "the other end is gone before it has taken all";
+/// Errors of a sender that is done and does not get a goodbye.
+const GONE: &str = "the other end closed the connection before it received everything";
 const SENDS_AS_WELL: &str = "the other end sends as well; one of both has to receive (rw=read)";
 
 /// Sends and receives by send(2) and recv(2).
@@ -64,37 +65,37 @@ pub struct Connection<const SPLICED: bool> {
     options: NetOptions,
     /// Flags of send(2) for data.
     send_flags: libc::c_int,
-    /// This end sends.
+    /// Whether this end sends.
     sends: bool,
     /// The name of the job's file: the path of a local socket.
     path: PathBuf,
-    /// The local socket that this end has made: its device and number there.
+    /// The local socket that this end created: its device and inode number.
     made: Option<(u64, u64)>,
-    /// Where connections are waited for.
+    /// The listening socket.
     listener: Option<OwnedFd>,
     socket: Option<OwnedFd>,
-    /// The same; -1 = not connected.
+    /// The descriptor of `socket`; -1 = not connected.
     descriptor: RawFd,
-    /// Where datagrams go, unless the socket is connected.
+    /// The destination of datagrams, unless the socket is connected.
     far: Option<Address>,
-    /// Where the last datagram came from.
+    /// The source of the last datagram.
     from: Address,
     pipe: Option<SocketPipe>,
-    /// Bytes of the present unit, or of its answer, that have been moved.
+    /// How many bytes of the current unit, or of its answer, have been transferred.
     done: usize,
-    /// The unit itself has been moved; its answer comes next (`pingpong`).
+    /// The unit itself has been transferred; its answer comes next (`pingpong`).
     answering: bool,
-    /// The present unit waits, for the other end to take or give something.
+    /// The current unit waits for the peer to accept or send data.
     waits: bool,
     /// The other end is done.
     over: bool,
-    /// Slices without any datagram.
+    /// The number of consecutive slices without a datagram.
     silent: u32,
     /// The message about the failure.
     failed: Option<String>,
 }
 
-/// The result of an attempt to move the rest of a unit.
+/// The result of trying to transfer the rest of a unit.
 enum Step {
     Done,
     Wait,
@@ -103,10 +104,10 @@ enum Step {
 }
 
 impl<const SPLICED: bool> Connection<SPLICED> {
-    /// An end that is not connected.
+    /// Creates an end that is not connected.
     ///
     /// # Errors
-    /// The system refuses a pipe.
+    /// The system refuses to create a pipe.
     pub fn new(config: &EngineConfig, options: &NetOptions) -> Result<Self, EngineError> {
         let splices = SPLICED && options.protocol.is_tcp();
         let gathers = options.protocol.is_tcp() && !options.nodelay && !options.pingpong && !config.pauses;
@@ -141,7 +142,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// Says where an error of the system happened.
+    /// Adds the place of an error to its message.
     fn named(&self, what: &str, error: io::Error) -> io::Error {
         match error.raw_os_error() {
             Some(libc::EINTR) | None => error,
@@ -149,7 +150,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// Waits for the other end here, from now on.
+    /// Starts listening.
     fn listen(&mut self) -> io::Result<()> {
         let address = address::here(&self.options, &self.path)?;
         let socket = socket::new(&self.options, self.sends)?;
@@ -175,7 +176,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         Ok(())
     }
 
-    /// Takes the connection that the other end makes, or its first datagram.
+    /// Accepts the connection of the other end, or its first datagram.
     fn await_somebody(
         &mut self,
         listener: OwnedFd,
@@ -193,7 +194,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             let mut message = [0; 9];
             match self.datagram(message.as_mut_ptr(), message.len()) {
                 Ok(8) if message[..8] == HELLO => break,
-                // The end of another job, or somebody who looks for one.
+                // A late goodbye of another job, or a probe for its peer.
                 Ok(8) if is_goodbye(&message[..8]) || message[..8] == PROBE => {}
                 Ok(length) => {
                     let words = format!(
@@ -236,7 +237,8 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         Err(last)
     }
 
-    /// Tells the receiver of datagrams that they come. If nobody is there, its machine says so, at once if it is this one.
+    /// Announces datagrams to the receiver. If nothing listens there, its machine answers with an error, immediately if
+    /// it is this machine.
     fn announce(&mut self) -> io::Result<()> {
         self.say(&HELLO)?;
         let Some(socket) = &self.socket else { return Ok(()) };
@@ -328,7 +330,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// Whether the other end has said goodbye, which it does before it closes the connection.
+    /// Whether the other end said goodbye. It does so before it closes the connection.
     fn was_told_goodbye(&self) -> bool {
         let mut message = [0u8; 4096];
         let mut tail = [0u8; 8];
@@ -345,7 +347,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
                         return true;
                     }
                 }
-                // Less than a message: its end is split between this piece and the last.
+                // Less than a whole message: the goodbye may be split between this piece and the one before.
                 1.. => return false,
                 0 => return is_goodbye(&tail),
                 _ if Errno::last() == Errno(libc::ECONNREFUSED) && self.options.protocol.is_udp() => {}
@@ -390,7 +392,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         match errno {
             _ if waits => Step::Wait,
             None | Some(Errno(libc::ECONNRESET)) => self
-                .fail(Errno(libc::ECONNRESET), "the other end is gone without having said that it is done"),
+                .fail(Errno(libc::ECONNRESET), "the other end closed the connection before it was done"),
             Some(errno) => self.fail(errno, "receiving failed"),
         }
     }
@@ -406,13 +408,13 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             Err(Errno(libc::ECONNREFUSED)) => {
                 return self.fail(
                     Errno(libc::ECONNRESET),
-                    "the other end is gone without having said that it is done",
+                    "the other end closed the connection before it was done",
                 );
             }
             Err(errno) => return self.fail(errno, "receiving failed"),
         };
         if !self.sends && self.far.as_ref().is_some_and(|far| !far.is(&self.from)) {
-            // Another sender uses this port.
+            // From another sender to this port.
             return Step::Wait;
         }
         self.silent = 0;
@@ -436,20 +438,20 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         if self.done == length { Step::Done } else { Step::Wait }
     }
 
-    /// No datagram comes. If the other end is gone, its machine answers that to the next one sent there.
+    /// Handles a slice without a datagram. If the peer has gone, its machine answers a probe with an error.
     #[cold]
     fn find_silent(&mut self) -> Step {
         self.silent += 1;
         if self.sends && self.silent >= LOST {
             return self.fail(Errno(libc::ETIMEDOUT), "no answer came for 10 seconds: a datagram is lost");
         }
-        // A receiver that waits for an answer would take a probe for it.
+        // A peer that waits for an answer would take a probe for it.
         if self.silent.is_multiple_of(SILENT)
             && (self.sends || !self.options.pingpong)
             && self.say(&PROBE).is_err()
         {
             return self
-                .fail(Errno(libc::ECONNRESET), "the other end is gone without having said that it is done");
+                .fail(Errno(libc::ECONNRESET), "the other end closed the connection before it was done");
         }
         Step::Wait
     }
@@ -468,16 +470,18 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         let Some(socket) = &self.socket else { return Ok(()) };
         let is_udp = self.options.protocol.is_udp();
         if self.failed.is_some() && !is_udp {
-            // Without a goodbye, the peer sees that something went wrong.
+            // The missing goodbye tells the peer about the failure.
             return Ok(());
         }
         if is_udp {
             return self.part_by_datagrams(socket);
         }
-        // An answered block has arrived. What vsock keeps of a connection that has ended depends on its transport.
+        // With `pingpong`, each block was answered, so it has arrived. Over vsock, it depends on the transport what is
+        // known of a connection that has ended.
         let can_know = !self.options.pingpong && self.options.protocol != Protocol::Vsock;
         let is_known = !self.sends || self.over || !can_know || self.listen_for_end(socket)?;
-        // Perhaps the other end is gone already, which is no matter: it has said goodbye, or has taken all.
+        // This fails if the other end has closed the connection already. That is fine: it said goodbye, or received
+        // everything.
         let _ = self.say(&GOODBYES[0]);
         if !is_known {
             // SAFETY: takes nothing but integers.
@@ -497,18 +501,19 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         Ok(())
     }
 
-    /// Listens for what the other end has to say, before this one says that all is sent. False = nothing yet, and it is
-    /// known only from now on whether it takes all.
+    /// Checks whether the peer has ended already, before this end announces the end of the data. False = it has not,
+    /// and only its reaction will show whether it receives everything.
     ///
     /// # Errors
-    /// The other end has not taken what was sent, or says something else than goodbye.
+    /// The peer did not receive all data, or it sent anything but a goodbye.
     fn listen_for_end(&self, socket: &OwnedFd) -> io::Result<bool> {
         let heard = self.heard()?;
         if heard == Some(true) || self.waits {
-            // Who is ended while it waits knows that not all is sent.
+            // The peer said goodbye, or was not accepting data and knows that some is missing.
             return Ok(true);
         }
-        // A local socket tells what has been received, and an end that closes its side has to have received it.
+        // With a local socket, the kernel knows what was received. A TCP peer that has closed its side has to
+        // acknowledge everything.
         let tells = self.options.protocol == Protocol::Unix || heard.is_some();
         if tells {
             self.await_taken(socket)?;
@@ -516,10 +521,10 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         Ok(tells)
     }
 
-    /// Waits for the end of the other side, which was told that all is sent.
+    /// Waits until the peer ends its side, once it knows that all data was sent.
     ///
     /// # Errors
-    /// It has not taken what was sent, or says something else than goodbye.
+    /// The peer did not receive all data, or it sent anything but a goodbye.
     fn await_end(&self, socket: &OwnedFd) -> io::Result<()> {
         let until = Instant::now() + HEARD;
         while Instant::now() < until {
@@ -533,13 +538,14 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         self.await_taken(socket)
     }
 
-    /// Waits until the other machine, or with a local socket the other end, has everything.
+    /// Waits until the peer's machine has acknowledged everything, or with a local socket, until the peer has received
+    /// it.
     fn await_taken(&self, socket: &OwnedFd) -> io::Result<()> {
         let mut least = libc::c_int::MAX;
         let mut until = Instant::now();
         loop {
             let left = socket::unsent(self.descriptor);
-            // A connection that was reset says so here, or keeps it for the next call.
+            // A reset connection fails here, or has a pending error.
             if self.heard()? == Some(true) {
                 return Ok(());
             }
@@ -560,8 +566,8 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// What the other end of a stream has said to this one, which sends: goodbye (`true`), that it says nothing any more
-    /// (`false`), or nothing yet.
+    /// What the receiver sent to this end, which sends: a goodbye (`true`), only the end of its stream (`false`), or
+    /// nothing yet.
     fn heard(&self) -> io::Result<Option<bool>> {
         let mut message = [0u8; 8];
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
@@ -577,12 +583,12 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// The end of a connection that is an error.
+    /// The error for a connection that ended too early.
     fn ended(&self, errno: libc::c_int, what: &str) -> io::Error {
         explained(&io::Error::from_raw_os_error(errno), format!("{}: {what}", self.place()))
     }
 
-    /// A goodbye may get lost; a receiver answers it with its own.
+    /// Sends the goodbye repeatedly, because it may get lost; a receiver answers it with its own.
     fn part_by_datagrams(&self, socket: &OwnedFd) -> io::Result<()> {
         let tries = if self.sends && !self.over { 3 } else { 1 };
         for _ in 0..tries {
@@ -602,7 +608,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         Ok(())
     }
 
-    /// Throws away what comes within a slice; false = nothing comes any more.
+    /// Reads and drops data for a slice; false = the stream has ended.
     fn discard(&self) -> bool {
         let mut room = [0u8; 4096];
         // SAFETY: there is as much room as is said.
@@ -618,8 +624,7 @@ fn is_goodbye(message: &[u8]) -> bool {
     GOODBYES.iter().any(|goodbye| message == goodbye)
 }
 
-/// Removes a local socket, if it is one: no process can wait at it any more, or the one that does has been replaced.
-/// With `made`, only if it is that one.
+/// Removes a socket file, which may be left over from another process. With `made`, only if it is that file.
 fn remove_socket(path: &Path, made: Option<(u64, u64)>) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if made.is_some_and(|made| made != (found.dev(), found.ino())) => Ok(()),
@@ -742,7 +747,7 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
 impl<const SPLICED: bool> Drop for Connection<SPLICED> {
     fn drop(&mut self) {
         if let Some(made) = self.made {
-            // If another process has removed it, that is as good.
+            // Another process may have removed it already.
             let _ = remove_socket(&self.path, Some(made));
         }
     }

@@ -177,7 +177,7 @@ impl Engine for NfsEngine {
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         loop {
-            // SAFETY: the caller promises what is demanded here.
+            // SAFETY: the caller upholds the same contract.
             match unsafe { self.begin(unit) } {
                 Ok(true) => return Queued::Queued,
                 Ok(false) if self.session.in_flight() > 0 || self.session.count_done() > 0 => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct NullEngine {
     depth: usize,
-    /// The queued units, oldest first. Those before `reaped` are gone, those before `committed` may be reaped.
+    /// The queued units, oldest first. Those before `reaped` have been removed, those before `committed` may be reaped.
     units: Vec<Completion>,
     reaped: usize,
     committed: usize,

@@ -184,7 +184,7 @@ impl Engine for RadosEngine {
             Ok(ticket) => ticket,
             Err(errno) => return Queued::Completed(Err(errno)),
         };
-        // SAFETY: the caller promises what is demanded here.
+        // SAFETY: the caller upholds the same contract.
         match unsafe { self.submit(unit, &object.name, ticket) } {
             Ok(()) => Queued::Queued,
             Err((result, completion)) => match self.tickets.refused(unit.index, result) {

@@ -152,7 +152,7 @@ impl Engine for RbdEngine {
             Ok(ticket) => ticket,
             Err(errno) => return Queued::Completed(Err(errno)),
         };
-        // SAFETY: the caller promises what is demanded here.
+        // SAFETY: the caller upholds the same contract.
         match unsafe { RbdEngine::submit(rbd, image, unit, ticket) } {
             Ok(()) => Queued::Queued,
             Err((result, completion)) => match self.tickets.refused(unit.index, result) {

@@ -1,16 +1,16 @@
-//! `rdma`: blocks go between the memory of two jobs, by InfiniBand, RoCE or iWARP.
+//! `rdma`: moves blocks between the memory of two jobs, over InfiniBand, RoCE or iWARP.
 //!
-//! One end is the server: the job with `rw=read`, which waits. The other, with `rw=write`, is the client. It connects, and says
-//! what is done (`verb`): it writes to the memory of the server or reads from it, where the server has no part in but to
-//! wait for the end; or one of them sends and the other receives. A unit is one request; as many are in flight as the
-//! depth says.
+//! The server is the job with `rw=read`, which waits for a connection. The client is the job with `rw=write`: it
+//! connects and chooses the `verb`. With `write` and `read` it accesses the memory of the server, which only waits for
+//! the end; with `send` and `recv` one end sends and the other receives. Each unit is one work request, and up to the
+//! job's depth of them are in flight.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `abi.rs`, `library.rs` | what is shared with libibverbs and librdmacm, and how they are opened |
-//! | `connection.rs`, `greeting.rs` | how both ends find each other, what they tell each other, how they part |
+//! | `abi.rs`, `library.rs` | the data structures of libibverbs and librdmacm, and how the libraries are opened |
+//! | `connection.rs`, `greeting.rs` | setting up a connection, the data exchanged with it, and closing it |
 //! | `traffic.rs` | requests and their completions |
-//! | `words.rs` | what went wrong, in words |
+//! | `words.rs` | error messages |
 
 mod abi;
 mod connection;
@@ -35,19 +35,19 @@ use std::path::Path;
 use std::time::Duration;
 use traffic::{Role, Traffic};
 
-/// Bytes of the largest message.
+/// The maximum message size in bytes.
 const LARGEST: usize = 1 << 30;
 
-/// One end.
+/// One end of a connection.
 pub struct RdmaEngine {
     options: RdmaOptions,
     library: &'static Library,
     depth: usize,
     /// Bytes of every block; 0 = they differ.
     block: u64,
-    /// What it receives is to be verified.
+    /// Received data will be verified.
     verifies: bool,
-    /// It waits for a client.
+    /// This end is the server.
     serves: bool,
     memory: Option<Memory>,
     waiting: Option<Connection>,
@@ -79,14 +79,14 @@ impl RdmaEngine {
         })
     }
 
-    /// What this end is connected to, or waits at, for messages.
+    /// The address of the connection, for messages.
     fn place(&self) -> String {
         let RdmaOptions { hostname, bindname, port, .. } = &self.options;
         let name = if self.serves { bindname } else { hostname };
         if name.is_empty() { format!("rdma port {port}") } else { format!("rdma {name} port {port}") }
     }
 
-    /// Says where an error happened.
+    /// Prefixes an error with the address.
     fn named(&self, error: &io::Error) -> io::Error {
         let what = if self.serves { "waiting at" } else { "connecting to" };
         let why = iolite_types::describe_error(error);
@@ -144,21 +144,21 @@ impl RdmaEngine {
     }
 }
 
-/// Why nobody can connect to anybody here: the error number, and what helps.
+/// The error number and the remedy if this machine cannot use RDMA.
 fn no_device(devices: &Path, manager: &Path) -> Option<(i32, String)> {
     let any = std::fs::read_dir(devices).is_ok_and(|mut found| found.next().is_some());
     if !any {
         let why = "this machine has no RDMA device ('rdma link' lists them); over any network card, \
-                   'modprobe rdma_rxe' and 'rdma link add rxe0 type rxe netdev CARD' make one (soft-RoCE)";
+                   'modprobe rdma_rxe' and 'rdma link add rxe0 type rxe netdev CARD' create one (soft-RoCE)";
         return Some((libc::ENODEV, why.to_owned()));
     }
     (!manager.exists()).then(|| {
-        let why = format!("{} is not there; 'modprobe rdma_ucm' makes it", manager.display());
+        let why = format!("{} does not exist; 'modprobe rdma_ucm' creates it", manager.display());
         (libc::ENODEV, why)
     })
 }
 
-/// The addresses of a name, at least one.
+/// The addresses of a name; there is at least one.
 fn addresses(option: &str, name: &str, port: u32) -> io::Result<Vec<SocketAddr>> {
     let invalid = |why: String| {
         explained(&io::Error::from_raw_os_error(libc::EINVAL), format!("{option}={name}: {why}"))
@@ -172,7 +172,7 @@ fn addresses(option: &str, name: &str, port: u32) -> io::Result<Vec<SocketAddr>>
     if found.is_empty() { Err(invalid("it has no address".to_owned())) } else { Ok(found) }
 }
 
-/// What an end does.
+/// The role of an end.
 fn role(verb: Verb, serves: bool) -> Role {
     match (verb, serves) {
         (Verb::Write | Verb::Read, true) => Role::Lends,
@@ -237,7 +237,7 @@ impl Engine for RdmaEngine {
             return Queued::Completed(Err(Errno(libc::EINVAL)));
         }
         if traffic.role == Role::Lends && traffic.failure().is_none() && !traffic.has_all() {
-            // A signal is looked at by the worker, which is asked each time.
+            // The worker handles signals between calls, so each wait is short.
             let _ = traffic.drive(Some(SLICE));
         }
         if let Some((errno, _)) = traffic.failure() {

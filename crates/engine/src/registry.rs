@@ -79,7 +79,7 @@ fn hot<E: Engine + 'static, V: Visitor>(
     Ok(visitor.visit(new(config)?))
 }
 
-/// Makes an engine and hands it to the visitor behind a pointer: what the visitor does is compiled once for all of these.
+/// Makes an engine and hands it to the visitor behind a pointer, so that the visitor is compiled once for all of these.
 fn shared<E: Engine + 'static, V: Visitor>(
     new: impl FnOnce(&EngineConfig) -> Result<E, EngineError>,
     config: &EngineConfig,

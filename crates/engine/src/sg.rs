@@ -85,7 +85,7 @@ impl SgEngine {
         request.outcome()
     }
 
-    /// Puts what the disk has in its cache on the medium.
+    /// Flushes the disk's write cache to the medium.
     #[cold]
     fn synchronize(&self, file: u32) -> Outcome {
         let mut header = Header { cmd_len: 10, cmdp: SYNCHRONIZE_CACHE.as_ptr(), ..Header::EMPTY };

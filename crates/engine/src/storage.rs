@@ -74,7 +74,7 @@ pub trait Stored {
     /// The storage does not tell.
     fn size(&mut self) -> io::Result<u64>;
 
-    /// How long the file can become, and how much room there is beyond what it has; `None` = not known.
+    /// The maximum length of the file, and the free space beyond its current size; `None` = unknown.
     ///
     /// # Errors
     /// The storage does not answer, or refuses.

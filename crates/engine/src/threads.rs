@@ -1,9 +1,9 @@
 //! Finds the threads that a library has started.
 //!
-//! The CPU time of a library's threads belongs to the job. Where the worker is a process of its own, all of the process
-//! counts. Where workers are threads of one process, it has to be known which library has started which thread, and
-//! libraries do not report that. But a new thread inherits its creator's mask of blocked signals: while a library
-//! starts, its caller blocks a signal that is not used otherwise, and all new threads that block it are the library's.
+//! The CPU time of a library's threads belongs to the job. If the worker is a separate process, everything in the
+//! process counts. If workers are threads of one process, we have to find out which library started which thread, and
+//! libraries do not report that. But a new thread inherits its creator's mask of blocked signals. So while a library
+//! starts, its caller blocks a signal that is not used otherwise; new threads that block it are the library's.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The engines that queue whatever they are given.
 const QUEUEING: &[&str] = &["null", "libaio", "io_uring", "posixaio"];
 
-/// A named pipe: reading it waits until somebody writes.
+/// A named pipe: reading it blocks until there is a writer.
 fn named_pipe(directory: &Path) -> PathBuf {
     let path = directory.join("pipe");
     let name = CString::new(path.to_str().unwrap()).unwrap();
@@ -53,7 +53,7 @@ fn more_than_the_depth_is_busy() {
             // SAFETY: as above; the unit is not in flight.
             assert_eq!(unsafe { engine.queue(&read(4)) }, Queued::Queued, "{}", self.1);
             engine.commit().unwrap();
-            // Asking for more than there is in flight ends with what there is.
+            // Waiting for more completions than there are units in flight returns those there are.
             engine.reap(10, 10, None, &mut done).unwrap();
             let mut units: Vec<u32> = done.iter().map(|completion| completion.unit).collect();
             units.sort_unstable();

@@ -90,7 +90,7 @@ fn standard_output_is_written() {
         child.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
         assert!(child.wait().unwrap().success(), "{engine}");
         let expected: Vec<u8> = (0..BLOCKS).flat_map(|block| content(block * BLOCK as u64, BLOCK)).collect();
-        // The harness of the copy first prints what it runs.
+        // The test harness in the copied process prints first.
         assert!(bytes.ends_with(&expected), "{engine}: {} bytes", bytes.len());
     }
 }

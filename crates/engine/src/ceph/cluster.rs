@@ -9,8 +9,8 @@ use std::ffi::{CStr, CString, c_char};
 use std::io;
 use std::ptr;
 
-/// For how long connecting may take where the cluster's configuration has what everybody has, five minutes: a monitor that
-/// is there answers in milliseconds, and a run that cannot begin should say so while somebody looks.
+/// The time limit for connecting, if the cluster's configuration has the default of five minutes. A live monitor
+/// answers in milliseconds, and a run that cannot start should fail while somebody is watching.
 const TO_CONNECT: u64 = 30;
 
 /// A connection. It is shut down when it is dropped, after what needs it.

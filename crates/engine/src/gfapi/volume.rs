@@ -96,7 +96,7 @@ impl Volume {
         }
     }
 
-    /// Connects in a thread of its own, because the call cannot be interrupted.
+    /// Connects in a separate thread, because the call cannot be interrupted.
     fn start(self, options: &GfapiOptions) -> Result<(), i32> {
         let (tell, told) = mpsc::channel();
         let volume = self;

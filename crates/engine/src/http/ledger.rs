@@ -33,7 +33,7 @@ const NAME: (&str, &str) = ("iolite-uploads.", ".state");
 const LONG: u64 = 64 << 10;
 /// A file of this length is not ours.
 const LONGEST: u64 = 64 << 20;
-/// How often, and how long apart, a lock is asked for that somebody holds who only looks.
+/// How often, and at what distance, a lock is retried, because readers hold it only briefly.
 const LOOKS: u32 = 100;
 const LOOK: Duration = Duration::from_millis(10);
 /// How many names are tried for a new file.
@@ -52,7 +52,7 @@ pub(super) struct Entry {
     pub(super) id: Option<String>,
     /// The server was asked more than once to begin it: there may be another one, whose id nobody knows.
     pub(super) is_repeated: bool,
-    /// When it was known at the latest what had become of asking for it, in seconds since 1970.
+    /// The latest time, in seconds since 1970, at which the outcome of the request was known.
     pub(super) until: u64,
 }
 
@@ -211,7 +211,7 @@ pub(super) struct Left {
 }
 
 impl Left {
-    /// Leaves only these entries, which somebody else will look at.
+    /// Keeps only these entries, for another process to look at.
     pub(super) fn keep(&self, entries: &[Entry]) -> io::Result<()> {
         if !is_at(&self.file, &self.path) {
             return Ok(());
@@ -265,7 +265,7 @@ pub(super) fn known_ids(ledger: &Ledger) -> BTreeSet<String> {
 fn read(path: PathBuf) -> Option<Left> {
     let file = open(&path)?;
     try_lock(&file).ok()?;
-    // Between opening and locking it somebody may have removed it and made another one of this name.
+    // Between opening and locking, the file may have been replaced by another one of this name.
     if !is_at(&file, &path) {
         return None;
     }
@@ -386,7 +386,7 @@ mod tests {
         assert!(left(&other).is_empty());
     }
 
-    /// A file of this name that somebody else has made since is not touched.
+    /// A file of this name that another process has created since is left alone.
     #[test]
     fn another_file_of_the_same_name_is_not_taken_for_it() {
         let directory = tempfile::tempdir().unwrap();

@@ -470,7 +470,7 @@ impl Stored for Blocks<'_> {
     }
 
     fn extend(&mut self, size: u64, _: Fallocate) -> io::Result<()> {
-        // An object is written as a whole: somebody's shorter one would be replaced.
+        // An object can only be written as a whole, so this would replace a shorter one of somebody else.
         if self.engine.options.http_object_mode == ObjectMode::Range
             && let Some(found) = self.engine.size_of(&self.name)?
         {

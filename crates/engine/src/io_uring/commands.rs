@@ -160,9 +160,9 @@ impl Commands {
         }
     }
 
-    /// The command of a unit. Its address is that of the unit's buffer, or for a trim that of `ranges`, which are filled
-    /// in: with the extents that it trims, or with the unit's own if there are none. A read that `compares` has in its buffer
-    /// what should be read.
+    /// The command of a unit. Its address is that of the unit's buffer, or for a trim that of `ranges`, which are
+    /// filled in: with the extents that it trims, or with the unit's own if there are none. A read that `compares` has
+    /// the expected data in its buffer.
     #[inline(always)]
     pub(super) fn of(
         &mut self,

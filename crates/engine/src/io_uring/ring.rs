@@ -163,7 +163,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         if self.polling_thread {
             self.staged.push(entry);
         } else {
-            // SAFETY: what the entry names is valid until the unit is reaped, as the caller promises.
+            // SAFETY: everything that the entry points to is valid until the unit is reaped, as the caller promises.
             if unsafe { self.ring.submission().push(&entry) }.is_err() {
                 return false;
             }
@@ -288,7 +288,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     /// Publishes the staged and committed units to the polling thread, and wakes it if it sleeps.
     fn publish(&mut self) -> Result<(), Errno> {
         let count = self.held;
-        // SAFETY: what the entries name is valid until the units are reaped, as `queue` was promised.
+        // SAFETY: everything that the entries point to is valid until the units are reaped, as the callers of `queue`
+        // promised.
         if unsafe { self.ring.submission().push_multiple(&self.staged[..count]) }.is_err() {
             // The thread has not consumed earlier entries yet; the next `commit` or `reap` tries again.
             return Ok(());

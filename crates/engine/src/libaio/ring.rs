@@ -54,7 +54,7 @@ impl EventRing {
         if address.is_null() || !address.cast::<Header>().is_aligned() {
             return None;
         }
-        // SAFETY: the caller promises a header there. `id`, `capacity` and the rest of what is read never change.
+        // SAFETY: the caller promises a header there. `id`, `capacity` and the other fields read here never change.
         let header = unsafe { &*address.cast::<Header>() };
         let known = header.magic == MAGIC
             && header.incompatible_features == 0

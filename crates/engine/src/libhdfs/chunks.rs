@@ -1,12 +1,12 @@
-//! The chunks of a file: which bytes are in which, and reading and writing them.
+//! The chunks of a file: which bytes are in which chunk, and how they are read and written.
 //!
-//! A file of HDFS is written from its beginning to its end by one writer, and then only appended to or made anew. So a
-//! file of a job is many of them, `NAME.0`, `NAME.1` and so on, each with `chunk_size` bytes but the last. What is written
-//! at the beginning of a chunk makes it anew; what follows is appended. A chunk is complete, and there for readers, when
-//! it is closed: when it has all of its bytes, before it is read, or when its file is closed.
+//! HDFS lets a single writer write a file from start to end. Afterwards the file can only be appended to or replaced.
+//! So a file of a job consists of many HDFS files, `NAME.0`, `NAME.1` and so on, each with `chunk_size` bytes except
+//! the last. A write at offset 0 of a chunk replaces the chunk; any other write has to append to it. Readers see a
+//! chunk once it is closed: when it is full, before it is read, or when its file is closed.
 //!
-//! Units of one chunk take their turns in the order in which they were queued. Their place in the line is taken when they
-//! are queued; units of other chunks do not wait for them.
+//! Units of the same chunk run in the order in which they were queued: queueing a unit takes its place in the queue of
+//! the chunk. They do not wait for units of other chunks.
 
 use super::cluster::Cluster;
 use super::failure::Failure;
@@ -20,16 +20,16 @@ use std::sync::{Arc, Mutex as PlainMutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-/// A part of an I/O that is in one chunk.
+/// The part of an I/O that lies in one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) chunk: u64,
-    /// Where it begins in the chunk.
+    /// Its offset in the chunk.
     pub(super) offset: u64,
     pub(super) length: usize,
 }
 
-/// The parts of these bytes of a file.
+/// Splits a range of a file at the chunk boundaries.
 pub(super) fn parts(offset: u64, length: u64, chunk_size: u64) -> impl Iterator<Item = Part> {
     let end = offset + length;
     let mut at = offset;
@@ -46,66 +46,66 @@ pub(super) fn chunk_name(file: &str, chunk: u64) -> String {
     format!("{file}.{chunk}")
 }
 
-/// Which chunk of which file has this name.
+/// The file and the chunk number of a chunk's name.
 pub(super) fn chunk_of(name: &str) -> Option<(&str, u64)> {
     let (file, number) = name.rsplit_once('.')?;
     let chunk: u64 = number.parse().ok()?;
-    // (Nobody but us writes them so.)
+    // Names like `job.01` are not ours.
     (chunk.to_string() == number && !file.is_empty()).then_some((file, chunk))
 }
 
-/// Most chunks of a file of which is remembered where they are.
+/// At most this many chunks of a file keep their readers, which know the locations of the blocks.
 const MOST_READERS: usize = 1024;
 
-/// A chunk that is being written.
+/// A chunk that is open for writing.
 struct Writer {
     file: FileWriter,
-    /// How much it has.
+    /// The bytes written so far.
     at: u64,
 }
 
-/// What units of one chunk take turns with.
+/// The state of a chunk, which its units lock in turn.
 #[derive(Default)]
 pub(super) struct Slot {
     writer: Option<Writer>,
 }
 
-/// Those who wait for a chunk.
+/// The queue of a chunk: its lock is fair.
 pub(super) type Line = Arc<Mutex<Slot>>;
 
-/// A place in a line.
+/// A place in a queue.
 pub(super) type Place = Pin<Box<dyn Future<Output = OwnedMutexGuard<Slot>> + Send>>;
 
-/// Takes the next place in a line.
+/// Takes the next place in a queue.
 pub(super) fn take_place(line: &Line) -> Place {
     let mut place: Place = Box::pin(line.clone().lock_owned());
-    // It has its place since it was asked for the first time.
+    // The first poll takes the place in the queue.
     match place.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(turn) => Box::pin(ready(turn)),
         Poll::Pending => place,
     }
 }
 
-/// Whether nobody needs this line: no unit waits in it, and the chunk is not being written.
+/// Whether a queue can be removed: no unit waits in it, and the chunk is not open for writing.
 pub(super) fn is_idle(line: &Line) -> bool {
     Arc::strong_count(line) == 1 && line.try_lock().is_ok_and(|slot| slot.writer.is_none())
 }
 
-/// When datanodes are told to put what was written on stable storage.
+/// When datanodes have to sync written data to disk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Syncs {
-    /// With each write.
+    /// After each write.
     pub(super) each_write: bool,
-    /// Before a chunk is closed: nobody can tell them later.
+    /// Before a chunk is closed, because a closed chunk cannot be synced.
     pub(super) each_chunk: bool,
 }
 
-/// A file, as those who read and write its chunks see it.
+/// A file as its readers and writers see it.
 pub(super) struct Chunks {
     pub(super) cluster: Arc<Cluster>,
-    /// Where its chunks are, up to their number.
+    /// The path of its chunks, without the dot and the number.
     pub(super) place: String,
-    /// What it will have when it is whole, in bytes; 0 = nobody knows.
+    /// The final size in bytes; 0 = unknown.
     pub(super) size: u64,
     syncs: Syncs,
     readers: PlainMutex<HashMap<u64, Arc<FileReader>>>,
@@ -124,7 +124,7 @@ impl Chunks {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many bytes a chunk will have when it is whole.
+    /// The final size of a chunk in bytes.
     fn whole(&self, chunk: u64) -> u64 {
         let chunk_size = self.cluster.chunk_size;
         match self.size.saturating_sub(chunk * chunk_size) {
@@ -133,7 +133,7 @@ impl Chunks {
         }
     }
 
-    /// Writes a part of a chunk. What becomes of a chunk whose writing fails is not known: it can be made anew.
+    /// Writes a part of a chunk. After an error, the content of the chunk is undefined; it can be replaced.
     pub(super) async fn write(&self, slot: &mut Slot, part: Part, bytes: Bytes) -> Result<(), Failure> {
         let name = self.name(part.chunk);
         let written = self.write_named(slot, part, bytes, &name).await;
@@ -156,7 +156,7 @@ impl Chunks {
             }
             earlier => {
                 if let Some(mut earlier) = earlier {
-                    // (What it has is about to be replaced.)
+                    // The chunk is about to be replaced.
                     let _ = earlier.file.close().await;
                 }
                 self.begin(part, name).await?
@@ -174,7 +174,7 @@ impl Chunks {
         Ok(())
     }
 
-    /// Makes a chunk anew, or opens it to be appended to.
+    /// Replaces a chunk, or opens it for appending.
     async fn begin(&self, part: Part, name: &str) -> Result<Writer, Failure> {
         self.readers().remove(&part.chunk);
         let client = &self.cluster.client;
@@ -193,7 +193,7 @@ impl Chunks {
         Ok(Writer { file: client.append(name).await?, at: part.offset })
     }
 
-    /// Closes a chunk that is being written, so that it has what was written to it.
+    /// Closes a chunk that is open for writing, so that readers see all of it.
     pub(super) async fn finish(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
         let Some(writer) = slot.writer.take() else { return Ok(()) };
         self.readers().remove(&chunk);
@@ -207,7 +207,7 @@ impl Chunks {
         Ok(writer.file.close().await?)
     }
 
-    /// Puts what was written to a chunk on stable storage.
+    /// Syncs the writes to a chunk to stable storage.
     pub(super) async fn sync(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
         let Some(mut writer) = slot.writer.take() else { return Ok(()) };
         writer.file.hsync().await.map_err(|error| Failure::from(error).about(&self.name(chunk)))?;
@@ -228,14 +228,14 @@ impl Chunks {
         if let Some(reader) = known.filter(|reader| reader.file_length() as u64 >= end) {
             match reader.read_range_buf(buffer, part.offset as usize).await {
                 Ok(()) => return Ok(()),
-                // Somebody may have made it anew, or its blocks may have moved.
+                // The chunk may have been replaced, or its blocks may have moved.
                 Err(_) => drop(self.readers().remove(&part.chunk)),
             }
         }
         let reader = Arc::new(self.cluster.client.read(name).await?);
         let length = reader.file_length() as u64;
         if length < end {
-            let words = format!("it has {length} bytes, and those up to {end} are to be read");
+            let words = format!("it has {length} bytes, and the read ends at {end}");
             return Err(Failure::new(libc::ENODATA, words));
         }
         reader.read_range_buf(buffer, part.offset as usize).await?;
@@ -248,7 +248,7 @@ impl Chunks {
     }
 }
 
-/// A write that is not where the chunk ends.
+/// The error of a write that does not start at the end of the chunk.
 fn out_of_order(length: u64, part: Part) -> Failure {
     let words = format!(
         "it has {length} bytes, and the write begins at {}: files of HDFS are written from their beginning to their end, \
@@ -289,7 +289,7 @@ mod tests {
             Poll::Ready(turn) => Some(turn),
             Poll::Pending => None,
         };
-        // Whoever asks again first is not served first.
+        // Polling a later place first does not let it overtake.
         assert!(ask(&mut third).is_none());
         let turn = ask(&mut first).unwrap();
         assert!(ask(&mut third).is_none());

@@ -1,9 +1,8 @@
 //! A connection to a cluster: its client, and the thread that it runs on.
 //!
-//! The client is one for programs that wait for many things at once (tokio). It has a thread of its own in each worker,
-//! which is started in the worker, because nothing with threads forks. The thread is never ended: connections to
-//! datanodes are kept by the client for the whole process, whichever worker has made them, and work only as long as the
-//! thread is there that they were made on. The end of the process ends it.
+//! The client is asynchronous (tokio). Each worker has its own thread for it, and starts it itself, because a process
+//! with threads must not fork. The thread runs until the process ends: the client keeps connections to datanodes for
+//! the whole process, whichever worker opened them, and they work only as long as the thread that opened them.
 
 use super::failure::Failure;
 use crate::{EngineError, threads_started_by};
@@ -17,25 +16,25 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 const ENGINE: &str = "libhdfs";
 
-/// The port of a namenode that has no other.
+/// The default port of a namenode.
 const PORT: u64 = 8020;
 
-/// For how long connecting may take: a server that is there answers in milliseconds.
+/// The time limit for connecting: a live server answers in milliseconds.
 const TO_CONNECT: Duration = Duration::from_secs(30);
 
 /// A connection.
 pub(super) struct Cluster {
     pub(super) client: Client,
     pub(super) handle: Handle,
-    /// For how long a request may take.
+    /// The time limit of a request.
     limit: Option<Duration>,
-    /// The directory with all chunks, without a slash at its end.
+    /// The directory of all chunks, without a trailing slash.
     directory: String,
     pub(super) chunk_size: u64,
     pub(super) threads: Vec<i32>,
 }
 
-/// The connections that all workers of this process share, with what they were made with.
+/// The connections that the workers of this process share, by their options.
 static SHARED: Mutex<Vec<(HdfsOptions, Arc<Cluster>)>> = Mutex::new(Vec::new());
 
 fn refused(failure: Failure) -> EngineError {
@@ -43,10 +42,10 @@ fn refused(failure: Failure) -> EngineError {
 }
 
 impl Cluster {
-    /// Connects, or takes the connection that another worker of this process has made where they are to share one.
+    /// Connects. With `single_instance`, workers of this process with the same options share a connection.
     ///
     /// # Errors
-    /// What is wrong with the options, or why there is no server.
+    /// An option is wrong, or the server cannot be reached.
     pub(super) fn open(options: &HdfsOptions) -> Result<Arc<Cluster>, EngineError> {
         if !options.single_instance {
             return Ok(Arc::new(Cluster::connect(options)?));
@@ -74,7 +73,7 @@ impl Cluster {
         let runtime =
             runtime.map_err(|source| EngineError::System { engine: ENGINE, call: "thread", source })?;
         let handle = runtime.handle().clone();
-        // (What the module's page says.)
+        // The thread must never end: see the module.
         std::mem::forget(runtime);
         let (client, server) = client(options, &handle)
             .map_err(|failure| refused(failure.about(&format!("namenode={}", options.namenode))))?;
@@ -90,7 +89,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Asks the server for something, to see that it is one.
+    /// Sends a first request, to see that a namenode answers.
     fn greet(&self) -> Result<(), Failure> {
         let limit = self.limit.map_or(TO_CONNECT, |limit| limit.min(TO_CONNECT));
         let place = if self.directory.is_empty() { "/" } else { &self.directory };
@@ -101,13 +100,13 @@ impl Cluster {
         match found {
             Ok(status) if status.isdir => Ok(()),
             Ok(_) => Err(Failure::new(libc::ENOTDIR, format!("hdfsdirectory={place} is no directory"))),
-            // Whoever writes makes it.
+            // The first write creates it.
             Err(failure) if failure.is_missing() => Ok(()),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Waits for a request, as long as it may take.
+    /// Awaits a request, up to the time limit.
     pub(super) async fn within<T, E>(&self, request: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
     where
         Failure: From<E>,
@@ -122,7 +121,7 @@ impl Cluster {
         Ok(answer?)
     }
 
-    /// The same for a thread that does nothing else meanwhile.
+    /// The same, blocking this thread.
     pub(super) fn wait<T, E>(&self, request: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
     where
         Failure: From<E>,
@@ -130,18 +129,18 @@ impl Cluster {
         self.handle.block_on(self.within(request))
     }
 
-    /// Where something with this name is.
+    /// The path of this name on the cluster.
     pub(super) fn place(&self, name: &str) -> String {
         format!("{}/{}", self.directory, name.trim_start_matches('/'))
     }
 }
 
-/// Starts the thread.
+/// Starts the client's thread.
 fn start() -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(1).thread_name(ENGINE).enable_all().build()
 }
 
-/// The client, which has not connected yet, and what the server is called.
+/// Builds the client, which does not connect yet; and a name of the server for messages.
 fn client(options: &HdfsOptions, handle: &Handle) -> Result<(Client, String), Failure> {
     let name = options.namenode.strip_prefix("hdfs://").unwrap_or(&options.namenode).trim_end_matches('/');
     let builder = || ClientBuilder::new().with_io_runtime(handle.clone());
@@ -149,14 +148,15 @@ fn client(options: &HdfsOptions, handle: &Handle) -> Result<(Client, String), Fa
         let client = builder().build().map_err(|_| {
             Failure::new(
                 libc::EINVAL,
-                "it is missing, the host of the namenode; it can be left out where HADOOP_CONF_DIR names a \
+                "the host of the namenode is missing; it can be left out if HADOOP_CONF_DIR names a \
                  configuration with fs.defaultFS",
             )
         })?;
         return Ok((client, "fs.defaultFS of the configuration in HADOOP_CONF_DIR".to_owned()));
     }
     let single = |address: String| {
-        // One that is gone is an error soon. (A connection that was idle for long is made again.)
+        // If the namenode is down, fail soon. One retry is left, because a long idle connection has to be
+        // re-established.
         let patience =
             [("dfs.client.failover.max.attempts", "1"), ("dfs.client.failover.sleep.base.millis", "50")];
         let client = builder().with_url(format!("hdfs://{address}")).with_config(patience).build()?;
@@ -167,12 +167,12 @@ fn client(options: &HdfsOptions, handle: &Handle) -> Result<(Client, String), Fa
         0 if has_port => single(name.to_owned()),
         0 => match builder().with_url(format!("hdfs://{name}")).build() {
             Ok(client) => Ok((client, format!("name service {name}"))),
-            // It is no name service of the configuration.
+            // The configuration has no name service of this name.
             Err(HdfsError::InvalidArgument(_)) => single(format!("{name}:{PORT}")),
             Err(error) => Err(error.into()),
         },
         port if has_port => {
-            Err(Failure::new(libc::EINVAL, format!("there is a port in it, and port={port} as well")))
+            Err(Failure::new(libc::EINVAL, format!("it contains a port already, and port={port} is given as well")))
         }
         port => single(format!("{name}:{port}")),
     }

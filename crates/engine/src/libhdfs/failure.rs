@@ -1,11 +1,11 @@
-//! What went wrong with a request, as an error number and in words.
+//! Errors of requests: an error number and a message.
 
 use hdfs_native::HdfsError;
 use iolite_os::explained;
 use std::io;
 use std::time::Duration;
 
-/// Why a request has failed.
+/// Why a request failed.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub(super) errno: i32,
@@ -17,18 +17,18 @@ impl Failure {
         Failure { errno, words: words.into() }
     }
 
-    /// Nothing came back in time.
+    /// The server did not answer in time.
     pub(super) fn silence(limit: Duration) -> Failure {
         let words = format!("no answer within {} s (hdfs_timeout)", limit.as_secs_f64());
         Failure::new(libc::ETIMEDOUT, words)
     }
 
-    /// The same, about this chunk, or whatever it is.
+    /// The same, with the name of the chunk or server in front.
     pub(super) fn about(self, what: &str) -> Failure {
         Failure { words: format!("{what}: {}", self.words), ..self }
     }
 
-    /// There is nothing of this name.
+    /// The file does not exist.
     pub(super) fn is_missing(&self) -> bool {
         self.errno == libc::ENOENT
     }
@@ -54,10 +54,10 @@ impl From<HdfsError> for Failure {
             }
             HdfsError::InvalidRPCResponse(error) => Failure::new(
                 libc::EPROTO,
-                format!("what answers is no namenode of HDFS, or no RPC port of one: {error}"),
+                format!("the server is not an HDFS namenode, or the port is not its RPC port: {error}"),
             ),
             HdfsError::SASLError(words) => refused_login(&words),
-            HdfsError::NoSASLMechanism => refused_login("it offers no way that this client knows"),
+            HdfsError::NoSASLMechanism => refused_login("it offers no mechanism that this client supports"),
             error @ HdfsError::GSSAPIError(..) => refused_login(&error.to_string()),
             HdfsError::DataTransferError(words) => of_transfer(&words),
             error @ (HdfsError::InvalidArgument(_)
@@ -71,14 +71,14 @@ impl From<HdfsError> for Failure {
 
 fn refused_login(why: &str) -> Failure {
     let words = format!(
-        "the server wants to know who we are: {}; HADOOP_CONF_DIR has to name the configuration of a cluster with \
+        "the server requires a login: {}; HADOOP_CONF_DIR has to name the configuration of a cluster with \
          Kerberos, and kinit gets a ticket",
         first_line(why)
     );
     Failure::new(libc::EACCES, words)
 }
 
-/// What a connection has suffered.
+/// An error of the connection.
 fn of_connection(error: &io::Error) -> Failure {
     let errno = error.raw_os_error().unwrap_or(match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionAborted => libc::ECONNRESET,
@@ -87,28 +87,28 @@ fn of_connection(error: &io::Error) -> Failure {
     });
     let words = match errno {
         libc::ECONNREFUSED => {
-            "nobody listens there: is the namenode running, and is it port= of its RPC?".to_owned()
+            "nothing listens there: is the namenode running, and is port= its RPC port?".to_owned()
         }
         libc::ECONNRESET => {
-            "the connection was cut: the server is gone, or is none of HDFS at its RPC port".to_owned()
+            "the connection was reset: the server has gone, or port= is not the RPC port of a namenode".to_owned()
         }
         _ => iolite_types::describe_error(error),
     };
     Failure::new(errno, words)
 }
 
-/// What a datanode, or the way to one, has suffered.
+/// An error of a datanode, or of the connection to it.
 fn of_transfer(words: &str) -> Failure {
     let line = first_line(words);
     let words = match line.starts_with("All ") {
-        // (What follows are all addresses, as the program has them.)
-        true => "no datanode that has, or should have, the data can be reached".to_owned(),
+        // The client appends a debug dump of all addresses.
+        true => "none of the datanodes for this data can be reached".to_owned(),
         false => line,
     };
     Failure::new(libc::EIO, words)
 }
 
-/// What an exception of the server means.
+/// The error number of an exception of the server, and the remedy.
 fn of_exception(class: &str, words: &str) -> Failure {
     let line = first_line(words);
     let line = line.strip_prefix(class).map_or(line.as_str(), |rest| rest.trim_start_matches(": "));
@@ -121,7 +121,7 @@ fn of_exception(class: &str, words: &str) -> Failure {
         ),
         "SafeModeException" => (
             libc::EROFS,
-            "; hdfs dfsadmin -safemode get tells whether it is over, and -safemode leave ends it",
+            "; hdfs dfsadmin -safemode get shows whether it is over, and -safemode leave ends it",
         ),
         "NSQuotaExceededException" | "DSQuotaExceededException" | "QuotaExceededException" => {
             (libc::EDQUOT, "; hdfs dfs -count -q shows the quotas")
@@ -144,7 +144,7 @@ fn of_exception(class: &str, words: &str) -> Failure {
     Failure::new(errno, format!("{line}{remedy}"))
 }
 
-/// Servers send their whole stack.
+/// Without the stack trace, which servers append.
 fn first_line(words: &str) -> String {
     words.lines().next().unwrap_or_default().trim().trim_end_matches('.').to_owned()
 }

@@ -1,7 +1,7 @@
-//! What the names of files mean on a cluster: sizes, making, syncing, removing and listing what is there.
+//! Operations on files by name: size, create, sync, unlink, list.
 //!
-//! How large a file is, is what its chunks have together: all that follow one another from the first one on without a
-//! gap. A directory is listed once for all of its files.
+//! The size of a file is the sum of its chunks, from the first one up to the first gap. A directory is listed once for
+//! all of its files.
 
 use super::chunks::{Line, Syncs, chunk_name, chunk_of, parts};
 use super::failure::Failure;
@@ -13,10 +13,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The chunks of the files in a directory: of each file, by its name there, what its chunks have.
+/// The chunks of the files in a directory: for each file name, the sizes of its chunks by number.
 type Found = HashMap<String, BTreeMap<u64, u64>>;
 
-/// A file that is open for being laid out.
+/// A file that is open for layout.
 struct Opened {
     chunks: Chunks,
     name: String,
@@ -25,13 +25,13 @@ struct Opened {
     size: u64,
 }
 
-/// The directory of a name, and what is left of it.
+/// The directory and the last component of a name.
 fn split(name: &str) -> (&str, &str) {
     name.rsplit_once('/').unwrap_or(("", name))
 }
 
 impl LibhdfsEngine {
-    /// What is in this directory.
+    /// The files of this directory.
     fn found_in(&self, directory: &str) -> Result<Found, Failure> {
         let place = self.cluster.place(directory);
         let place = match place.trim_end_matches('/') {
@@ -57,7 +57,7 @@ impl LibhdfsEngine {
         Ok(self.found_in(directory)?.remove(file).unwrap_or_default())
     }
 
-    /// How large a file with these chunks is.
+    /// The size of a file with these chunks.
     fn size_of(&self, name: &str, chunks: &BTreeMap<u64, u64>) -> Result<Option<u64>, Failure> {
         if chunks.is_empty() {
             return Ok(None);
@@ -119,7 +119,7 @@ impl Storage for LibhdfsEngine {
 
     fn sync(&mut self, name: &Path) -> io::Result<()> {
         let place = self.cluster.place(hdfs_name(name)?);
-        // (What is closed has been synced before.)
+        // Closed chunks were synced before they were closed.
         let opened = self.files.iter_mut().flatten().find(|file| file.chunks.place == place);
         Ok(opened.map_or(Ok(()), |file| file.sync())?)
     }
@@ -133,7 +133,7 @@ impl Storage for LibhdfsEngine {
         for chunk in chunks.into_keys() {
             let place = self.cluster.place(&chunk_name(name, chunk));
             match self.cluster.wait(self.cluster.client.delete(&place, false)) {
-                // (Somebody else was faster.)
+                // (`false` means that another client removed it first.)
                 Ok(_) => {}
                 Err(failure) => return Err(failure.about(&place).into()),
             }
@@ -151,7 +151,7 @@ impl Storage for LibhdfsEngine {
 }
 
 impl Opened {
-    /// Does something with the chunk that is being written.
+    /// Closes the current chunk.
     fn finish(&mut self) -> Result<(), Failure> {
         let (chunk, line) = &self.current;
         let mut slot = line.try_lock().map_err(|_| Failure::new(libc::EBUSY, self.name.clone()))?;
@@ -165,12 +165,12 @@ impl Stored for Opened {
     }
 
     fn room(&mut self) -> io::Result<Option<Room>> {
-        // The client does not ask how much there is.
+        // The client has no call for the free space.
         Ok(None)
     }
 
     fn extend(&mut self, size: u64, how: Fallocate) -> io::Result<()> {
-        // The chunk that ends there is complete then, and closed.
+        // So that the last chunk counts as full, and is closed, at this size.
         self.chunks.size = size;
         match how {
             Fallocate::None => Ok(()),
@@ -212,7 +212,7 @@ impl Stored for Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // (Whoever wants it on stable storage has synced it, and was told.)
+        // A caller that needs the data to be stable has synced it and got the error.
         let _ = self.finish();
     }
 }

@@ -1,5 +1,5 @@
-//! `iscsi://[USER@]HOST[:PORT]/TARGET/LUN`, as libiscsi writes it. (Passwords in it have been taken out before, and what
-//! the target has to prove.)
+//! Parses `iscsi://[USER@]HOST[:PORT]/TARGET/LUN`, the syntax of libiscsi. (Passwords, also those of the target, were
+//! removed before.)
 
 /// Where a disk is.
 #[derive(Clone, Debug, PartialEq, Eq)]

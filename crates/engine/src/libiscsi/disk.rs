@@ -35,7 +35,7 @@ pub(super) struct Over {
     pub(super) failure: Option<(Errno, String)>,
 }
 
-/// The place of a command, which does not move.
+/// The slot of a command, which does not move.
 struct Slot {
     number: u32,
     /// The command is in flight.
@@ -89,8 +89,8 @@ pub(super) struct Disk {
 /// # Safety
 /// `data` is a slot.
 unsafe extern "C" fn over(_: *mut Context, status: c_int, _: *mut c_void, data: *mut c_void) {
-    // SAFETY: slots and what they point to are there as long as the session, and the library calls back only from within
-    // functions that the session calls while it does not look at them.
+    // SAFETY: slots and the data they point to live as long as the session. The library calls back only from within
+    // functions that the session calls, and the session holds no references to them then.
     unsafe {
         let slot = &*data.cast::<Slot>();
         // (A command that was given up has been reported already.)
@@ -358,7 +358,7 @@ impl Disk {
         libc::pollfd { fd: if self.failure.is_some() { -1 } else { fd }, events: events as i16, revents: 0 }
     }
 
-    /// Goes on with what the socket is ready for.
+    /// Lets the library handle the events of the socket.
     pub(super) fn go_on(&mut self, ready: i16) {
         if self.failure.is_some() {
             return;

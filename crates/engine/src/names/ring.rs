@@ -170,7 +170,7 @@ impl<A: RingAct> RingNameEngine<A> {
         if waiting == 0 && !must_enter {
             return Ok(());
         }
-        // SAFETY: what the entries name is valid, as in `push`.
+        // SAFETY: everything that the entries point to is valid, as in `push`.
         let entered = unsafe {
             self.ring.submitter().enter::<libc::sigset_t>(
                 waiting as u32,

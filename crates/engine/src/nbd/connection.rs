@@ -34,7 +34,7 @@ struct Outcomes {
     done: Vec<(u32, i32)>,
 }
 
-/// The place of a command, which does not move.
+/// The slot of a command, which does not move.
 struct Slot {
     number: u32,
     /// The command is in flight.
@@ -67,8 +67,8 @@ pub(super) struct Connection {
 /// # Safety
 /// `data` is a slot, and `error` points to an error number.
 unsafe extern "C" fn over(data: *mut c_void, error: *mut c_int) -> c_int {
-    // SAFETY: the slot and what it points to are there as long as the connection, and the library calls back only from
-    // within functions that the connection calls while it does not look at the outcomes.
+    // SAFETY: the slot and the data it points to live as long as the connection. The library calls back only from
+    // within functions that the connection calls, and the connection holds no references to the outcomes then.
     unsafe {
         let slot = &*data.cast::<Slot>();
         // (A command that was given up has been reported already.)
@@ -230,7 +230,7 @@ impl Connection {
         self.failure.as_ref().map(|(_, why)| why.as_str())
     }
 
-    /// Sleeps until the socket is ready for what the library waits for.
+    /// Sleeps until the socket is ready for the operation that the library waits for.
     fn wait(&self, limit: Duration) -> io::Result<u32> {
         // SAFETY: the connection is there.
         let (descriptor, wanted) =

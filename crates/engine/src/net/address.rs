@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// An address as the system calls take it.
+/// A socket address for system calls.
 #[derive(Clone, Copy)]
 pub(crate) struct Address {
     storage: libc::sockaddr_storage,
@@ -16,14 +16,14 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Room for an address that the system writes.
+    /// An empty address for the system to fill in.
     pub(super) fn room() -> Address {
         // SAFETY: the structure is plain data, valid as zeros.
         let storage = unsafe { MaybeUninit::zeroed().assume_init() };
         Address { storage, length: size_of::<libc::sockaddr_storage>() as libc::socklen_t }
     }
 
-    /// Of the structure of one family.
+    /// From the structure of an address family.
     fn of<T>(address: T, length: usize) -> Address {
         assert!(length <= size_of::<T>() && size_of::<T>() <= size_of::<libc::sockaddr_storage>());
         let mut room = Address::room();
@@ -33,7 +33,7 @@ impl Address {
         room
     }
 
-    /// An address of the internet, with its port.
+    /// An IPv4 or IPv6 address with a port.
     pub(crate) fn internet(address: SocketAddr) -> Address {
         match address {
             SocketAddr::V4(v4) => {
@@ -83,7 +83,7 @@ impl Address {
         Address::of(address, size_of::<libc::sockaddr_vm>())
     }
 
-    /// Where it is, for a call that reads it.
+    /// The pointer for calls that read the address.
     pub(crate) fn pointer(&self) -> *const libc::sockaddr {
         (&raw const self.storage).cast()
     }
@@ -132,7 +132,7 @@ pub(super) fn family(protocol: Protocol) -> libc::c_int {
     }
 }
 
-/// Where to wait. `path` is that of a local socket.
+/// The address to listen on. `path` is that of a local socket.
 pub(super) fn here(options: &NetOptions, path: &Path) -> io::Result<Address> {
     let port = options.port as u16;
     Ok(match options.protocol {
@@ -149,7 +149,7 @@ pub(super) fn here(options: &NetOptions, path: &Path) -> io::Result<Address> {
     })
 }
 
-/// Where the other end may be, the most likely place first. `path` is that of a local socket.
+/// The possible addresses of the other end, the most likely one first. `path` is that of a local socket.
 pub(super) fn there(options: &NetOptions, path: &Path) -> io::Result<Vec<Address>> {
     let v6 = match options.protocol {
         Protocol::Unix => return Ok(vec![Address::unix(path)?]),
@@ -169,7 +169,7 @@ pub(super) fn there(options: &NetOptions, path: &Path) -> io::Result<Vec<Address
     Ok(usable)
 }
 
-/// The number of a virtual machine, or of its host.
+/// The context ID of a virtual machine, or of its host.
 fn machine(hostname: &str) -> io::Result<u32> {
     hostname.parse().map_err(|_| {
         let words =
@@ -178,7 +178,7 @@ fn machine(hostname: &str) -> io::Result<u32> {
     })
 }
 
-/// An error for options that cannot be used.
+/// The error for unusable options.
 pub(super) fn invalid(words: String) -> io::Error {
     explained(&io::Error::from_raw_os_error(libc::EINVAL), words)
 }

@@ -1,4 +1,4 @@
-//! Sockets: making them, waiting for them, and setting what the options ask for.
+//! Sockets: creating, waiting, and setting their options.
 
 use super::address::{Address, family, in_addr, in6_addr, invalid, is_v4};
 use iolite_options::engines::{NetOptions, Protocol};
@@ -9,10 +9,10 @@ use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// How long a call may wait before the worker looks at whatever may have ended its job.
+/// The longest wait of one call, so that the worker can check whether its job should stop.
 const SLICE_MS: u16 = 10;
 
-/// How many connections may wait to be taken.
+/// The length of the listen queue.
 const BACKLOG: libc::c_int = 10;
 
 /// Turns the result of a system call into a result.
@@ -42,7 +42,7 @@ pub(super) fn new(options: &NetOptions, sends: bool) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Options of every TCP connection. It has to end, too, if its peer has lost its power or its network.
+/// Sets the options of every TCP connection. Keepalives end it if the peer loses its power or its network.
 pub(super) fn settle_stream(socket: &OwnedFd, options: &NetOptions) -> io::Result<()> {
     if !options.protocol.is_tcp() {
         return Ok(());
@@ -66,20 +66,20 @@ fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: T) -
     check(result).map(drop)
 }
 
-/// Names the option that asks for what the system refuses.
+/// Adds the option and its value to the error.
 fn named(option: &str, value: u32, result: io::Result<()>) -> io::Result<()> {
     result
         .map_err(|error| explained(&error, format!("{option}={value}: the system does not take this value")))
 }
 
-/// Lets calls wait for a moment at most.
+/// Limits how long calls block.
 pub(super) fn wait_in_slices(socket: &OwnedFd) -> io::Result<()> {
     let slice = libc::timeval { tv_sec: 0, tv_usec: libc::suseconds_t::from(SLICE_MS) * 1000 };
     set(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, slice)?;
     set(socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, slice)
 }
 
-/// Takes the address for this socket. The places of connections that have ended are free.
+/// Binds the socket. Addresses of closed connections can be reused.
 pub(super) fn bind(socket: &OwnedFd, address: &Address, options: &NetOptions) -> io::Result<()> {
     let is_group = options.group().is_some();
     if options.protocol.is_tcp() || is_group {
@@ -98,7 +98,7 @@ pub(super) fn bind(socket: &OwnedFd, address: &Address, options: &NetOptions) ->
     Ok(())
 }
 
-/// Whether the socket can be read (or written) now or in a moment.
+/// Whether the socket is readable (or writable) within this time.
 pub(super) fn is_ready(socket: &OwnedFd, events: libc::c_short, milliseconds: u16) -> io::Result<bool> {
     let mut asked = libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
     // SAFETY: one structure, which outlives the call.
@@ -123,7 +123,7 @@ pub(super) fn await_ready(
     Ok(())
 }
 
-/// Takes a connection.
+/// Accepts a connection.
 pub(super) fn accept(listener: &OwnedFd, goes_on: &mut dyn FnMut() -> io::Result<()>) -> io::Result<OwnedFd> {
     loop {
         await_ready(listener, libc::POLLIN, goes_on)?;
@@ -164,7 +164,7 @@ pub(super) fn connect(
                         errno => return Err(io::Error::from_raw_os_error(errno)),
                     }
                 }
-                // A local socket where too many wait already.
+                // The listen queue of a local socket is full.
                 Some(libc::EAGAIN) => {
                     std::thread::sleep(std::time::Duration::from_millis(u64::from(SLICE_MS)));
                     goes_on()?;
@@ -176,14 +176,14 @@ pub(super) fn connect(
     wait_for_calls(socket, true)
 }
 
-/// Whether calls wait until they can be done.
+/// Sets whether calls block.
 fn wait_for_calls(socket: &OwnedFd, wait: bool) -> io::Result<()> {
     let not_waiting = libc::c_int::from(!wait);
     // SAFETY: FIONBIO reads one integer.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::FIONBIO, &raw const not_waiting) }).map(drop)
 }
 
-/// The error that the socket keeps for its next call; 0 = none.
+/// The pending error of the socket; 0 = none.
 pub(super) fn pending_error(socket: &OwnedFd) -> io::Result<libc::c_int> {
     let mut errno: libc::c_int = 0;
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
@@ -195,8 +195,8 @@ pub(super) fn pending_error(socket: &OwnedFd) -> io::Result<libc::c_int> {
     Ok(errno)
 }
 
-/// Bytes that the other machine has not acknowledged, or with a local socket what the other end has not received (and
-/// what keeps it); 0 also if that is not known.
+/// Bytes that the other machine has not acknowledged. With a local socket: the bytes that the peer has not received,
+/// plus the kernel's overhead for them. 0 if unknown.
 pub(super) fn unsent(socket: RawFd) -> libc::c_int {
     let mut left: libc::c_int = 0;
     // SAFETY: TIOCOUTQ, which is SIOCOUTQ, writes one integer.
@@ -242,7 +242,7 @@ pub(super) fn send_to_group(socket: &OwnedFd, group: IpAddr, options: &NetOption
     Ok(())
 }
 
-/// The address of an interface of this machine; none = the system chooses.
+/// The address of an interface of this machine; unspecified = the system chooses.
 fn own_address(interface: &str) -> io::Result<Ipv4Addr> {
     if interface.is_empty() {
         return Ok(Ipv4Addr::UNSPECIFIED);
@@ -269,7 +269,7 @@ fn interface_number(interface: &str) -> io::Result<libc::c_uint> {
     }
 }
 
-/// Lets the answer that nobody is there come back to a socket that is not connected.
+/// Makes "port unreachable" answers reach a socket that is not connected.
 pub(super) fn tell_errors(socket: &OwnedFd, protocol: Protocol) -> io::Result<()> {
     match protocol {
         Protocol::UdpV6 => set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1),

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, RawFd};
 #[derive(Debug)]
 pub(super) struct SocketPipe {
     pipe: Pipe,
-    /// Bytes in the pipe. They belong to the present unit.
+    /// Bytes in the pipe. They belong to the current unit.
     waiting: usize,
 }
 
@@ -24,12 +24,11 @@ impl SocketPipe {
         Ok(())
     }
 
-    /// Moves bytes to the socket. Returns how many, or -1 with errno. Bytes that are in the pipe already are the first
-    /// of them.
+    /// Moves bytes to the socket. Returns their number, or -1 with errno. Bytes that are in the pipe already go first.
     pub(super) fn send(&mut self, socket: RawFd, bytes: *mut u8, length: usize) -> isize {
         if self.waiting == 0 {
-            // Without the flag the call would wait until all of it fits into the pipe. Some fits, because the pipe is
-            // empty.
+            // Without the flag, the call would block until everything fits into the pipe. Some of it fits, because the
+            // pipe is empty.
             match through_memory(&self.pipe.write, bytes, length, libc::SPLICE_F_NONBLOCK) {
                 moved @ 1.. => self.waiting = moved as usize,
                 refused => return refused,
@@ -42,7 +41,7 @@ impl SocketPipe {
         moved
     }
 
-    /// Moves bytes from the socket; how many, 0 at its end, or -1 with errno.
+    /// Moves bytes from the socket. Returns their number, 0 at the end of the stream, or -1 with errno.
     pub(super) fn receive(&mut self, socket: RawFd, bytes: *mut u8, length: usize) -> isize {
         if self.waiting == 0 {
             let (pipe, nowhere) = (self.pipe.write.as_raw_fd(), std::ptr::null_mut());

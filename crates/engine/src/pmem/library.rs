@@ -58,7 +58,7 @@ impl Library {
     /// Both places are valid for the length, and apart from each other.
     #[inline(always)]
     pub(super) unsafe fn copy(&self, to: *mut u8, from: *const u8, length: usize, flags: libc::c_uint) {
-        // SAFETY: the caller promises what the function demands.
+        // SAFETY: the caller upholds the function's contract.
         unsafe { (self.copy)(to.cast(), from.cast(), length, flags) };
     }
 

@@ -1,11 +1,11 @@
-//! What libibverbs and librdmacm share with their callers in memory, as infiniband/verbs.h and rdma/rdma_cma.h describe it.
+//! The data structures of libibverbs and librdmacm, as in infiniband/verbs.h and rdma/rdma_cma.h.
 //!
-//! Only what is used has a name. What happens for each block is no function of the library: a caller finds it in the table
-//! of the device's driver ([`Operations`]).
+//! Only fields that are used have names. Posting requests and polling for completions are not exported functions:
+//! callers find them in the operations table of the device's driver ([`Operations`]).
 
 use libc::{c_int, c_void, sockaddr_storage};
 
-/// An object of the libraries that tells nothing about itself.
+/// An opaque object of the libraries.
 pub(super) enum Opaque {}
 
 /// A device that has been opened (`ibv_context`).
@@ -15,7 +15,7 @@ pub(super) struct Context {
     pub(super) operations: Operations,
 }
 
-/// What the driver of a device does (`ibv_context_ops`).
+/// The operations table of a device's driver (`ibv_context_ops`).
 #[repr(C)]
 pub(super) struct Operations {
     _before_poll: [*mut c_void; 11],
@@ -61,7 +61,7 @@ pub(super) struct MemoryRegion {
     pub(super) remote_key: u32,
 }
 
-/// What a registered piece of memory may be used for (`ibv_access_flags`).
+/// Access rights of registered memory (`ibv_access_flags`).
 pub(super) mod access {
     pub const LOCAL_WRITE: i32 = 1;
     pub const REMOTE_WRITE: i32 = 1 << 1;
@@ -77,7 +77,7 @@ pub(super) struct Piece {
     pub(super) key: u32,
 }
 
-/// What a request of the send queue does (`ibv_wr_opcode`).
+/// The operation of a send request (`ibv_wr_opcode`).
 pub(super) mod opcode {
     pub const WRITE: i32 = 0;
     pub const SEND: i32 = 2;
@@ -139,7 +139,7 @@ pub(super) struct WorkCompletion {
     pub(super) status: c_int,
     opcode: c_int,
     vendor_error: u32,
-    /// Bytes of what was received.
+    /// The number of bytes received.
     pub(super) length: u32,
     _rest: [u32; 6],
 }
@@ -188,13 +188,13 @@ pub(super) const NOT_READY_TIMER: c_int = 1 << 15;
 #[repr(C)]
 pub(super) struct QueuePairAttributes {
     _before: [u64; 16],
-    /// For how long a sender waits that found no receive: 1 = 10 µs, 0 = 655 ms.
+    /// The delay before a sender without a posted receive retries: 1 = 10 µs, 0 = 655 ms.
     pub(super) not_ready_timer: u8,
     _after: [u8; 15],
 }
 
 impl QueuePairAttributes {
-    /// Those that let a sender try again after 10 µs × 2^(`timer`/2 …); see the InfiniBand specification, table 45.
+    /// Attributes with this RNR timer; see the InfiniBand specification, table 45.
     pub(super) fn with_not_ready_timer(timer: u8) -> QueuePairAttributes {
         QueuePairAttributes { _before: [0; 16], not_ready_timer: timer, _after: [0; 15] }
     }
@@ -206,22 +206,22 @@ pub(super) struct DeviceAttributes {
     _names: [u64; 13],
     _numbers: u32,
     _pairs: c_int,
-    /// Most requests in one queue.
+    /// The maximum number of requests in a queue.
     pub(super) requests: c_int,
     _flags: [u32; 4],
-    /// Most entries of a completion queue.
+    /// The maximum number of entries of a completion queue.
     pub(super) completions: c_int,
     _memory: [c_int; 2],
-    /// Most reads of others that a queue pair answers at once.
+    /// The maximum number of incoming reads that a queue pair answers at once.
     pub(super) reads_answered: c_int,
     _contexts: [c_int; 2],
-    /// Most reads that a queue pair has in flight.
+    /// The maximum number of reads that a queue pair has in flight.
     pub(super) reads_begun: c_int,
     _rest: [u64; 64],
 }
 
 impl DeviceAttributes {
-    /// Room for those of any version of the library.
+    /// Zeroed, with room for the structure of any version of the library.
     pub(super) fn room() -> DeviceAttributes {
         // SAFETY: the structure is plain data, valid as zeros.
         unsafe { std::mem::zeroed() }
@@ -234,10 +234,10 @@ pub(super) struct EventChannel {
     pub(super) descriptor: c_int,
 }
 
-/// The beginning of `rdma_cm_id`: one end of a connection, or who waits for one.
+/// The beginning of `rdma_cm_id`: one end of a connection, or a listener.
 #[repr(C)]
 pub(super) struct End {
-    /// The device; null as long as it is not known.
+    /// The device; null until it is known.
     pub(super) device: *mut Context,
     channel: *mut EventChannel,
     context: *mut c_void,
@@ -270,7 +270,7 @@ pub(super) struct Event {
     pub(super) end: *mut End,
     listener: *mut End,
     pub(super) kind: c_int,
-    /// An error number below 0, or why the other end has refused.
+    /// An error number (negative), or the reason of a rejection.
     pub(super) status: c_int,
     pub(super) parameters: Parameters,
 }
@@ -299,7 +299,7 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// What a C compiler makes of the headers, beside what is here: an expression in C, and the number.
+    /// Claims about the headers for the C compiler to check: a C expression, and our value.
     fn claims() -> Vec<(&'static str, i64)> {
         macro_rules! offsets {
             ($($c:literal, $type:ident: $($member:literal = $field:ident $(. $inner:ident)*),+;)+) => {
@@ -386,7 +386,7 @@ mod tests {
         for (expression, _) in &claims {
             writeln!(source, "printf(\"%lld\\n\", (long long)({expression}));").unwrap();
         }
-        // Room for those of any version.
+        // There has to be room for the structure of any version.
         source += "return sizeof(struct ibv_device_attr) > 512;\n}\n";
         let (file, program) = (directory.path().join("sizes.c"), directory.path().join("sizes"));
         std::fs::write(&file, source).unwrap();

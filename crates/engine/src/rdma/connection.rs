@@ -1,8 +1,8 @@
-//! A connection: how both ends find each other, what they exchange before the first block, and how they part.
+//! A connection: set-up, the parameters exchanged before the first block, and closing.
 //!
-//! Each end registers its buffers, and a mailbox into which the other end writes: that it is done, and how many messages it
-//! has sent. Such a word needs no receive, comes behind all blocks before it, and is there when the connection is not any more. So
-//! an end is told from an accident.
+//! Each end registers its buffers, and a mailbox. The other end writes to the mailbox when it is done, with the number
+//! of messages that it sent. An RDMA write needs no posted receive, arrives after all blocks before it, and can still
+//! be read after the connection has gone. So a regular end can be distinguished from a lost connection.
 
 use super::abi::{
     Capacity, CompletionChannel, CompletionQueue, DeviceAttributes, End, EventChannel, MemoryRegion,
@@ -24,33 +24,34 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
-/// How long a call may wait before the worker looks at whatever may have ended its job.
+/// The longest wait of one call, so that the worker can check whether its job should stop.
 pub(super) const SLICE: Duration = Duration::from_millis(10);
 
-/// How long the system may look for an address or a route.
+/// The time limit for resolving an address or a route.
 const RESOLVING_MS: i32 = 3000;
 
-/// How long the other end may take for an answer.
+/// The time limit for an answer of the other end.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// How often a sender tries again before it gives up: without end, because the other end or its absence ends it.
+/// The number of retries: 7 stands for unlimited ones of a sender without a posted receive.
 const AGAIN: u8 = 7;
 
-/// Senders that found no receive try again after 0.16 ms.
+/// The delay before such a retry (RNR timer): 8 stands for 0.16 ms.
 const NOT_READY: u8 = 8;
 
-/// Requests beside those for blocks: goodbyes and pulses.
+/// Requests other than those for blocks: goodbyes and pulses.
 const BESIDE: u32 = 4;
 
-/// What the other end writes to, and where own words are when they are written there.
+/// Memory that the other end writes to; and the word that is being written to the other end's mailbox.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Mailbox {
-    /// 0 = the other end goes on; otherwise it is done, and has sent one message less.
+    /// 0 = the other end is active; otherwise it is done, and the value is the number of messages that it sent, plus
+    /// one.
     inbox: AtomicU64,
-    /// Written to see whether there is still somebody.
+    /// A write to it tests whether the other end still answers.
     pulse: AtomicU64,
-    /// What is said to the other end.
+    /// The word that is written to the other end.
     outbox: AtomicU64,
 }
 
@@ -68,31 +69,31 @@ impl Memory {
     }
 }
 
-/// What this end is like.
+/// The properties of this end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own {
-    /// What the client does; a server learns it.
+    /// The operation of the client; a server learns it from the client.
     pub(super) verb: Verb,
     /// Bytes of every block; 0 = they differ.
     pub(super) block: u64,
-    /// Most units in flight.
+    /// The maximum number of units in flight.
     pub(super) depth: usize,
     pub(super) memory: Memory,
-    /// What is received is to be verified.
+    /// Received data will be verified.
     pub(super) verifies: bool,
 }
 
-/// Something that has happened to an end, without what belongs to the library.
+/// An event of the connection manager, copied out of the library's memory.
 pub(super) struct Heard {
     pub(super) kind: i32,
     status: i32,
     pub(super) end: *mut End,
     data: Vec<u8>,
-    /// Reads of the other that the other end asks to be answered at once, and how many it answers.
+    /// The most reads that the peer has in flight at once, and the most that it answers at once.
     reads: (u8, u8),
 }
 
-/// One end of a connection, or who waits for one.
+/// One end of a connection, or a listener.
 pub(super) struct Connection {
     pub(super) library: &'static Library,
     channel: *mut EventChannel,
@@ -103,13 +104,13 @@ pub(super) struct Connection {
     pub(super) queue: *mut CompletionQueue,
     memory: *mut MemoryRegion,
     mailbox_memory: *mut MemoryRegion,
-    /// It does not move, because others write to it.
+    /// Boxed, so that it does not move: the other end writes to it.
     mailbox: Box<Mailbox>,
     has_pair: bool,
     reads: (u8, u8),
-    /// What the other end has said.
+    /// The greeting of the other end.
     pub(super) far: Greeting,
-    /// What this end is connected to, or waits at.
+    /// The address of the connection, for messages.
     pub(super) place: String,
 }
 
@@ -117,7 +118,7 @@ impl Connection {
     /// An end that is not connected.
     ///
     /// # Errors
-    /// The system has no device, or lets nobody use it.
+    /// The system has no RDMA device, or denies access to it.
     pub(super) fn new(library: &'static Library, place: String) -> io::Result<Connection> {
         let mut new = Connection {
             library,
@@ -150,14 +151,14 @@ impl Connection {
         // SAFETY: the channel is there; the library writes where the end is.
         let made =
             unsafe { (self.library.manager.new_end)(self.channel, &raw mut end, null_mut(), RELIABLE_PORTS) };
-        check(made, "no end of a connection can be made")?;
+        check(made, "no RDMA connection ID can be created")?;
         Ok(end)
     }
 
-    /// Waits for a client here, from now on.
+    /// Starts listening for a client.
     ///
     /// # Errors
-    /// The address is not that of a device, or is in use.
+    /// No device has the address, or it is in use.
     pub(super) fn listen(&mut self, here: SocketAddr) -> io::Result<()> {
         self.listener = self.new_end()?;
         let address = Address::internet(here);
@@ -168,10 +169,10 @@ impl Connection {
         check(unsafe { (self.library.manager.listen)(self.listener, 1) }, "waiting for a client failed")
     }
 
-    /// Takes the connection that a client makes.
+    /// Accepts the connection of a client.
     ///
     /// # Errors
-    /// It is another program, or does not fit; or what `goes_on` says.
+    /// The client is another program or does not match this end; or the error of `goes_on`.
     pub(super) fn accept(
         &mut self,
         own: &Own,
@@ -207,10 +208,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Connects to a server, from this address if one is given.
+    /// Connects to a server, from this source address if there is one.
     ///
     /// # Errors
-    /// Nobody is there, who is there is another program, or refuses; or what `goes_on` says.
+    /// No server answers, the server is another program, or it refuses; or the error of `goes_on`.
     pub(super) fn connect(
         &mut self,
         own: &Own,
@@ -225,7 +226,7 @@ impl Connection {
         let asked = unsafe {
             (self.library.manager.resolve_address)(self.end, source, there.pointer(), RESOLVING_MS)
         };
-        check(asked, "there is no way from an RDMA device to it")?;
+        check(asked, "no RDMA device can reach it")?;
         self.await_event(&[event::ADDRESS_RESOLVED], Some(ANSWER), goes_on)?;
         check(
             // SAFETY: the end has an address.
@@ -245,7 +246,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes the queue pair and registers what it works on; what the other end has to know of it.
+    /// Creates the queue pair and registers the memory. Returns the greeting for the other end.
     fn settle(&mut self, own: &Own, serves: bool) -> io::Result<Greeting> {
         // SAFETY: the end is there, and has a device by now.
         let device = unsafe { (*self.end).device };
@@ -257,7 +258,7 @@ impl Connection {
         code(
             // SAFETY: the device is open; the library writes the attributes, for which there is room.
             unsafe { (verbs.device_attributes)(device, &raw mut attributes) },
-            "the device tells nothing about itself",
+            "the device cannot be queried",
         )?;
         let depth = u32::try_from(own.depth).unwrap_or(u32::MAX);
         let (sends, receives) = (depth.saturating_add(BESIDE), depth);
@@ -273,12 +274,12 @@ impl Connection {
         // SAFETY: the device is open, and each object is made for those before it, which outlive it (see `drop`).
         unsafe {
             self.domain = (verbs.new_domain)(device);
-            present(self.domain, "no protection domain can be made")?;
+            present(self.domain, "no protection domain can be created")?;
             self.notices = (verbs.new_channel)(device);
-            present(self.notices, "no completion channel can be made")?;
+            present(self.notices, "no completion channel can be created")?;
             not_waiting((*self.notices).descriptor)?;
             self.queue = (verbs.new_queue)(device, entries, null_mut(), self.notices, 0);
-            present(self.queue, "no completion queue can be made")?;
+            present(self.queue, "no completion queue can be created")?;
             let mut pair = NewQueuePair {
                 context: null_mut(),
                 send_queue: self.queue,
@@ -290,7 +291,7 @@ impl Connection {
             };
             check(
                 (self.library.manager.new_pair)(self.end, self.domain, &raw mut pair),
-                "no queue pair can be made",
+                "no queue pair can be created",
             )?;
         }
         self.has_pair = true;
@@ -325,7 +326,7 @@ impl Connection {
         let error = io::Error::last_os_error();
         let what = match (error.raw_os_error(), memory_lock_limit()) {
             (Some(libc::ENOMEM | libc::EPERM | libc::EAGAIN), Some(limit)) => format!(
-                "{length} bytes cannot be registered, which locks them in memory; RLIMIT_MEMLOCK is {limit} bytes: \
+                "{length} bytes cannot be locked in memory and registered; RLIMIT_MEMLOCK is {limit} bytes: \
                  raise it with 'ulimit -l unlimited' or in limits.conf, or lower iodepth or bs"
             ),
             _ => format!("{length} bytes cannot be registered with the device; lower iodepth or bs"),
@@ -347,15 +348,15 @@ impl Connection {
         }
     }
 
-    /// Lets a sender that finds no receive try again soon; without this, it waits for 655 ms. Devices that refuse only take
-    /// longer.
+    /// Lets a sender that finds no posted receive retry soon; by default it waits for 655 ms. Without support by the
+    /// device, such retries only take longer.
     fn be_quick(&self) {
         let mut attributes = QueuePairAttributes::with_not_ready_timer(NOT_READY);
         // SAFETY: the end has a queue pair, and the attributes outlive the call.
         unsafe { (self.library.verbs.change_pair)((*self.end).pair, &raw mut attributes, NOT_READY_TIMER) };
     }
 
-    /// Refuses the client, which is told why.
+    /// Refuses the client, and sends it the reason.
     fn refuse(&self, reason: Reason, why: &str) -> io::Error {
         self.send_refusal(reason);
         named(libc::EPROTO, why)
@@ -363,12 +364,12 @@ impl Connection {
 
     fn send_refusal(&self, reason: Reason) {
         let bytes = reason.bytes();
-        // Whoever is not told sees that there is no connection.
+        // If sending fails, the client sees the connection fail.
         // SAFETY: the end asks to be connected; the bytes outlive the call.
         unsafe { (self.library.manager.reject)(self.end, bytes.as_ptr().cast(), bytes.len() as u8) };
     }
 
-    /// What has happened next, if anything has.
+    /// The next event, if there is one.
     pub(super) fn hear(&self) -> io::Result<Option<Heard>> {
         let mut next = null_mut();
         // SAFETY: the channel is there; the library writes where the event is.
@@ -379,8 +380,8 @@ impl Connection {
                 _ => Err(error),
             };
         }
-        // SAFETY: the event is there until it is acknowledged. Only events about connecting have data, and others say that it
-        // has no length; the library has room for what it says.
+        // SAFETY: the event is valid until it is acknowledged. Only connection events have private data; of the others,
+        // the length is not read. The library provides as many bytes as it says.
         let heard = unsafe {
             let event = &*next;
             let has_data =
@@ -399,7 +400,7 @@ impl Connection {
         Ok(Some(heard))
     }
 
-    /// Waits until one of these has happened. What else happens is an error.
+    /// Waits for one of these events. Any other event is an error.
     fn await_event(
         &self,
         wanted: &[i32],
@@ -414,7 +415,7 @@ impl Connection {
                     return Ok(heard);
                 }
                 if heard.kind == event::CONNECT_REQUEST {
-                    // Somebody else: there is one client.
+                    // Another client: this end serves only one.
                     self.turn_away(heard.end);
                     continue;
                 }
@@ -431,7 +432,7 @@ impl Connection {
         }
     }
 
-    /// Refuses somebody who is one too many.
+    /// Rejects a surplus client.
     pub(super) fn turn_away(&self, end: *mut End) {
         // SAFETY: the end asks to be connected, and is used by nobody after this.
         unsafe {
@@ -440,46 +441,47 @@ impl Connection {
         }
     }
 
-    /// What becomes readable when something has happened to the connection.
+    /// Readable when there is an event.
     pub(super) fn descriptor(&self) -> RawFd {
         // SAFETY: the channel is there.
         unsafe { (*self.channel).descriptor }
     }
 
-    /// What becomes readable when a request is complete, after that was asked for.
+    /// Readable when a request has completed, once notification was requested.
     pub(super) fn notice_descriptor(&self) -> RawFd {
         // SAFETY: the channel is there when the connection is.
         unsafe { (*self.notices).descriptor }
     }
 
-    /// Ends the connection. All requests that are not complete are, at once.
+    /// Ends the connection. All outstanding requests complete at once, as flushed.
     pub(super) fn disconnect(&self) {
         if self.has_pair {
-            // The other end may have done so before.
+            // Fails if the other end disconnected first.
             // SAFETY: the end is there.
             unsafe { (self.library.manager.disconnect)(self.end) };
         }
     }
 
-    /// How many messages the other end has sent in all; `None` = it goes on.
+    /// The number of messages that the other end sent in total; `None` = it is still active.
     #[inline]
     pub(super) fn told(&self) -> Option<u64> {
         self.mailbox.inbox.load(Acquire).checked_sub(1)
     }
 
-    /// Key of the own buffers.
+    /// The local key of the buffers.
     pub(super) fn key(&self) -> u32 {
         // SAFETY: the buffers are registered when the connection is there.
         unsafe { (*self.memory).local_key }
     }
 
-    /// Prepares what is said last, after so many messages: from where, with which key, and to where.
+    /// Prepares the last word to the other end, with the number of messages sent: its address and key here, and the
+    /// mailbox there.
     pub(super) fn goodbye(&self, messages: u64) -> (u64, u32, Place) {
         self.mailbox.outbox.store(messages.saturating_add(1), Relaxed);
         self.word(std::mem::offset_of!(Mailbox, inbox))
     }
 
-    /// The same for a word that means nothing, but has to arrive.
+    /// The same for a write that only tests whether the other end answers.
     pub(super) fn pulse(&self) -> (u64, u32, Place) {
         self.word(std::mem::offset_of!(Mailbox, pulse))
     }
@@ -496,7 +498,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let Library { verbs, manager } = self.library;
-        // SAFETY: each is given back once, what was made for it first. (What the system does not want to take back ends with
+        // SAFETY: each object is freed once, dependent ones first. (Objects that the system refuses to free end with
         // the process.)
         unsafe {
             if self.has_pair {
@@ -528,7 +530,7 @@ impl Drop for Connection {
     }
 }
 
-/// What does not go together, as the client is told and as the server says it.
+/// Why client and server do not match: the reason for the client, and the message of the server.
 fn misfit(far: &Greeting, own: &Own) -> Option<(Reason, String)> {
     let length = own.memory.length() as u64;
     if far.verb.is_one_sided() {
@@ -546,7 +548,7 @@ fn misfit(far: &Greeting, own: &Own) -> Option<(Reason, String)> {
     differs.then(|| (Reason::Block(own.block), words::other_blocks(own.block, far.block)))
 }
 
-/// Waits until one of these can be read, for so long at most. Returns which.
+/// Waits until one of these is readable, up to this time. Returns the readable ones.
 pub(super) fn ready(descriptors: &[RawFd], time: Duration) -> io::Result<Vec<RawFd>> {
     let asked = descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let mut asked: Vec<libc::pollfd> = asked.collect();
@@ -577,12 +579,12 @@ fn last(what: &str) -> io::Error {
     explained(&error, why)
 }
 
-/// The result of a function that leaves an error number behind.
+/// The result of a function that sets `errno`.
 fn check(result: i32, what: &str) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(last(what)) }
 }
 
-/// The result of a function that gives an error number.
+/// The result of a function that returns an error number.
 fn code(result: i32, what: &str) -> io::Result<()> {
     if result == 0 {
         return Ok(());

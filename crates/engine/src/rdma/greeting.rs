@@ -1,47 +1,47 @@
-//! What both ends tell each other with the connection itself: in the private data of its request, of its answer and of a
-//! refusal. Whoever says something else is another program.
+//! The private data that both ends attach to the connection request, to its answer, and to a refusal. A peer that sends
+//! anything else is another program.
 //!
-//! Numbers are big-endian. A greeting has 56 bytes, as many as fit into a request over InfiniBand:
+//! Numbers are big-endian. A greeting has 56 bytes, the most that fit into a connection request over InfiniBand:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0 | `iolrdma` and the version |
-//! | 8 | the verb (0 write, 1 read, 2 send, 3 recv), as the client says it and the server repeats it; 3 zeros |
+//! | 8 | the verb (0 write, 1 read, 2 send, 3 recv), chosen by the client and repeated by the server; 3 zeros |
 //! | 12 | the key of the mailbox |
 //! | 16 | the size of every block; 0 = they differ |
 //! | 24 | the address of the mailbox |
-//! | 32 | the address of the memory to write to and read from; 0 = of a client |
+//! | 32 | the address of the server's memory; 0 = this is a client |
 //! | 40 | its length |
 //! | 48 | its key; 4 zeros |
 //!
-//! A refusal has the same first 8 bytes, a [`Reason`] in the next 8, and a number that belongs to it.
+//! A refusal has the same first 8 bytes, the code of a [`Reason`] in the next 8, then its parameter.
 
 use iolite_options::engines::Verb;
 
-/// What a greeting begins with.
+/// The first bytes of a greeting.
 const MAGIC: [u8; 7] = *b"iolrdma";
-/// Of what follows.
+/// The version of the format.
 const VERSION: u8 = 1;
 
-/// Bytes of a greeting.
+/// The length of a greeting in bytes.
 pub(super) const LENGTH: usize = 56;
 
-/// What one end tells the other.
+/// The parameters of one end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Greeting {
-    /// What the client does.
+    /// The operation of the client.
     pub verb: Verb,
     /// Bytes of every block; 0 = they differ.
     pub block: u64,
-    /// Where the other end leaves its words.
+    /// The mailbox of the sender of the greeting.
     pub mailbox: Place,
-    /// The memory of a server, to write to and read from.
+    /// The memory of a server, for reads and writes of the client.
     pub memory: Place,
     /// Its length in bytes.
     pub length: u64,
 }
 
-/// Memory of the other end.
+/// An address in the memory of one end, with its remote key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     pub address: u64,
@@ -51,29 +51,29 @@ pub(super) struct Place {
 /// Why a server refuses a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// The server is of another version; the number is its own.
+    /// The server has another version, which is this one.
     Version(u64),
-    /// The blocks of the server, of so many bytes, are not those of the client. 0 = they differ.
+    /// The server's blocks have another size than the client's: this many bytes. 0 = they differ.
     Block(u64),
-    /// The memory of the server, so many bytes, has no room for a block of the client.
+    /// The server's memory, of this many bytes, has no room for a block of the client.
     Memory(u64),
-    /// The server is to verify what it receives, and it would receive nothing.
+    /// The server verifies what it receives, but would receive nothing.
     Verification,
-    /// The server failed: its own message says why.
+    /// The server failed, and reports why itself.
     Failure,
 }
 
-/// What somebody has said instead of a greeting.
+/// Private data that is not a greeting of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Strange {
-    /// Nothing that this program says.
+    /// It is not from this program.
     Foreign,
-    /// It is this program, in another version.
+    /// It is from another version of this program.
     Version(u8),
 }
 
 impl Greeting {
-    /// As it is sent.
+    /// The encoded form.
     pub(super) fn bytes(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         bytes[..8].copy_from_slice(&head());
@@ -88,10 +88,10 @@ impl Greeting {
         bytes
     }
 
-    /// What was received, which may have zeros behind it.
+    /// Decodes received data, which may be padded with zeros.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not a greeting of this version.
     pub(super) fn of(received: &[u8]) -> Result<Greeting, Strange> {
         let rest = body(received)?;
         let number =
@@ -114,7 +114,7 @@ impl Greeting {
 }
 
 impl Reason {
-    /// As it is sent.
+    /// The encoded form.
     pub(super) fn bytes(self) -> [u8; 24] {
         let (code, number) = match self {
             Reason::Version(version) => (0u64, version),
@@ -130,7 +130,7 @@ impl Reason {
         bytes
     }
 
-    /// What was received, which may have zeros behind it; `None` = nothing that this program says.
+    /// Decodes received data, which may be padded with zeros; `None` = it is not from this program.
     pub(super) fn of(received: &[u8]) -> Option<Reason> {
         let rest = match body(received) {
             Ok(rest) => rest,
@@ -156,7 +156,7 @@ fn head() -> [u8; 8] {
     head
 }
 
-/// What follows the first 8 bytes, if they are those of this version.
+/// The data after the first 8 bytes, if the version is ours.
 fn body(received: &[u8]) -> Result<&[u8], Strange> {
     match received.strip_prefix(&MAGIC) {
         Some([VERSION, rest @ ..]) => Ok(rest),

@@ -1,5 +1,6 @@
-//! librdmacm, which makes connections, and libibverbs, which moves data, opened at run time. Their functions are described in
-//! rdma_cm(7) and ibv_*(3); what happens for each block is in the table of the device's driver (`abi.rs`).
+//! librdmacm, which makes connections, and libibverbs, which moves data, opened at run time. Their functions are
+//! described in rdma_cm(7) and ibv_*(3). The functions that are called for each block are in the operations table of
+//! the device's driver (`abi.rs`).
 
 use super::abi::{
     CompletionChannel, CompletionQueue, Context, DeviceAttributes, End, Event, EventChannel, MemoryRegion,

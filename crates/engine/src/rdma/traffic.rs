@@ -1,7 +1,7 @@
-//! Blocks under way: requests are handed to the device in batches, and taken back when they are complete.
+//! Blocks in flight: requests are posted to the device in batches, and polled for completions.
 //!
-//! Who waits looks for completions itself for some microseconds, because most come within them; then it sleeps until the
-//! device, or the connection manager, has something to say.
+//! A waiting thread polls for some microseconds first, because most completions arrive within them. Then it sleeps
+//! until the device or the connection manager has an event.
 
 use super::abi::{
     CompletionQueue, Piece, QueuePair, ReceiveRequest, SendRequest, WorkCompletion, event, opcode, status,
@@ -17,70 +17,70 @@ use std::io;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-/// The id of requests that belong to no unit.
+/// The ID of requests that belong to no unit.
 const BESIDE: u64 = u64::MAX;
 
-/// How long completions are looked for before the thread sleeps.
+/// How long the thread polls before it sleeps.
 const LOOKING: Duration = Duration::from_micros(30);
 
-/// How many completions are taken at once.
+/// The maximum number of completions per poll.
 const BATCH: usize = 16;
 
-/// So many looks that find nothing are followed by one at the connection: who never sleeps has to see its end as well.
+/// After this many empty polls, the connection is checked too: a thread that never sleeps also has to notice its end.
 const VAIN: u32 = 256;
 
-/// For how long the other end may be silent before it is looked for.
+/// After this much silence, a pulse tests whether the other end still answers.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// How long what is in flight may take when the job has been told to end.
+/// The time limit for units in flight once the job has to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the other end has for its goodbye.
+/// The time limit for the goodbye of the other end.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// What this end does with blocks.
+/// How this end takes part in the transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It writes to the other end's memory.
+    /// Writes to the memory of the other end.
     Writes,
-    /// It reads from there.
+    /// Reads from the memory of the other end.
     Reads,
-    /// It sends.
+    /// Sends messages.
     Sends,
-    /// It receives.
+    /// Receives messages.
     Receives,
-    /// It has memory that the other end uses.
+    /// Exposes its memory to the other end.
     Lends,
 }
 
-/// A connection with what is under way on it.
+/// A connection with its requests in flight.
 pub(super) struct Traffic {
     pub(super) connection: Connection,
     pub(super) role: Role,
-    /// Where each unit's block is, and how long it is.
+    /// The address and the length of each unit's block.
     blocks: Vec<Piece>,
-    /// Units that the device has, or will be given with the next batch.
+    /// Whether a unit is in flight or staged, by its index.
     flying: Vec<bool>,
-    /// Units of the next batch.
+    /// The units of the next batch.
     staged: Vec<u32>,
     sends: Vec<SendRequest>,
     receives: Vec<ReceiveRequest>,
     done: VecDeque<(u32, Outcome)>,
-    /// How many units are in flight, those of the next batch included.
+    /// The number of units in flight, including staged ones.
     in_flight: usize,
-    /// Messages that were sent or received.
+    /// The number of messages sent or received.
     messages: u64,
-    /// Requests beside units that are under way.
+    /// The number of requests in flight that belong to no unit.
     beside: u32,
-    /// When something was heard last.
+    /// The time of the last sign of life from the other end.
     heard: Instant,
-    /// This end is done: until when what is in flight may take.
+    /// Set when this end is done: the deadline for units in flight.
     leaving: Option<Instant>,
-    /// The other end has ended the connection, or this one has.
+    /// Either end has ended the connection.
     is_over: bool,
-    /// What has failed.
+    /// The first error.
     failed: Option<(Errno, String)>,
-    /// Looks for completions that found none, since the connection was looked at.
+    /// Empty polls since the start; every [`VAIN`]th checks the connection.
     vain: u32,
 }
 
@@ -106,7 +106,7 @@ impl Traffic {
         }
     }
 
-    /// What has failed, if something has.
+    /// The first error, if there is one.
     pub(super) fn failure(&self) -> Option<(Errno, &str)> {
         self.failed.as_ref().map(|(errno, words)| (*errno, words.as_str()))
     }
@@ -116,8 +116,8 @@ impl Traffic {
         self.failed.get_or_insert_with(|| (Errno(errno), format!("{place}: {why}")));
     }
 
-    /// Whether nothing more is to be begun: the other end is done, and everything that it has sent is here or has a block that
-    /// waits for it.
+    /// Whether no more units should start: the other end is done, and each message that it sent has arrived or has a
+    /// receive in flight.
     pub(super) fn has_all(&self) -> bool {
         match (self.connection.told(), self.role) {
             (None, _) => false,
@@ -126,7 +126,7 @@ impl Traffic {
         }
     }
 
-    /// Takes a unit into the next batch.
+    /// Adds a unit to the next batch.
     pub(super) fn stage(&mut self, unit: &Unit) {
         let index = unit.index as usize;
         self.blocks[index] =
@@ -136,7 +136,7 @@ impl Traffic {
         self.staged.push(unit.index);
     }
 
-    /// Hands the batch to the device.
+    /// Posts the batch to the device.
     pub(super) fn hand_over(&mut self) {
         if self.staged.is_empty() {
             return;
@@ -185,7 +185,7 @@ impl Traffic {
         self.handed_over(staged, result, refused as usize, first as usize, size_of::<SendRequest>());
     }
 
-    /// Where the block of a unit belongs in the memory of the other end: as far as there is room, each has a place of its own.
+    /// The place of a unit's block in the memory of the other end. Units have distinct places as far as there is room.
     fn there(&self, unit: u32) -> Place {
         if !matches!(self.role, Role::Writes | Role::Reads) {
             return Place::default();
@@ -196,7 +196,7 @@ impl Traffic {
         Place { address: address + u64::from(unit) % places * length, key }
     }
 
-    /// The units from the one that was refused on have failed.
+    /// Handles the result of posting a batch: the refused unit and all after it fail.
     fn handed_over(&mut self, staged: &[u32], result: i32, refused: usize, first: usize, size: usize) {
         if result == 0 {
             if self.role == Role::Sends {
@@ -223,7 +223,7 @@ impl Traffic {
         }
     }
 
-    /// Takes completions from the device; how many there were.
+    /// Polls the device; returns the number of completions.
     fn poll(&mut self) -> usize {
         let mut found = [WorkCompletion::default(); BATCH];
         let queue: *mut CompletionQueue = self.connection.queue;
@@ -253,7 +253,7 @@ impl Traffic {
         self.messages += 1;
         match self.flying[unit as usize] {
             true => self.finish(unit, Ok(length.into())),
-            // The job is done, and the other end does not know that yet.
+            // The unit was withdrawn, but the other end does not know yet that this job is done.
             false => self.receive_again(unit),
         }
     }
@@ -264,7 +264,7 @@ impl Traffic {
         if !is_expected || found != status::FLUSHED && id != BESIDE {
             let mut why = words::of_status(found, &self.words_of(found));
             if let (status::FLUSHED, Some((errno, _))) = (found, &self.failed) {
-                // The first request that failed says why.
+                // Flushed requests repeat the first error.
                 why.0 = errno.0;
             }
             self.fail(why);
@@ -284,13 +284,13 @@ impl Traffic {
         text.to_string_lossy().into_owned()
     }
 
-    /// Gives a block back that has received something which nobody wants.
+    /// Reposts the receive of a block whose message nobody wants.
     #[cold]
     fn receive_again(&mut self, unit: u32) {
         let pieces = &raw mut self.blocks[unit as usize];
         let mut request = ReceiveRequest { id: unit.into(), next: null_mut(), pieces, count: 1 };
         let (pair, mut refused) = (self.pair(), null_mut());
-        // The other end goes, or takes longer.
+        // If this fails, the other end retries its next message until one of them ends the connection.
         // SAFETY: the request and its piece outlive the call; the block is there as long as the engine.
         unsafe { ((*(*pair).context).operations.receive)(pair, &raw mut request, &raw mut refused) };
     }
@@ -316,7 +316,7 @@ impl Traffic {
         self.beside += u32::from(result == 0);
     }
 
-    /// Looks at what has happened to the connection, and at what follows from it.
+    /// Handles events of the connection and their consequences.
     fn attend(&mut self) {
         while let Ok(Some(heard)) = self.connection.hear() {
             match heard.kind {
@@ -339,13 +339,13 @@ impl Traffic {
             self.end();
         }
         if now.duration_since(self.heard) > SILENCE && self.beside == 0 && !self.is_over {
-            // If nobody is there, this has no answer, and the device says so.
+            // If the other end is gone, this write fails.
             self.heard = now;
             self.say(self.connection.pulse());
         }
     }
 
-    /// Blocks that wait for messages which will not come are given back.
+    /// Withdraws receives for messages that will not come.
     fn withdraw(&mut self) {
         let all_came = self.connection.told().is_some_and(|sent| self.messages >= sent);
         if self.role != Role::Receives || self.in_flight == 0 || !(self.leaving.is_some() || all_came) {
@@ -355,14 +355,14 @@ impl Traffic {
         (0..self.flying.len() as u32).for_each(|unit| self.finish(unit, Err(WITHDRAWN)));
     }
 
-    /// Ends the connection: everything in flight is complete, one way or another.
+    /// Ends the connection: everything in flight completes, possibly with an error.
     fn end(&mut self) {
         if !std::mem::replace(&mut self.is_over, true) {
             self.connection.disconnect();
         }
     }
 
-    /// The job is to end: nothing that may take forever is waited for any more.
+    /// The job has to stop: from now on, waiting has a deadline.
     pub(super) fn leave(&mut self) {
         if self.leaving.is_none() {
             self.leaving = Some(Instant::now() + PATIENCE);
@@ -370,7 +370,7 @@ impl Traffic {
         self.withdraw();
     }
 
-    /// Says that this end is done, and waits for the other end to say the same, for some time.
+    /// Sends a goodbye and waits for that of the other end, up to a time limit.
     pub(super) fn part(&mut self) {
         self.leave();
         if self.failed.is_none() && !self.is_over {
@@ -387,7 +387,7 @@ impl Traffic {
         self.end();
     }
 
-    /// Waits for at most a slice for something to happen.
+    /// Waits for an event, for at most [`SLICE`].
     fn sleep(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let queue = self.connection.queue;
         // SAFETY: the queue is there as long as the connection.
@@ -404,7 +404,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// Takes back what told that there are completions.
+    /// Consumes a completion notification.
     fn take_notice(&mut self) {
         let (mut queue, mut context) = (null_mut(), null_mut());
         let verbs = &self.connection.library.verbs;
@@ -416,7 +416,7 @@ impl Traffic {
         }
     }
 
-    /// Takes up to so many units that are complete.
+    /// Takes up to `most` completed units.
     pub(super) fn take(&mut self, most: usize) -> impl Iterator<Item = (u32, Outcome)> + '_ {
         let count = self.done.len().min(most);
         self.done.drain(..count)
@@ -432,7 +432,7 @@ impl Driven for Traffic {
         self.done.len()
     }
 
-    /// An error also tells that nothing has come for a while, so that the worker looks at its own clock.
+    /// Fails with `Interrupted` if nothing has completed, so that the worker checks the time.
     fn drive(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let before = self.done.len();
         if self.poll() > 0 {

@@ -1,26 +1,26 @@
-//! What has gone wrong, in words.
+//! Error messages.
 
 use super::abi::{event, status};
 use super::greeting::{Reason, Strange};
 use iolite_options::engines::Verb;
 
-/// Who has said something else than a greeting.
+/// The message for a peer that sent no valid greeting.
 pub(super) fn stranger(strange: Strange) -> String {
     match strange {
         Strange::Foreign => {
             "the other end is another program (this engine talks to its own kind only, not to fio)".to_owned()
         }
         Strange::Version(version) => format!(
-            "the other end is of another release, and speaks version {version} where this one speaks version {}; use the \
+            "the other end is another release: it speaks version {version}, and this end version {}; use the \
              same release at both ends",
             super::greeting::version()
         ),
     }
 }
 
-/// Why there is no connection: an error number and words for what has happened to an end.
+/// Why a connection failed: the error number and the message for an event.
 pub(super) fn of_event(kind: i32, status: i32, refusal: Option<Reason>) -> (i32, String) {
-    // Where it is an error of the system, it says more.
+    // A negative status is a system error, which is more specific.
     let errno = if (-4095..0).contains(&status) { -status } else { 0 };
     let or = |otherwise| if errno == 0 { otherwise } else { errno };
     let text = |what: &str| match errno {
@@ -40,14 +40,14 @@ pub(super) fn of_event(kind: i32, status: i32, refusal: Option<Reason>) -> (i32,
             text("no answer: no RDMA device is there, or the way is closed (RoCE needs UDP port 4791)"),
         ),
         event::REJECTED => (libc::ECONNREFUSED, refused(status, refusal)),
-        event::DISCONNECTED => (libc::ECONNRESET, "the other end has gone away again".to_owned()),
+        event::DISCONNECTED => (libc::ECONNRESET, "the other end has disconnected".to_owned()),
         event::DEVICE_REMOVAL => (libc::ENODEV, "the RDMA device has been removed".to_owned()),
         event::CONNECT_ERROR => (or(libc::ECONNREFUSED), text("connecting failed")),
-        other => (or(libc::EPROTO), text(&format!("event {other} came, which does not belong here"))),
+        other => (or(libc::EPROTO), text(&format!("unexpected event {other}"))),
     }
 }
 
-/// Why a server has refused.
+/// Why the server refused.
 fn refused(status: i32, reason: Option<Reason>) -> String {
     match reason {
         Some(Reason::Version(version)) => stranger(Strange::Version(version.min(255) as u8)),
@@ -63,14 +63,14 @@ fn refused(status: i32, reason: Option<Reason>) -> String {
             format!("the server has memory of {bytes} bytes, less than a block; raise its bs or its iodepth")
         }
         Some(Reason::Verification) => {
-            "the server is to verify what it receives, and with this verb it receives nothing; use \
-                                       verb=send, or leave verify out there"
+            "the server verifies what it receives, but with this verb it receives nothing; use \
+             verb=send, or leave verify out there"
                 .to_owned()
         }
         Some(Reason::Failure) => "the server could not take the connection; see its own message".to_owned(),
-        // A reason of InfiniBand: no such service.
+        // Reason 8 of InfiniBand: invalid service ID.
         None if status == 8 || status == -libc::ECONNREFUSED => {
-            "nobody waits there (a job with rw=read and this port is to be started first)".to_owned()
+            "nothing listens there (start the job with rw=read and this port first)".to_owned()
         }
         None => format!(
             "the other end refuses (reason {status}): it serves another client, or is another program"
@@ -78,7 +78,7 @@ fn refused(status: i32, reason: Option<Reason>) -> String {
     }
 }
 
-/// What a client is told of whom nothing is received.
+/// The error of a server that verifies, when the verb of the client sends it no data.
 pub(super) fn nothing_to_verify(verb: Verb) -> String {
     let verb = verb.keyword();
     format!(
@@ -86,14 +86,14 @@ pub(super) fn nothing_to_verify(verb: Verb) -> String {
     )
 }
 
-/// A block that does not fit into the memory of a server.
+/// The error for a block that does not fit into the memory of the server.
 pub(super) fn too_little_memory(block: u64, memory: u64) -> String {
     format!(
         "the blocks of the client have up to {block} bytes, and the memory of this end has {memory}; raise bs or iodepth"
     )
 }
 
-/// Blocks that differ.
+/// The error for different block sizes.
 pub(super) fn other_blocks(own: u64, far: u64) -> String {
     let size = |bytes: u64| if bytes == 0 { "different sizes".to_owned() } else { format!("{bytes} bytes") };
     format!(
@@ -103,7 +103,7 @@ pub(super) fn other_blocks(own: u64, far: u64) -> String {
     )
 }
 
-/// A request that failed: an error number and words. `library` are those of the library.
+/// A failed request: its error number and message. `library` is the library's own text.
 pub(super) fn of_status(found: i32, library: &str) -> (i32, String) {
     match found {
         status::TOO_LONG => {
@@ -122,8 +122,8 @@ pub(super) fn of_status(found: i32, library: &str) -> (i32, String) {
     }
 }
 
-/// The connection has ended without a goodbye.
-pub(super) const GONE: &str = "the other end is gone without having said that it is done";
+/// The connection ended without a goodbye.
+pub(super) const GONE: &str = "the other end closed the connection before it was done";
 
 #[cfg(test)]
 mod tests {
@@ -133,7 +133,7 @@ mod tests {
     fn events_say_what_helps() {
         let (errno, why) = of_event(event::REJECTED, 8, None);
         assert_eq!(errno, libc::ECONNREFUSED);
-        assert!(why.starts_with("nobody waits there"), "{why}");
+        assert!(why.starts_with("nothing listens there"), "{why}");
         assert!(of_event(event::REJECTED, 28, None).1.contains("is another program"));
         assert!(of_event(event::REJECTED, 28, Some(Reason::Block(512))).1.contains("have 512 bytes"));
         let (errno, why) = of_event(event::ADDRESS_ERROR, -libc::ENODEV, None);

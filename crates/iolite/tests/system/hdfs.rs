@@ -58,9 +58,9 @@ pub fn chunks_are_written_read_verified_made_anew_and_removed() {
         dir.path(),
         &on(&hdfs, "--rw=randread --bs=512-64k --bs_unaligned=1 --thread --single_instance=1 --numjobs=2"),
     );
-    // What was written by other blocks, or not at all, is found out.
+    // Data written with other blocks, or not at all, is detected.
     refused(dir.path(), &on(&hdfs, "--rw=read --bs=96k --size=2496k --verify=md5"), "verify");
-    // Whole chunks are made anew, in any order.
+    // Whole chunks can be replaced, in any order.
     let line = "--rw=randwrite --bs=1m --size=4m --verify=crc32c --iodepth=4 --loops=2";
     assert_eq!(report(dir.path(), &on(&hdfs, line)).job().bytes()[1], 8 << 20);
     assert_eq!(hdfs.list("/chunks").len(), 4);
@@ -117,7 +117,7 @@ pub fn what_is_wrong_is_told() {
     let silent_port = silent.local_addr().unwrap().port();
     let here = format!("--namenode=127.0.0.1 --port={port}");
     for (line, said) in [
-        ("--hdfsdirectory=/x".to_owned(), "namenode=: it is missing"),
+        ("--hdfsdirectory=/x".to_owned(), "namenode=: the host of the namenode is missing"),
         (here.clone(), "hdfsdirectory= is missing"),
         (format!("{here} --hdfsdirectory=x"), "it has to begin with a slash"),
         (format!("{here} --hdfsdirectory=/x --chunk_size=0"), "chunk_size=0"),
@@ -126,7 +126,7 @@ pub fn what_is_wrong_is_told() {
         (format!("{here} --hdfsdirectory=/x --hdfs_timeout=x"), "hdfs_timeout=x"),
         ("--namenode=127.0.0.1 --port=70000 --hdfsdirectory=/x".to_owned(), "port=70000"),
         (format!("--namenode=127.0.0.1:{port} --port={port} --hdfsdirectory=/x"), "and port="),
-        (format!("--namenode=127.0.0.1 --port={free} --hdfsdirectory=/x"), "nobody listens there"),
+        (format!("--namenode=127.0.0.1 --port={free} --hdfsdirectory=/x"), "nothing listens there"),
         ("--namenode=nowhere.invalid --hdfsdirectory=/x".to_owned(), "nowhere.invalid"),
         (
             format!("--namenode=127.0.0.1 --port={silent_port} --hdfsdirectory=/x --hdfs_timeout=500ms"),

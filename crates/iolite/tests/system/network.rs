@@ -17,7 +17,7 @@ fn free_port() -> u16 {
     taken.local_addr().expect("it is bound").port()
 }
 
-/// Waits until somebody waits at this port.
+/// Waits until a process listens at this port.
 fn await_port(running: &mut Running, port: u16) {
     let place = format!(":{port:04X} ");
     running.wait_until("its port is open", |_| {
@@ -70,7 +70,7 @@ const PAIRS: &[Pair] = &[
 ];
 
 impl Pair {
-    /// What the system must have for it.
+    /// Whether the system meets its requirements.
     fn is_possible(&self) -> bool {
         !self.both.contains("v6") || TcpListener::bind("[::1]:0").is_ok()
     }
@@ -86,7 +86,7 @@ impl Pair {
     }
 }
 
-/// What is so small fits into the buffers of datagrams, so that none is lost.
+/// This little data fits into socket buffers, so that no datagram is lost.
 const SOME: u64 = 64 << 10;
 
 #[test]
@@ -110,7 +110,7 @@ fn jobs_of_one_run_send_and_receive() {
             "{}",
             pair.what
         );
-        // Each end is told what the other one saw.
+        // Each end has the results of the other one.
         for (near, far, direction) in [(jobs[0], jobs[1], "write"), (jobs[1], jobs[0], "read")] {
             let seen = &near.0["far_end"][0];
             assert_eq!(seen["jobname"], far.0["jobname"], "{}", pair.what);
@@ -140,7 +140,7 @@ fn two_runs(receives: &Program, sends: &Program, lines: &[String; 2], port: u16)
     [receiver.wait(), sender]
 }
 
-/// The report in what a run has printed: the peer prints notes before it.
+/// The report in a run's output: the peer prints notes before it.
 fn report(finished: &Finished) -> Json {
     let begin = finished.stdout.find('{').unwrap_or_else(|| panic!("no report: {finished}"));
     Json::parse(&finished.stdout[begin..])
@@ -155,8 +155,8 @@ fn runs_send_to_each_other_and_to_the_peer() {
         programs.push((peer(), Program::under_test()));
     }
     for (receives, sends) in &programs {
-        // What the peer writes into headers depends on its release; and its sockets without an address fail when it says
-        // goodbye to them, after all has gone well.
+        // The peer's headers depend on its release. And if its sockets have no address, its goodbye fails after
+        // everything has gone well.
         let mixed = receives.version() != sends.version();
         for pair in
             PAIRS.iter().filter(|pair| pair.is_possible() && !(mixed && pair.what.contains("verified")))
@@ -171,7 +171,7 @@ fn runs_send_to_each_other_and_to_the_peer() {
             }
             let [received, sent] = ends.each_ref().map(|end| report(end).job().bytes());
             assert_eq!(sent, [0, SOME, 0], "{what}");
-            // The peer does not count what comes in two parts as a whole.
+            // The peer does not count a block that arrives in two parts as whole.
             let is_counted = receives.version() == Program::under_test().version();
             assert!(received == [SOME, 0, 0] || !is_counted, "{what}: {received:?}");
         }
@@ -218,7 +218,7 @@ fn reports_are_those_of_the_peer() {
     }
 }
 
-/// Runs a pair of jobs, with what is special about each.
+/// Runs a pair of jobs with additional options for each.
 fn run_pair(receiver: &str, sender: &str) -> Finished {
     let dir = scratch();
     let port = free_port();
@@ -231,7 +231,7 @@ fn run_pair(receiver: &str, sender: &str) -> Finished {
 
 #[test]
 fn who_is_done_says_so_and_the_other_end_ends() {
-    // A receiver gets what there is.
+    // A receiver gets all that was sent.
     for protocol in ["--protocol=tcp", "--protocol=udp"] {
         let listen = if protocol.ends_with("tcp") { "--listen" } else { "" };
         let json = report(
@@ -244,7 +244,7 @@ fn who_is_done_says_so_and_the_other_end_ends() {
         let jobs = json.jobs();
         assert_eq!((jobs[0].bytes(), jobs[1].bytes()), ([32 << 10, 0, 0], [0, 32 << 10, 0]), "{protocol}");
     }
-    // Also when its blocks are larger: what is left is short.
+    // Also with larger blocks: the last one is short.
     let json = report(&run_pair("--listen --bs=16k --size=1m", "--bs=3k --size=18k").ok());
     let receiver = &json.jobs()[0];
     assert_eq!((receiver.bytes(), receiver.int("read.short_ios")), ([18 << 10, 0, 0], 1));
@@ -335,7 +335,7 @@ fn what_cannot_be_connected_is_refused() {
     ] {
         refused(line, why);
     }
-    // What is there and is no socket stays.
+    // An existing file that is no socket is kept.
     let dir = scratch();
     fs::write(dir.path().join("s"), "data").unwrap();
     let line = "--name=j --ioengine=net --rw=read --protocol=unix --filename=s --size=64k";
@@ -367,7 +367,7 @@ fn a_sender_that_goes_away_is_an_error() {
     let mut sender = TcpStream::connect(("127.0.0.1", port)).unwrap();
     sender.write_all(&[1; 5000]).unwrap();
     drop(sender);
-    running.wait().refused().says("the other end is gone without having said that it is done");
+    running.wait().refused().says("the other end closed the connection before it was done");
     // A sender of datagrams is looked for when it is silent.
     let port = free_port();
     let running = receiver(dir.path(), port, "--protocol=udp --size=1m");
@@ -375,7 +375,7 @@ fn a_sender_that_goes_away_is_an_error() {
     sender.send_to(b"link\0\0\0\x98", ("127.0.0.1", port)).unwrap();
     sender.send_to(&[1; 4096], ("127.0.0.1", port)).unwrap();
     drop(sender);
-    running.wait().refused().says("the other end is gone without having said that it is done");
+    running.wait().refused().says("the other end closed the connection before it was done");
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn rubbish_is_told_from_data() {
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     stranger.send_to(b"what is this?", ("127.0.0.1", port)).unwrap();
     running.wait().refused().says("announces no sender");
-    // Later ones of somebody else are none of the data, nor are those that are too long.
+    // Later datagrams from another sender are ignored, and so are oversized ones.
     let port = free_port();
     let running = receiver(dir.path(), port, "--protocol=udp --size=8k --output-format=json");
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -401,7 +401,7 @@ fn rubbish_is_told_from_data() {
     sender.send_to(b"link\0\0\0\x98", ("127.0.0.1", port)).unwrap();
     sender.send_to(&[1; 5000], ("127.0.0.1", port)).unwrap();
     running.wait().refused().says("a datagram of 5000 bytes came where 4096 are left of the block");
-    // What was not sent by a job that verifies is wrong.
+    // A job that verifies detects data from a sender that does not.
     let port = free_port();
     let running = receiver(dir.path(), port, "--listen --size=8k --verify=crc32c");
     let mut sender = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -441,8 +441,8 @@ fn a_receiver_that_goes_away_is_an_error() {
 #[test]
 fn a_sender_knows_whether_what_fits_into_the_sockets_was_taken() {
     let dir = scratch();
-    let goes_away = "the other end is gone before it has taken all";
-    // Each says something, reads so much, and closes; what it has not read makes that a reset.
+    let goes_away = "the other end closed the connection before it received everything";
+    // Each peer sends some bytes, reads this much, and closes; unread data turns that into a reset.
     let rubbish = b"HTTP/1.0 400 Bad Request\r\n";
     let cases: [(&[u8], usize, &str); 3] =
         [(rubbish, 0, "the other end sends as well"), (b"", 1, goes_away), (b"", 100, goes_away)];
@@ -458,19 +458,19 @@ fn a_sender_knows_whether_what_fits_into_the_sockets_was_taken() {
             "{finished}"
         );
     }
-    // Rubbish is told from a goodbye also if nothing is closed.
+    // Rubbish is distinguished from a goodbye even if the connection stays open.
     let (running, mut receiver) = sender(dir.path(), "--size=64k --rate_iops=100");
     receiver.write_all(rubbish).unwrap();
     running.wait().refused().says("the other end sends as well");
     drop(receiver);
-    // Who reads to the end need not know what a goodbye is.
+    // A peer that reads to the end need not say goodbye.
     let (running, mut receiver) = sender(dir.path(), "--size=64k");
     let mut data = Vec::new();
     receiver.read_to_end(&mut data).unwrap();
     drop(receiver);
     running.wait().ok();
     assert_eq!(data.len(), (64 << 10) + 8);
-    // A local socket tells what was received.
+    // For a local socket, the kernel shows what was received.
     let path = dir.path().join("sock");
     for reads in [100, (64 << 10) + 8] {
         let listener = UnixListener::bind(&path).unwrap();

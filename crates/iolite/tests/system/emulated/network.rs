@@ -140,7 +140,7 @@ killed widow client
     assert!(client[1] > 0 && client[1] < 1 << 30 && server[0] >= client[1], "{server:?} {client:?}");
     for (name, text) in [
         ("no-device", "this machine has no RDMA device"),
-        ("nobody", "connecting to rdma 10.9.9.1 port 9106: nobody waits there"),
+        ("nobody", "connecting to rdma 10.9.9.1 port 9106: nothing listens there"),
         ("elsewhere", "waiting at rdma 192.0.2.1 port 9106"),
         ("unequal.client", "the blocks of the server have 4096 bytes; messages need one bs"),
         ("unequal.server", "the blocks of this end have 4096 bytes, those of the other 8192 bytes"),
