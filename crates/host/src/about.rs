@@ -1,13 +1,13 @@
-//! What a machine and its disks are, for people who read a result later: names and models rather than limits.
+//! Names and models of a machine and its disks, for people who read a result later.
 
 use crate::{Device, Disk, Memory};
 use std::fs;
 use std::path::Path;
 
-/// A fact: what it is called, and its value.
+/// A fact: its name and its value.
 type Fact = (String, String);
 
-/// The machine: `name`, `kernel`, `cpu`, `cpus`, `memory_bytes`. What the system does not tell is left out.
+/// The machine: `name`, `kernel`, `cpu`, `cpus`, `memory_bytes`. Facts that the system does not report are left out.
 pub fn this_host() -> Vec<Fact> {
     let kernel = |what: &str| read(&Path::new("/proc/sys/kernel").join(what));
     let processors = std::thread::available_parallelism().ok().map(|count| count.to_string());

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// The version of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ControlGroupVersion {
-    /// A hierarchy of its own for the controller `blkio`.
+    /// The controller `blkio` has its own hierarchy.
     One,
     /// One hierarchy for all controllers.
     Two,

@@ -1,7 +1,7 @@
-//! A device as it describes itself: for `iolite device`, and for the facts that a report keeps of what its jobs ran on.
+//! Describes a device: for `iolite device`, and for the facts about the storage of a run in its report.
 //!
-//! Sysfs tells everybody what the kernel knows; the device itself is asked by commands where the user may open it. What could not
-//! be asked is said in [`Device::untold`], and is no error.
+//! Sysfs is readable by everybody. Commands to the device itself need permission to open it. Queries that are not
+//! permitted are listed in [`Device::untold`]; they are no error.
 
 mod builds;
 mod nvme;
@@ -12,22 +12,22 @@ use crate::{DeviceClass, DeviceNumber, Disk, EntryKind, FileFacts, Mounts, Refus
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What is known of a device.
+/// The facts about a device.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Device {
     /// The kernel's name for it: `nvme0n1`.
     pub name: String,
-    /// What it is: `NVMe namespace`.
+    /// Its kind: `NVMe namespace`.
     pub kind: &'static str,
-    /// What is known, by subject.
+    /// The facts, by subject.
     pub sections: Vec<Section>,
-    /// What it is built on.
+    /// The devices that it is built on.
     pub below: Vec<Device>,
-    /// What could not be asked, and why.
+    /// Queries that failed, and why.
     pub untold: Vec<String>,
 }
 
-/// What is known about one subject.
+/// The facts about one subject.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
     /// The subject: `queue`.
@@ -38,7 +38,7 @@ pub struct Section {
     pub rows: Vec<Vec<Fact>>,
 }
 
-/// A fact: what it is called, with its unit at the end of the name, and its value.
+/// A fact: its name, which ends with the unit, and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
     /// `size_bytes`, `temperature_celsius`, `model`.
@@ -63,7 +63,7 @@ pub enum Value {
 /// Where a path leads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// What the path names: `block device`, `character device`, `file`.
+    /// The kind of the path: `block device`, `character device`, `file`.
     pub what: &'static str,
     /// The file system that a file is on.
     pub file_system: Option<String>,
@@ -219,7 +219,7 @@ impl Device {
         }
         match self.sections.iter_mut().find(|section| section.name == name && !section.is_list) {
             Some(known) => {
-                // Whoever tells later knows better.
+                // A later, more specific source overrides earlier facts.
                 known.rows[0].retain(|old| facts.0.iter().all(|new| new.name != old.name));
                 known.rows[0].extend(facts.0);
             }
@@ -278,7 +278,7 @@ fn of_character_device(path: &Path, found: &FileFacts) -> Result<Found, NoDevice
     Ok(Found { what: "character device", file_system: None, partition: None, device })
 }
 
-/// The words for what a device would tell somebody else.
+/// The note about facts that the user may not query.
 fn hidden(what: &str, error: &std::io::Error) -> String {
     let errno = iolite_os::errno_of(error);
     if [libc::EACCES, libc::EPERM].contains(&errno) {

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// What a character device is that holds data.
+/// The class of a character device that holds data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeviceClass {
     /// The way of SCSI commands to a device (`/dev/sg0`).
@@ -40,7 +40,7 @@ impl DeviceClass {
     pub(crate) fn size(self, path: &Path, number: DeviceNumber) -> Result<Option<u64>, Refusal> {
         if self == DeviceClass::ScsiGeneric {
             let device = File::open(path)?;
-            // What is no disk (a tape, an enclosure) has no capacity.
+            // A device that is no disk (a tape, an enclosure) has no capacity.
             let told = scsi::capacity(device.as_raw_fd()).ok();
             return Ok(told.map(|told| told.blocks * u64::from(told.block)));
         }

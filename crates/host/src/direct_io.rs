@@ -1,11 +1,11 @@
-//! What direct I/O demands.
+//! The requirements of direct I/O.
 
 use crate::Disk;
 use iolite_os::files;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What direct I/O to a file has to be aligned to.
+/// The alignment that direct I/O to a file requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DirectIo {
     /// The file does not support direct I/O.
@@ -20,7 +20,7 @@ pub enum DirectIo {
 }
 
 impl DirectIo {
-    /// What the kernel says about a file, or otherwise what follows from its disk.
+    /// The requirements that the kernel reports for a file, or else those of its disk.
     pub(crate) fn of(path: &Path, disk: impl FnOnce() -> Option<Disk>) -> Option<DirectIo> {
         let told = files::statx(path, libc::STATX_DIOALIGN)
             .filter(|found| found.stx_mask & libc::STATX_DIOALIGN != 0)

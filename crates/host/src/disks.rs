@@ -15,11 +15,11 @@ pub struct Disk {
     pub directory: PathBuf,
     /// Its queue.
     pub queue: Queue,
-    /// What it is built on, for LVM, md and dm.
+    /// The disks that it is built on, for LVM, md and dm.
     pub below: Vec<Disk>,
 }
 
-/// What a disk's queue can do; `None` = the kernel does not tell.
+/// The properties of a disk's queue; `None` = unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     /// The smallest unit that can be addressed, in bytes.
@@ -47,7 +47,7 @@ pub struct Queue {
 pub struct Scheduler {
     /// The one that is used.
     pub chosen: Option<String>,
-    /// All that can be used.
+    /// All schedulers that can be used.
     pub known: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Scheduler {
     }
 }
 
-/// Who keeps the rule that zones are written in sequence.
+/// The party that enforces sequential writes in zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ZoneModel {
     /// The host may, and the disk copes when it does not.
@@ -79,7 +79,7 @@ pub enum ZoneModel {
 /// The zones of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zones {
-    /// Who keeps the rule.
+    /// The zone model of the device.
     pub model: ZoneModel,
     /// The size of a zone in bytes; the last one may be smaller.
     pub size: u64,
@@ -101,7 +101,7 @@ pub struct AtomicWrites {
 }
 
 impl AtomicWrites {
-    /// What the system says about the file at a path; `None` where it says nothing.
+    /// The atomic write units of the file at a path; `None` = unknown.
     pub(crate) fn of(path: &Path) -> Option<AtomicWrites> {
         let found = iolite_os::files::statx(path, libc::STATX_WRITE_ATOMIC)?;
         Some(AtomicWrites {
@@ -175,7 +175,7 @@ pub(crate) fn directory_of(device: DeviceNumber) -> Option<PathBuf> {
     Some(whole_disk(fs::canonicalize(device.directory()).ok()?))
 }
 
-/// A partition has neither counters nor a queue of its own worth looking at: its disk has.
+/// A partition has no counters and queue worth looking at: those of its disk count.
 fn whole_disk(directory: PathBuf) -> PathBuf {
     match directory.parent() {
         Some(parent) if directory.join("partition").exists() => parent.to_owned(),

@@ -16,7 +16,7 @@ pub struct FileSystem {
     pub block: u64,
     /// Its size in bytes; 0 where it has none.
     pub bytes: u64,
-    /// What an unprivileged process can still write, in bytes.
+    /// The space available to unprivileged processes, in bytes.
     pub available: u64,
 }
 
@@ -30,7 +30,7 @@ impl FileSystem {
         let text = CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from)?;
         // SAFETY: zero bytes are a valid statfs.
         let mut found: libc::statfs = unsafe { std::mem::zeroed() };
-        // SAFETY: the path ends in NUL, and the structure is large enough for what is written there.
+        // SAFETY: the path ends in NUL, and the structure is the one that the call fills in.
         if unsafe { libc::statfs(text.as_ptr(), &raw mut found) } != 0 {
             return Err(io::Error::last_os_error().into());
         }

@@ -1,4 +1,4 @@
-//! What is there under a name.
+//! Facts about files by name.
 
 use crate::{DeviceClass, Refusal};
 use iolite_types::{FileKind, is_standard_stream};
@@ -106,7 +106,7 @@ pub struct FileFacts {
 }
 
 impl FileFacts {
-    /// By what the file is known.
+    /// The key that identifies the file.
     pub fn key(&self) -> FileKey {
         match self.block_device() {
             Some(number) => FileKey::Device(number),
@@ -154,7 +154,7 @@ impl FileFacts {
     }
 }
 
-/// By what a file is known, whichever of its names is used.
+/// A key that identifies a file, whichever of its names is used.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FileKey {
     /// A block device.
@@ -166,7 +166,7 @@ pub enum FileKey {
 }
 
 impl FileKey {
-    /// The key of what this name means now.
+    /// The key of the file that this name currently refers to.
     pub fn of(path: &Path) -> FileKey {
         match fs::metadata(path) {
             Ok(metadata) => FileFacts::of(&metadata).key(),
@@ -180,7 +180,7 @@ impl FileKey {
     }
 }
 
-/// What a process may want to do with a file.
+/// A kind of access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// Write to it.

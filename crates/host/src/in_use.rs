@@ -62,7 +62,8 @@ pub(crate) fn in_use(path: &Path) -> Option<InUse> {
         return Some(InUse::Held(ubi));
     }
     let (mounts, swaps) = match tables(Path::new("/proc")).and_then(|tables| {
-        // Without this its relatives are not known either. Flash has a block device only if somebody wanted one.
+        // Without this directory, related devices cannot be found either. Flash only has a block device if mtdblock is
+        // loaded.
         if !is_flash {
             explained(&device.directory(), fs::metadata(device.directory()))?;
         }
@@ -129,8 +130,7 @@ fn family(device: DeviceNumber) -> HashSet<DeviceNumber> {
     family
 }
 
-/// Loop devices that are built on block devices, which the kernel does not list as holders; each with what it is
-/// built on.
+/// Loop devices on top of block devices, each with the device below. The kernel does not list them as holders.
 fn loop_devices() -> Vec<(String, DeviceNumber)> {
     let backing = |name: &String| {
         let file = fs::read_to_string(format!("/sys/block/{name}/loop/backing_file")).ok()?;
@@ -148,7 +148,7 @@ fn names_in(directory: &Path) -> Vec<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// What is mounted and where, and what is swap.
+/// Mounted devices with their mount points, and swap devices.
 type Tables = (Vec<(DeviceNumber, String)>, Vec<DeviceNumber>);
 
 /// Reads the tables of the process file system that is mounted there. Failing to read them is an error: a device that

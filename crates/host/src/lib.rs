@@ -1,8 +1,8 @@
 //! Facts about the machine, and what is wrong with them, as plain values that can be stored and sent.
 //!
-//! Nothing is decided here. Whoever decides (the plan, above all) asks a [`Machine`], which is one of two things:
-//! [`ThisMachine`] reads what it is asked for from the system and remembers the answer, so that everything in a run is
-//! decided from the same facts; [`MadeUp`] answers with values that a test has chosen.
+//! Nothing is decided here. Code that decides (mostly the plan) asks a [`Machine`]. There are two: [`ThisMachine`]
+//! reads facts from the system on demand and remembers them, so that everything in a run is decided by the same facts;
+//! [`MadeUp`] returns values that a test has chosen.
 
 pub mod about;
 mod control_groups;
@@ -45,23 +45,22 @@ use iolite_types::FileKind;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What can be asked about a machine.
+/// The facts about a machine.
 ///
-/// Answers are found when they are asked for, because most plans need few of them, and stay the same as long as the
-/// value lives. Whoever needs to know what has changed since (how large an earlier job has made a file) asks a new
-/// [`ThisMachine`].
+/// Facts are read on demand, because most plans need few of them, and do not change for the lifetime of the value. To
+/// see later changes (such as the size of a file that an earlier job wrote), create a new [`ThisMachine`].
 pub trait Machine: fmt::Debug {
-    /// What is there under a name, symbolic links followed; `None` = nothing. The name `-` is standard input or output,
-    /// which is a pipe.
+    /// The file of this name, with symbolic links followed; `None` = there is none. The name `-` is standard input or
+    /// output, which is a pipe.
     ///
     /// # Errors
-    /// The system does not tell, for a reason other than that nothing is there.
+    /// The system refuses the query, for another reason than that the file does not exist.
     fn file(&self, path: &Path) -> Result<Option<FileFacts>, Refusal>;
 
     /// Where a file would be made under this name: links followed, its directory without links.
     fn place(&self, path: &Path) -> PathBuf;
 
-    /// By what the file under this name is known. A file that cannot be looked at counts as one that does not exist.
+    /// The key that identifies the file of this name. A file that cannot be queried counts as one that does not exist.
     fn key(&self, path: &Path) -> FileKey {
         match self.file(path) {
             Ok(Some(facts)) => facts.key(),
@@ -130,7 +129,7 @@ pub trait Machine: fmt::Debug {
     /// for a file that is still to be made.
     fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites>;
 
-    /// What direct I/O to a file has to be aligned to; `None` = nothing is known, as for a file that does not exist.
+    /// The alignment that direct I/O to a file requires; `None` = unknown, as for a file that does not exist.
     fn direct_io(&self, path: &Path) -> Option<DirectIo>;
 
     /// The file system that a file is on.
@@ -157,19 +156,19 @@ pub trait Machine: fmt::Debug {
     /// The memory.
     fn memory(&self) -> Memory;
 
-    /// What this process, and the system as a whole, may use.
+    /// The limits of this process and of the whole system.
     fn limits(&self) -> Limits;
 
     /// Whether the system has the clock of this number (clock_gettime(2)).
     ///
     /// # Errors
-    /// What the system says about a clock that it does not have.
+    /// The system does not have the clock.
     fn clock(&self, number: i32) -> Result<(), Refusal>;
 
     /// Where control groups for block I/O are made; `None` = none are mounted.
     ///
     /// # Errors
-    /// The list of what is mounted cannot be read.
+    /// The list of mounts cannot be read.
     fn control_groups(&self) -> Result<Option<Hierarchy>, Refusal>;
 
     /// A random number, a new one each time.

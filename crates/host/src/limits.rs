@@ -30,7 +30,7 @@ pub struct AioRequests {
     pub taken: u64,
 }
 
-/// What this process, and the system as a whole, may use.
+/// The limits of this process and of the whole system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Open files.

@@ -236,7 +236,7 @@ impl MadeUp {
         self
     }
 
-    /// The system refuses to tell what is there, with this error number.
+    /// Querying this path fails with this error number.
     #[must_use]
     pub fn refused(mut self, path: impl AsRef<Path>, errno: i32) -> MadeUp {
         self.refused.insert(absolute(path.as_ref()), Refusal::of(errno));

@@ -20,7 +20,7 @@ pub struct HugePages {
 pub struct Memory {
     /// All of it, in bytes; `None` = the system does not say.
     pub total: Option<u64>,
-    /// What can be had without swapping, in bytes; `None` = the system does not say.
+    /// Memory available without swapping, in bytes; `None` = unknown.
     pub available: Option<u64>,
     /// Free swap space in bytes.
     pub free_swap: u64,
@@ -37,7 +37,7 @@ impl Memory {
         Memory { huge_pages, ..Memory::parse(&text) }
     }
 
-    /// What can be had with swapping, in bytes; `u64::MAX` where the system does not say.
+    /// Memory available with swapping, in bytes; `u64::MAX` if unknown.
     pub fn obtainable(&self) -> u64 {
         self.available.map_or(u64::MAX, |bytes| bytes.saturating_add(self.free_swap))
     }

@@ -1,4 +1,4 @@
-//! What is mounted where.
+//! Mounts.
 
 use crate::in_use::unescape;
 use std::fs;
@@ -12,7 +12,7 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// Those that there are now.
+    /// The current mounts.
     pub fn now() -> Mounts {
         Mounts::of(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default())
     }

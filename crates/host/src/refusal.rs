@@ -25,12 +25,12 @@ impl Refusal {
         Refusal::of(libc::ENOENT)
     }
 
-    /// Whether what was asked about is not there.
+    /// Whether the subject of the query does not exist.
     pub fn is_not_found(&self) -> bool {
         self.errno == Some(libc::ENOENT)
     }
 
-    /// The same refusal, with the name of what it is about in front: `/proc/swaps: Permission denied`.
+    /// The same refusal, prefixed with its subject: `/proc/swaps: Permission denied`.
     pub(crate) fn about(self, what: impl std::fmt::Display) -> Refusal {
         Refusal { words: format!("{what}: {}", self.words), ..self }
     }

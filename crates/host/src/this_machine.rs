@@ -12,7 +12,7 @@ use std::hash::Hash;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// Answers that were given before, by what was asked about.
+/// Earlier answers, by subject.
 #[derive(Debug)]
 struct Known<K, V>(RefCell<HashMap<K, V>>);
 

@@ -101,7 +101,7 @@ pub struct Launched {
     pub serving: Serving,
 }
 
-/// What a process is to do that a launcher has started; `None` = none has, or it only answers a question.
+/// The role of a process that a launcher started; `None` = no launcher did, or the process only answers a question.
 pub(crate) fn launched(asked: &Asked) -> Option<Launched> {
     let way = asked.others.mpi.clone().filter(|_| asked.question.is_none())?;
     Some(Launched { way, serving: serving_as(asked, String::new()) })

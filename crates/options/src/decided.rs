@@ -125,8 +125,8 @@ impl JobOptions {
         is_socket || self.chosen_engine().is_none_or(|engine| engine.facets.has_local_files())
     }
 
-    /// The files of this machine that the job names, each with the option that does. (What an address of a server may name
-    /// is not among them.)
+    /// The local files that the job names, each with the option that names it. (Files that a server address may contain
+    /// are not included.)
     pub fn files_named(&self) -> Vec<(&'static str, String)> {
         let own = self.chosen_engine().map_or(&[][..], |engine| engine.options);
         let all = registry::job_options().chain(own.iter().copied());

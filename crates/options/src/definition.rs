@@ -232,7 +232,7 @@ pub struct Definition {
     pub stands_alone: bool,
     /// Its value is a key, a password or a token: nothing that is printed or stored shows it.
     pub is_secret: bool,
-    /// The files of this machine that its value names: somebody who may use some files only gives no others.
+    /// The local files that its value names, for checking them against the files that a client may use.
     pub files: Option<FilesOf>,
     /// Stores its value; `None` while the option has no effect yet.
     pub land: Option<Land>,

@@ -30,7 +30,7 @@ impl Number {
     }
 }
 
-/// Evaluates a value that starts with a parenthesis. What follows the matching parenthesis is a unit suffix.
+/// Evaluates a value that starts with a parenthesis. The text after the matching parenthesis is a unit suffix.
 pub fn evaluate(text: &str, unit_of: UnitOf<'_>) -> Result<i128, String> {
     let mut parser = Parser { text, at: 0, depth: 0, unit_of };
     let number = parser.atom()?;

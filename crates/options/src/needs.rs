@@ -225,7 +225,7 @@ static NEEDS: &[Need] = &[
 pub(crate) struct Loners(HashMap<(Origin, &'static str, &'static str), Option<Diagnostic>>);
 
 impl Loners {
-    /// Checks what was given for a job, once its options are settled.
+    /// Checks the options given for a job, once its options are settled.
     pub fn look_at(&mut self, job: &JobOptions) {
         for need in NEEDS {
             for &option in need.options {

@@ -1,4 +1,4 @@
-//! What a command line says of other machines.
+//! Command-line options about other machines.
 
 use crate::{Diagnostic, Origin, RunOptions};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// How long a machine may be silent before it is given up, in milliseconds.
 const CLIENT_TIMEOUT_MS: u64 = 10_000;
 
-/// What becomes of a run when a machine is lost.
+/// The fate of a run when a machine is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenLost {
     /// The others go on.
@@ -16,7 +16,7 @@ pub enum WhenLost {
     Abort,
 }
 
-/// What the command line says of other machines.
+/// The command line's options about other machines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Others {
     /// `--server`
@@ -52,7 +52,7 @@ pub(crate) struct Named {
     pub address: String,
     /// How many job files are in front of it.
     pub files_before: usize,
-    /// Those on the other machine.
+    /// Job files on the other machine.
     pub remote_files: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Others {
     }
 }
 
-/// What is told of options that have no place in a file.
+/// A message about options that exist only on the command line.
 pub(crate) fn on_command_line(message: String) -> Diagnostic {
     Diagnostic { origin: Some(Origin::CommandLine(0)), message }
 }

@@ -13,7 +13,7 @@ use crate::sys::MachineFacts;
 use crate::values::{SECOND, integer, time};
 use crate::{Diagnostic, Origin};
 
-/// Makes the sections from the profile's options, or returns what is missing.
+/// Makes the sections from the profile's options, or says which option is missing.
 type Jobs = fn(&Wishes<'_>) -> Result<Vec<Section>, String>;
 
 /// A profile.

@@ -82,7 +82,7 @@ pub struct RunOptions {
     pub trigger_remote: Option<String>,
     /// `--web`: where the page of the running jobs is; port 0 = any that is free. Other machines get there only encrypted.
     pub web: Option<SocketAddr>,
-    /// `--web-tls`: what that page is encrypted with. Other machines serve none.
+    /// `--web-tls`: the certificate and key of that page. Other machines serve no page.
     #[serde(skip)]
     pub web_tls: Option<WebTls>,
     /// `--web-linger`: for how many milliseconds that page stays after the run.

@@ -14,7 +14,7 @@ const SHIFT: u32 = 32;
 /// of them this far apart give the rate to about 20 parts per million.
 const CALIBRATION_NS: u64 = 5_000_000;
 
-/// Which clock a job asks for.
+/// The clock that a job asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockSource {
     /// The best clock of this machine: the processor's counter if it is reliable.

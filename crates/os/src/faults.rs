@@ -25,7 +25,7 @@ thread_local! {
 /// Bytes of a page.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
-/// What handled the signal before.
+/// The previous handler of the signal.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// Makes [`guarded`] work in this process.
@@ -54,9 +54,9 @@ pub fn catch() -> io::Result<()> {
     Ok(())
 }
 
-/// Accesses a part of a mapping. Returns whether all of its pages were there.
+/// Accesses a part of a mapping. Returns whether all of its pages were available.
 ///
-/// If not, nothing is known about what was copied, and the mapping must not be used any more.
+/// If not, the data copied is undefined, and the mapping must not be used any more.
 #[inline(always)]
 #[must_use]
 pub fn guarded(start: *const u8, length: usize, access: impl FnOnce()) -> bool {
@@ -83,7 +83,7 @@ extern "C" fn handle(_signal: libc::c_int, info: *mut libc::siginfo_t, _context:
         FAULTED.set(true);
         return;
     }
-    // The access is repeated and meets what was in charge before.
+    // Restore the previous handler: the access is repeated and reaches it.
     if let Some(previous) = PREVIOUS.get() {
         // SAFETY: the structure was filled in by the kernel.
         unsafe { libc::sigaction(libc::SIGBUS, ptr::from_ref(previous), ptr::null_mut()) };

@@ -1,11 +1,11 @@
-//! The small unsafe room: what Iolite asks of the operating system, behind safe functions.
+//! The small unsafe room: the operating system's services that Iolite needs, behind safe functions.
 //!
-//! One module for each thing that is wrapped: the system's clocks ([`time`]) and the clock of a run ([`clock`]), memory
-//! mappings ([`memory`]), pages of mapped files that are missing ([`faults`]) and the memory that the processes of a run
-//! share ([`shared`]), futexes ([`futex`]), sockets ([`socket`]) and the messages that go through them ([`message`]), waiting for descriptors ([`poll`]), signals
-//! ([`signals`]), processes ([`process`]), what they use of the machine ([`usage`]) and which processors they run on
-//! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), zones of block devices ([`zones`]),
-//! locks that survive their owner ([`robust`]). Nothing here knows what a job is.
+//! Each module wraps one service: the system's clocks ([`time`]) and the clock of a run ([`clock`]), memory mappings
+//! ([`memory`]), missing pages of mapped files ([`faults`]), the shared memory of a run's processes ([`shared`]),
+//! futexes ([`futex`]), sockets ([`socket`]) and messages through them ([`message`]), waiting for descriptors
+//! ([`poll`]), signals ([`signals`]), processes ([`process`]), their resource usage ([`usage`]) and CPU affinity
+//! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), zones of block
+//! devices ([`zones`]), and locks that survive their owner ([`robust`]). Nothing here knows what a job is.
 
 pub mod clock;
 pub mod error;

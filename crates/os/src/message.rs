@@ -17,7 +17,7 @@ pub enum Message {
     Warning(u32, String),
     /// Something went wrong, for example with an I/O or a file.
     Trouble(u32, String),
-    /// A report about data that is not what was written.
+    /// A report of data that differs from the data written.
     WrongData(u32, String),
     /// The job failed with this errno. The text says what failed.
     Failed(u32, i32, String),

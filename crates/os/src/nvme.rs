@@ -94,7 +94,7 @@ mod admin {
     }
 }
 
-/// A command on its way to the device. The dwords are the standard's; what is not named stays 0.
+/// A command for the device. The dwords are the standard's; unnamed ones stay 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[expect(missing_docs, reason = "the names are the standard's")]
@@ -115,7 +115,7 @@ pub struct Command {
     pub cdw13: u32,
     pub cdw14: u32,
     pub cdw15: u32,
-    /// 0 = what the driver has for all commands.
+    /// 0 = the driver's default.
     pub timeout_ms: u32,
     /// The first dword of the answer; in a ring's command, 0.
     pub result: u32,
@@ -136,7 +136,7 @@ impl Command {
     /// # Safety
     /// The addresses are those of memory that is valid for the lengths beside them.
     unsafe fn perform(&mut self, device: RawFd, ioctl: libc::c_ulong) -> io::Result<()> {
-        // SAFETY: the kernel reads and writes the command, and what it points to, as the caller promises.
+        // SAFETY: the kernel reads and writes the command and the memory it points to, as the caller promises.
         match unsafe { libc::ioctl(device, ioctl as _, &raw mut *self) } {
             0 => Ok(()),
             status @ 1.. => {
@@ -151,7 +151,7 @@ impl Command {
     }
 }
 
-/// The words for what the kernel says about a command that it does not pass on.
+/// The error for a command that the kernel refuses to pass on.
 pub fn refusal(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(errno @ (libc::EACCES | libc::EPERM)) => explained(&error, forbidden(errno)),
@@ -162,8 +162,8 @@ pub fn refusal(error: io::Error) -> io::Error {
     }
 }
 
-/// Whether the driver has given a command up. It answers EINTR then; signals do not interrupt commands. Whoever
-/// repeats it waits for another timeout.
+/// Whether the driver has cancelled a command, for which it returns EINTR. (Signals do not interrupt commands.)
+/// Repeating it means waiting for another timeout.
 pub fn is_cancelled(errno: i32) -> bool {
     matches!(errno, libc::EINTR | libc::ECANCELED)
 }
@@ -172,7 +172,7 @@ pub fn is_cancelled(errno: i32) -> bool {
 pub const CANCELLED: &str =
     "the driver has cancelled the command, after a timeout or a reset of the controller";
 
-/// What helps against a command that the kernel does not pass on.
+/// The remedy for a command that the kernel refuses to pass on.
 pub fn forbidden(errno: i32) -> String {
     let words = describe_errno(errno);
     format!(
@@ -194,7 +194,7 @@ pub fn number(device: RawFd) -> io::Result<u32> {
     }
 }
 
-/// Puts what the device has in its cache on the medium.
+/// Flushes the device's write cache to the medium.
 ///
 /// # Errors
 /// The device refuses it.
@@ -204,7 +204,7 @@ pub fn flush(device: RawFd, nsid: u32) -> io::Result<()> {
     unsafe { command.perform(device, IOCTL_IO) }
 }
 
-/// What a namespace says by I/O Management Receive: 4096 bytes.
+/// The answer of a namespace to I/O Management Receive: 4096 bytes.
 ///
 /// # Errors
 /// The device does not know the operation.
@@ -220,15 +220,15 @@ fn receive(device: RawFd, nsid: u32, operation: u8) -> io::Result<Box<[u8; 4096]
         cdw11: answer.len() as u32 / 4 - 1,
         ..Command::default()
     };
-    // SAFETY: the answer has room for what the kernel writes.
+    // SAFETY: the kernel writes at most the length of the answer.
     unsafe { command.perform(device, IOCTL_IO)? };
     Ok(answer)
 }
 
-/// Identify: what a namespace, or its controller, says of itself. `structure` is the standard's CNS, `command_set` its CSI.
+/// Identify: the data of a namespace or its controller. `structure` is the standard's CNS, `command_set` its CSI.
 ///
 /// # Errors
-/// The device does not know what is asked for, or the user may not ask.
+/// The device does not support the structure, or the user may not send the command.
 pub fn identify(device: RawFd, nsid: u32, structure: u8, command_set: u8) -> io::Result<Box<[u8; 4096]>> {
     let mut answer = Box::new([0; 4096]);
     let command = Command {
@@ -277,10 +277,10 @@ pub fn feature(device: RawFd, nsid: u32, feature: u8, dword11: u32) -> io::Resul
     Ok(command.result)
 }
 
-/// Directive Receive, Return Parameters: what a kind of directive (1 = streams) can do in a namespace.
+/// Directive Receive, Return Parameters: the parameters of a directive type (1 = streams) in a namespace.
 ///
 /// # Errors
-/// The device does not know the directive, or the user may not ask.
+/// The device does not support the directive, or the user may not send the command.
 pub fn directive(device: RawFd, nsid: u32, kind: u8, answer: &mut [u8]) -> io::Result<()> {
     const RETURN_PARAMETERS: u32 = 1;
     let command = Command {
@@ -297,7 +297,7 @@ pub fn directive(device: RawFd, nsid: u32, kind: u8, answer: &mut [u8]) -> io::R
 fn ask(device: RawFd, command: Command, answer: &mut [u8]) -> io::Result<()> {
     let mut command =
         Command { address: answer.as_mut_ptr() as u64, data_length: answer.len() as u32, ..command };
-    // SAFETY: the answer has room for what the kernel writes.
+    // SAFETY: the kernel writes at most the length of the answer.
     unsafe { command.perform(device, IOCTL_ADMIN) }
 }
 

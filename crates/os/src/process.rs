@@ -29,7 +29,7 @@ pub fn fork(body: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
     unsafe { libc::_exit(status) }
 }
 
-/// Goes on in a process of its own session, which no terminal controls: false there, true in the one that was there before.
+/// Forks into a new session without a controlling terminal. Returns false in the new process, and true in the old one.
 ///
 /// The caller must be single-threaded.
 ///
@@ -46,7 +46,7 @@ pub fn detach() -> io::Result<bool> {
     Ok(false)
 }
 
-/// Puts a descriptor in the place of another one. Whoever has that place goes on having it, and finds something else there.
+/// Makes a descriptor refer to another open file. Its owner keeps the same number.
 ///
 /// # Errors
 /// One of them is not open.
@@ -119,8 +119,8 @@ pub fn start_with_none_blocked(command: &mut Command) {
     };
 }
 
-/// Has a program that is about to be started get standard input, output and error, and none of the other files that whoever
-/// has started this process left open.
+/// Makes a program inherit only standard input, output and error, and no other descriptors that this process has
+/// inherited.
 pub fn start_with_standard_streams_only(command: &mut Command) {
     // SAFETY: between fork and exec, the closure makes a few system calls and allocates nothing.
     unsafe {
@@ -212,7 +212,7 @@ pub fn descendants_of(ancestor: libc::pid_t) -> Vec<libc::pid_t> {
     family(&[ancestor], true)
 }
 
-/// The processes whose parents are among these or, `deeply`, among what was found.
+/// The children of these processes; `deeply`: all descendants.
 fn family(roots: &[libc::pid_t], deeply: bool) -> Vec<libc::pid_t> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -333,7 +333,7 @@ impl std::fmt::Display for ChildEnd {
     }
 }
 
-/// Reaps a child that has ended, if there is one, and tells what it has used. Does not wait.
+/// Reaps a child that has ended, if there is one, and returns its resource usage. Does not block.
 pub fn reap_child() -> Option<(libc::pid_t, ChildEnd, Usage)> {
     let mut status = 0;
     // SAFETY: the structure is plain data, valid as zeros, and the pointers are valid.
@@ -344,7 +344,7 @@ pub fn reap_child() -> Option<(libc::pid_t, ChildEnd, Usage)> {
     (pid > 0).then(|| (pid, ChildEnd::of(status), Usage::from(&usage)))
 }
 
-/// How this child has ended; `None` = it has not, or somebody else has waited for it. Does not wait.
+/// How this child ended; `None` = it has not, or it was reaped elsewhere. Does not block.
 pub fn reap(pid: libc::pid_t) -> Option<ChildEnd> {
     let mut status = 0;
     // SAFETY: the pointer is valid.
@@ -352,7 +352,7 @@ pub fn reap(pid: libc::pid_t) -> Option<ChildEnd> {
     (found == pid).then(|| ChildEnd::of(status))
 }
 
-/// Waits until this child has ended. Returns how, unless somebody else has waited for it.
+/// Waits until this child has ended. Returns how, unless it was reaped elsewhere.
 pub fn wait_for_child(pid: libc::pid_t) -> Option<ChildEnd> {
     let mut status = 0;
     // SAFETY: the pointer is valid.

@@ -5,7 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// A lock in shared memory. If the thread that holds it ends, or its process is killed, the next one gets it and is told.
+/// A lock in shared memory. If its owner ends or is killed, the next one to lock it gets the lock and learns of that.
 #[repr(transparent)]
 pub struct RobustLock(UnsafeCell<libc::pthread_mutex_t>);
 
@@ -14,7 +14,7 @@ unsafe impl Send for RobustLock {}
 // SAFETY: as above.
 unsafe impl Sync for RobustLock {}
 
-/// What became of an attempt to lock.
+/// The result of an attempt to lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
     /// It is held by this thread now.

@@ -7,7 +7,7 @@ use std::os::fd::RawFd;
 /// The ioctl that sends a command and waits for its end.
 const SG_IO: libc::c_ulong = 0x2285;
 
-/// Which way data goes.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Transfer {
@@ -91,13 +91,13 @@ impl Header {
     /// Sends the command through an open device and waits for its end.
     ///
     /// # Errors
-    /// It could not be sent. What the device made of it is in the header.
+    /// The command could not be sent. The device's own errors are in the header.
     ///
     /// # Safety
-    /// The pointers are valid for the lengths beside them, and the data may be written to where it comes from the device.
+    /// The pointers are valid for the lengths beside them; for a transfer from the device, the data is writable.
     pub unsafe fn perform(&mut self, device: RawFd) -> io::Result<()> {
         loop {
-            // SAFETY: the caller promises that what the header points to is valid.
+            // SAFETY: the caller promises that the header's pointers are valid.
             if unsafe { libc::ioctl(device, SG_IO as _, &raw mut *self) } == 0 {
                 return Ok(());
             }
@@ -123,7 +123,7 @@ pub struct Capacity {
 /// # Errors
 /// It takes no SCSI commands, or not this one.
 pub fn capacity(device: RawFd) -> io::Result<Capacity> {
-    /// What READ CAPACITY(10) says when its 32 bits do not suffice.
+    /// The result of READ CAPACITY(10) if 32 bits do not suffice.
     const MORE: u32 = u32::MAX;
     let mut short = [0; 8];
     read(device, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], &mut short)?;

@@ -29,7 +29,7 @@ pub enum Phase {
     Ramping = 5,
     /// The worker issues I/O.
     Running = 6,
-    /// The worker reads back what it has written.
+    /// The worker reads back its writes.
     Verifying = 7,
     /// The worker syncs its files after a pass.
     Syncing = 8,
@@ -78,8 +78,8 @@ pub mod attention {
     pub const TERMINATE: u32 = 1;
     /// Publish the resources used so far.
     pub const USAGE: u32 = 2;
-    /// Write to the disk what is still in memory: the worker may be killed soon. (For the threads that write its logs;
-    /// the worker itself may hang.)
+    /// Flush logs to disk: the worker may be killed soon. (For the threads that write its logs; the worker itself may
+    /// hang.)
     pub const SAVE: u32 = 4;
 }
 
@@ -114,8 +114,8 @@ pub struct Control {
     pub flow_ios: AtomicU64,
     /// While the worker reads back: the total number of reads that it will have done at the end. Written by the worker.
     pub read_until: AtomicU64,
-    /// What the worker does with zones that it shares; 0 = it uses none. Written by the worker, and by the controller when the
-    /// worker has ended.
+    /// The worker's use of shared zones; 0 = none. Written by the worker, and by the controller after the worker has
+    /// ended.
     pub zones: AtomicU32,
     /// Bytes moved in a ramp that is measured in bytes. Written by the worker.
     pub ramp_bytes: AtomicU64,
@@ -124,7 +124,7 @@ pub struct Control {
     /// How many of the threads that write its logs have something in memory that is not in their files. They count
     /// themselves when they begin, and no more when they have ended or have answered [`attention::SAVE`].
     pub unsaved: AtomicU32,
-    /// Counts the writes of these threads, so that it is seen whether the disk takes what they write.
+    /// Counts the writes of these threads, so that the controller sees whether they make progress.
     pub log_writes: AtomicU64,
     /// User CPU time, µs. Written by the worker.
     pub user_us: AtomicU64,
@@ -160,7 +160,7 @@ impl Control {
         self.attention.load(Acquire) & attention::TERMINATE != 0
     }
 
-    /// Whether the worker may be killed soon, so that what is in memory has to be written now.
+    /// Whether the worker may be killed soon, so that buffered logs have to be written now.
     pub fn must_save(&self) -> bool {
         self.attention.load(Acquire) & attention::SAVE != 0
     }

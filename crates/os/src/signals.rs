@@ -14,7 +14,7 @@ pub struct SignalQueue {
 }
 
 impl SignalQueue {
-    /// Blocks these signals in this thread and in what it forks, and queues them.
+    /// Blocks these signals in this thread and its future children, and queues them.
     ///
     /// # Errors
     /// The signals cannot be blocked, or there are too many open files.
@@ -54,7 +54,7 @@ impl AsRawFd for SignalQueue {
 
 impl Drop for SignalQueue {
     fn drop(&mut self) {
-        // Signals that nobody has taken were meant for what is over now, so discard them.
+        // Discard pending signals: they were meant for work that has ended.
         while self.next().is_some() {}
         // SAFETY: the set was filled in by the kernel.
         unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const self.previous, ptr::null_mut()) };
@@ -64,7 +64,7 @@ impl Drop for SignalQueue {
 /// The signal that interrupts a system call, so that a worker notices that it has to stop. It has no other effect.
 pub const INTERRUPT: libc::c_int = libc::SIGUSR2;
 
-/// Lets [`INTERRUPT`] interrupt system calls in this process and in what it forks.
+/// Lets [`INTERRUPT`] interrupt system calls in this process and its future children.
 ///
 /// # Errors
 /// The handler cannot be installed, or the signal cannot be unblocked.
@@ -85,8 +85,8 @@ pub fn become_interruptible() -> io::Result<()> {
     Ok(())
 }
 
-/// Lets writes beyond the limit of file sizes (`ulimit -f`) fail with `EFBIG`, in this process and in what it forks,
-/// instead of being killed by SIGXFSZ. Programs that are started have the system's usual handling.
+/// Makes writes beyond the limit of file sizes (`ulimit -f`) fail with `EFBIG`, in this process and its future
+/// children, instead of killing it with SIGXFSZ. Executed programs get the default action again.
 ///
 /// # Errors
 /// The handler cannot be installed.

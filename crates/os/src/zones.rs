@@ -88,10 +88,10 @@ pub enum ZonedDevice {
 }
 
 impl ZonedDevice {
-    /// What is behind an open file.
+    /// The zoned device behind an open file.
     ///
     /// # Errors
-    /// It is a character device, and no NVMe namespace, or the user may not ask it.
+    /// It is a character device other than an NVMe namespace, or the user may not send it commands.
     pub fn of(file: File) -> io::Result<ZonedDevice> {
         if file.metadata()?.file_type().is_char_device() {
             let namespace = Namespace::of(file.as_raw_fd())?;
@@ -100,10 +100,10 @@ impl ZonedDevice {
         Ok(ZonedDevice::Block(file))
     }
 
-    /// Its zones from the one that holds this byte on, at most so many.
+    /// Reports at most `most` zones, from the one that contains this byte.
     ///
     /// # Errors
-    /// What the kernel or the device says; `ENOTTY` about what has no zones.
+    /// The error of the kernel or the device; `ENOTTY` for a device without zones.
     pub fn report(&self, from: u64, most: usize) -> io::Result<Vec<Zone>> {
         match self {
             ZonedDevice::Block(file) => report(file, from, most),
@@ -111,10 +111,10 @@ impl ZonedDevice {
         }
     }
 
-    /// Makes zones empty. The range is made of whole zones.
+    /// Resets zones. The range consists of whole zones.
     ///
     /// # Errors
-    /// What the kernel or the device says.
+    /// The error of the kernel or the device.
     pub fn reset(&self, start: u64, length: u64) -> io::Result<()> {
         match self {
             ZonedDevice::Block(file) => reset_of(file.as_raw_fd(), start, length),
@@ -124,10 +124,10 @@ impl ZonedDevice {
         }
     }
 
-    /// Makes zones full, without writing what is left of them. The range is made of whole zones.
+    /// Finishes zones: they become full without their rest being written. The range consists of whole zones.
     ///
     /// # Errors
-    /// What the kernel or the device says.
+    /// The error of the kernel or the device.
     pub fn finish(&self, start: u64, length: u64) -> io::Result<()> {
         match self {
             ZonedDevice::Block(file) => act(file.as_raw_fd(), FINISH, start, length),
@@ -138,10 +138,10 @@ impl ZonedDevice {
     }
 }
 
-/// The zones of a block device from the one that holds this byte on, at most so many.
+/// Reports at most `most` zones of a block device, from the one that contains this byte.
 ///
 /// # Errors
-/// What the kernel says; `ENOTTY` about what has no zones.
+/// The kernel's error; `ENOTTY` for a device without zones.
 pub fn report(device: &File, from: u64, most: usize) -> io::Result<Vec<Zone>> {
     let mut zones = Vec::new();
     let mut from = from;
@@ -163,10 +163,10 @@ pub fn report(device: &File, from: u64, most: usize) -> io::Result<Vec<Zone>> {
     Ok(zones)
 }
 
-/// Makes the zones of a block device empty. The range is made of whole zones.
+/// Resets zones of a block device. The range consists of whole zones.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn reset_of(device: RawFd, start: u64, length: u64) -> io::Result<()> {
     act(device, RESET, start, length)
 }

@@ -1,14 +1,15 @@
-//! Who may look, who may end a run, and who may start one.
+//! Access control: who may look at pages, end a run, and start one.
 //!
-//! The addresses that are printed have tokens of 128 bits. Whoever comes with one gets a cookie, and goes on without the token: so it
-//! is in no bookmark, no log of a proxy and no referrer. There is one for each right, because looking, ending and starting are three.
+//! The printed addresses contain 128-bit tokens. A browser that sends one gets a cookie and is redirected to an address
+//! without the token, so that the token gets into no bookmark, proxy log or referrer. There is one token per right:
+//! looking, ending, starting.
 //!
-//! Cookies belong to a host, not to a port: a page of another program on this machine would be sent them, too. So all pages are
-//! below a path of their own that nobody else knows, and the cookie is for that path only.
+//! Cookies belong to a host, not to a port: browsers would also send them to another program on this machine. So all
+//! pages are below a secret path, and the cookie is limited to that path.
 //!
-//! A page of somebody else that the reader's browser has open can send requests here. It has none of the names of this machine
-//! (`Host`), or says where it is from (`Origin`, `Sec-Fetch-Site`), and a request that changes something needs a proof that only the
-//! page itself has.
+//! A page from another site that is open in the same browser can send requests here. They are recognised by `Host`,
+//! which is no name of this machine, or by `Origin` or `Sec-Fetch-Site`. A request that changes something also needs a
+//! proof that only our own page has.
 
 use crate::answer::Answer;
 use crate::request::Request;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::io;
 
-/// What a reader may do. Each includes those before.
+/// The rights of a reader. Each includes the ones before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Rights {
     /// Look.
@@ -29,10 +30,10 @@ pub enum Rights {
     Start,
 }
 
-/// A secret in an address that is printed, and what it is for.
+/// A secret in a printed address, and its right.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// What whoever has it may do.
+    /// The right that it grants.
     pub rights: Rights,
     /// The secret.
     pub secret: String,
@@ -51,17 +52,17 @@ impl Token {
 /// The secrets of a site.
 #[derive(Debug)]
 pub struct Access {
-    /// The tokens, with what the cookies of their owners say.
+    /// The tokens, each with the value of its cookie.
     tokens: Vec<(Token, String)>,
     /// The first part of all paths but `/`.
     place: String,
-    /// What a request must have that ends a run, or starts one.
+    /// The proofs that requests to end and to start a run must contain.
     proofs: [String; 2],
-    /// What the site may be called.
+    /// The host names of the site.
     names: Names,
 }
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It is answered with this.
@@ -95,7 +96,7 @@ impl Access {
         Ok(Access { tokens, place: token()?, proofs: [token()?, token()?], names })
     }
 
-    /// What a request must have that uses this right, and the line of its head where that is.
+    /// The proof that a request for this right must contain, and the header field for it.
     fn right(&self, rights: Rights) -> Option<(&'static str, &str)> {
         match rights {
             Rights::Look => None,
@@ -104,7 +105,7 @@ impl Access {
         }
     }
 
-    /// What the page of a reader with these rights has to prove that it ends a run, or starts one.
+    /// The proof for the page of a reader with the right `given`, to end or start a run.
     pub fn proof(&self, given: Rights, wanted: Rights) -> Option<&str> {
         self.right(wanted).filter(|_| given >= wanted).map(|(_, proof)| proof)
     }
@@ -115,7 +116,7 @@ impl Access {
         given >= wanted && self.right(wanted).is_none_or(is_proven)
     }
 
-    /// Looks at where a request is from, and what the reader may do.
+    /// Checks the origin of a request and the rights of the reader.
     pub fn admit(&self, request: &Request) -> Admission {
         let refused = |status, words: &str| Admission::Answered(Answer::text(status, words));
         let Some(host) = request.one("host").filter(|host| self.names.have(host)) else {

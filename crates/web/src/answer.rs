@@ -5,11 +5,11 @@ use serde_json::Value;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// What pages may do that say nothing about themselves: nothing.
+/// The default content policy of pages: nothing is allowed.
 const NO_POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// How long what a stranger still sends is read away, so that the answer arrives (a connection that is closed with data unread
-/// takes the answer with it).
+/// How long the rest of a rejected request is read and discarded, so that the answer arrives (closing a connection with
+/// unread data discards the answer too).
 const DRAIN: Duration = Duration::from_millis(200);
 
 /// An answer.
@@ -19,7 +19,7 @@ pub struct Answer {
     pub status: u16,
     /// The kind of content.
     kind: &'static str,
-    /// What the page may do.
+    /// The content policy.
     policy: String,
     /// A cookie to set.
     cookie: Option<String>,
@@ -33,7 +33,7 @@ impl Answer {
         Answer::of(status, "text/plain; charset=utf-8", format!("{words}\n").into_bytes())
     }
 
-    /// A page that may do what this policy allows.
+    /// A page with this content policy.
     pub fn page(text: impl Into<Vec<u8>>, policy: &str) -> Answer {
         Answer { policy: policy.to_owned(), ..Answer::of(200, "text/html; charset=utf-8", text.into()) }
     }
@@ -43,7 +43,7 @@ impl Answer {
         Answer::of(200, kind, text.as_bytes().to_vec())
     }
 
-    /// What a script of a page has asked for.
+    /// The answer to a script of a page.
     pub fn json(status: u16, value: &Value) -> Answer {
         Answer::of(status, "application/json", value.to_string().into_bytes())
     }

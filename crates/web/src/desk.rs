@@ -1,8 +1,8 @@
-//! Jobs that are written and started in a page, one at a time.
+//! Jobs that are written and started in the browser, one at a time.
 //!
-//! Each job is looked at, and runs, in a process of its own that the kernel keeps from everything but what is served, before it
-//! reads the job (`--serve-only`, see `iolite_remote::confine`). This process never parses what somebody has written. The process
-//! of a run talks to this one as any run talks to the process of its page, over its standard input.
+//! Each job is checked and run in its own process, which the kernel confines to the files being served before it reads
+//! the job (`--serve-only`, see `iolite_remote::confine`). This process never parses the job. The process of a run
+//! sends its events to this one over its standard input, as any run does to the process of its page.
 
 use crate::JOB_WORD;
 use crate::access::{Access, Rights};
@@ -40,15 +40,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What the desk needs from the program.
+/// The program's part.
 pub trait Clerk: Send + Sync + 'static {
     /// All options of jobs, for completion, in JSON (`assets/edit.js` of `iolite-page` says how).
     fn options(&self) -> String;
 
-    /// Keeps the report of a run, in JSON. What has become of it, in words.
+    /// Stores the report of a run, in JSON. Returns a message about it.
     fn keep(&self, report: &str) -> String;
 
-    /// Tells whoever has started this program something.
+    /// Prints a message for the user who started this program.
     fn tell(&self, words: &str);
 }
 
@@ -75,7 +75,7 @@ struct Last {
     run: Option<Arc<Run>>,
 }
 
-/// What a page asks to be started.
+/// The request of a page to check or start a job.
 #[derive(Deserialize)]
 struct Wanted {
     text: String,
@@ -83,7 +83,7 @@ struct Wanted {
     confirmed: Vec<String>,
 }
 
-/// What a process says first.
+/// The first answer of the process.
 enum First {
     Judged(Judgement),
     Begun,
@@ -105,8 +105,7 @@ impl Desk {
         self.last().run.as_ref().map(|run| !run.is_over())
     }
 
-    /// Answers a request for a path of its own; `None` = it is answered already, or is none of its own, which the second value
-    /// tells.
+    /// Answers a request. Returns the answer (`None` = none is needed), and whether the path is one of the desk's.
     pub fn answer(
         self: &Arc<Self>,
         access: &Access,
@@ -204,7 +203,7 @@ impl Desk {
         }
     }
 
-    /// Takes what the process of a run says.
+    /// Handles a message of a run's process.
     fn take(&self, said: Said) -> Option<Arc<Run>> {
         match said {
             Said::Begun(hello, process) => {
@@ -220,7 +219,7 @@ impl Desk {
     }
 }
 
-/// What becomes of a job, in JSON: `assets/edit.js` of `iolite-page` reads it.
+/// The result of a check or a start, in JSON: `assets/edit.js` of `iolite-page` reads it.
 fn told(judgement: &Judgement, is_busy: bool) -> Value {
     let mistakes = judgement.mistakes.iter().map(|one| {
         let (line, column) = one.place.unzip();
@@ -239,7 +238,7 @@ impl Drop for Busy {
     }
 }
 
-/// What the process of a run says on its way.
+/// The later messages of a run's process.
 enum Said {
     Begun(Box<Hello>, Option<Process>),
     Report(String),
@@ -307,7 +306,7 @@ fn start(permissions: &Permissions, spool: &Path, written: &Written) -> io::Resu
     Ok((process, channel))
 }
 
-/// Hears what a run says, to its end.
+/// Handles the messages of a run until its end.
 fn hear(channel: &mut UnixStream, run: &Run, take: &mut impl FnMut(Said) -> Option<Arc<Run>>) {
     loop {
         match frame::read(channel) {
@@ -336,10 +335,10 @@ pub struct JobChannel {
 }
 
 impl JobChannel {
-    /// Takes over what the server of the page has left. Jobs find nothing at standard input.
+    /// Takes over the socket at standard input, and replaces standard input, so that jobs find nothing there.
     ///
     /// # Errors
-    /// This process was not started by one.
+    /// This process was not started by a page's server.
     pub fn take_over() -> io::Result<JobChannel> {
         let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         stream.peer_addr()?;
@@ -356,7 +355,7 @@ impl JobChannel {
         frame::read(&mut self.stream)
     }
 
-    /// Says what is wrong with it: nothing comes after that.
+    /// Sends the mistakes in the job. This is the last message.
     pub fn judge(mut self, judgement: Judgement) {
         // If the server is gone, nobody wants to know.
         let _ = frame::write(&mut self.stream, &ToPage::Judged(judgement));

@@ -1,4 +1,4 @@
-//! What forms send: names and values behind the question mark of an address (<https://url.spec.whatwg.org/#urlencoded-parsing>).
+//! Form data: names and values in the query of an address (<https://url.spec.whatwg.org/#urlencoded-parsing>).
 
 /// The names and values of a query. Bytes that are no text are replaced.
 pub fn fields(query: &str) -> Vec<(String, String)> {

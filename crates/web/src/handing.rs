@@ -63,10 +63,10 @@ impl fmt::Display for Lost {
 }
 
 impl LivePage {
-    /// Starts the process of a page at this address, encrypted with what is given.
+    /// Starts the process that serves a page at this address, with this encryption.
     ///
     /// # Errors
-    /// In words, which step failed and why: the address cannot be taken, or the process cannot be started.
+    /// The address cannot be used, or the process cannot be started; the message names the step that failed.
     pub fn start(
         address: SocketAddr,
         certified: Option<Certified>,
@@ -93,8 +93,8 @@ impl LivePage {
             UnixStream::pair().map_err(failed("a socket for the process of the page".to_owned()))?;
         let mut command = Command::new(program);
         command.arg0("iolite").arg(WORD).stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(listener));
-        // Nobody who waits for the end of this program's output waits for that process, which may stay for long. So it also
-        // gets no lock or pipe that the caller left open, and is in no directory that somebody may want to unmount.
+        // The process may live on for long. So it must not keep the caller's output, locks or pipes open, nor any file
+        // system busy.
         command.stderr(Stdio::null());
         start_with_standard_streams_only(&mut command);
         command.current_dir("/");
@@ -117,15 +117,15 @@ impl LivePage {
         &self.addresses
     }
 
-    /// Hands an event on, if it is one that a page shows. Does not wait.
+    /// Passes an event on, if a page shows it. Does not block.
     ///
     /// # Errors
-    /// The process is gone. That is told once.
+    /// The process has ended. This is reported once.
     pub fn take(&mut self, event: &Event) -> Result<(), Lost> {
         self.handing.take(event).map_err(|error| self.lost(&error))
     }
 
-    /// Whether the process is gone, which was told.
+    /// Whether the process has ended, which has been reported.
     pub fn is_lost(&self) -> bool {
         self.handing.is_lost
     }
@@ -168,7 +168,7 @@ impl Handing {
         Ok(Handing { channel, waiting: VecDeque::new(), sent: 0, is_lost: false })
     }
 
-    /// Hands an event on, if it is one that a page shows. Does not wait. An error is told once.
+    /// Passes an event on, if a page shows it. Does not block. An error is reported once.
     pub fn take(&mut self, event: &Event) -> io::Result<()> {
         if self.is_lost {
             return Ok(());
@@ -194,7 +194,7 @@ impl Handing {
         })
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     fn send(&mut self) -> io::Result<()> {
         while let Some(first) = self.waiting.front() {
             match self.channel.write(&first.bytes[self.sent..]) {
@@ -211,7 +211,7 @@ impl Handing {
         Ok(())
     }
 
-    /// Hands on what is left, and the last messages, and waits until the page has them all.
+    /// Sends the rest and these last messages, and waits until the page has received everything.
     pub fn end(&mut self, last: impl IntoIterator<Item = ToPage>) -> io::Result<()> {
         for message in last {
             let bytes = frame::encode(&message).map_err(io::Error::other)?;

@@ -1,24 +1,25 @@
-//! Pages over HTTP: a run that goes on, and stored results.
+//! Web pages of a running run, and of stored results.
 //!
-//! A run forks, and nothing with threads forks. So the pages are served by a process of their own: the same program, called with
-//! a word of its own ([`WORD`]). The run hands its events to it through a socket and never waits ([`LivePage`]): what the process
-//! does not take is left out, because snapshots have cumulative counters and the next one says it all. The process dies with
-//! the run, however that ends, except that it stays for the pages that are open to get the final report.
+//! A run forks, and a process with threads must not. So a separate process serves the pages: the same program, called
+//! with the special word [`WORD`]. The run sends its events through a socket and never waits ([`LivePage`]). Events
+//! that the process is too slow for are dropped: snapshots have cumulative counters, so the next one makes up for them.
+//! The process ends with the run, however the run ends; only if pages are open, it stays to give them the final report.
 //!
-//! | what | file |
+//! | content | file |
 //! |---|---|
 //! | the run's end of the socket | `handing.rs`, messages: `message.rs` |
 //! | the process | `process.rs` |
-//! | what is known of the run, and what a reader gets of it | `run.rs`, `telling.rs` |
-//! | stored results, in a process that forks nothing | `shelf.rs`; what is compared: `shelf/comparison.rs`; forms: `form.rs` |
-//! | jobs that are written and started in a page | `desk.rs` |
-//! | connections, and their limits | `server.rs`, `wire.rs`; keys and names: `security.rs` |
+//! | the state of the run, and the events for readers | `run.rs`, `telling.rs` |
+//! | stored results, in a process that does not fork | `shelf.rs`; comparisons: `shelf/comparison.rs`; forms: `form.rs`
+//! |
+//! | jobs that are written and started in the browser | `desk.rs` |
+//! | connections and their limits | `server.rs`, `wire.rs`; keys and names: `security.rs` |
 //! | requests and answers | `request.rs`, `answer.rs` |
-//! | who may look, who may end a run, and who may start one | `access.rs` |
+//! | access control | `access.rs` |
 //!
-//! A thread waits for each connection, as in `iolite-remote`, and there are few. Each answers one request: no state of one
-//! request is left for another to be smuggled into. `httparse` reads heads. A framework (hyper, axum) would bring an asynchronous
-//! runtime for a handful of routes.
+//! Each connection has its own thread, as in `iolite-remote`; there are few. It serves one request, so that nothing can
+//! be smuggled from one request into another. `httparse` parses heads. A framework (hyper, axum) would bring an
+//! asynchronous runtime for a handful of routes.
 
 mod access;
 mod answer;

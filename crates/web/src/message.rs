@@ -1,4 +1,4 @@
-//! What a run says to the process of its page, in the frames of `iolite-remote`.
+//! Messages of a run to the process of its page, in the frames of `iolite-remote`.
 
 use crate::access::Token;
 use crate::security::Certified;
@@ -6,47 +6,47 @@ use iolite_remote::message::Message;
 use iolite_stats::{Event, Report};
 use serde::{Deserialize, Serialize};
 
-/// More bytes than these are no message of a run.
+/// A longer frame is not a message of a run.
 const MOST: u32 = 256 << 20;
 
-/// What the process needs to know before anything happens.
+/// The first message to the process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
-    /// The report before anything was measured, with the facts.
+    /// The report before the first measurement, with the facts.
     pub outline: Report,
-    /// The block of the report that tells of each worker; `None` = none does.
+    /// The report block of each worker; `None` = it has none.
     pub blocks: Vec<Option<u32>>,
     /// The program and its version, in one word.
     pub program: String,
     /// The nanoseconds between two samples.
     pub interval_ns: u64,
-    /// The jobs are other machines, of which the first is all together.
+    /// The jobs stand for machines; the first one stands for all of them.
     pub of_hosts: bool,
-    /// For how many milliseconds the page stays when the run is over; `None` = until the pages that are open have the report.
+    /// How long the page stays after the run, in milliseconds; `None` = until all open pages have the report.
     pub linger_ms: Option<u64>,
 }
 
-/// How the pages of a run are served. A run that a page has started has none of its own.
+/// How the pages of a run are served. Empty for a run that was started from a page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Setup {
-    /// The secrets in the addresses that are printed.
+    /// The tokens in the printed addresses.
     pub tokens: Vec<Token>,
-    /// What the pages are encrypted with.
+    /// The certificate and key of the pages.
     pub certified: Option<Certified>,
 }
 
-/// To the process of a page.
+/// A message to the process of a page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum ToPage {
-    /// First.
+    /// The first message.
     Hello(Box<Hello>, Setup),
-    /// Something has happened.
+    /// An event of the run.
     Event(Box<Event>),
-    /// The run is over, and this is the page of its report.
+    /// The run has ended; the page of its report.
     End(String),
-    /// What is said of a job that a page has sent; it does not run.
+    /// The verdict on a job from a page, which will not run.
     Judged(Judgement),
-    /// The report of a run that a page has started, in JSON, to be kept. Before the end.
+    /// The report of a run that was started from a page, in JSON, to be stored. Sent before `End`.
     Report(String),
 }
 
@@ -66,23 +66,23 @@ impl Message for ToPage {
     }
 }
 
-/// A job that somebody has written in a page, for the process that looks at it, or runs it.
+/// A job that was written in a page, for the process that checks or runs it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Written {
     /// The job file.
     pub text: String,
-    /// What is to be done with it.
+    /// What to do with it.
     pub step: Step,
 }
 
-/// What is to be done with a job.
+/// What to do with a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
-    /// Look for mistakes.
+    /// Check it for mistakes.
     Check,
-    /// Run it, if it has none.
+    /// Run it, if it has no mistakes.
     Start {
-        /// What may be written over although it holds data, by name.
+        /// The names of devices and files that hold data and may be overwritten.
         confirmed: Vec<String>,
     },
 }
@@ -97,46 +97,46 @@ impl Message for Written {
     }
 }
 
-/// What is said of a job.
+/// The verdict on a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// What is wrong or suspicious, in the order of the text.
+    /// Mistakes and warnings, in the order of the text.
     pub mistakes: Vec<Mistake>,
-    /// What holds data that the job would destroy.
+    /// Devices and files with data that the job would destroy.
     pub held: Vec<Held>,
 }
 
 impl Judgement {
-    /// Whether something is wrong, and not only suspicious.
+    /// Whether the job has mistakes, not only warnings.
     pub fn is_refusal(&self) -> bool {
         self.mistakes.iter().any(|one| !one.is_warning)
     }
 
-    /// What is not among these names.
+    /// Whether some data is not among these names.
     pub fn unconfirmed(&self, names: &[String]) -> bool {
         self.held.iter().any(|one| !names.contains(&one.name))
     }
 }
 
-/// Something wrong or suspicious in a job.
+/// A mistake in a job, or a warning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mistake {
-    /// Line and column, from 1; `None` = no single place is to blame.
+    /// Line and column, from 1; `None` = it concerns no single place.
     pub place: Option<(u32, u32)>,
-    /// In words.
+    /// The message.
     pub message: String,
-    /// It is accepted all the same.
+    /// It is only a warning.
     pub is_warning: bool,
 }
 
-/// Something that holds data.
+/// A device or file that holds data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// The name by which it is confirmed.
+    /// The name to confirm.
     pub name: String,
-    /// What it holds, in words.
+    /// A description of the data.
     pub what: String,
 }
 
-/// The one byte that the process answers: it has the final report, and goes on without the run.
+/// The one-byte answer: the process has the final report, and continues without the run.
 pub(crate) const HAS_ALL: u8 = b'+';

@@ -1,4 +1,4 @@
-//! Requests: the head of one, within limits, and its body, where somebody who may send one does.
+//! Requests: parses the head, within limits, and reads the body if the sender is authorised.
 
 use crate::wire::Wire;
 use std::io::{self, Read};
@@ -12,14 +12,14 @@ const MOST_HEADERS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(5);
 const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What somebody asks for.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     /// The method.
     pub method: String,
     /// The path, as it was sent, up to a question mark.
     pub path: String,
-    /// What is behind the question mark.
+    /// The query: the text after the question mark.
     pub query: String,
     /// Names in small letters, and values.
     headers: Vec<(String, String)>,
@@ -31,7 +31,7 @@ pub struct Request {
 /// Why there is no request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// What arrived is no request: status and reason of the answer.
+    /// The data is no valid request: the status and reason of the answer.
     Bad(u16, &'static str),
     /// Nobody waits for an answer: the connection was closed or has failed, or nothing came.
     Gone,
@@ -93,7 +93,7 @@ impl Request {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut headers = Vec::with_capacity(parsed.headers.len());
         for header in parsed.headers.iter() {
-            // What is no text is none of ours.
+            // No header that we read has other values than text.
             let Ok(value) = std::str::from_utf8(header.value) else { continue };
             headers.push((header.name.to_ascii_lowercase(), value.trim().to_owned()));
         }
@@ -101,7 +101,7 @@ impl Request {
         let (path, query) = (path.to_owned(), query.to_owned());
         let mut request = Request { method, path, query, headers, length: 0, begun: Vec::new() };
         request.length = request.body_length(most)?;
-        // What comes behind it is for nobody: a connection has one request.
+        // Data after the request is ignored: a connection has one request.
         request.begun = head[end..].iter().take(request.length).copied().collect();
         Ok(Some(request))
     }

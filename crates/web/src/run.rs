@@ -17,7 +17,7 @@ use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A reader gets what is new after this time at the earliest, unless it is a message or the end.
+/// A reader gets news at most this often, except for messages and the end.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Streams of events at a time. Other requests still find a connection.
 const MOST_STREAMS: usize = 64;
@@ -136,7 +136,7 @@ impl Run {
         Answer::text(202, "The run is being ended.")
     }
 
-    /// Tells a reader what happens, until the run is over or the reader is gone.
+    /// Streams events to a reader until the run has ended or the reader has left.
     fn stream(&self, to: &mut Wire) -> std::io::Result<()> {
         to.write_all(stream_head().as_bytes())?;
         let mut seen = Seen::default();

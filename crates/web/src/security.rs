@@ -1,4 +1,4 @@
-//! What pages are encrypted with, and by which names they may be asked for.
+//! Certificates and keys of pages, and the host names they are valid for.
 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -36,10 +36,10 @@ impl std::fmt::Debug for Certified {
 }
 
 impl Certified {
-    /// What is in these files, in PEM.
+    /// Reads a certificate and a key in PEM.
     ///
     /// # Errors
-    /// They cannot be read, or do not belong together: in words.
+    /// The files cannot be read, or certificate and key do not match.
     pub fn read(certificate: &Path, key: &Path) -> Result<Certified, String> {
         let of = |path: &Path, why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let text = |path: &Path| {
@@ -72,10 +72,10 @@ impl Certified {
         Ok(certified)
     }
 
-    /// A key made for this address of this machine, with a certificate that it signs itself.
+    /// Creates a key for this address of this machine, with a self-signed certificate.
     ///
     /// # Errors
-    /// The address is not one, or there can be no key: in words.
+    /// The address is no specific one, or the key cannot be created.
     pub fn make(address: IpAddr, name: &str) -> Result<Certified, String> {
         if address.is_unspecified() {
             return Err(format!(
@@ -112,10 +112,10 @@ impl Certified {
         text
     }
 
-    /// What connections are made with.
+    /// The TLS configuration for connections.
     ///
     /// # Errors
-    /// Certificate and key do not belong together, or are of no use: in words.
+    /// Certificate and key do not match, or cannot be used.
     pub fn config(&self) -> Result<Arc<ServerConfig>, String> {
         let key = match self.key.clone() {
             Key::Pkcs1(bytes) => PrivateKeyDer::Pkcs1(bytes.into()),
@@ -146,17 +146,17 @@ fn ring_digest(bytes: &[u8]) -> Vec<u8> {
     Sha256::digest(bytes).to_vec()
 }
 
-/// What a site may be called by those who ask for its pages.
+/// The host names by which a site may be requested.
 #[derive(Clone, Debug)]
 pub enum Names {
-    /// What means this machine, whoever is asked.
+    /// Loopback names and addresses.
     Here,
-    /// Besides, what its certificate is for: whoever gets a page under another name got here by somebody else's doing.
+    /// Also the names in the certificate. A request by another name was tricked into coming here (DNS rebinding).
     Certified(Box<Certified>),
 }
 
 impl Names {
-    /// What the site is asked for by, up to the host.
+    /// The scheme of the site's addresses.
     pub fn scheme(&self) -> &'static str {
         match self {
             Names::Here => "http://",

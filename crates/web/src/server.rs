@@ -10,19 +10,20 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-/// Connections at a time. Those beyond are told so.
+/// The maximum number of connections. Further ones get an error.
 const MOST: usize = 128;
-/// Reports may be nested 128 times, which takes as much of a stack as the main thread has. What is not used is not there.
+/// Reports may be nested 128 levels deep, which needs as much stack as the main thread has. Unused stack takes no
+/// memory.
 const STACK: usize = 8 << 20;
 /// When connections cannot be taken (there are too many open files, say), it is tried again after this time.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What answers requests.
+/// Answers requests.
 pub trait Site: Send + Sync + 'static {
     /// How many bytes of a body it reads.
     const MOST_BODY: usize = 0;
 
-    /// Answers one. Whatever fails is the reader's business.
+    /// Answers a request. Errors only concern the reader.
     fn answer(&self, request: &Request, to: &mut Wire);
 }
 
@@ -54,7 +55,7 @@ impl Drop for Counted {
     }
 }
 
-/// Takes connections, for ever. `security`: what they are encrypted with.
+/// Accepts connections, for ever. `security`: their encryption.
 pub fn serve<S: Site>(
     listener: &TcpListener,
     security: Option<&Arc<ServerConfig>>,

@@ -1,5 +1,5 @@
-//! Stored results: a list of them, the page of each, and comparisons. Nothing here changes anything; where jobs may be started,
-//! the desk (`desk.rs`) has pages beside these.
+//! Stored results: a list of them, a page for each, and comparisons. Nothing here changes anything. If jobs may be
+//! started, the desk (`desk.rs`) adds its pages.
 
 mod comparison;
 
@@ -20,10 +20,10 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the pages may do: show the style beside them, and ask the server that they come from.
+/// The content policy: pages may load our style sheet, and send forms to this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// A list has so many results at most, and a side of a comparison.
+/// The maximum length of a list, and of a side of a comparison.
 const MOST_LISTED: usize = 500;
 const MOST_COMPARED: usize = 200;
 
@@ -33,14 +33,14 @@ macro_rules! put {
 }
 use put;
 
-/// What a list has of a result.
+/// A result in a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
-    /// What it is called: no other has this name.
+    /// Its unique name.
     pub key: String,
     /// Its label; empty = none.
     pub label: String,
-    /// When it was made, in words.
+    /// The date, as text.
     pub when: String,
     /// The machine; empty = not known.
     pub host: String,
@@ -54,7 +54,7 @@ pub struct Entry {
 
 /// Where results are.
 pub trait Library: Send + Sync + 'static {
-    /// What it is called.
+    /// The name of the library.
     fn name(&self) -> String;
 
     /// All results, the newest first.
@@ -89,10 +89,10 @@ struct Shelf<L> {
 }
 
 impl<L: Library> Resident<L> {
-    /// Takes an address, whose pages are encrypted with what is given. `desk`: where jobs are written and started.
+    /// Listens at an address with this encryption. `desk`: for writing and starting jobs.
     ///
     /// # Errors
-    /// It cannot be taken.
+    /// The address cannot be used.
     pub fn open(
         address: SocketAddr,
         certified: Option<Certified>,
@@ -140,7 +140,7 @@ impl<L: Library> Site for Shelf<L> {
 }
 
 impl<L: Library> Shelf<L> {
-    /// The answer for somebody with these rights; `None` = it is given already.
+    /// The answer for a reader with these rights; `None` = it has been sent already.
     fn admitted(&self, rights: Rights, request: &Request, path: &str, to: &mut Wire) -> Option<Answer> {
         if let Some(desk) = &self.desk {
             let (answer, is_its_own) = desk.answer(&self.access, rights, request, path, to);

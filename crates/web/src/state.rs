@@ -1,4 +1,4 @@
-//! What is known of a run that goes on.
+//! The state of a running run.
 
 use iolite_stats::{Event, EventKind, JobError, Recorder, Report};
 use iolite_types::describe_errno;
@@ -9,18 +9,18 @@ use std::collections::VecDeque;
 const MOST_MESSAGES: usize = 1000;
 const MOST_TEXT: usize = 4096;
 
-/// What is known of a run.
+/// The state of a run.
 #[derive(Debug)]
 pub struct State {
     /// The report before anything was measured.
     pub outline: Report,
-    /// The block of the report that tells of each worker.
+    /// The report block of each worker.
     pub blocks: Vec<Option<u32>>,
     /// The jobs are other machines, of which the first is all together.
     pub of_hosts: bool,
     /// The letters of the workers' states.
     pub letters: Vec<char>,
-    /// What was measured.
+    /// The measurements.
     pub recorder: Recorder,
     /// Nanoseconds since the run began.
     pub elapsed_ns: u64,
@@ -57,7 +57,7 @@ pub struct Message {
 }
 
 impl State {
-    /// Takes what the run has told.
+    /// Applies an event of the run.
     pub fn take(&mut self, event: Event) {
         let (text, grave) = match event.kind {
             EventKind::Sample(snapshot) => {

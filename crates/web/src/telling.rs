@@ -1,4 +1,4 @@
-//! What a reader gets of a run, as events of a stream (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
+//! The events sent to a reader of a run's page (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
 //! `assets/live.js` of `iolite-page` reads them.
 
 use crate::state::State;
@@ -9,12 +9,12 @@ use std::fmt::Write;
 /// More jobs than these are not told one by one.
 const MOST_JOBS: usize = 1000;
 
-/// The letter of a state that only other machines have: what they do next is set up, and waits for others.
+/// The state of a machine whose next jobs are set up and wait for those of other machines.
 pub const WAITS: char = 'B';
 /// The letter of a machine that is lost.
 pub const LOST: char = 'L';
 
-/// What one reader has got.
+/// The events that a reader has got so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// How many samples a window had, and how many windows do not change any more.
@@ -25,7 +25,7 @@ pub struct Seen {
     pub version: u64,
 }
 
-/// What is new for this reader.
+/// The news for this reader.
 pub fn news(state: &State, seen: &mut Seen) -> String {
     let mut text = String::new();
     let mut event = |name: &str, data: &str| {
@@ -61,7 +61,7 @@ fn messages(state: &State, after: u64) -> Value {
     json!({ "first": after, "messages": new })
 }
 
-/// Who does what, and how long it takes.
+/// The states of the workers, and the remaining time.
 fn standing(state: &State) -> Value {
     let mut jobs: Vec<(&str, Vec<(&'static str, u32)>)> =
         state.outline.jobs.iter().map(|job| (job.name.as_str(), Vec::new())).collect();
@@ -106,7 +106,7 @@ fn add(phases: &mut Vec<(&'static str, u32)>, words: &'static str, more: u32) {
     }
 }
 
-/// What a worker does whose state has this letter in the status line.
+/// The meaning of a letter in the status line.
 fn in_words(letter: char) -> &'static str {
     match letter {
         'P' => "not begun",

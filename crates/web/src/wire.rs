@@ -1,4 +1,4 @@
-//! Connections, plain or encrypted, with one moment by which what is read has to be there.
+//! Connections, plain or encrypted, with a deadline for reads.
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::fmt;
@@ -7,7 +7,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a reader may take nothing of what it is sent.
+/// How long writing to a reader may make no progress.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection.
@@ -28,7 +28,7 @@ impl fmt::Debug for Inner {
     }
 }
 
-/// What is below.
+/// The socket below, with the deadline.
 struct Socket {
     stream: TcpStream,
     /// Nothing is read later.
@@ -60,7 +60,7 @@ impl Write for Socket {
 }
 
 impl Wire {
-    /// A connection that was taken; encrypted with what is given.
+    /// An accepted connection, with this encryption.
     pub fn new(stream: TcpStream, security: Option<&Arc<ServerConfig>>) -> io::Result<Wire> {
         // Without it, answers come a little later.
         let _ = stream.set_nodelay(true);
@@ -82,7 +82,7 @@ impl Wire {
         }
     }
 
-    /// What is read from now on has to be there in this time; what takes longer fails as timed out.
+    /// Sets the deadline for reading; later reads fail as timed out.
     pub fn read_within(&mut self, time: Duration) {
         self.socket().until = Instant::now() + time;
     }
@@ -117,7 +117,7 @@ impl Write for Wire {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.0 {
             Inner::Plain(socket) => socket.flush(),
-            // What rustls has encrypted and not sent is sent.
+            // Sends data that rustls has encrypted but not sent.
             Inner::Encrypted(stream) => stream.flush(),
         }
     }

@@ -1,4 +1,4 @@
-//! What kind of device it is, and what only those of its kind tell.
+//! The kind of a device, and the facts specific to the kind.
 
 use super::sysfs::{number, switch, text};
 use super::{Device, Facts, node_of, nvme, scsi, sysfs};
@@ -6,7 +6,7 @@ use crate::{DeviceClass, Disk, disks};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a block device is.
+/// The kind of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Nvme,
@@ -225,7 +225,7 @@ fn of_compressed_memory(device: &mut Device, directory: &Path) {
     device.tell("compressed_memory", facts);
 }
 
-/// What only a report of the zones themselves tells.
+/// The facts that only a zone report provides.
 fn zone_facts(device: &mut Device, node: &Path) {
     if device.section("zones").is_none() {
         return;

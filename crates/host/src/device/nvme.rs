@@ -1,5 +1,6 @@
-//! What an NVMe controller and its namespace say of themselves, where the user may pass commands to them. The structures are those
-//! of the NVM Express Base, NVM Command Set and Zoned Namespace Command Set Specifications; values are little endian.
+//! The identify data of an NVMe controller and its namespace, where the user may pass commands to them. The structures
+//! are those of the NVM Express Base, NVM Command Set and Zoned Namespace Command Set Specifications; values are little
+//! endian.
 
 use super::sysfs::{self, text};
 use super::{Device, Facts, Value, hidden};
@@ -21,8 +22,8 @@ const ALL: u32 = u32::MAX;
 /// Command sets: NVM, Zoned Namespaces.
 const NVM: u8 = 0;
 const ZONED: u8 = 2;
-/// Controllers have pages of this size at least, and count their limits in them. (What they really are is in registers that nobody
-/// else can read; all known have 4 KiB.)
+/// The minimum page size of controllers, in which they express limits. (The actual one is in a register that only the
+/// driver can read; all known controllers have 4 KiB.)
 const PAGE: u64 = 4096;
 
 /// The fields of a structure.
@@ -64,7 +65,7 @@ impl Fields<'_> {
     }
 }
 
-/// Adds what the controller and the namespace tell.
+/// Adds the facts about the controller and the namespace.
 pub(super) fn tell(device: &mut Device, directory: &Path, node: Option<&Path>) {
     let controller = &directory.join("device");
     let identity = Facts::default()

@@ -1,5 +1,5 @@
-//! What SCSI and ATA disks tell: by sysfs, and by INQUIRY, READ CAPACITY and LOG SENSE where the user may send them (SPC-4, SBC-4).
-//! Numbers are big endian.
+//! Facts about SCSI and ATA disks: from sysfs, and from INQUIRY, READ CAPACITY and LOG SENSE if the user may send them
+//! (SPC-4, SBC-4). Numbers are big endian.
 
 use super::sysfs::{self, number, text};
 use super::{Device, Facts, hidden};
@@ -17,7 +17,7 @@ const CHARACTERISTICS: u8 = 0xb1;
 const TEMPERATURE: u8 = 0x0d;
 const SOLID_STATE: u8 = 0x11;
 
-/// Adds what the disk tells.
+/// Adds the facts about the disk.
 pub(super) fn tell(device: &mut Device, directory: &Path, node: Option<&Path>) {
     let below = &directory.join("device");
     // The kernel keeps the page; four bytes stand before the number.
@@ -89,7 +89,7 @@ fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
 
 fn inquiry(file: RawFd, page: u8, answer: &mut [u8]) -> io::Result<()> {
     scsi::read(file, &[0x12, 1, page, 0, answer.len() as u8, 0], answer)?;
-    // Who does not know the page may answer with another.
+    // A disk without this page may answer with another one.
     if answer[1] == page { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)) }
 }
 
@@ -140,7 +140,7 @@ fn characteristics(device: &mut Device, page: &[u8; 64]) {
         _ => None,
     };
     let facts = Facts::default()
-        // 1 says that it does not rotate; what is below 401h means nothing else.
+        // 1 means that the medium does not rotate; other values below 401h are reserved.
         .with("rotations_per_minute", (rotation > 0x400).then_some(rotation))
         .with("form_factor", form);
     device.tell("identity", facts);

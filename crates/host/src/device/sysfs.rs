@@ -1,10 +1,10 @@
-//! What sysfs says of a block device (Linux: Documentation/ABI/stable/sysfs-block).
+//! The facts about a block device in sysfs (Linux: Documentation/ABI/stable/sysfs-block).
 
 use super::{Device, Facts, Value};
 use std::fs;
 use std::path::Path;
 
-/// What an attribute is.
+/// The type of an attribute.
 #[derive(Clone, Copy)]
 enum Is {
     /// A number, in this unit of bytes or another one.
@@ -14,8 +14,8 @@ enum Is {
     Text,
 }
 
-/// Attributes of the queue: where they are told, what they are called here, and what they are. Zeros of limits that are not
-/// there are left out (`Number` with a name in [`ABSENT_IF_ZERO`]).
+/// Attributes of the queue: the file, our name, and the type. A zero is left out if it means that there is no such
+/// limit ([`ABSENT_IF_ZERO`]).
 const QUEUE: [(&str, &str, Is); 30] = [
     ("logical_block_size", "logical_block_bytes", Is::Number(1)),
     ("physical_block_size", "physical_block_bytes", Is::Number(1)),
@@ -151,7 +151,7 @@ fn atomic_writes(device: &mut Device, queue: &Path) {
     }
 }
 
-/// What the block layer does about protection information.
+/// The block layer's handling of protection information.
 fn integrity(device: &mut Device, directory: &Path) {
     let integrity = &directory.join("integrity");
     let format = text(integrity, "format").filter(|format| format != "none");

@@ -69,7 +69,7 @@ pub static NAMES: &[Definition] = &[
         }),
 ];
 
-/// What names the job's files, if they are files of this machine.
+/// The names of the job's files, if they are files of this machine.
 fn in_files(job: &JobOptions, names: impl FnOnce() -> Vec<String>) -> Vec<String> {
     if job.has_files_here() { names() } else { Vec::new() }
 }

@@ -62,8 +62,8 @@ pub static LATENCIES: &[Definition] = &[
     measurement("gtod_reduce", Kind::Bool, "Take as few times as possible: sets all four disable options")
         .default("0")
         .lands(|job, given| {
-            // The order of the options matters: a later disable_… takes precedence. A later gtod_reduce=0 asks for
-            // nothing, as in fio, and leaves in force what came before.
+            // The order of the options matters: a later disable_… takes precedence. A later gtod_reduce=0 changes
+            // nothing, as in fio: settings of an earlier gtod_reduce=1 stay.
             if given.boolean()? {
                 job.measurement.gtod_reduce = true;
                 job.measurement.disable_lat = true;

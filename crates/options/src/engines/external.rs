@@ -13,8 +13,8 @@ own_options! {
         pub library: PathBuf,
         /// Text that the engine is handed as it is.
         pub arguments: String,
-        /// The facets that the library declares. The front end fills this in, for jobs of this machine only; a job without
-        /// it is refused. It does not travel: what comes from another machine can never name code to be loaded here.
+        /// The facets that the library declares. The front end fills this in, for jobs of this machine only; a job
+        /// without it is refused. It is never serialized, so a remote job cannot name code to be loaded here.
         #[serde(skip)]
         pub described: Option<Facets>,
     }

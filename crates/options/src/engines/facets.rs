@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where the data of an engine lives, and so what the names of its files mean.
+/// The location of an engine's data, which determines the meaning of its file names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Data {
     /// In files and devices of this machine: names are paths, and the engine opens them.
@@ -21,7 +21,7 @@ pub enum Data {
     Nowhere,
 }
 
-/// The action of one unit of an engine, which determines how the unit counts and what is prepared for it.
+/// The action of one unit of an engine, which determines how the unit counts and which resources it needs.
 ///
 /// Every unit except a piece of work has a direction (`rw`) and counts as an I/O of that direction with its length,
 /// which is the block size, whether or not so many bytes are moved. An engine answers that length when it is done.
@@ -74,7 +74,7 @@ impl NameUse {
     }
 }
 
-/// What has a name.
+/// The kind of object that a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NameKind {
     /// A regular file.
@@ -110,7 +110,7 @@ pub enum Completion {
 /// The files of this machine on which an engine can work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Target {
-    /// All that the system can open.
+    /// Any file that the system can open.
     #[default]
     Any,
     /// Regular files that are memory: no disk has a part in their I/O.
@@ -160,7 +160,7 @@ pub enum Capability {
     FixedSize,
     /// Count in bits: that is how its rates are reported, unless `unit_base` says otherwise.
     CountBits,
-    /// Take `verify` although it keeps nothing that could be verified. Whoever chooses it knows that.
+    /// Accept `verify` although it keeps no data that could be verified. Users who choose it know that.
     FeignVerify,
 }
 

@@ -66,7 +66,7 @@ impl OwnOptions for IoUringOptions {
     }
 }
 
-/// A landing in what the engines with rings share.
+/// Assigns a value to an option that the ring engines share.
 macro_rules! ring {
     ($field:ident, $method:ident()) => {
         |own, given| {

@@ -87,8 +87,7 @@ own_options! {
 }
 
 impl ExecOptions {
-    /// The files that take what the program of a job prints on standard output and standard error; `None` = it prints to
-    /// where this program does.
+    /// The files for standard output and standard error of the job's program; `None` = the program inherits ours.
     pub fn outputs(&self, directory: &Path, job: &str) -> Option<[PathBuf; 2]> {
         let output = |stream: &str| directory.join(format!("{}.{stream}", job.replace('/', "_")));
         self.std_redirect.then(|| [output("stdout"), output("stderr")])

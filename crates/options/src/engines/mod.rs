@@ -168,11 +168,11 @@ pub(crate) fn name_of(value: &str) -> &str {
     if value.contains('/') || value.split(':').next() == Some(EXTERNAL) { EXTERNAL } else { value }
 }
 
-/// The engine that a value of `ioengine` chooses, and the shared object that it is in, if it is in one: `psync`,
-/// `external:FILE`, or a path with a slash.
+/// The engine that a value of `ioengine` chooses, and its shared object if it has one: `psync`, `external:FILE`, or a
+/// path with a slash.
 ///
 /// # Errors
-/// Why it cannot be used, and what can be used instead.
+/// The engine cannot be used; the message suggests alternatives.
 pub fn choose(value: &str) -> Result<(&'static EngineInfo, Option<PathBuf>), String> {
     let word = value.split_once(':').map_or(value, |(word, _)| word);
     let library = if word == EXTERNAL { value.get(EXTERNAL.len() + 1..).unwrap_or_default() } else { value };

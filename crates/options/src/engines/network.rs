@@ -168,7 +168,7 @@ static MSS: Definition =
 pub static NET: &[&Definition] =
     &[&HOSTNAME, &PORT, &PROTOCOL, &NODELAY, &LISTEN, &PINGPONG, &INTERFACE, &TTL, &WINDOW_SIZE, &MSS];
 
-/// What is done with the memory of the other end (`verb`).
+/// The use of the other end's memory (`verb`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verb {
     /// The client writes to the memory of the server.
@@ -211,7 +211,7 @@ own_options! {
         pub bindname: String,
         /// The port; 0 = not given. That of a clone is this one and its number.
         pub port: u32,
-        /// What the client does. The server is told.
+        /// The operation of the client, which tells it to the server.
         pub verb: Verb,
     }
 }

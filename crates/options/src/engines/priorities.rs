@@ -24,7 +24,7 @@ pub struct CommandPriorities {
 }
 
 impl CommandPriorities {
-    /// Whether any I/O may have a priority of its own.
+    /// Whether some I/Os get a priority that differs from the job's.
     pub fn is_on(&self) -> bool {
         self.percentage.values.iter().any(|&percent| percent > 0)
             || self.by_size.values.iter().any(|shares| !shares.is_empty())

@@ -104,7 +104,7 @@ mod tests {
     fn passwords_are_not_shown() {
         for (url, shown) in [
             ("nfs://h/x@y?uid=0", "nfs://h/x@y?uid=0"),
-            // A port cannot be told from a password with a slash in it.
+            // A port cannot be distinguished from a password with a slash.
             ("nbd://h:10/x@y", "nbd://h:***@y"),
             ("nbd://me:ses/ame@h/x", "nbd://me:***@h/x"),
             ("nbd://me:ses?ame#@h/x", "nbd://me:***@h/x"),

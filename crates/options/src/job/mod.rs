@@ -4,7 +4,7 @@
 //! [`JobOptions::is_set`] tells whether an option was given rather than left at its default, because some rules
 //! depend on that.
 
-/// Makes a group of options. Its default is what the declarations of its options say.
+/// Makes a group of options. Its default consists of the defaults of its options' definitions.
 macro_rules! options {
     ($(#[$meta:meta])* pub struct $name:ident at $place:ident {
         $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)+
@@ -108,7 +108,7 @@ pub struct JobOptions {
 }
 
 impl JobOptions {
-    /// All options off, empty or zero. Those with a default in the tables are set afterwards.
+    /// All options off, empty or zero. Options with a default in the tables are set afterwards.
     pub(crate) fn blank() -> Self {
         JobOptions {
             name: Default::default(),

@@ -29,7 +29,7 @@ options! {
         pub random_distribution: RandomDistribution,
         pub random_sequence_stride: bool,
         pub sprandom: bool,
-        /// Over-provisioning that sprandom assumes, as a fraction of what can be addressed.
+        /// Over-provisioning that sprandom assumes, as a fraction of the addressable capacity.
         pub spr_op: f64,
         pub spr_cs: u64,
         pub spr_num_regions: u32,

@@ -51,7 +51,7 @@ fn row(engine: &EngineInfo) -> String {
     format!("| `{}` | {data} | {unit} | {completion} | {} |", engine.name, abilities(&engine.facets))
 }
 
-/// The capabilities of an engine, in words.
+/// The capabilities of an engine, as text.
 fn abilities(facets: &Facets) -> String {
     let words = [
         (Capability::Sync, "sync"),

@@ -5,8 +5,8 @@ use crate::SplitEntry;
 
 /// Parses the split of one direction.
 ///
-/// Entries without a percentage share what the others leave over, evenly. If the percentages add up to less than 100,
-/// the last entry gets the rest, and a note says so.
+/// Entries without a percentage share the remainder evenly. If the percentages add up to less than 100, the last entry
+/// gets the rest, and a note says so.
 ///
 /// # Errors
 /// A block size is not a positive number, a share is not a percentage, or the percentages add up to more than 100.

@@ -123,7 +123,7 @@ mod tests {
         (value, notes.len())
     }
 
-    /// Each line was compared with what the reference program stores for it.
+    /// Each row was compared with the value that the reference program stores.
     #[test]
     fn units_under_both_bases() {
         for (text, at_1024, at_1000) in [

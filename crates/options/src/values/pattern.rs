@@ -120,7 +120,7 @@ pub fn files_in_patterns(job: &JobOptions, option: &str) -> Vec<String> {
     given.flat_map(|(_, text)| files_in(text)).map(str::to_owned).collect()
 }
 
-/// What is between apostrophes. (Those in quotation marks may be data; a path is made of them all the same.)
+/// The texts between apostrophes. (Within quotation marks they may be data, but count as paths all the same.)
 fn files_in(text: &str) -> impl Iterator<Item = &str> {
     text.split('\'').skip(1).step_by(2)
 }

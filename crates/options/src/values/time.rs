@@ -88,7 +88,7 @@ mod tests {
         (value, notes.len())
     }
 
-    /// Each line but `5sec` (which the manual defines) was compared with what the reference program stores.
+    /// Each row except `5sec` (which the manual defines) was compared with the value that the reference program stores.
     #[test]
     fn units() {
         for (text, value) in [

@@ -22,7 +22,7 @@ pub struct Namespace {
     pub number: u32,
     /// Logical blocks (NSZE).
     pub blocks: u64,
-    /// What a block is.
+    /// The format of a block.
     pub format: Format,
     /// The optional commands of its controller (ONCS).
     pub optional: u16,
@@ -37,7 +37,7 @@ pub struct Format {
     pub data: u32,
     /// Bytes of metadata with each block.
     pub metadata: u16,
-    /// The metadata of a block follows its data in the same buffer; otherwise it has a buffer of its own.
+    /// The metadata of a block follows its data in the same buffer; otherwise it has a separate buffer.
     pub extended: bool,
     /// The protection information in the metadata, if there is any.
     pub protection: Option<Protection>,
@@ -48,7 +48,7 @@ pub struct Format {
 pub struct Protection {
     /// Type 1, 2 or 3.
     pub kind: u8,
-    /// What guards the data.
+    /// The guard of the data.
     pub guard: Guard,
     /// It is the first bytes of the metadata; otherwise the last.
     pub first: bool,
@@ -76,8 +76,8 @@ pub fn handles(device: RawFd, number: u32) -> io::Result<Vec<Handle>> {
     Ok(read_handles(&answer[..]))
 }
 
-/// What a device says of placement: of Flexible Data Placement whether it has it, and whether it is enabled where the namespace
-/// is; of streams, how many there can be.
+/// The placement features of a device: whether it supports Flexible Data Placement and has it enabled for the
+/// namespace; and the number of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacementSupport {
     /// The controller has Flexible Data Placement.
@@ -104,7 +104,7 @@ impl PlacementSupport {
         let has_directives = controller[256] & 1 << 5 != 0;
         let enabled = has_fdp.then(|| super::feature(device, 0, FEATURE, group.into()));
         let enabled = enabled.and_then(|value| Some((group, value.ok()? & 1 != 0)));
-        // Which directives there are, a bit for each; and the first number of the streams' own answer.
+        // A bit for each supported directive; and the parameters of streams, which start with their number.
         let mut known = [0; 32];
         let mut parameters = [0; 32];
         let streams = match has_directives.then(|| super::directive(device, number, DIRECTIVES, &mut known)) {
@@ -131,7 +131,7 @@ fn read_handles(answer: &[u8]) -> Vec<Handle> {
     answer[16..].chunks_exact(32).take(count).map(handle).collect()
 }
 
-/// What guards the data of a block.
+/// The guard of a block's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
     /// CRC-16: 8 bytes of protection information.
@@ -239,7 +239,7 @@ impl Guard {
     }
 }
 
-/// The command set of a namespace, from the descriptors that name it: a type, a length, two bytes, and what it says.
+/// The command set of a namespace, from its identification descriptors: type, length, two reserved bytes, value.
 fn command_set(descriptors: &[u8]) -> Option<u8> {
     const COMMAND_SET: u8 = 4;
     let mut rest = descriptors;

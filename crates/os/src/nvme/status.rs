@@ -1,4 +1,4 @@
-//! What a device says about a command, in the standard's words.
+//! The status of a command, in the standard's words.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ const MEDIA: u8 = 2;
 const PATH: u8 = 3;
 
 impl Status {
-    /// From what the kernel hands on: the code in the lower eight bits, the type in the three above.
+    /// From the kernel's result: the status code in the lower eight bits, its type in the three above.
     pub const fn of(field: u16) -> Status {
         Status(field & 0x7ff)
     }
@@ -31,8 +31,8 @@ impl Status {
         self.0 as u8
     }
 
-    /// The error of the system that is most like it, so that options about errors mean the same as on a block device: `EIO`
-    /// where the medium has lost data, `EILSEQ` where data are not what they should be.
+    /// The system error that is most similar, so that options about errors mean the same as on a block device: `EIO`
+    /// for lost data, `EILSEQ` for failed integrity checks.
     pub fn errno(self) -> i32 {
         match (self.kind(), self.code()) {
             (GENERIC, 0x01 | 0x02 | 0x0b) | (SPECIFIC, 0x80) => libc::EOPNOTSUPP,

@@ -18,14 +18,14 @@ pub mod action {
 const OF_NAMESPACE: u8 = 0x05;
 const OF_CONTROLLER: u8 = 0x06;
 
-/// What sizes of transfers are counted in: pages of the smallest size that controllers have.
+/// The unit of transfer limits: the minimum page size of controllers.
 const PAGE: u64 = 4096;
 
 /// Zones of one report, whose descriptors have as many bytes as its beginning has.
 const BATCH: usize = 255;
 const DESCRIPTOR: usize = 64;
 
-/// What a namespace with zones says of them. Zones begin at multiples of their size.
+/// The zone geometry and limits of a namespace. Zones begin at multiples of their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneGeometry {
     /// Logical blocks from one zone to the next (ZSZE).
@@ -80,7 +80,7 @@ pub(crate) fn report(device: RawFd, namespace: &Namespace, from: u64, most: usiz
         let room = DESCRIPTOR * (1 + wanted);
         let mut command = report_of(namespace.number, next, room);
         (command.address, command.data_length) = (answer.as_mut_ptr() as u64, room as u32);
-        // SAFETY: the answer has room for what the kernel writes.
+        // SAFETY: the kernel writes at most the length of the answer.
         unsafe { command.perform(device, IOCTL_IO)? };
         let found = read(&answer[..room], block, geometry.blocks);
         let Some(last) = found.last() else { break };

@@ -1,4 +1,4 @@
-//! What a zone is.
+//! The description of a zone.
 
 /// Whether a zone has to be written in sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
