@@ -1,5 +1,5 @@
-//! What `--profile=act` tells beside the report: hour by hour, which share of the reads took too long, and whether the
-//! devices passed.
+//! The output of `--profile=act` beside the report: for each hour, the share of reads that took too long; and whether
+//! the devices passed.
 
 use iolite_stats::{Report, lower_bound};
 use iolite_types::Direction;
@@ -23,7 +23,7 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// Ends a slice: it holds what was read since the one before.
+    /// Ends a slice, which consists of the reads since the one before.
     pub fn take(&mut self, report: &Report) {
         self.add(counts(report));
     }

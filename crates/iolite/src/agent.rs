@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The address of whoever has started the server.
+/// The address that stands for the process that started the server.
 const STARTER: &str = "stdio";
 
 /// The message of a background server to its starter once it is listening.
@@ -56,7 +56,7 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
     }
 }
 
-/// Serves the client that has started this process. What goes well, that one knows: only trouble is told.
+/// Serves the client that has started this process. The client knows what goes well, so only errors are printed.
 fn serve_starter(name: Name, serving: &Serving, settings: Settings) -> ExitCode {
     let served = match &serving.pid_file {
         Some(_) => Err("--daemonize: a server that talks to whoever has started it stays there".to_owned()),

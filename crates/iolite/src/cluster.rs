@@ -26,7 +26,7 @@ use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often a machine reports while it runs, so that what it had measured is known when it is lost.
+/// How often a machine reports during its run, so that its measurements are known if it is lost.
 const KEPT_MS: u64 = 5000;
 
 /// Runs the jobs, on the ranks of a launcher if there are any; the exit status.
@@ -216,7 +216,7 @@ fn check_files(addresses: &[Address], limit: u64) -> Result<(), String> {
     ))
 }
 
-/// Which of the machines with the same jobs each one is, and how many of those there are.
+/// For each machine its number among those with the same jobs, and their count.
 fn places(jobs: &[SentJobs]) -> Vec<(u64, u64)> {
     // There are few of them, and long lists of machines.
     let mut kinds: Vec<(&SentJobs, u64)> = Vec::new();
@@ -233,7 +233,7 @@ fn places(jobs: &[SentJobs]) -> Vec<(u64, u64)> {
     numbered.into_iter().map(|(number, kind)| (number, kinds[kind].1)).collect()
 }
 
-/// The keys for these machines; `None` = they need none, or somebody has asked for no protection.
+/// The keys for these machines; `None` = they need none, or `--insecure` was given.
 fn keys_for(addresses: &[Address], file: Option<&Path>, insecure: bool) -> Result<Option<Keys>, String> {
     // Sockets of this machine, and ssh, need none.
     let Some(first) = addresses.iter().find(|address| !address.is_protected()) else { return Ok(None) };
@@ -304,7 +304,7 @@ fn in_file_name(host: &str) -> String {
     }
 }
 
-/// What signals ask for.
+/// Requests of the user by signals and the trigger.
 struct Wishes<'a> {
     signals: SignalQueue,
     requests: Requests,
@@ -379,7 +379,7 @@ struct Session<'a> {
     page: Option<HostsPage>,
     /// Where each machine stands.
     snapshots: Vec<Snapshot>,
-    /// Which machines have reported since the last report on the way was printed.
+    /// The machines that have reported since the last interim report was printed.
     fresh: Vec<bool>,
     over: Vec<bool>,
     /// A report was asked for, and reports from before that do not count.
@@ -598,7 +598,7 @@ impl<'a> Session<'a> {
     fn end(&mut self) -> Result<(), String> {
         self.clear_line();
         if self.refused && !has_program_format(self.run) {
-            // Why nothing has run is told.
+            // The reason why nothing ran has been printed.
             return Ok(());
         }
         let text = self.text();
@@ -626,7 +626,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Lines for the reader of the report, with the machine in front. Programs get nothing but what they parse.
+    /// Prints lines for the reader of the report, prefixed with the machine. Output for programs does not get them.
     fn note(&mut self, index: usize, text: &str) {
         let told = || EventKind::Note(text.trim_end().to_owned());
         self.on_page(|page| page.told(Some(index), told()));
@@ -659,7 +659,7 @@ impl<'a> Session<'a> {
 
     fn with_host(&self, index: usize, text: &str) -> String {
         let label = &self.cluster.hosts[index].label;
-        // Another machine says it: not what a terminal acts on.
+        // Text from another machine must not control the terminal.
         let is_shown = |c: &char| *c == '\t' || !c.is_control();
         let lines = text.lines().map(|line| line.chars().filter(is_shown).collect::<String>());
         lines.map(|line| format!("<{label}> {line}\n")).collect()

@@ -1,6 +1,6 @@
-//! The companions: programs of their own behind a first word, `iolite dedupe FILE`.
+//! The companions: separate programs behind a first word, `iolite dedupe FILE`.
 //!
-//! What they are called, their options and their help are data in [`iolite_options::commands`]; here is what they do.
+//! Their names, options and help are data in [`iolite_options::commands`]; their implementation is here.
 
 /// `writeln!` into a string, which cannot fail.
 macro_rules! line {
@@ -53,7 +53,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         text.map(|text| (text, 0))
     });
     match answer {
-        // What is stored may be anybody's.
+        // Stored results may come from anybody, so control characters are escaped for a terminal.
         Ok((text, status)) if io::stdout().is_terminal() => {
             let shown = crate::console::harmless(text.as_bytes());
             crate::answer(program, &String::from_utf8_lossy(&shown), status)

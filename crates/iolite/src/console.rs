@@ -1,8 +1,8 @@
-//! Where output goes: the report to standard output or a file, the status line to the terminal. Where standard output
-//! is for the data of a job, both stay out of it, on standard error.
+//! The destinations of output: the report goes to standard output or a file, the status line to the terminal. If
+//! standard output carries the data of a job, both go to standard error.
 //!
-//! Names of jobs and files may hold anything. Control characters among it, which could make a terminal do what nobody
-//! asked for, are shown as `\x1b`; JSON has its own way of writing them.
+//! Names of jobs and files may contain control characters, which could control the terminal. They are shown as `\x1b`;
+//! JSON has its own escapes.
 
 use crate::destination::Destination;
 use iolite_options::RunOptions;
@@ -17,7 +17,7 @@ pub fn print(text: &str) -> io::Result<()> {
     unless_closed(Stream::Output.write(text.as_bytes()))
 }
 
-/// The error, unless it is that the reader closed the pipe: then it has what it wanted.
+/// Ignores the error of a closed pipe: the reader wants no more.
 pub fn unless_closed(result: io::Result<()>) -> io::Result<()> {
     result.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
@@ -53,7 +53,7 @@ pub fn harmless(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(shown)
 }
 
-/// Text on its way to where somebody may look at it.
+/// Output that may reach a terminal.
 pub struct Shown<'a>(pub &'a mut dyn Write);
 
 impl Write for Shown<'_> {
@@ -95,7 +95,7 @@ fn write_in_parts(to: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     to.flush()
 }
 
-/// The stream for what is not written to a file.
+/// The stream for output that does not go to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
     Output,
@@ -173,7 +173,7 @@ impl Console {
         self.write(bytes);
         let written = self.error.take().map_or(Ok(()), Err);
         let completed = written.and_then(|()| self.file.as_mut().map_or(Ok(()), Destination::complete));
-        // A reader that has had enough of the output has what it wanted.
+        // A reader that has closed the pipe wants no more.
         unless_closed(completed).map_err(|error| {
             let Some(file) = &self.file else { return LastError { error, what_then: "" } };
             let _ = self.stream.write(&harmless(bytes));
@@ -200,7 +200,7 @@ impl Console {
         let _ = self.stream.write(text.as_bytes());
     }
 
-    /// Whether somebody watches.
+    /// Whether the output is a terminal.
     pub fn is_watched(&self) -> bool {
         match self.stream {
             Stream::Output => io::stdout().is_terminal(),
@@ -217,7 +217,7 @@ impl Console {
 /// Looks whether a page may go beside the report, which has been opened. Nobody has named the page's file.
 fn check_page(output: &Path, page: &Path) -> Result<(), OpenError> {
     let refused = |why: String| OpenError(format!("--output-format=html: {why}; give --output another name"));
-    // A page beside what is named like /dev/stdout would be a file in /dev.
+    // A page beside a name like /dev/stdout would be a file in /dev.
     if output.starts_with("/dev") || output.starts_with("/proc") || !output.is_file() {
         return Err(refused(format!("--output={} is no file that a page can be beside", output.display())));
     }

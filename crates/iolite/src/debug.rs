@@ -1,7 +1,7 @@
-//! `--debug`: prints what the crates tell through `tracing`.
+//! `--debug`: prints the messages that the crates emit through `tracing`.
 //!
-//! Each category is a target. A target that nobody asked for is switched off where it is told, once, so it costs a
-//! load and a comparison at most. Lines look as fio's do: category, process, text. They are written whole, so those of
+//! Each category is a target. A disabled target is switched off at its call sites, once, so it costs a load and a
+//! comparison at most. Lines have fio's format: category, process, text. Each is written in one piece, so that those of
 //! several processes do not mix.
 
 use crate::console::harmless;
@@ -24,7 +24,7 @@ thread_local! {
     static WORKER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Prints what is wished from here on; nothing is set up when nothing is.
+/// Starts printing the chosen categories. Without any, nothing is set up.
 pub fn set_up(run: RunOptions) {
     if !run.debug.categories.is_empty() {
         if !run.output_format.contains(&OutputFormat::Normal) {
@@ -35,7 +35,7 @@ pub fn set_up(run: RunOptions) {
     }
 }
 
-/// Keeps standard output free for what a program is to read there.
+/// Prints to standard error from now on: standard output is for another program.
 pub fn use_standard_error() {
     TO_ERROR.store(true, Relaxed);
 }

@@ -1,10 +1,10 @@
 //! The file that a report goes to (`--output`).
 //!
-//! A report that is there is replaced, not begun: whatever ends the run, the old report is there until the new one is
-//! complete. Until then the new one grows in a file beside it, whose name ends in `.unfinished`; whoever follows that
-//! file (`tail -f`) sees all of it, because in the end it takes the place of the old one. If there is a file of that name
-//! (somebody's, or what a killed run has left), it is kept, and the name of the new one has a number as well. A file that is empty, or was
-//! not there, has nothing to lose: there the report grows in the file itself.
+//! An existing report is replaced atomically: however the run ends, the old report stays until the new one is complete.
+//! Until then the new one grows in a file beside it, whose name ends in `.unfinished`. A reader that follows that file
+//! (`tail -f`) sees all of it, because it is renamed to the final name. If a file of that name exists (somebody's, or
+//! left by a killed run), it is kept, and the new name gets a number. If the file is empty or did not exist, there is
+//! nothing to lose: the report grows in the file itself.
 
 use iolite_os::files;
 use std::ffi::OsString;
@@ -39,8 +39,8 @@ enum Way {
     InPlace { file: File, is_fresh: bool },
     /// It grows beside it, and takes its place in the end.
     Beside { file: File, path: PathBuf, target: PathBuf },
-    /// Nothing can take the place of the file (its directory cannot be written to, it has several names, or it is
-    /// somebody else's). The report grows in memory.
+    /// The file cannot be replaced (its directory is not writable, it has several names, or it belongs to somebody
+    /// else). The report grows in memory.
     Held { file: File, report: Vec<u8> },
     /// All is done.
     Complete,
@@ -92,10 +92,10 @@ impl Destination {
         }
     }
 
-    /// The report is complete: what is in the file now is replaced by it.
+    /// The report is complete: replaces the content of the file.
     ///
     /// # Errors
-    /// It cannot be replaced. Then it is as it was.
+    /// It cannot be replaced. Then it is unchanged.
     pub fn complete(&mut self) -> io::Result<()> {
         match &mut self.way {
             Way::InPlace { .. } | Way::Complete => Ok(()),
@@ -196,7 +196,7 @@ mod tests {
         write(&mut to, "new");
         write(&mut to, "er");
         assert_eq!(fs::read_to_string(&path).unwrap(), "a long old report");
-        // Whoever follows it has the file open.
+        // A reader such as tail(1) keeps the file open.
         let mut followed = File::open(beside(&path)).unwrap();
         to.complete().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "newer");

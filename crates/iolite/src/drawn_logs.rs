@@ -1,4 +1,4 @@
-//! Logs of a run that has a page: its pictures are drawn from them.
+//! Draws the page of a run from the logs that the run writes.
 
 use crate::session::blocks;
 use iolite_page::logs::{Drawings, LogFile};
@@ -10,24 +10,24 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// So much is read when a run is over: some seconds. More is read when somebody asks for it.
+/// At the end of a run, at most this much is read, which takes some seconds. `iolite report` reads more.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The logs that a run writes.
 #[derive(Debug, Default)]
 pub struct Logs(Vec<Written>);
 
-/// One of them.
+/// A log of the run.
 #[derive(Debug)]
 struct Written {
-    /// Its place and kind; the job is found when there is a report.
+    /// Its path and kind; the job is filled in once there is a report.
     file: LogFile,
-    /// The block of the report that tells of who writes it; `None` = several, or none.
+    /// The report block of the job that writes it; `None` = several jobs, or none.
     block: Option<u32>,
 }
 
 impl Logs {
-    /// Those of a run that has not begun.
+    /// The logs of a planned run, before it starts.
     pub fn of(plan: &Plan) -> Logs {
         let blocks = blocks(plan);
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
@@ -40,7 +40,7 @@ impl Logs {
                 }
                 continue;
             }
-            // A shared log is appended to, also to the log of an earlier run.
+            // A shared log may start with entries of an earlier run.
             let skip = if is_shared { fs::metadata(&path).map_or(0, |file| file.len()) } else { 0 };
             known.insert(path.clone(), logs.len());
             logs.push(Written { file: LogFile { path, kind, job: None, skip }, block });
@@ -50,7 +50,7 @@ impl Logs {
 
     /// The drawings of these logs for the page of this report.
     pub fn drawn(self, report: &Report, program: &Program) -> Drawings {
-        // Logs may be pipes, which somebody else has read.
+        // A log may be a pipe, whose reader has consumed it.
         let is_file = |file: &LogFile| fs::metadata(&file.path).is_ok_and(|found| found.is_file());
         let mut room = MOST_BYTES;
         let mut notes = Vec::new();
@@ -76,7 +76,7 @@ impl Logs {
         if files.is_empty() && notes.is_empty() {
             return Drawings::default();
         }
-        // Without the report, there is no page either.
+        // Without the report, there is no page.
         let Ok(value) = value_of(report, program) else { return Drawings::default() };
         let mut drawings = Drawings::of(&value, &files);
         drawings.notes.append(&mut notes);

@@ -1,4 +1,4 @@
-//! A run for an agent, in the process that the agent has started: jobs come through a socket, and what happens goes back.
+//! A run for an agent, in a process that the agent has started: jobs come through a socket, and events go back.
 
 use crate::returned::{self, Left, Logs};
 use crate::{Drafted, draft, facts, served, session, writes_to_output};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Runs what the agent asks for.
+/// Performs the agent's request.
 pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     let mut channel = match Channel::take_over() {
         Ok(channel) => channel,
@@ -30,7 +30,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // If the agent is gone, nobody is there to be told.
+    // If the agent has gone, nobody can be told.
     let Ok(mut request) = channel.request() else { return ExitCode::FAILURE };
     let permissions = Permissions::of(words);
     request.jobs.run.readonly |= !permissions.changes;
@@ -64,8 +64,8 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
 /// The end of a run: the gate through which the client asks for files, and the files.
 type Over = (Option<StartGate>, Left);
 
-/// The result is told. Sends what the run has left when the client wants it (others may still measure), and runs the command of its
-/// trigger when that is pulled and all is safe. Ends when nothing more is wanted.
+/// Runs after the result was sent. Sends the files of the run when the client asks for them (others may still be
+/// measuring), and runs the command of the trigger when the client fires it. Ends when the client wants no more.
 fn afterwards((gate, left): Over, command: Option<&str>, channel: &mut Channel) {
     let mut left = Some(left);
     if let Some(nothing) = left.take_if(|left| left.is_nothing()) {
@@ -103,7 +103,7 @@ fn pull(command: &str) -> Option<String> {
 /// The system's words where Landlock denies access to a file.
 pub const DENIED: &str = "Permission denied";
 
-/// From here on, nothing but what is served can be used, and a directory of the run's own.
+/// Confines the process: from here on, it can only use the served files and the run's own directory.
 pub fn give_up_all_but(only: &[PathBuf], permissions: &Permissions, own: &Path) -> Result<(), String> {
     let made = std::fs::DirBuilder::new().mode(0o700).create(own);
     made.map_err(|error| format!("{}: {error}", own.display()))?;
@@ -292,8 +292,8 @@ fn executing(job: &JobOptions) -> Vec<String> {
     told.collect()
 }
 
-/// What makes, replaces or removes a file of the server with no regard to what `--readonly` forbids a run: that lets a run
-/// write about itself, into files that its user has chosen. Here, somebody else has.
+/// Options that create, replace or remove a file in spite of `--readonly`. A local run may do that, for records of
+/// itself in files that its user has chosen. On a server, somebody else has chosen them.
 fn making(job: &JobOptions) -> Vec<String> {
     let waits_at_socket = |net: &NetOptions| net.protocol == Protocol::Unix && !job.pattern.rw.changes();
     let found = [

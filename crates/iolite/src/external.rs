@@ -1,7 +1,7 @@
-//! The properties that engines in shared objects declare, read before there is a plan.
+//! The facets that engines in shared objects declare, read before there is a plan.
 //!
-//! To ask one is to run its code. So only jobs from somebody who may have code of their own run here are told: those of
-//! the command line and of job files on this machine. In a plan for other jobs, such engines are refused.
+//! Reading them means running the engine's code. So this is done only for jobs from users who may run their own code
+//! here: jobs of the command line and of local job files. In a plan for other jobs, such engines are refused.
 
 use iolite_engine::apart;
 use iolite_options::JobOptions;
@@ -10,11 +10,11 @@ use iolite_plan::Problem;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Tells jobs that name an engine in a shared object what it is. Each is asked in a process of its own, and this one has
-/// to be single-threaded.
+/// Fills in the facets of the engines in shared objects that jobs name. Each is loaded in a separate process, so this
+/// process has to be single-threaded.
 ///
 /// # Errors
-/// Why engines cannot be used, for all jobs.
+/// Engines that cannot be used, with the reasons, for all jobs.
 pub fn describe(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
     let mut known: HashMap<PathBuf, Result<Facets, String>> = HashMap::new();
     let mut problems = Vec::new();

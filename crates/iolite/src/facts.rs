@@ -51,7 +51,7 @@ enum Place {
 
 /// Things that lie in the same place.
 struct Target {
-    /// What they are: `files`, `engine`.
+    /// Their kind: `files`, `engine`.
     what: &'static str,
     /// The name of the first.
     first: String,
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use iolite_host::MadeUp;
 
-    /// What is told of files of several workers, and how many places were asked for.
+    /// The descriptions for the files of several workers, and the number of places that were looked up.
     fn told(workers: &[Vec<PathBuf>]) -> (Vec<String>, usize) {
         let machine = MadeUp::new();
         let mut survey = Survey::new(&machine);

@@ -1,7 +1,9 @@
-//! A job that was written in a page (`iolite web --allow-run`), in the process that the server of the page has started for it.
+//! A job that was written in a page (`iolite web --allow-run`), in the process that the page's server has started for
+//! it.
 //!
-//! Before it reads the job, the process gives up all files but those that are served, as a run for a client does. The job may be
-//! read, planned and prepared for a check: none of that changes anything. What it then does as a run, it tells the page as any run does.
+//! Before the process reads the job, it gives up access to all files except those served, as a run for a client does.
+//! For a check, the job is parsed, planned and prepared, which changes nothing. A run then sends its events to the
+//! page, as any run does.
 
 use crate::elsewhere::{DENIED, executes, give_up_all_but};
 use crate::{Drafted, draft, facts, program, served, session};
@@ -28,10 +30,10 @@ use std::process::ExitCode;
 const FILE: &str = "job.fio";
 /// So many files of a directory are confirmed one by one; more are confirmed by the name of the directory.
 const MOST_ALONE: usize = 4;
-/// So many mistakes are told.
+/// At most this many mistakes are reported.
 const MOST_MISTAKES: usize = 200;
 
-/// Does what the server of a page asks for.
+/// Performs the request of the page's server.
 pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     let mut channel = match JobChannel::take_over() {
         Ok(channel) => channel,
@@ -45,7 +47,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     let own = child::spool(words);
     // Before the job is read.
     let confined = settle(&permissions, &own);
-    // If the server is gone, nobody is there to be told.
+    // If the server has gone, nobody can be told.
     let Ok(written) = channel.written() else { return ExitCode::FAILURE };
     match confined {
         Ok(()) => perform(name, written, &permissions, channel),
@@ -175,7 +177,7 @@ fn plan(
     permissions: &Permissions,
     machine: &ThisMachine,
 ) -> Result<Plan, Vec<Mistake>> {
-    // Before anything is asked of an engine, which could run somebody's code, or reach somewhere.
+    // Checked before engines are probed: probing may run foreign code or connect to servers.
     let refused = batches.iter().flatten().flat_map(|job| {
         let mut problems = not_from_pages(job);
         problems.extend(served::outside(job, &permissions.only));
@@ -202,8 +204,8 @@ fn plan(
     if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
 }
 
-/// What jobs of a page never have, whoever has written them: what runs programs, changes settings of the machine, reaches other
-/// machines, or hides what is destroyed.
+/// Options that jobs from a page must not have, whoever wrote them: they run programs, change settings of the machine,
+/// reach other machines, or hide what the job destroys.
 fn not_from_pages(job: &JobOptions) -> Vec<Problem> {
     let mut found: Vec<(&str, &str)> = executes(job)
         .map(|option| (option, "jobs of a page run no programs, and change no settings of the machine"))

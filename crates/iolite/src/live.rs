@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The certificate and key of pages at this address.
 ///
 /// # Errors
-/// Certificate and key cannot be used, or made: in words.
+/// Certificate and key cannot be used, or cannot be created.
 pub fn certified(address: SocketAddr, tls: Option<&WebTls>) -> Result<Option<Certified>, String> {
     let made = tls.map(|tls| match tls {
         WebTls::New => Certified::make(address.ip(), &machine_name()),
@@ -35,7 +35,7 @@ pub fn told(tls: Option<&WebTls>, certified: Option<&Certified>) -> Option<Strin
 pub struct About {
     /// The report before anything was measured, with the facts.
     pub outline: Report,
-    /// The block of the report that tells of each worker.
+    /// The report block of each worker.
     pub blocks: Vec<Option<u32>>,
     /// The time between two samples.
     pub interval: Duration,
@@ -72,10 +72,10 @@ impl Live {
         Ok(Live(Some(page)))
     }
 
-    /// Hands an event on.
+    /// Passes an event on.
     ///
     /// # Errors
-    /// The page is gone, which is told once.
+    /// The page's process has ended, which is reported once.
     pub fn take(&mut self, event: &Event) -> Result<(), Lost> {
         self.0.as_mut().map_or(Ok(()), |page| page.take(event))
     }
@@ -89,7 +89,7 @@ impl Live {
         if self.0.as_ref().is_none_or(LivePage::is_lost) {
             return Ok(());
         }
-        // Whatever the program is called: a page is ours.
+        // `own_version`, even if the program is called by the name fio: the page is not fio's.
         let program =
             Program { version: name.own_version().to_owned(), own_version: name.own_version().to_owned() };
         // The run has made this JSON itself, and writing to memory does not fail.

@@ -1,6 +1,6 @@
 //! Iolite: an I/O tester that speaks fio.
 //!
-//! This file reads like a table of contents: options, plan, run, report. Each is a crate of its own.
+//! This file reads like a table of contents: options, plan, run, report. Each has its own crate.
 
 mod act;
 mod agent;
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what the command line says, on the ranks of a launcher if there are any.
+/// Performs the command line; under a launcher, with the other ranks.
 fn perform(name: Name, args: &[OsString], ranks: Option<Meeting>) -> ExitCode {
     match iolite_options::parse(args, &|name| std::env::var(name).ok(), name) {
         Ok(Invocation::Print { text, status }) => answer(name.word(), &text, status),
@@ -136,7 +136,7 @@ fn inflate(name: &str, file: &Path) -> ExitCode {
     }
 }
 
-/// Prints what was asked for, and ends with this status unless the answer is lost.
+/// Prints the answer, and exits with this status unless printing fails.
 fn answer(name: &str, text: &str, status: u8) -> ExitCode {
     match console::print(text) {
         Ok(()) => ExitCode::from(status),
@@ -180,18 +180,18 @@ fn run_all(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, mut warn
     status
 }
 
-/// A plan, and what is in its way.
+/// A plan, and the problems that prevent it.
 struct Drafted {
     plan: Plan,
     problems: Vec<Problem>,
 }
 
-/// Decides what the jobs do on this machine. `None` = traces were merged, and that is all that was asked for.
+/// Plans the jobs for this machine. `None` = only merging traces was requested.
 ///
 /// Several job files are one run with one report, in which each file waits for the one before.
 ///
 /// # Errors
-/// Traces cannot be merged, and nothing else was asked for.
+/// Traces cannot be merged, and nothing else was requested.
 fn draft(
     name: Name,
     batches: Vec<Vec<JobOptions>>,
@@ -238,7 +238,8 @@ fn draft(
     Ok(Some(Drafted { plan, problems }))
 }
 
-/// Runs all jobs; the exit status. The report takes the warnings that are still to be told; `told`: those about the input.
+/// Runs all jobs; returns the exit status. `warnings` still have to be printed, and go into the report; `told` have
+/// been printed.
 fn run_jobs(
     name: Name,
     batches: Vec<Vec<JobOptions>>,
@@ -321,7 +322,7 @@ fn run_jobs(
     }
 }
 
-/// What the run's end means to its caller.
+/// The exit status of a run.
 fn exit_status(name: Name, outcome: &Outcome) -> u8 {
     status_of(name, outcome.signal.is_some(), outcome.failed, outcome.failures)
 }

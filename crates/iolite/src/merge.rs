@@ -12,8 +12,7 @@ use std::io::{self, BufWriter, Read};
 use std::path::{Path, PathBuf};
 use tracing::debug;
 
-/// Merges the traces of every job that asks for it. How many merged traces there are, or what is in the way of the first
-/// that cannot be made.
+/// Merges the traces of every job that asks for it. Returns the number of merged traces, or the first problem.
 pub fn all(jobs: &mut [JobOptions]) -> Result<usize, Problem> {
     let mut count = 0;
     for job in jobs.iter_mut().filter(|job| job.is_replay()) {

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Meets the other ranks, and does what this one has to do.
+/// Meets the other ranks, and takes on the role of this one.
 pub fn run(name: Name, args: &[OsString], launched: &Launched) -> ExitCode {
     // The libraries of launchers start threads.
     let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM]);

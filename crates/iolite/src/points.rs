@@ -1,4 +1,4 @@
-//! Runs that belong together, each in a process of its own: the points of a sweep, repeats.
+//! Runs that belong together, each in a separate process: the points of a sweep, repeats.
 //!
 //! Complete points are kept in a directory, so that the same command resumes after any interruption.
 
@@ -19,7 +19,7 @@ pub trait Points {
     fn whole(&self) -> &'static str;
     /// The plural of a point's name.
     fn several(&self) -> &'static str;
-    /// Whether only what goes wrong is told on the way.
+    /// Whether only errors are reported during the runs.
     fn is_quiet(&self) -> bool {
         false
     }
@@ -27,7 +27,7 @@ pub trait Points {
     fn count(&self) -> usize;
     /// The name of the report of one in the directory.
     fn report(&self, position: usize) -> String;
-    /// A point in words.
+    /// Describes a point.
     fn words(&self, position: usize) -> String;
     /// How many seconds it takes at least, as far as it says so.
     fn seconds(&self, position: usize) -> u64;
@@ -38,10 +38,10 @@ pub trait Points {
     fn start(&self, position: usize) -> Result<Start, String>;
     /// It was run just now, and this is the text of its report, which gets its name next.
     fn keep(&mut self, _position: usize, _text: &str) {}
-    /// This is its report: what it says, in words.
+    /// Takes the report of a point; returns a line about it.
     ///
     /// # Errors
-    /// It is no report of such a run.
+    /// It is not a report of such a run.
     fn take(&mut self, position: usize, report: &Value) -> Result<String, String>;
 }
 
@@ -54,10 +54,10 @@ pub enum Course {
     Interrupted,
 }
 
-/// Runs what is missing, and takes the reports of all.
+/// Runs the points that have no report yet, and takes the reports of all.
 ///
 /// # Errors
-/// The directory cannot be read, or none can be run any more.
+/// The directory cannot be read, or no more runs can be started.
 pub fn perform(program: &str, points: &mut dyn Points, directory: &Directory) -> Result<Course, String> {
     let mut runner = Runner::new().map_err(|error| format!("signals cannot be received: {error}"))?;
     let begun = Instant::now();
@@ -119,7 +119,7 @@ pub fn tell(program: &str, points: &dyn Points, what: &str) {
     crate::complain(program, &format_args!("{}: {what}", points.whole()));
 }
 
-/// Tells what is about to happen, before it does.
+/// Announces the runs before they start.
 pub fn announce(program: &str, points: &dyn Points, directory: &Directory, more: &str) {
     if points.is_quiet() {
         return;

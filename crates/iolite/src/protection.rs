@@ -1,15 +1,15 @@
-//! How machines protect what they say to each other over TCP: by keys, unless somebody asks for nothing.
+//! How machines protect their TCP connections to each other: by keys, unless `--insecure` was given.
 
 use iolite_remote::INSECURE;
 use iolite_remote::keys::{self, Role};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The file of keys for connections over TCP; `None` = no protection, which somebody has asked for. What the command line says
-/// goes before the environment, and that before the usual place.
+/// The file of keys for TCP connections; `None` = `--insecure` was given. The command line overrides the environment,
+/// and the environment overrides the default place.
 ///
 /// # Errors
-/// Nobody has said how, or somebody says both: in words.
+/// Neither keys nor `--insecure` were given, or both were.
 pub fn keys(role: Role, file: Option<&Path>, insecure: bool) -> Result<Option<PathBuf>, String> {
     decide(role, file, insecure, &|name| std::env::var_os(name))
 }

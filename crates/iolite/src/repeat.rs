@@ -1,7 +1,7 @@
-//! `--repeat`: job files run several times, in random order, and what their runs say together.
+//! `--repeat`: runs job files several times, in random order, and summarises the results.
 //!
-//! One run cannot show how runs differ, so comparisons need repeats (docs/comparing.md), and repeats are worth most when those of
-//! all job files take turns. Each is a run of this program in a process of its own, as a point of a sweep is.
+//! A single run cannot show how much runs differ, so comparisons need repeats (docs/comparing.md). Repeats are most
+//! useful if the job files take turns. Each is a run of this program in a separate process, like a point of a sweep.
 
 mod cases;
 mod spread;
@@ -17,7 +17,7 @@ use iolite_sweep::Figures;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Runs all, and tells what they say; the exit status.
+/// Runs all repeats and prints the summary; returns the exit status.
 pub fn run(name: Name, repeated: &Repeated) -> u8 {
     match perform(name, repeated) {
         Ok(status) => status,
@@ -187,7 +187,7 @@ impl Repeats<'_> {
         self.repeated.run.output_format.contains(&format)
     }
 
-    /// Whether the directory is there only for what is missing while it is made.
+    /// Whether the directory only holds temporary files until the results are in the store.
     fn is_for_the_store(&self) -> bool {
         let RunOptions { save, output, .. } = &self.repeated.run;
         save.is_some() && output.is_none() && !self.has_format(OutputFormat::Html)

@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Where the logs of a run are until they are sent. The agent removes them when they are, and keeps what nobody has got.
+/// The logs of a run on a server until they are sent. The agent removes logs that were sent, and keeps the others.
 pub struct Logs {
     /// `None` = there are none.
     directory: Option<PathBuf>,
@@ -48,7 +48,8 @@ impl Logs {
         if problems.is_empty() { Ok(logs) } else { Err(problems) }
     }
 
-    /// What the run has left: its logs, and the states that it has written. Of a run that is whole, no log is missing.
+    /// The files that the run has left: its logs, and the states that it has written. A run that was not interrupted
+    /// has all its logs.
     pub fn left(mut self, plan: &Plan, is_whole: bool, earlier: &States) -> Left {
         let mut left = Left { directory: self.directory.take(), ..Left::default() };
         if let Some(directory) = &left.directory {
@@ -151,13 +152,13 @@ pub struct States(HashMap<PathBuf, Identity>);
 type Identity = (u64, u64, i64, i64);
 
 impl States {
-    /// Those that this plan would leave as well.
+    /// The existing states that this plan would overwrite.
     pub fn of(plan: &Plan) -> States {
         let kept = iolite_plan::verification::kept_states(plan);
         States(kept.filter_map(|path| Some((identity(&path)?, path))).map(|(is, path)| (path, is)).collect())
     }
 
-    /// Those that have been written since.
+    /// The states written since then.
     fn changed(&self, plan: &Plan) -> impl Iterator<Item = PathBuf> {
         let kept = iolite_plan::verification::kept_states(plan);
         kept.filter(|path| identity(path).is_some_and(|now| self.0.get(path) != Some(&now)))
@@ -169,7 +170,8 @@ fn identity(path: &Path) -> Option<Identity> {
     Some((found.dev(), found.ino(), found.ctime(), found.ctime_nsec()))
 }
 
-/// Has a job write its logs into this directory: what is in the way. Of their names, the last part comes back.
+/// Makes a job write its logs into this directory. Returns problems. Only the last component of a log's name is sent
+/// back.
 fn redirect(
     job: &mut JobOptions,
     directory: &Path,

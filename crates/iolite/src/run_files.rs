@@ -28,10 +28,11 @@ pub fn check(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<(),
     check_against(run, &|path| own_files::at(plan, path, machine))
 }
 
-/// Looks whether a file of the run as a whole has the name of a store of runs, or of something else: `needed` says what it is.
+/// Checks whether a file of the run as a whole is a store of runs, or another file that must be kept: `needed` names
+/// it.
 ///
 /// # Errors
-/// One has, and something would be lost.
+/// One is, and its content would be lost.
 pub fn check_against(run: &RunOptions, needed: &dyn Fn(&Path) -> Option<String>) -> Result<(), OpenError> {
     let there = |path: &Path| {
         let is_store = || iolite_store::is_store(path).then(|| "a store of runs".to_owned());

@@ -1,8 +1,9 @@
 //! `--save`: keeping the run in the store of runs.
 //!
-//! Whoever says `--save` wants the run to be kept: what is in the way is told before anything runs, as with `--output`, and a run
-//! that could not be kept in the end makes the exit status 1. `IOLITE_SAVE=1` is for whole sessions: there it is
-//! told, and changes nothing else (a store that another program locks costs a second). In no case is the report another one.
+//! With `--save`, keeping the run is a requirement: obstacles are reported before anything runs, as with `--output`,
+//! and if the run cannot be kept in the end, the exit status is 1. `IOLITE_SAVE=1` is meant for whole sessions:
+//! obstacles are reported, but have no other effect (except that a store locked by another program costs a second). The
+//! report is the same in all cases.
 
 use crate::diagnostic;
 use crate::{console, program};
@@ -89,7 +90,7 @@ impl Saving {
         &self.label
     }
 
-    /// Keeps the run, and tells that; whether what was demanded is done.
+    /// Keeps the run and reports that. Returns false if it was required and failed.
     pub fn keep(&self, report: &Report) -> bool {
         let mut text = Vec::new();
         // Writing to memory does not fail.
@@ -97,7 +98,7 @@ impl Saving {
         self.keep_text(&String::from_utf8_lossy(&text))
     }
 
-    /// Keeps a run whose report is written already, and tells that; whether what was demanded is done.
+    /// Keeps a run whose report exists as text, and reports that. Returns false if it was required and failed.
     pub fn keep_text(&self, text: &str) -> bool {
         let told = |why: &dyn std::fmt::Display| format!("{}: {why}", self.store.display());
         let kept = open_within(&self.store, patience(self.is_demanded))
@@ -147,7 +148,7 @@ pub fn place(given: Option<&Path>) -> Result<PathBuf, String> {
     })
 }
 
-/// How long another program may use the store. What the environment asks for does not hold the run up.
+/// How long to wait for another program that uses the store. A request by the environment must not delay the run.
 fn patience(is_demanded: bool) -> Duration {
     if is_demanded { iolite_store::PATIENCE } else { Duration::from_secs(1) }
 }
@@ -165,7 +166,7 @@ fn open_within(path: &Path, patience: Duration) -> Result<Store, String> {
     })
 }
 
-/// Whose a store is that this user may not use: after a run with `sudo` that kept the user's HOME, it is root's.
+/// The owner of a store that this user may not use: after a run with `sudo` that kept the user's HOME, it is root.
 fn whose(path: &Path) -> String {
     let found = path.ancestors().find_map(|path| Some((path, path.metadata().ok()?)));
     let own = Path::new("/proc/self").metadata().ok().map(|own| own.uid());

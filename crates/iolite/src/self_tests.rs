@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Runs one, and prints what came of it.
+/// Runs a self-test, and prints its result.
 pub fn run(program: &'static str, test: &SelfTest) -> ExitCode {
     let outcome = match test {
         SelfTest::Checksums(names) => checksums::measure(names),

@@ -8,7 +8,7 @@ use iolite_plan::Problem;
 use iolite_remote::confine::covers;
 use std::path::{Path, PathBuf};
 
-/// The served paths, in words.
+/// The served paths, as text.
 pub fn words(only: &[PathBuf]) -> String {
     let names: Vec<String> = only.iter().map(|path| path.display().to_string()).collect();
     format!("the server serves nothing but {} (--serve-only)", names.join(" and "))
@@ -58,8 +58,8 @@ pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
     told.chain(strange).collect()
 }
 
-/// The socket that libnbd connects to for this URI. Libnbd reads a URI in more ways than one, and the kernel refuses no
-/// socket, so what is written in another way than the plain one is an error.
+/// The socket that libnbd connects to for this URI. Libnbd accepts several spellings of a URI, and the kernel cannot
+/// deny access to sockets, so any unusual spelling is an error.
 fn nbd_socket(uri: &str) -> Result<Option<&str>, ()> {
     if uri.is_empty() {
         return Ok(None);

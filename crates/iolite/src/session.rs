@@ -17,7 +17,7 @@ use iolite_stats::{Event, EventKind, Facts, JobError, MOST_WITH_LATENCIES, Recor
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Tells what happens, in the formats that were asked for.
+/// Shows the events of a run, in the requested formats.
 pub struct Session<'a> {
     name: Name,
     program: Program,
@@ -36,7 +36,7 @@ pub struct Session<'a> {
     workers: usize,
     /// The page of `--web`.
     live: Live,
-    /// The logs that pages are drawn from, and, at the end, what is drawn of them.
+    /// The logs for the pages, replaced by their drawings at the end.
     logs: Logs,
     drawings: Drawings,
 }
@@ -89,12 +89,12 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether a person reads the report. Programs get nothing but what they parse.
+    /// Whether a person reads the report. Output for programs contains only what they parse.
     fn is_readable(&self) -> bool {
         self.run.output_format.contains(&OutputFormat::Normal)
     }
 
-    /// Records what the run does over time, and what it is on, if a format has that, or the run is kept.
+    /// Records the run over time, and the facts about its machine, if a format includes them or the run is kept.
     pub fn record(&mut self, plan: &Plan, machine: &dyn Machine, is_kept: bool) {
         let asked = |format| self.run.output_format.contains(&format);
         let is_told = asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus);
@@ -245,7 +245,7 @@ impl<'a> Session<'a> {
 
 /// Output during the run.
 impl Session<'_> {
-    /// Shows what has happened, in the way that the output format has for it.
+    /// Shows an event in the way of the output format.
     pub fn take(&mut self, event: Event) {
         if let Err(lost) = self.live.take(&event) {
             self.warning(&lost.to_string());
@@ -341,7 +341,7 @@ impl Session<'_> {
     }
 }
 
-/// The block of the report that tells of each worker; `None` = none does.
+/// The report block of each worker; `None` = it has none.
 pub fn blocks(plan: &Plan) -> Vec<Option<u32>> {
     let mut blocks = vec![None; plan.workers.len()];
     for (block, members) in (0..).zip(plan.reporting_blocks()) {

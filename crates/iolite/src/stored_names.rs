@@ -1,5 +1,5 @@
-//! `opendir` with an engine that has a storage of its own: which names there are is asked before there is a plan, because
-//! to ask is to connect.
+//! `opendir` with an engine that has its own storage: the names are listed before there is a plan, because listing
+//! needs a connection.
 
 use iolite_engine::{EngineConfig, apart_telling, storage_of};
 use iolite_options::JobOptions;

@@ -133,7 +133,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Writes the complete lines to the file, so that whoever follows the file sees them.
+    /// Writes the complete lines to the file, so that readers that follow the file see them.
     pub fn flush(&mut self) -> Result<(), LogError> {
         if self.used == 0 { Ok(()) } else { self.write_lines() }
     }

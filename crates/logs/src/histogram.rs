@@ -77,7 +77,7 @@ impl HistogramLine {
     ///
     /// # Errors
     ///
-    /// If the line is no line of a histogram log: the number of the wrong column (from 1), and what is wrong with it.
+    /// The line is not one of a histogram log: the number of the invalid column (from 1), and the reason.
     pub fn read(line: &str) -> Result<HistogramLine, (usize, String)> {
         let mut columns = Vec::with_capacity(BUCKETS + 3);
         for (index, text) in line.split(',').enumerate() {

@@ -1,11 +1,11 @@
-//! What the threads that write logs know of the job that they write for, and what they tell about themselves.
+//! The signals between the threads that write logs and their job.
 
 use std::fmt;
 use std::sync::Arc;
 
 /// The signs between a job and the threads that write its logs.
 pub trait JobSigns: Send + Sync {
-    /// Whether the job is asked to stop. Who waits for the reader of a pipe then gives up.
+    /// Whether the job has to stop. A thread that waits for the reader of a pipe then gives up.
     fn is_stopping(&self) -> bool;
 
     /// Whether the process may be killed soon, so that all that is in memory has to go to the files now.
@@ -16,7 +16,7 @@ pub trait JobSigns: Send + Sync {
     /// One more thread has something in memory.
     fn holds(&self) {}
 
-    /// A thread has ended, or has answered [`JobSigns::must_save`]: what it held is in the files.
+    /// A thread has ended, or has responded to [`JobSigns::must_save`]: its entries are in the files.
     fn saved(&self) {}
 
     /// Something was written to a file.

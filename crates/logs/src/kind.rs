@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What a log records of each I/O or window.
+/// The value that a log records of each I/O or window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[repr(u8)]
 pub enum LogKind {

@@ -1,9 +1,9 @@
 //! Log files: one entry per I/O, averages over windows, histograms over windows.
 //!
 //! The formats are those of fio (`docs/logs.md` describes them). A worker reports each I/O to its [`Recorder`], and a
-//! thread writes the files. Other code that writes files beside a running job uses a [`Queue`] with a [`Sink`] of its
-//! own. [`reading`] reads logs again: their names, lines and entries; [`HistogramLine`] reads those of histograms, and [`inflate`]
-//! what is compressed.
+//! thread writes the files. Other code that writes files beside a running job uses a [`Queue`] with another [`Sink`].
+//! [`reading`] reads logs: their names, lines and entries; [`HistogramLine`] parses lines of histograms, and
+//! [`inflate`] decompresses logs.
 
 mod decimal;
 mod file;

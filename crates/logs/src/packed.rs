@@ -21,12 +21,12 @@ const BOTH: u32 = 1 << 29;
 /// The time of issue follows.
 const ISSUE: u32 = 1 << 28;
 
-/// Which release's entries.
+/// The layout of entries, by fio release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Those that we write.
+    /// The layout that we write.
     Of3_41,
-    /// Those without the largest value and the time of issue.
+    /// Without the largest value and the time of issue.
     Of3_33,
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn compress(bytes: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What fio 3.41 wrote with `log_offset`, `log_prio` and `log_issue_time`.
+    /// Entries that fio 3.41 wrote with `log_offset`, `log_prio` and `log_issue_time`.
     const OF_3_41: &str = "0000000000000000 3cf9000000000000 0000000000000000 000000d003400000 0010000000000000 \
                            00f0000000000000 ba44090000000000";
 

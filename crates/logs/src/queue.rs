@@ -27,7 +27,7 @@ const NAP: Duration = Duration::from_millis(100);
 /// Entries are in the file after this time plus [`NAP`] at the latest.
 const FLUSH: Duration = Duration::from_millis(250);
 
-/// What the thread does with entries.
+/// The destination of the entries, used by the thread.
 pub trait Sink: Send + 'static {
     /// The type of entries in the queue.
     type Entry: Send + 'static;
@@ -48,14 +48,14 @@ pub trait Sink: Send + 'static {
         Ok(())
     }
 
-    /// Writes complete data to the file, so that whoever follows the file sees it.
+    /// Writes complete data to the file, so that readers that follow the file see it.
     ///
     /// # Errors
     ///
     /// As for [`Sink::take`].
     fn flush(&mut self) -> Result<(), LogError>;
 
-    /// Writes everything to the file. More entries may follow if the job had to save what was in memory.
+    /// Writes everything to the file. More entries may follow if the job only had to save its buffered entries.
     ///
     /// # Errors
     ///

@@ -1,32 +1,32 @@
-//! Reading logs, ours and fio's: which log a file is, its lines, and the entries in them.
+//! Reads logs of Iolite and fio: the kind of a log file by its name, its lines, and their entries.
 
 use crate::{LogKind, inflate};
 use std::io::{self, BufRead, Write};
 
 /// The first byte of every zlib stream.
 const ZLIB: u8 = 0x78;
-/// No line of a log is longer: that of the finest histogram has 1856 counts.
+/// Lines are shorter: the finest histogram has 1856 counts.
 const LONGEST_LINE: usize = 1 << 20;
-/// The most columns of a line that is no histogram.
+/// The most columns of a line, except in histograms.
 const MOST_COLUMNS: usize = 8;
-/// So many lines may be read before it is certain which columns they have.
+/// The most lines that are kept while their columns are ambiguous.
 const MOST_UNDECIDED: usize = 1 << 16;
 
-/// What the name of a log file says.
+/// The parts of a log file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogName {
-    /// The prefix, as the option of the job has it, without a directory.
+    /// The prefix as given to the job's option, without a directory.
     pub prefix: String,
-    /// What is logged.
+    /// The kind of its values.
     pub kind: LogKind,
-    /// The number of the worker, from 1; `None` = all with this prefix share the file.
+    /// The number of the worker, from 1; `None` = all jobs with this prefix share the file.
     pub worker: Option<usize>,
-    /// The machine that the log has come from.
+    /// The machine that sent the log.
     pub host: Option<String>,
 }
 
 impl LogName {
-    /// Reads `PREFIX_KIND[.N].log[.fz][.HOST]`; `None` = logs are not called so.
+    /// Parses `PREFIX_KIND[.N].log[.fz][.HOST]`; `None` = this is not the name of a log.
     pub fn of(name: &str) -> Option<LogName> {
         name.match_indices(".log").find_map(|(at, ending)| {
             let rest = &name[at + ending.len()..];
@@ -53,23 +53,23 @@ impl LogName {
     }
 }
 
-/// Why a log was not read to its end.
+/// Why reading a log stopped early.
 #[derive(Debug)]
 pub enum Broken {
-    /// A line was refused, in these words.
+    /// A line was rejected, with this message.
     Line(String),
-    /// Its last line has no end: this is what there is of it.
+    /// The last line is incomplete: this is its beginning.
     NoEnd(String),
-    /// A compressed log ends in the middle. What is before that has been read.
+    /// A compressed log is truncated. The lines before that were read.
     CutOff(io::Error),
-    /// It cannot be read, or is damaged.
+    /// The file cannot be read, or is damaged.
     Unreadable(io::Error),
 }
 
 /// Calls `each` with each line of a log, which may be compressed.
 ///
 /// # Errors
-/// It is not read to its end. What `each` was told of is right.
+/// Reading stopped early. The lines that were passed to `each` are valid.
 pub fn lines(from: &mut dyn BufRead, each: &mut dyn FnMut(&str) -> Result<(), String>) -> Result<(), Broken> {
     let mut lines = Lines { each, begun: Vec::new(), refused: None };
     let is_packed = from.fill_buf().is_ok_and(|start| start.first() == Some(&ZLIB));
@@ -89,10 +89,10 @@ pub fn lines(from: &mut dyn BufRead, each: &mut dyn FnMut(&str) -> Result<(), St
     }
 }
 
-/// Cuts what is written to it into lines.
+/// Splits the data written to it into lines.
 struct Lines<'a> {
     each: &'a mut dyn FnMut(&str) -> Result<(), String>,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
     refused: Option<String>,
 }
@@ -132,25 +132,25 @@ impl Write for Lines<'_> {
     }
 }
 
-/// What a line says of an I/O, or of a window.
+/// An entry of a log: an I/O or a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Time in milliseconds.
+    /// The time in milliseconds.
     pub time_ms: u64,
     /// The value.
     pub value: u64,
     /// The largest value of the window, if it is logged too.
     pub most: Option<u64>,
-    /// The direction, by number.
+    /// The number of the direction.
     pub direction: usize,
-    /// Length in bytes; 0 for a window.
+    /// The length in bytes; 0 for a window.
     pub length: u64,
 }
 
 type Row = ([u64; MOST_COLUMNS], usize);
 
-/// Reads the lines of a log, but for those of histograms. Which columns there are is not said anywhere: the third is the largest
-/// value, or the direction, which is no larger than 2.
+/// Parses the lines of a log, except histograms. A log does not declare its columns: the third one is either the
+/// largest value, or the direction, which is at most 2. Lines are kept until one of them settles this.
 #[derive(Debug, Default)]
 pub struct Entries {
     has_most: Option<bool>,
@@ -158,10 +158,10 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Reads a line, and calls `each` with the entries that are known by now.
+    /// Parses a line, and calls `each` with the entries that are certain by now.
     ///
     /// # Errors
-    /// The number of the wrong column (from 1), and what is wrong with it.
+    /// The number of the invalid column (from 1), and the reason.
     pub fn line(&mut self, line: &str, each: &mut dyn FnMut(Entry)) -> Result<(), (usize, String)> {
         let row = row(line)?;
         let has_most = self.has_most.or_else(|| has_most(&row));
@@ -175,14 +175,14 @@ impl Entries {
         Ok(())
     }
 
-    /// The log is over.
+    /// Ends the log: passes on the remaining entries.
     pub fn end(&mut self, each: &mut dyn FnMut(Entry)) {
         self.decide(self.has_most.unwrap_or(false), each);
     }
 
     fn decide(&mut self, has_most: bool, each: &mut dyn FnMut(Entry)) {
         self.has_most = Some(has_most);
-        // They make sense either way.
+        // They were accepted because both meanings are valid.
         self.undecided.drain(..).filter_map(|row| entry(&row, has_most).ok()).for_each(each);
     }
 }
@@ -222,7 +222,7 @@ fn has_most(&(columns, count): &Row) -> Option<bool> {
         ..=5 => Some(false),
         MOST_COLUMNS => Some(true),
         _ if columns[2] > 2 => Some(true),
-        // It is a length.
+        // It is a length, so the third column is the direction.
         _ if columns[3] > 2 => Some(false),
         _ => None,
     }
@@ -282,7 +282,7 @@ mod tests {
         Ok(found)
     }
 
-    /// Whatever columns were asked for, of an I/O and of a window.
+    /// With any choice of columns, for single I/Os and for windows.
     #[test]
     fn columns_are_found_out() {
         for flags in 0..16 {
@@ -311,7 +311,7 @@ mod tests {
                 direction: sample.direction as usize,
                 length: sample.length,
             };
-            // Where largest values are logged, all are of windows.
+            // If largest values are logged, all entries are windows.
             let samples = if columns.both { vec![slow, window, slow] } else { vec![single, slow, window] };
             let text: String = samples.iter().map(|sample| sample.line(columns)).collect();
             assert_eq!(entries(&text), Ok(samples.iter().map(wanted).collect()), "{columns:?}");

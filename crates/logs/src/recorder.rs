@@ -23,7 +23,7 @@ use std::time::Duration;
 /// are being filled.
 const SPARE_HISTOGRAMS: usize = 6;
 
-/// What is logged, and where.
+/// The values to log, and the files.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize, PartialEq, Eq)]
 pub struct Settings {
     /// The files.
@@ -34,7 +34,7 @@ pub struct Settings {
     pub columns: Columns,
     /// Length of a window that is averaged, in nanoseconds; 0 = each I/O has an entry.
     pub average_ns: u64,
-    /// Which value of a window is logged.
+    /// The value of a window that is logged.
     pub shown: WindowValue,
     /// Length of a histogram's window in nanoseconds; 0 = no histograms.
     pub histogram_ns: u64,

@@ -9,7 +9,7 @@ use crate::{LogKind, item::Item};
 use iolite_stats::{kib_per_second, per_second};
 use iolite_types::Direction;
 
-/// Which value of a window is logged (`log_window_value`).
+/// The value of a window that is logged (`log_window_value`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum WindowValue {
     /// The mean.

@@ -1,10 +1,10 @@
-//! The page in which a job is written and started. Mistakes come from the server, as they would be told on a command line; the
-//! script beside it (`assets/edit.js`) shows them at their places.
+//! The page for writing and starting a job. The server checks the job as the command line would; the page's script
+//! (`assets/edit.js`) shows the mistakes at their places.
 
 use crate::text::escaped;
 use std::path::PathBuf;
 
-/// What the page may do: show the style and run the script beside it, ask the server that it comes from, and nothing else.
+/// The content policy: the page may use our style and script and send requests to its server, nothing else.
 pub const POLICY: &str = crate::live::POLICY;
 
 /// Its style, `edit.css` beside it.
@@ -20,7 +20,7 @@ pub const SCRIPT: &str = concat!("\"use strict\";\n", include_str!("../assets/ed
 /// The first text of the editor: a job that makes its own file and does no harm.
 const EXAMPLE: &str = "[job]\nfilename=iolite-trial\nsize=64m\nrw=randread\nbs=4k\ntime_based\nruntime=10s\n";
 
-/// The page for somebody whose requests prove by this that they come from it. `only`: what jobs may use.
+/// The page for a reader whose requests carry this proof. `only`: the files that jobs may use.
 pub fn page(only: &[PathBuf], proof: &str) -> String {
     let places: Vec<String> =
         only.iter().map(|path| format!("<code>{}</code>", escaped(&path.display().to_string()))).collect();

@@ -1,4 +1,4 @@
-//! The part of a page that needs no script: what was run, on what, the answer, and the frame of the rest.
+//! The part of a page that needs no script: the jobs, the machine and storage, the results, and the frame of the rest.
 
 use crate::packed::fingerprint;
 use crate::result::{Job, Outcome, PERCENTILES, Row};
@@ -25,7 +25,7 @@ pub const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta 
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
     <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src ";
 
-/// What a page may do, as its policy says it: show its own style, run its own script, and nothing else.
+/// The content policy: a page may use its own style and script, nothing else.
 pub fn policy() -> String {
     format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
@@ -53,7 +53,7 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     frame(&title(result), SCRIPT, &page, data)
 }
 
-/// A whole page: what it is called and shows, as markup, its data, and the script that draws them.
+/// A whole page: its title and body, as markup, its data, and the script that draws the data.
 pub fn frame(title: &str, script: &str, body: &str, data: &str) -> String {
     let mut page = String::with_capacity(data.len() + body.len() + (128 << 10));
     page.push_str(BEGINNING);

@@ -1,15 +1,15 @@
 //! Reports as pages: one HTML file that opens anywhere, without a network.
 //!
-//! A page is made of a report in JSON, ours or fio's, and of nothing else; so a page that is made at the end of a run and
-//! one that is made of a stored result are the same. What was run, on what, and the answer in a line per job are
-//! markup that needs no script (`html.rs`), with words about how steady it was (`steadiness.rs`). The pictures and all other
-//! figures are drawn by the scripts in `assets` from the report itself, which is in the page, compressed (`packed.rs`).
+//! A page is made only from a report in JSON, of Iolite or fio. So the page of a finished run and the page of its
+//! stored result are the same. The jobs, the machine, a line of results per job, and words about its steadiness
+//! (`steadiness.rs`) are markup that needs no script (`html.rs`). The pictures and all other figures are drawn by the
+//! scripts in `assets` from the report itself, which is in the page, compressed (`packed.rs`).
 //!
-//! With logs of the run, those are drawn instead of its samples (`logs.rs`).
+//! If there are logs of the run, the pictures are drawn from them instead of from samples (`logs.rs`).
 //!
-//! The page of a run that goes on (`live.rs`) draws the same pictures, of a series that grows.
+//! The page of a running run (`live.rs`) draws the same pictures, from a growing series.
 //!
-//! A job is written and started in another page (`editor.rs`).
+//! Another page is for writing and starting a job (`editor.rs`).
 //!
 //! Nothing of a report can become markup: texts are escaped here, the scripts make text nodes only, and the page's own
 //! policy allows no script but those in `assets`.
@@ -66,7 +66,7 @@ pub fn value_of(report: &Report, program: &Program) -> io::Result<Value> {
     serde_json::from_slice(&json).map_err(io::Error::other)
 }
 
-/// The page of a report, with what is drawn of its logs.
+/// The page of a report, with the drawings of its logs.
 ///
 /// # Errors
 /// It cannot be written as JSON.

@@ -1,5 +1,5 @@
-//! The page of a run that goes on. What it shows comes as events (`assets/live.js` says which); style and script are files
-//! beside it, so that a policy can allow nothing but these.
+//! The page of a running run. Its data arrives as events (`assets/live.js` describes them); style and script are
+//! separate files, so that the policy can allow nothing but these.
 
 use crate::html::{options, surroundings, title};
 use crate::result::Outcome;
@@ -7,7 +7,7 @@ use crate::text::escaped;
 use iolite_stored::NoReport;
 use serde_json::Value;
 
-/// What the page may do: show the style and run the script beside it, ask the server that it comes from, and nothing else.
+/// The content policy: the page may use our style and script and send requests to its server, nothing else.
 pub const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; \
                           base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -1,8 +1,8 @@
-//! Pictures from the logs of a run (`write_bw_log` and the others), in place of those from its samples.
+//! Pictures that are drawn from the logs of a run (`write_bw_log` and the others) instead of from its samples.
 //!
-//! A log may have a line for each I/O of a day. What is kept of it is bounded while it is read, and has extremes (`logs/curve.rs`,
-//! `logs/grid.rs`); the page says how much of a log its picture shows. Which log belongs to which job of a stored result is found out
-//! by its name (`logs/places.rs`).
+//! A log may have a line for each I/O of a day, so it is condensed while it is read, and keeps its extremes
+//! (`logs/curve.rs`, `logs/grid.rs`). The page says how much of a log its picture shows. The name of a log tells to
+//! which job of a stored result it belongs (`logs/places.rs`).
 
 mod curve;
 mod grid;
@@ -26,14 +26,14 @@ use std::path::PathBuf;
 const MOST_POINTS: usize = 100_000;
 /// Columns of all heat maps together: each takes as much room as ten points.
 const MOST_COLUMNS: usize = 12_000;
-/// Points of a picture: more are not seen.
+/// Points of a picture: more would not be visible.
 const MOST_OF_A_PICTURE: usize = 3_000;
 const MOST_COLUMNS_OF_A_PICTURE: usize = 500;
-/// Pictures with fewer points than these say nothing.
+/// Pictures with fewer points are useless.
 const LEAST_OF_A_PICTURE: usize = 50;
 /// No run takes longer (36 thousand years).
 const LATEST_MS: u64 = 1 << 50;
-/// A later time, in milliseconds, is that of a clock (three years).
+/// A later time, in milliseconds (three years), can only be that of a clock.
 const FAR_MS: u64 = 100_000_000_000;
 /// Classes of latency, as series have them: eight for each power of two.
 const BUCKETS_PER_CLASS: usize = 8;
@@ -43,11 +43,11 @@ const BUCKETS_PER_CLASS: usize = 8;
 pub struct LogFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What is logged.
+    /// The kind of its values.
     pub kind: LogKind,
-    /// The position of the job in the report that has written it; `None` = several have, or it is not known.
+    /// The position in the report of the job that wrote it; `None` = several jobs did, or it is unknown.
     pub job: Option<usize>,
-    /// So many bytes were there before the run.
+    /// The length of the file before the run.
     pub skip: u64,
 }
 
@@ -58,36 +58,36 @@ impl LogFile {
     }
 }
 
-/// What is drawn of logs, and what is said of them.
+/// The drawings made from logs, and remarks about the logs.
 #[derive(Clone, Debug, Default)]
 pub struct Drawings {
     drawn: Vec<Value>,
-    /// What is wrong with a log, in words, with its name.
+    /// Remarks about logs, such as errors, each with the name of the log.
     pub notes: Vec<String>,
 }
 
 impl Drawings {
-    /// Reads logs. What cannot be read is a note, and takes nothing else away.
+    /// Draws logs. A log that cannot be read becomes a note; the others are drawn all the same.
     pub fn of(report: &Value, files: &[LogFile]) -> Drawings {
         let (found, notes) = Drawings::read(report, files);
         Drawings { drawn: found.drawn, notes: found.notes.into_iter().chain(notes).collect() }
     }
 
-    /// Reads logs that somebody wants to see.
+    /// Draws the logs that the user asked for.
     ///
     /// # Errors
-    /// One of them cannot be read: which, and why.
+    /// A log cannot be read; the message says which and why.
     pub fn of_all(report: &Value, files: &[LogFile]) -> Result<Drawings, String> {
         let (found, mut unreadable) = Drawings::read(report, files);
         if unreadable.is_empty() { Ok(found) } else { Err(unreadable.swap_remove(0)) }
     }
 
-    /// What is drawn, and what could not be read.
+    /// Reads and draws logs; also returns the errors of those that cannot be read.
     fn read(report: &Value, files: &[LogFile]) -> (Drawings, Vec<String>) {
         let mut by_job: BTreeMap<Option<usize>, Vec<&LogFile>> = BTreeMap::new();
         files.iter().for_each(|file| by_job.entry(file.job).or_default().push(file));
         let (mut drawings, mut unreadable) = (Drawings::default(), Vec::new());
-        // A log has two directions at most, as a rule.
+        // As a rule, a log has at most two directions.
         let room = Room::for_pictures(2 * files.len());
         let mut tracks = Vec::new();
         for (job, files) in by_job {
@@ -125,7 +125,7 @@ impl Drawings {
         (drawings, unreadable)
     }
 
-    /// Puts them into a report in JSON, for its page.
+    /// Adds the drawings to a report in JSON, for its page.
     pub fn add_to(&self, report: &mut Value) {
         if self.drawn.is_empty() && self.notes.is_empty() {
             return;
@@ -138,7 +138,7 @@ impl Drawings {
     }
 }
 
-/// How much is kept of a log.
+/// How much of a log is kept.
 #[derive(Clone, Copy)]
 struct Room {
     points: usize,
@@ -155,9 +155,9 @@ impl Room {
     }
 }
 
-/// The zero of the times of a job's logs.
+/// The zero of the times in a job's logs.
 struct Clock {
-    /// When the job began, if its logs have the time of a clock and that is known.
+    /// The start of the job, if it is known; for logs with the time of a clock.
     began: Option<u64>,
     is_of_a_clock: bool,
     zero: Option<u64>,
@@ -174,7 +174,7 @@ impl Clock {
         }
     }
 
-    /// Milliseconds since the zero, which the first entry decides.
+    /// Converts a time to milliseconds since the zero. The first entry determines the zero.
     fn since_zero(&mut self, time: u64) -> u64 {
         let zero = *self.zero.get_or_insert_with(|| match self.began {
             _ if !self.is_of_a_clock && time < FAR_MS => 0,
@@ -185,11 +185,11 @@ impl Clock {
     }
 }
 
-/// What is kept of one direction of a log.
+/// The condensed form of one direction of a log.
 struct Track {
     name: String,
     entries: u64,
-    /// They are of single I/Os.
+    /// The entries are single I/Os.
     is_single: bool,
     curve: Curve,
     rates: Rates,
@@ -202,7 +202,7 @@ struct Track {
 
 type Tracks = BTreeMap<(LogKind, usize), Vec<Track>>;
 
-/// A log that is read.
+/// A log that is being read.
 struct Log<'a> {
     file: &'a LogFile,
     room: Room,
@@ -219,10 +219,10 @@ impl<'a> Log<'a> {
         Log { file, room, clock, hist_ms, tracks: BTreeMap::new() }
     }
 
-    /// Reads it. What there is to be said of it, if it was read.
+    /// Reads the log. Returns a remark about it, if there is one.
     ///
     /// # Errors
-    /// It is no such log: `:line:column: why`, or `: why`.
+    /// It is not a log of this kind: `:line:column: why`, or `: why`.
     fn read(&mut self) -> Result<Option<String>, String> {
         let told = |error: io::Error| format!(": {}", iolite_types::describe_error(&error));
         let mut opened = File::open(&self.file.path).map_err(told)?;
@@ -304,7 +304,7 @@ impl<'a> Log<'a> {
                 if track.window == 0 {
                     track.window = at - before.min(at);
                 }
-                // Windows without I/O have no line.
+                // Windows without I/O have no line in the log.
                 let is_next = at.saturating_sub(before) <= 2 * track.window;
                 let from = if is_next { before.min(at) } else { at - track.window.min(at) };
                 let most = entry.most.map(|most| most as f64 * unit);
@@ -314,7 +314,7 @@ impl<'a> Log<'a> {
     }
 
     /// # Errors
-    /// Its groups of buckets are not those of the lines before.
+    /// Its bucket groups differ from those of earlier lines.
     fn histogram(&mut self, line: &HistogramLine) -> Result<(), String> {
         let at = self.clock.since_zero(line.time_ms);
         let (hist_ms, columns) = (self.hist_ms, self.room.columns);
@@ -328,7 +328,7 @@ impl<'a> Log<'a> {
             return Err("its log_hist_coarseness is another than before".to_owned());
         }
         let known = track.columns.get_or_insert_with(|| Columns::new(width, buckets, columns));
-        // A window belongs where its middle is: it may have ended a little late.
+        // Counts a window at its middle, because it may have ended a little late.
         let middle = u64::midpoint(before.min(at).max(at.saturating_sub(2 * width)), at);
         for (position, &count) in line.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             known.add(middle, position * buckets, count);
@@ -373,7 +373,7 @@ impl<'a> Log<'a> {
     }
 }
 
-/// What is drawn of all logs of one kind of a job, in one direction.
+/// The drawing of all logs of one kind, job and direction.
 fn drawn(job: Option<usize>, kind: LogKind, direction: usize, tracks: Vec<Track>, room: Room) -> Value {
     let is_rate = matches!(kind, LogKind::Bandwidth | LogKind::Iops);
     let is_single = tracks.iter().any(|track| track.is_single);
@@ -413,7 +413,7 @@ fn drawn(job: Option<usize>, kind: LogKind, direction: usize, tracks: Vec<Track>
     told
 }
 
-/// Columns of two logs. Groups of buckets of different sizes are told apart by the larger ones.
+/// The sum of the columns of two logs. If their bucket groups differ in size, the larger size is used.
 fn added(mut one: Columns, other: Columns) -> Columns {
     let width = other.width;
     for (place, counts) in other.counts.iter().enumerate() {
@@ -443,14 +443,14 @@ fn put_points(told: &mut Value, points: &[Point]) {
     }
 }
 
-/// The keys are those of a series, but for the edges, which are in milliseconds.
+/// Uses the keys of a series, except for the edges, which are in milliseconds.
 fn put_columns(told: &mut Value, columns: &Columns, has_percentiles: bool) {
     let count = columns.counts.len() as u64;
     told["edges_ms"] = (0..=count).map(|place| place.saturating_mul(columns.width)).collect();
     let classes = |counts: &BTreeMap<usize, u64>| {
         let mut classes: BTreeMap<usize, u64> = BTreeMap::new();
         for (&bucket, &count) in counts {
-            // A group of many buckets is as likely in each of its classes.
+            // Counts of a group are spread evenly over its classes.
             let parts = (columns.buckets / BUCKETS_PER_CLASS).max(1) as u64;
             let first = bucket / BUCKETS_PER_CLASS;
             for part in 0..parts {
@@ -474,7 +474,7 @@ fn put_columns(told: &mut Value, columns: &Columns, has_percentiles: bool) {
     }
 }
 
-/// Four digits: more are not seen, and would be most of the page.
+/// Rounds to four digits: more would not be visible, and would make up most of the page.
 fn rounded(value: f64) -> Value {
     if !value.is_finite() {
         return Value::Null;

@@ -22,7 +22,7 @@ pub fn packed(report: &Value) -> String {
     STANDARD.encode(bytes)
 }
 
-/// A report with placeholders for what nobody but its owner may see.
+/// A report with placeholders instead of secrets.
 pub fn masked(report: &Value) -> Value {
     masked_below("", report, false)
 }

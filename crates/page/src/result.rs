@@ -1,11 +1,11 @@
-//! What the first part of a page needs of a report in JSON.
+//! The data that the first part of a page needs, from a report in JSON.
 
 use crate::steadiness::{Point, Steadiness};
 use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The percentiles that are told in the first table.
+/// The percentiles in the first table.
 pub const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
 /// A report.
@@ -161,7 +161,7 @@ fn points(over_time: &Value, series: &Value) -> Option<Vec<Vec<Point>>> {
     Some(pieces)
 }
 
-/// What the jobs of a group did together: amounts over the longest run time, as groups are reported.
+/// The totals of a group's jobs: amounts over the longest run time, as groups are reported.
 fn sums(jobs: &[&Value]) -> Vec<(u64, Vec<Row>)> {
     let mut groups: BTreeMap<u64, Vec<&Value>> = BTreeMap::new();
     for job in jobs {

@@ -11,8 +11,8 @@
 //!   distribution 64%; beyond [`TWO_CLASSES`] there are two), a fifth of the mean apart, with a tenth of the windows in each.
 //! - A *stall* is a sample with less than a twentieth of the median rate, where that would be at least [`ENOUGH_IOS`] I/Os.
 //!
-//! The first and the last window of a job are not looked at, nor those beside a gap (while it reads back what it has
-//! written, it writes nothing): it did not run in all of them.
+//! The first and the last window of a job are excluded, and so are those beside a gap (such as that of writes while the
+//! job reads back what it wrote): the job did not run in all of them.
 
 use crate::text;
 
@@ -419,7 +419,7 @@ mod tests {
         assert!(found.window.unwrap() > 2.0 && found.variation < 0.05, "{found:?}");
     }
 
-    /// While it reads back what it has written, nothing is expected of writes; windows beside that are partly so.
+    /// While the job reads back what it wrote, no writes are expected; the windows beside that are partial.
     #[test]
     fn gaps_are_no_stalls() {
         let piece = [&[900.0][..], &[50_000.0; 20], &[700.0]].concat();

@@ -55,7 +55,7 @@ fn shown(value: &Value, words: fn(f64) -> String) -> String {
     value.as_f64().map_or_else(|| "–".to_owned(), words)
 }
 
-/// The values of a point or curve in words.
+/// The values of a point or curve, as text.
 fn values(of: &Value) -> String {
     let pairs = iolite_stored::pairs(&of["values"]);
     let words: Vec<String> =

@@ -195,7 +195,7 @@ fn reports_are_found_among_other_things() {
     }
 }
 
-/// Whatever is in the places of what a report has, there is a page, or words.
+/// A report with odd values still gives a page or an error message.
 #[test]
 fn odd_reports_have_a_page_as_well() {
     let odd = [

@@ -29,7 +29,7 @@ fn turns(character: char) -> bool {
     matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The same of a value, without what is beyond the first few thousand characters: all of it is in the packed report.
+/// The escaped value, cut after a few thousand characters: the packed report has all of it.
 pub fn limited(value: &str) -> String {
     const MOST: usize = 4000;
     match value.char_indices().nth(MOST) {
@@ -38,7 +38,7 @@ pub fn limited(value: &str) -> String {
     }
 }
 
-/// The same of a name, on one line, without what is beyond the first characters.
+/// The escaped name on one line, cut after some characters.
 pub fn short(name: &str) -> String {
     let mut characters =
         name.chars().map(|character| if character.is_whitespace() { ' ' } else { character });

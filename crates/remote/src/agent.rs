@@ -1,7 +1,8 @@
-//! The agent: waits for coordinators, and runs the jobs of one after the other.
+//! The agent: accepts coordinators, and runs their jobs one after the other.
 //!
-//! Each connection has a thread. The one whose run it is starts a process for it, hands on what that says, and hears the
-//! coordinator: when he is gone, or silent for too long, it ends the process, and all workers end with it.
+//! Each connection has a thread. The thread that owns the run starts a process for the run, forwards its messages, and
+//! listens to the coordinator. If the coordinator disconnects or is silent for too long, the thread ends the process,
+//! and all workers end with it.
 
 use crate::address::Address;
 use crate::child::{self, Permissions};
@@ -41,7 +42,7 @@ const MOST_CLIENTS: usize = 64;
 const MOST_TOLD: u64 = 10;
 /// The interval of checks whether something has ended.
 const LOOK: Duration = Duration::from_millis(100);
-/// The same where somebody waits for it.
+/// The same while somebody waits for the result.
 const SHORT: Duration = Duration::from_millis(5);
 /// How long a run that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
@@ -108,7 +109,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The place is somebody else's to give up.
+    /// Keeps the place reserved: another owner will free it.
     fn keep(self) -> u64 {
         let number = self.number;
         std::mem::forget(self);
@@ -295,7 +296,7 @@ impl Shared {
         Place { shared: self, number }
     }
 
-    /// Tells that somebody was refused, unless many are: a scanner is not to fill a disk with it.
+    /// Logs a refused connection, up to a rate limit, so that a scanner cannot fill the disk.
     fn log_refusal(&self, text: &str) {
         let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, told) = &mut *refusals;
@@ -565,7 +566,7 @@ fn relay(
     })
 }
 
-/// Does what the coordinator says.
+/// Handles the messages of the coordinator.
 fn hear(
     reader: &mut Connection,
     writer: &Mutex<Connection>,

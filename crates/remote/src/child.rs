@@ -125,7 +125,7 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Takes over what the agent has left. Jobs find nothing at standard input and output.
+    /// Takes over the socket from the agent, and replaces standard input and output, so that jobs find nothing there.
     ///
     /// # Errors
     /// This process was not started by an agent.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// A connection. Its clones are handles of the same one: one thread may read while another one writes.
 #[derive(Clone, Debug)]
 pub(crate) enum Connection {
-    /// As it comes: to this user on this machine, through ssh, or because somebody asked for it.
+    /// Unencrypted: local sockets of this user, ssh, or `--insecure`.
     Plain(Arc<Stream>),
     /// With keys at both ends.
     Tls(Arc<Encrypted>),
@@ -30,7 +30,7 @@ impl Connection {
     /// Connects to an agent.
     ///
     /// # Errors
-    /// There is nobody, or it is somebody else's socket.
+    /// Nobody listens there, or the socket belongs to another user.
     fn to(address: &Address, patience: Duration) -> io::Result<Connection> {
         match address {
             Address::Socket(path) => {

@@ -44,14 +44,14 @@ const WAIT_FOR_TURN: Duration = Duration::from_secs(3);
 /// While a machine waits for others, its clock is compared again after this time: clocks drift by some tens of microseconds
 /// in a second.
 const DRIFT: Duration = Duration::from_secs(2);
-/// But not before this many times what the comparison before has taken, with the wait for it: of a thousand machines, those that
-/// are ready are not to keep the others from it.
+/// But it waits at least this many times as long as the last comparison took, including the wait for its turn: among a
+/// thousand machines, those that are ready must not keep the others from comparing.
 const REST: u32 = 8;
 /// How many machines are connected to at a time. Encrypted, a connection costs about a millisecond of CPU time.
 const REACHED_AT_A_TIME: usize = 64;
 /// From the decision to begin until that moment, besides what messages need.
 const MARGIN_NS: u64 = 100_000_000;
-/// What it takes to tell a machine.
+/// The time to send a start message to one machine.
 const TELLING_NS: u64 = 200_000;
 /// Memory for the stack of a thread that reads messages.
 const STACK: usize = 512 << 10;
@@ -82,9 +82,9 @@ pub enum Told {
     Event(Box<Event>),
     /// Its jobs do not run.
     Refused(Box<Refusal>),
-    /// All machines begin their jobs at the same moment, which they have been told.
+    /// All machines have got the start time of their jobs, which is the same for all.
     AllBegin,
-    /// All machines are told to end their jobs.
+    /// All machines have been asked to end their jobs.
     AllEnd,
     /// The next jobs of the machine are set up and wait for other machines; `false` = they wait no longer.
     Waits(bool),
@@ -286,7 +286,8 @@ impl Finished {
         self.run.hear_while(State::Done, &self.heard, tell);
     }
 
-    /// Has the machines run the command of the trigger. One that is lost meanwhile is what the command may be for.
+    /// Makes the machines run the command of the trigger. The command may well cut off a machine, so a lost one is
+    /// expected.
     pub fn trigger(&mut self, tell: &mut dyn FnMut(usize, Told)) {
         self.run.send_to_those(State::Safe, &ToAgent::Trigger);
         for state in self.run.states.iter_mut().filter(|state| **state == State::Safe) {
@@ -462,7 +463,7 @@ impl Run {
             for (index, clock) in &begin.machines {
                 self.send(*index, &ToAgent::Start { barrier: begin.barrier, at_ns: clock.at(at) });
             }
-            // Whoever hears this has time for it when all have heard theirs.
+            // Callbacks may take long, so they come after all messages have been sent.
             begin.machines.iter().for_each(|(index, _)| tell(*index, Told::Waits(false)));
             if begin.barrier == 0 {
                 tell(0, Told::AllBegin);
@@ -524,7 +525,7 @@ fn reach_all(
         let (address, keys, carriers) = (address.clone(), keys.clone(), carriers.clone());
         let (theirs, turns) = (sender.clone(), turns.clone());
         let body = move || {
-            // What ssh starts keeps other CPUs busy. Machines may hang, and the others do not wait for long because of that.
+            // ssh is a separate process, so it needs no turn. Machines may hang, so others wait only for a part of the timeout.
             let takes_turns = !matches!(address, Address::Ssh(_));
             let _turn = takes_turns.then(|| turns.take_within(settings.timeout / 2)).flatten();
             // If nobody waits any more, the link ends here.

@@ -1,5 +1,5 @@
-//! The first bytes of both ends: so many that whatever else listens there has a whole message to refuse, and that each end
-//! can tell what the other one is.
+//! The first bytes of both ends: enough of them that a foreign server sees a complete message to reject, and that each
+//! end can recognise the other.
 
 use crate::message::VERSION;
 use crate::stream::Stream;

@@ -215,7 +215,7 @@ impl Keys {
         };
         let ids =
             ids(&certificate, &authority).map_err(|error| damaged(&format!("its certificates: {error}")))?;
-        // (The key that belongs to another certificate would be found when somebody connects.)
+        // A key that does not match its certificate would only be noticed when somebody connects.
         let pair = KeyPair::try_from(&key).map_err(|error| damaged(&format!("its key: {error}")))?;
         let shown = ParsedCertificate::try_from(&certificate)
             .map_err(|error| damaged(&format!("its certificates: {error}")))?
@@ -257,7 +257,7 @@ impl Keys {
 }
 
 impl Issued {
-    /// Reads what stands behind `issued:`.
+    /// Parses the text after `issued:`.
     fn parse(words: &str) -> Option<Issued> {
         let mut words = words.split_whitespace();
         let id = words.next().filter(|word| is_id(word))?.to_owned();

@@ -98,7 +98,7 @@ pub enum ToAgent {
     Hello(Hello),
     /// Set these jobs up.
     Run(Box<Request>),
-    /// Is somebody there? With a number that comes back.
+    /// A keepalive, with a number that is sent back.
     Ping(u64),
     /// Opens a barrier when the agent's monotonic clock shows so many nanoseconds.
     Start {
@@ -113,7 +113,7 @@ pub enum ToAgent {
     Status,
     /// This steady state is attained, judged over all machines.
     Steady(u32),
-    /// Send what the run has left. All runs are over.
+    /// Send the files of the run. All runs are over.
     Send,
     /// Run the command of the trigger, which came with the jobs.
     Trigger,

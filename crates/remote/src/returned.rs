@@ -60,7 +60,7 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// The parts of a file, as long as somebody takes them: whether all were taken.
+/// Reads a file in parts, as long as `take` accepts them. Returns whether all were accepted.
 ///
 /// # Errors
 /// It cannot be read.
@@ -78,7 +78,7 @@ pub fn parts(path: &Path, mut take: impl FnMut(FilePart) -> bool) -> io::Result<
     }
 }
 
-/// Keeps what comes from a machine.
+/// Stores the files that come from a machine.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     directory: PathBuf,
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(names(&directory), ["_--x.log.one"]);
         fs::remove_file(directory.join("_--x.log.one")).unwrap();
         assert_eq!(names(here.path()), ["d"]);
-        // A link that somebody has put there is replaced, and not followed.
+        // A symbolic link of that name is replaced, and not followed.
         let victim = here.path().join("victim");
         fs::write(&victim, "mine").unwrap();
         for name in ["x.log.one", "x.log.one.part"] {

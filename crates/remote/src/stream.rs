@@ -109,10 +109,10 @@ impl Stream {
         }
     }
 
-    /// Reads what there is now; `None` = nothing yet.
+    /// Reads the available data; `None` = there is none yet.
     ///
     /// # Errors
-    /// It is lost.
+    /// The connection is lost.
     pub fn read_now(&self, bytes: &mut [u8]) -> io::Result<Option<usize>> {
         if self.has_ended.load(SeqCst) {
             return Ok(Some(0));

@@ -1,4 +1,4 @@
-//! What happens in a run, as a stream of values: whoever shows, stores or forwards a run reads the same one.
+//! The events of a run, as a stream of values: the same stream is shown, stored and forwarded.
 
 use crate::{JobError, Measurement, Report, Snapshot, SteadyReport};
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ pub const EVENT_VERSION: u32 = 1;
 pub struct Event {
     /// [`EVENT_VERSION`] of the program that tells it.
     pub version: u32,
-    /// The machine that it happened on; `None` = this one. Whoever forwards events to another machine fills it in.
+    /// The machine of the event; `None` = this one. Set when events are forwarded to another machine.
     pub host: Option<String>,
     /// Nanoseconds since the run began.
     pub at_ns: u64,
     /// Where it happened; `None` = in the run as a whole.
     pub source: Option<Source>,
-    /// What happened.
+    /// The event itself.
     pub kind: EventKind,
 }
 
@@ -38,7 +38,7 @@ pub struct Source {
     pub worker: u32,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum EventKind {
     /// A line for the report's reader: "a: Laying out IO file (1 file / 1MiB)".
@@ -47,20 +47,20 @@ pub enum EventKind {
     Warning(String),
     /// Something went wrong: in one I/O or file, or in the run.
     Trouble(String),
-    /// Data that was checked is not what was written: a report of several lines.
+    /// Checked data differs from the data written: a message of several lines.
     WrongData(String),
     /// A worker ended with an error.
     Failed {
         /// Its process or thread.
         pid: i32,
-        /// What failed.
+        /// The error.
         error: JobError,
     },
     /// Where the run stands, for the status line.
     Snapshot(Box<Snapshot>),
     /// Where the run stands, for its series: at even intervals, with latencies.
     Sample(Box<Snapshot>),
-    /// A full report on the way, because somebody asked for it.
+    /// A full interim report that was requested.
     Status(Box<Report>),
     /// A slice of the run is over; the report is of everything so far.
     Slice(Box<Report>),
@@ -108,12 +108,12 @@ pub struct Measured {
 pub enum Interval {
     /// The rates of the jobs.
     Rates {
-        /// What was measured.
+        /// The measurement.
         measured: Measurement,
         /// How many latencies there were.
         latencies: u64,
     },
-    /// Counting began anew in it: it says nothing.
+    /// Counters were reset in it, so it has no result.
     LeftOut,
     /// The jobs have ended: nothing more comes.
     Over,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A fact: what it is called in reports (`kernel`, `model`, …), and its value.
+/// A fact: its name in reports (`kernel`, `model`, …), and its value.
 pub type Fact = (String, String);
 
 /// The machine and the storage of a run. Facts that the system does not report are missing.
@@ -13,6 +13,6 @@ pub struct Facts {
     /// Where the jobs' data is, each once: `files`, `file_system`, `device`, `model`, `firmware`, `size_bytes`, `scheduler`,
     /// `rotational`, …; of an engine with storage of its own, `engine`.
     pub targets: Vec<Vec<Fact>>,
-    /// The warnings that were told, about the input and on the way.
+    /// The warnings, about the input and during the run.
     pub warnings: Vec<String>,
 }

@@ -38,7 +38,7 @@ pub struct StartSpread {
     pub uncertainty_ns: u64,
 }
 
-/// The name of what all machines have measured together.
+/// The name of the totals over all machines.
 const ALL: &str = "All clients";
 
 impl Cluster {

@@ -138,8 +138,8 @@ impl LiveLatency {
         self.buckets[bucket_of(value)].add(1);
     }
 
-    /// Takes back a value that was recorded and turned out not to count. The extremes keep it: what they were without it is
-    /// not known.
+    /// Removes a recorded value that turned out not to count. The extremes keep it, because those without it are
+    /// unknown.
     #[cold]
     pub fn forget(&self, value: u64) {
         self.moments.forget(value);
@@ -210,7 +210,7 @@ impl LiveClock {
     }
 }
 
-/// What a direction has transferred since its worker began, including what resets removed from its counters.
+/// The totals of a direction since its worker began, including those removed from its counters by resets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// I/Os completed.
@@ -235,9 +235,9 @@ pub struct LiveDirection {
     pub dropped: Word,
     /// How long it has run.
     pub clock: LiveClock,
-    /// What resets have removed from `ios`; see [`LiveStats::moved`].
+    /// The I/Os removed from `ios` by resets; see [`LiveStats::moved`].
     forgotten_ios: Word,
-    /// What resets have removed from `bytes`.
+    /// The bytes removed from `bytes` by resets.
     forgotten_bytes: Word,
     /// Submission latency.
     pub slat: LiveLatency,
@@ -270,7 +270,7 @@ pub struct LiveStats {
     generation: Word,
     /// The number of resets (at the end of a ramp), so that samplers know when counters went back to zero.
     pub resets: Word,
-    /// How many of them are over. In between, some of what is here is of before the reset.
+    /// How many resets have completed. During one, some values are still from before it.
     resets_over: Word,
     /// Units queued, by the depth that they raised the queue to.
     pub level: [Word; DEPTH_CLASSES],
@@ -401,15 +401,15 @@ impl LiveStats {
         self.end();
     }
 
-    /// What a direction has transferred since the worker began. Unlike its counters, this never decreases.
+    /// The totals of a direction since the worker began. Unlike its counters, they never decrease.
     pub fn moved(&self, direction: usize) -> Moved {
         self.consistent(|stats| stats.directions[direction].moved())
     }
 
-    /// What the directions have counted, and the number of resets. Latencies are copied only if they are asked for: they
-    /// are thousands of words, in cache lines that the worker writes to. So they are copied once, while it goes on: they
-    /// may have some I/Os more than the counts beside them. None of them is of before a reset that is counted here: there are
-    /// none of them while a reset takes longer than anybody waits for it.
+    /// The counters of all directions, and the number of resets. Latencies are copied only on request: they are
+    /// thousands of words, in cache lines that the worker writes to. They are copied once, while the worker continues,
+    /// so they may include some more I/Os than the counts beside them. None of them is from before a reset that is
+    /// counted here: if resets keep interfering, the latencies are left empty.
     pub fn counters(&self, with_latencies: bool) -> ([Counters; 3], u64) {
         const ATTEMPTS: usize = 4;
         let mut attempt = 1;
@@ -528,8 +528,8 @@ mod tests {
         assert_eq!(stats.resets.get(), 1);
     }
 
-    /// A worker that records one value between two resets, and another one between the next two: what a reader finds
-    /// beside a number of resets is of that time.
+    /// A worker records one value between two resets, and another one between the next two. A reader must not find the
+    /// value of an earlier period with a later number of resets.
     #[test]
     fn nothing_of_before_a_reset_is_told_behind_it() {
         let stats = zeroed();
@@ -551,7 +551,7 @@ mod tests {
             let mut wrong = 0;
             for _ in 0..3000 {
                 let (counters, resets) = stats.counters(true);
-                // A reader that was too slow each time tells what it has.
+                // A reader that was interrupted by resets each time returns the counters without latencies.
                 if stats.resets.get() == resets {
                     let other = bucket_of(value_of(resets + 1));
                     wrong += counters

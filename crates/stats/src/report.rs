@@ -36,7 +36,7 @@ pub struct Report {
 pub struct JobError {
     /// The errno.
     pub errno: i32,
-    /// What failed, in the words of the report: `write on file /dev/full at offset 0, length 4096`.
+    /// The failed operation, as in the report: `write on file /dev/full at offset 0, length 4096`.
     pub what: String,
 }
 
@@ -86,7 +86,7 @@ impl Identity {
 /// The measurements of a worker, or of several that are reported as one, and how they are printed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobReport {
-    /// Where it belongs. Whatever is not a sum is taken from the lowest-numbered worker, except for `options`.
+    /// The identity of the job. Values that are no sums come from the lowest-numbered worker, except for `options`.
     pub identity: Identity,
     /// The job's name.
     pub name: String,
@@ -157,7 +157,7 @@ pub struct JobReport {
 /// Requests to a server that were not granted at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestReport {
-    /// Those that were repeated.
+    /// Writes that were repeated.
     pub repeated: u64,
     /// Answers that asked for fewer requests (429 and 503).
     pub throttled: u64,

@@ -1,10 +1,10 @@
-//! What a run did over time: windows of equal length, with the I/Os, bytes and latencies of each job in each of them.
+//! A run over time: windows of equal length, with the I/Os, bytes and latencies of each job in each of them.
 //!
 //! A [`Recorder`] reads the snapshots of a run, takes their differences, and keeps them as windows. There is one budget
-//! for the whole run. When it is used up, each two neighbouring windows become one, over the whole run, and windows are
-//! twice as long from then on: so the series is even, however long the run takes, and its memory has a limit. Of each
-//! window the lowest and highest rate of the samples in it are kept, so that a stall of a tenth of a second is seen
-//! in a day.
+//! for the whole run. When it is used up, pairs of neighbouring windows are merged over the whole run, and windows are
+//! twice as long from then on. So all windows have the same length, however long the run takes, and memory is bounded.
+//! Each window keeps the lowest and highest rate of its samples, so that a stall of a tenth of a second is visible in a
+//! run of a day.
 
 use crate::{Counters, Snapshot, WorkerSnapshot, midpoint, per_second};
 use iolite_types::Direction;
@@ -57,7 +57,7 @@ pub struct Window {
 /// One direction of one job in one window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// The block of the report that tells of the job.
+    /// The report block of the job.
     pub block: u32,
     /// The direction.
     pub direction: Direction,
@@ -123,7 +123,7 @@ impl Part {
         (self.block, self.direction)
     }
 
-    /// Adds what the same job did in the next window.
+    /// Adds the same job's part in the next window.
     pub(crate) fn append(&mut self, next: &Part) {
         self.ramping |= next.ramping;
         self.ios += next.ios;
@@ -175,7 +175,7 @@ fn merged(mine: &[(u16, u32)], theirs: &[(u16, u32)]) -> Vec<(u16, u32)> {
 /// Makes a series of the snapshots of a run.
 #[derive(Clone, Debug)]
 pub struct Recorder {
-    /// The block of the report that tells of each worker; `None` = none does.
+    /// The report block of each worker; `None` = it has none.
     blocks: Vec<Option<u32>>,
     before: Option<Snapshot>,
     /// The samples of a full window.
@@ -219,7 +219,8 @@ impl Recorder {
         if let Some(before) = self.before.take() {
             let span = now.elapsed_ns.saturating_sub(before.elapsed_ns);
             let is_short = span < self.series.interval_ns / 2;
-            // One I/O in ten microseconds is no rate: what came in a short sample came in the time of a whole one.
+            // One I/O in ten microseconds is no meaningful rate: the rate of a short sample is taken over the length of
+            // a full one.
             let rated = if is_short { self.series.interval_ns } else { span };
             let parts = self.differences(&before, &now, rated);
             let is_empty = parts.iter().all(|part| part.ios == 0);
@@ -248,8 +249,7 @@ impl Recorder {
         (!self.series.windows.is_empty()).then(|| self.series.clone())
     }
 
-    /// What the jobs have done between two snapshots.
-    /// `span`: how long they are apart, for rates.
+    /// The progress of the jobs between two snapshots. `span`: the time between them, for rates.
     fn differences(&self, before: &Snapshot, now: &Snapshot, span: u64) -> Vec<Part> {
         let mut parts: BTreeMap<(u32, Direction), Part> = BTreeMap::new();
         for ((before, now), block) in before.workers.iter().zip(&now.workers).zip(&self.blocks) {
@@ -323,7 +323,7 @@ fn part(block: u32, direction: Direction, before: &WorkerSnapshot, now: &WorkerS
     if ios == 0 && !(is_expected(before) && is_expected(now)) {
         return None;
     }
-    // When a ramp is over, latencies are counted anew.
+    // Latencies are reset at the end of a ramp.
     let is_anew = before.resets != now.resets;
     let nothing = Counters::default();
     let old_latency = if is_anew { &nothing.latency } else { &old.latency };

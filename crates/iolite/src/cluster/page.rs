@@ -1,7 +1,7 @@
-//! `--web` of a run on several machines: a line and curves for each of them, and first for all together.
+//! `--web` for a run on several machines: a row and curves for each machine, after those for all machines together.
 //!
-//! Each machine sends samples of itself, its workers summed, at its own moments. One of each makes a sample of all, so every curve has
-//! as many I/Os in a window as its machine did between two of its own samples.
+//! Each machine sends samples of itself, summed over its workers, at its own times. One sample of each machine makes a
+//! combined sample. So each window of a machine's curve counts the I/Os between two of its own samples.
 
 use crate::live::{About, Live};
 use iolite_options::{Name, RunOptions};
@@ -15,37 +15,37 @@ use iolite_web::{LOST, Lost, WAITS};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The time between two samples of a machine is at least this: they come over the network.
+/// The shortest interval between two samples of a machine: they come over the network.
 const SHORTEST: Duration = Duration::from_millis(500);
-/// More samples of a machine than these do not wait for the others'.
+/// The most samples of a machine that wait for those of the others. Older ones are dropped.
 const MOST_WAITING: usize = 4;
 
-/// How often machines are sampled for a page of so many.
+/// The sampling interval for this many machines.
 pub fn interval(hosts: usize) -> Duration {
     SHORTEST.max(Recorder::interval(hosts + 1))
 }
 
-/// Where a machine stands.
+/// The state of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It has got its jobs.
+    /// It has received its jobs.
     Asked,
-    /// It sets them up.
+    /// It is setting up its jobs.
     SetsUp,
     /// Its next jobs are set up, and wait for other machines.
     Waits,
     /// Its jobs run.
     Goes,
-    /// Its run is over.
+    /// Its run has ended.
     Ended {
-        /// It is no success.
+        /// Without success.
         failed: bool,
     },
-    /// Nothing comes from it any more.
+    /// The connection is lost.
     Lost,
 }
 
-/// A machine, as its last sample told.
+/// A sample of a machine.
 #[derive(Clone, Debug, Default)]
 struct Told {
     sum: WorkerSnapshot,
@@ -57,20 +57,20 @@ struct Told {
 struct Host {
     label: String,
     stage: Stage,
-    /// Samples that are not a part of one of all yet.
+    /// Samples that are not part of a combined sample yet.
     waiting: VecDeque<Told>,
-    /// The last one that is; `None` = none is.
+    /// The sample in the last combined one; `None` = none yet.
     last: Option<Told>,
 }
 
 impl Host {
-    /// Whether a sample of all waits for its own.
+    /// Whether the next combined sample waits for this machine.
     fn is_awaited(&self) -> bool {
         let is_over = matches!(self.stage, Stage::Ended { .. } | Stage::Lost);
         !is_over && self.last.is_some() && self.waiting.is_empty()
     }
 
-    /// As a worker of a sample of all.
+    /// The machine as a worker of the combined sample.
     fn worker(&self) -> WorkerSnapshot {
         let mut worker = self.last.as_ref().map(|told| told.sum.clone()).unwrap_or_default();
         worker.state = match self.stage {
@@ -87,17 +87,17 @@ impl Host {
     }
 }
 
-/// Samples of machines, made ones of all.
+/// Combines the samples of machines.
 #[derive(Debug)]
 struct Gathered {
     hosts: Vec<Host>,
     interval: Duration,
     began: Instant,
-    /// How many intervals had passed at the last sample of all.
+    /// The number of intervals up to the last combined sample.
     ticks: u64,
-    /// A state has changed since then.
+    /// A state has changed since the last combined sample.
     has_changed: bool,
-    /// When the last one was made.
+    /// The time of the last combined sample.
     made: Instant,
 }
 
@@ -132,13 +132,13 @@ impl Gathered {
         }
     }
 
-    /// The sample of all that is due now.
+    /// The combined sample, if it is due.
     fn due(&mut self, now: Instant) -> Option<Snapshot> {
         let silence = now.saturating_duration_since(self.made);
         let is_complete = self.hosts.iter().any(|host| !host.waiting.is_empty())
             && !self.hosts.iter().any(Host::is_awaited);
         if is_complete || silence >= 2 * self.interval {
-            // Of machines that are sampled evenly, so are all together.
+            // The machines sample at regular intervals, so times of combined samples are multiples of the interval.
             let passed =
                 now.saturating_duration_since(self.began).as_secs_f64() / self.interval.as_secs_f64();
             self.ticks = (passed.round() as u64).max(self.ticks + 1);
@@ -148,7 +148,7 @@ impl Gathered {
         } else if !self.has_changed || silence < self.interval / 2 {
             return None;
         }
-        // Otherwise it is that of before, but for the states.
+        // Otherwise only states differ from the last one.
         (self.made, self.has_changed) = (now, false);
         Some(self.whole())
     }
@@ -177,15 +177,15 @@ impl Gathered {
 pub struct HostsPage {
     live: Live,
     gathered: Gathered,
-    /// Why jobs do not run, for the page of the result.
+    /// Why jobs were refused, for the result page.
     refusals: Vec<String>,
 }
 
 impl HostsPage {
-    /// Serves it, if it was asked for, for these machines.
+    /// Starts serving the page for these machines, if it was requested.
     ///
     /// # Errors
-    /// Why it cannot be served.
+    /// The page cannot be served.
     pub fn start(name: Name, run: &RunOptions, labels: &[String]) -> Result<Option<HostsPage>, String> {
         if run.web.is_none() {
             return Ok(None);
@@ -211,16 +211,16 @@ impl HostsPage {
         Ok(Some(HostsPage { live, gathered, refusals: Vec::new() }))
     }
 
-    /// A machine has sent a sample of itself.
+    /// Takes a sample of a machine.
     ///
     /// # Errors
-    /// The page is gone, which is told once. So it is below.
+    /// The server of the page has ended. This is reported once, also by the functions below.
     pub fn sampled(&mut self, index: usize, snapshot: &Snapshot) -> Result<(), Lost> {
         self.gathered.sampled(index, snapshot);
         self.show()
     }
 
-    /// A machine stands there now.
+    /// Changes the state of a machine.
     ///
     /// # Errors
     /// As above.
@@ -231,7 +231,7 @@ impl HostsPage {
         self.show()
     }
 
-    /// A machine has told something; `None` = it is about all of them.
+    /// Shows an event of a machine; `None` = of all machines.
     ///
     /// # Errors
     /// As above.
@@ -243,7 +243,7 @@ impl HostsPage {
         self.live.take(&self.event(source, kind))
     }
 
-    /// The jobs of a machine do not run, for these reasons.
+    /// Adds the reasons why a machine refused its jobs.
     pub fn refused(&mut self, index: usize, problems: &[String]) {
         let label = &self.gathered.hosts[index].label;
         self.refusals.extend(problems.iter().map(|problem| format!("{label}: {problem}")));
@@ -259,12 +259,12 @@ impl HostsPage {
         Event::new(self.gathered.began.elapsed().as_nanos() as u64, source, kind)
     }
 
-    /// The run is over, and this is its result.
+    /// Ends the run with this result.
     ///
     /// # Errors
     /// As above.
     pub fn end(mut self, name: Name, cluster: &Cluster) -> Result<(), Lost> {
-        // Whatever the program is called: a page is ours.
+        // `own_version`, even if the program is called by the name fio: the page is not fio's.
         let version = name.own_version();
         let program = Program { version: version.to_owned(), own_version: version.to_owned() };
         let mut whole = cluster.together();
@@ -318,7 +318,7 @@ mod tests {
             (ios(&one), one.elapsed_ns, one.percent),
             (vec![8, 2, 6], interval.as_nanos() as u64, Some(2.0))
         );
-        // A silent one is waited for, but not for ever; a lost one not at all.
+        // A silent machine delays the sample, but not for ever; a lost one does not delay it at all.
         assert!(gathered.due(at(2.0)).is_none());
         let other = gathered.due(at(3.2)).unwrap();
         assert_eq!((ios(&other), other.elapsed_ns), (vec![9, 3, 6], 3 * interval.as_nanos() as u64));

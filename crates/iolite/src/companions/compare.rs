@@ -7,14 +7,14 @@ mod table;
 use iolite_compare::{Comparison, Limit, Outcome, Side};
 use iolite_options::commands::Asked;
 
-/// What was asked, and what was found.
+/// The sides and the result of the comparison.
 pub struct Answer {
     sides: Vec<Side>,
     limits: Vec<Limit>,
     comparison: Comparison,
 }
 
-/// The comparison in words, and the exit status.
+/// The comparison as text, and the exit status.
 pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let print = match asked.value('f') {
         None | Some("table") => table::text,
@@ -37,7 +37,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
 }
 
 impl Answer {
-    /// Sides against the first of them. What is named in `allowed` may differ.
+    /// Compares sides with the first of them. The options in `allowed` may differ.
     pub fn of(sides: Vec<Side>, allowed: &[String]) -> Result<Answer, String> {
         let comparison = iolite_compare::compare(&sides, &[], allowed)?;
         Ok(Answer { sides, limits: Vec::new(), comparison })

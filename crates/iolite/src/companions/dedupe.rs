@@ -28,7 +28,7 @@ const ROOM: usize = 7 << 20;
 /// The same with `-B 1`.
 const LITTLE_ROOM: usize = 7 << 14;
 
-/// What was asked.
+/// The options.
 struct Setting {
     block: usize,
     threads: usize,
@@ -364,7 +364,7 @@ mod tests {
         (0..size).map(|_| next()).collect()
     }
 
-    /// What fio-dedupe 3.33 says (with -B 0) of three times the same 16 blocks, and of nothing but zeros.
+    /// The output of fio-dedupe 3.33 (with -B 0) for 16 blocks repeated three times, and for zeros only.
     #[test]
     fn the_words_of_the_reference() {
         let once: Vec<u8> = (0..16).flat_map(|number| block(number, 4096)).collect();

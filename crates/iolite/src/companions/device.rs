@@ -1,4 +1,4 @@
-//! `iolite device`: what a device is and can do, and jobs that try it.
+//! `iolite device`: shows the facts and features of a device, and jobs that try them.
 
 mod jobs;
 mod show;

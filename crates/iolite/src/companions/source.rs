@@ -1,4 +1,4 @@
-//! What companions read: files, standard input, pipes and sockets.
+//! Input of companions: files, standard input, pipes and sockets.
 
 use iolite_types::is_standard_stream;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// After waiting this long for the other end of a pipe, the user is told what is waited for.
+/// After waiting this long for the other end of a pipe, a message says so.
 const NOTICE: Duration = Duration::from_secs(2);
 /// After this time nobody is expected at the other end.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -16,8 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// No report is larger.
 const LARGEST_REPORT: usize = 1 << 30;
 
-/// Opens what the name stands for, as [`iolite_trace::open`] does. The opening of a pipe waits until somebody opens it to
-/// write; that is told in the name of this program, and not waited for without end.
+/// Opens an input by name, as [`iolite_trace::open`] does. Opening a pipe blocks until it has a writer; after a while,
+/// a message in the name of `program` says so, and in the end opening fails.
 pub fn open(program: &str, path: &Path) -> io::Result<File> {
     let is_pipe = !is_standard_stream(path) && std::fs::metadata(path)?.file_type().is_fifo();
     if !is_pipe {
@@ -86,7 +86,7 @@ pub fn results_in(directory: &Path, most: usize) -> Result<Vec<PathBuf>, String>
     Ok(files)
 }
 
-/// What is said of bytes that are no text.
+/// The error for bytes that are not text.
 fn no_text() -> io::Error {
     io::Error::other("it is not a text")
 }

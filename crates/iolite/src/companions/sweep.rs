@@ -1,4 +1,4 @@
-//! `iolite sweep`: one workload with many values of some options, each as a run of its own.
+//! `iolite sweep`: runs one workload with many values of some options, each in a separate run.
 
 mod load;
 mod outcome;
@@ -16,7 +16,7 @@ use outcome::{Measured, Outcome};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What is to be done.
+/// The plan of a sweep.
 pub struct Sweep {
     /// Its name: the job file, or the preset.
     pub name: String,
@@ -31,21 +31,21 @@ pub struct Sweep {
 pub struct Run {
     /// From 1.
     pub number: usize,
-    /// Which of the cases.
+    /// The index of its case.
     pub case: usize,
     pub values: Vec<(String, String)>,
     pub load: Load,
 }
 
 impl Run {
-    /// Its values in words: `iodepth=4 bs=4k`.
+    /// Its values as text: `iodepth=4 bs=4k`.
     pub fn words(&self) -> String {
         let words: Vec<String> = self.values.iter().map(|(name, value)| format!("{name}={value}")).collect();
         if words.is_empty() { "as it is".to_owned() } else { words.join(" ") }
     }
 }
 
-/// A sweep, and what was measured of it.
+/// A sweep and its measurements.
 struct Measuring {
     sweep: Sweep,
     /// `None` = not yet, or the point failed.
@@ -94,7 +94,7 @@ impl Points for Measuring {
     }
 }
 
-/// The answer in words, and the exit status.
+/// The answer as text, and the exit status.
 pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let print = match asked.value('f') {
         None | Some("table") => table::text,
@@ -181,7 +181,7 @@ fn usual_place(sweep: &Sweep) -> PathBuf {
 }
 
 impl Sweep {
-    /// Reads what was asked for. Nothing is changed yet.
+    /// Parses the options. Nothing is written yet.
     fn of(asked: &Asked) -> Result<Sweep, String> {
         let axes = axes(asked)?;
         let (name, cases) = match (&asked.operands[..], asked.value('p')) {

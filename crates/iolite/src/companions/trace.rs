@@ -1,4 +1,4 @@
-//! `iolite trace`: what a trace is like, in words, in JSON, or as a job file that imitates it.
+//! `iolite trace`: describes a trace as text, in JSON, or as a job file that imitates it.
 
 mod convert;
 mod imitate;
@@ -51,7 +51,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&harmless(text::summary(&name, &summary).as_bytes())).into_owned())
 }
 
-/// What a kind of trace is called.
+/// The name of a trace format.
 fn format_name(summary: &Summary) -> &'static str {
     match summary.format {
         Format::Text(TextVersion::V2) => "text log, version 2",

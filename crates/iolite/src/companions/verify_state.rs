@@ -1,4 +1,4 @@
-//! `iolite verify-state`: what an interrupted job had written, and what a check will require.
+//! `iolite verify-state`: shows the writes of an interrupted job, and which of them a check will require.
 
 use crate::console::Shown;
 use iolite_options::commands::Asked;
@@ -38,7 +38,7 @@ struct Report {
 }
 
 impl Report {
-    /// Reads all of a state, so that what is wrong with it is known before anything is printed.
+    /// Reads a whole state, so that errors are found before anything is printed.
     fn read(path: &Path, policy: Policy, listed: bool) -> Result<Report, StateError> {
         let saved = Saved::open(path)?;
         let files = (0..saved.setup.files.len() as u32).map(|number| {

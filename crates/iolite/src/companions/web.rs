@@ -197,7 +197,7 @@ fn of_run(run: iolite_store::Run) -> Entry {
     }
 }
 
-/// The results in a directory. What only looks like one (a pipe, say) would be waited for.
+/// The results in a directory. Other kinds of files, such as a pipe, are skipped: reading one could block.
 fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let files = source::results_in(directory, MOST_RESULTS)?;
     Ok(files.into_iter().filter(|file| file.is_file()).collect())

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 /// The same accesses at each run, so that settings can be compared.
 const SEED: u64 = 1;
 
-/// What was asked.
+/// The options.
 struct Setting {
     law: Law,
     block: u64,

@@ -1,7 +1,8 @@
-//! Where runs that belong together keep what they have: what they are, a report for each, and the result.
+//! The directory of runs that belong together: their plan, a report for each, and the result.
 //!
-//! A report grows under another name and gets its own when it is complete, so whatever ends the whole, all that have
-//! their names are whole. One program at a time is at work in a directory: the others are told so.
+//! A report is written under a temporary name and renamed when it is complete, so reports under final names are always
+//! complete, whatever interrupts the program. Only one program at a time works in a directory: further ones fail with a
+//! message.
 
 use iolite_sweep::Figures;
 use serde_json::Value;
@@ -9,23 +10,25 @@ use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What is run.
+/// The file that describes the runs.
 const PLAN: &str = "plan.json";
-/// The file whose lock says that somebody is at work. It stays, because who removes it could remove that of another.
+/// The file whose lock shows that a program is working here. It is never removed, because the remover could hit the
+/// file of a later program.
 const LOCK: &str = ".lock";
 
 /// The directory of runs that belong together.
 pub struct Directory {
     pub path: PathBuf,
-    /// What is run.
+    /// The description of the runs.
     pub plan: Value,
-    /// As long as it is open, nobody else works here. `None` = the file system has no locks.
+    /// The lock, held while it is open. `None` = the file system has no locks.
     _lock: Option<File>,
 }
 
 impl Directory {
-    /// Makes the directory of something new, or finds what is there of it. `what` is a word for it. What is `null` in the plan is decided
-    /// by `fill` when it is new, and otherwise what was decided then.
+    /// Creates the directory, or opens an existing one with the same plan. `what` names the purpose in messages. Values
+    /// that are `null` in the plan are chosen by `fill` for a new directory, and taken from the existing plan
+    /// otherwise.
     pub fn open(
         path: &Path,
         what: &str,
@@ -114,7 +117,7 @@ impl Directory {
         Ok(report)
     }
 
-    /// Removes what there is of a run that is not complete.
+    /// Removes the incomplete report of a run.
     pub fn give_up(&self, name: &str) {
         let _ = std::fs::remove_file(self.part(name));
     }
@@ -135,7 +138,7 @@ impl Directory {
             within.extend(path.parent().filter(|parent| *parent != self.path).map(Path::to_owned));
         }
         within.dedup();
-        // They stay if there is anything of somebody else in them.
+        // Directories stay if they contain other files.
         within.iter().chain([&self.path]).for_each(|path| drop(std::fs::remove_dir(path)));
     }
 }

@@ -1,6 +1,7 @@
-//! Makes runs of this program, each in a process of its own.
+//! Starts runs of this program, each in a separate process.
 //!
-//! Signals that end a run end it, and with it the whole. When this process is killed, the kernel kills the run.
+//! A signal that ends a run ends that run, and with it the whole series. If this process is killed, the kernel kills
+//! the run.
 
 use iolite_os::process::tie_to_this_thread;
 use iolite_os::signals::{self, SignalQueue};
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 /// How often it is looked whether the run has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// Of what a run says when it fails, no more is told.
+/// At most this much of a failed run's messages is kept.
 const MOST_WORDS: u64 = 64 << 10;
 
 /// How a run is started.
@@ -93,7 +94,7 @@ impl Runner {
         let has_report = std::fs::metadata(report).is_ok_and(|found| found.len() > 0);
         Ok(match status.code() {
             Some(0) => End::Done,
-            // Jobs had errors, and the report tells of them.
+            // Jobs had errors, which are in the report.
             Some(1) if has_report => End::Doubtful(words),
             _ if words.trim().is_empty() => End::Failed(format!("the run ended with {status}")),
             _ => End::Failed(words),

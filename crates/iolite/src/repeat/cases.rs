@@ -1,4 +1,4 @@
-//! What is repeated: job files, each with the options of the command line.
+//! The subject of repeats: job files, each with the options of the command line.
 
 use crate::points::{self, Start};
 use crate::saving::Saving;
@@ -126,7 +126,7 @@ impl Case {
 
     /// Only looks whether it could be run; the exit status.
     pub fn check(self, name: Name) -> u8 {
-        // Warnings are told already.
+        // Warnings have been printed already.
         run_all(name, self.batches, &self.run, String::new())
     }
 
@@ -155,7 +155,7 @@ impl Case {
     }
 }
 
-/// The text of what can be read only once: standard input, a pipe.
+/// The content of a file that can only be read once: standard input, a pipe.
 fn text_of(file: &OsString) -> Result<Option<Vec<u8>>, String> {
     let told = |error: std::io::Error| format!("{}: {error}", file.display());
     let mut text = Vec::new();
@@ -171,7 +171,7 @@ fn text_of(file: &OsString) -> Result<Option<Vec<u8>>, String> {
     Ok(None)
 }
 
-/// What a command line says.
+/// A parsed command line.
 struct Parsed {
     batches: Vec<Vec<JobOptions>>,
     run: RunOptions,

@@ -1,4 +1,4 @@
-//! `--memcpytest`: how fast memory is copied, by the size of what is copied.
+//! `--memcpytest`: the speed of copying memory, by the size of a copy.
 
 use super::{Write, black_box, chosen, speed};
 

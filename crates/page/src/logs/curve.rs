@@ -1,30 +1,30 @@
-//! Values over time, of as many entries as there are in as little room as there is.
+//! Values over time: any number of entries, condensed to a bounded number of points.
 
-/// One entry of a log, or several neighbours together.
+/// An entry of a log, or several neighbouring ones combined.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// The time that it is of, in milliseconds; of a single I/O, both are the same.
+    /// The start of its time in milliseconds; for a single I/O, the same as the end.
     pub from: u64,
-    /// Its end.
+    /// The end of its time.
     pub to: u64,
-    /// How many entries it has.
+    /// The number of entries.
     pub entries: u64,
-    /// The sum of their values.
+    /// The sum of the entries' values.
     pub sum: f64,
-    /// The lowest of their values.
+    /// The lowest value.
     pub low: f64,
-    /// The highest.
+    /// The highest value.
     pub high: f64,
 }
 
 impl Point {
-    /// An entry.
+    /// A point of one entry.
     pub fn of(from: u64, to: u64, value: f64, most: Option<f64>) -> Point {
         let high = most.map_or(value, |most| most.max(value));
         Point { from, to, entries: 1, sum: value, low: value, high }
     }
 
-    /// The mean of its values.
+    /// The mean of the values.
     pub fn mean(&self) -> f64 {
         self.sum / self.entries.max(1) as f64
     }
@@ -46,22 +46,22 @@ impl Point {
     }
 }
 
-/// The entries of a log in the order in which it has them. When there are too many, neighbours become one, and the extremes are kept.
+/// The entries of a log in their order. If there are too many, neighbours are combined; their extremes are kept.
 #[derive(Clone, Debug)]
 pub struct Curve {
     points: Vec<Point>,
     most: usize,
-    /// So many entries are one point.
+    /// The number of entries per point.
     each: u64,
 }
 
 impl Curve {
-    /// No entry yet. From so many points on, up to twice as many are kept.
+    /// An empty curve, which will keep at most twice this many points.
     pub fn new(most: usize) -> Curve {
         Curve { points: Vec::new(), most: most.max(2), each: 1 }
     }
 
-    /// Takes an entry.
+    /// Adds an entry.
     pub fn push(&mut self, point: Point) {
         match self.points.last_mut() {
             Some(last) if last.entries < self.each => last.take(&point),
@@ -79,7 +79,7 @@ impl Curve {
     }
 }
 
-/// Points of several logs in the order of their times, and no more than these.
+/// The points of several logs in the order of their times, combined to at most this many.
 pub fn thinned(mut points: Vec<Point>, most: usize) -> Vec<Point> {
     points.sort_by_key(Point::middle);
     match points.len().div_ceil(most.max(1)) {
@@ -122,7 +122,7 @@ pub fn sum(curves: &[Vec<Point>], most: usize) -> Vec<Point> {
     }
     let at =
         |(place, rate): (usize, f64)| Point::of(place as u64 * width, (place as u64 + 1) * width, rate, None);
-    // The last one may be of a part only.
+    // The last one may cover only a part of its width.
     let whole = if end % width == 0 || count < 3 { count } else { count - 1 };
     rates.into_iter().enumerate().take(whole).map(at).collect()
 }
@@ -158,7 +158,7 @@ mod tests {
         );
     }
 
-    /// Two workers, whose windows do not end at the same times.
+    /// Two workers whose windows end at different times.
     #[test]
     fn rates_are_added_by_time() {
         let one: Vec<Point> = (0..10).map(|n| Point::of(n * 100, n * 100 + 100, 50.0, None)).collect();

@@ -1,12 +1,12 @@
-//! Amounts and latencies of single I/Os over time, in equal pieces of it.
+//! Rates and latency distributions of single I/Os over time, in intervals of equal length.
 
 use std::collections::BTreeMap;
 
-/// The shortest pieces whose rates are extremes, in milliseconds.
+/// The shortest interval, and the one that the extremes of a rate refer to, in milliseconds.
 const FINEST_MS: u64 = 10;
-/// Rates of fewer I/Os than these are those of chance.
+/// With fewer I/Os than this, a rate is dominated by chance.
 const LEAST_IOS: u64 = 20;
-/// Fewer latencies than these are no column of a heat map.
+/// With fewer latencies than this, a column of a heat map is too sparse.
 const LEAST_LATENCIES: u64 = 50;
 
 /// Amounts over time: I/Os, or bytes.
@@ -15,7 +15,7 @@ pub struct Rates {
     width: u64,
     bins: Vec<Bin>,
     most: usize,
-    /// The piece that is being counted, and its amount.
+    /// The interval that is being counted, and its amount.
     now: (u64, u64),
     ios: u64,
     end: u64,
@@ -24,30 +24,30 @@ pub struct Rates {
 #[derive(Clone, Copy, Debug)]
 struct Bin {
     amount: u64,
-    /// The extremes of the amounts of the shortest pieces.
+    /// The extremes of the amounts of the shortest intervals.
     low: u64,
     high: u64,
 }
 
 const NOTHING: Bin = Bin { amount: 0, low: u64::MAX, high: 0 };
 
-/// A rate: when it begins and ends, in milliseconds, and its amount for each second; and extremes, where they mean something.
+/// A rate: its start and end in milliseconds, its amount per second, and its extremes if they are meaningful.
 pub type Rate = (u64, u64, f64, Option<(f64, f64)>);
 
 impl Rates {
-    /// Nothing yet, in up to twice as many pieces as these.
+    /// No I/Os yet; will keep at most twice this many intervals.
     pub fn new(most: usize) -> Rates {
         Rates { width: FINEST_MS, bins: Vec::new(), most: most.max(2), now: (0, 0), ios: 0, end: 0 }
     }
 
-    /// Counts an I/O of this amount.
+    /// Adds an I/O of this amount.
     pub fn add(&mut self, at: u64, amount: u64) {
         self.ios += 1;
         self.end = self.end.max(at);
         let piece = at / FINEST_MS;
         if piece > self.now.0 {
             self.close();
-            // Nothing at all happened in those between.
+            // The intervals in between were idle. Their first and last one stand for all.
             for skipped in [self.now.0 + 1, piece - 1] {
                 if (self.now.0 + 1..piece).contains(&skipped) {
                     self.bin(skipped * FINEST_MS).low = 0;
@@ -91,12 +91,12 @@ impl Rates {
         self.width = self.width.saturating_mul(2);
     }
 
-    /// I/Os that were counted.
+    /// The number of I/Os.
     pub fn ios(&self) -> u64 {
         self.ios
     }
 
-    /// The rates of several together, in no more pieces than these.
+    /// The combined rates of several logs, in at most this many intervals.
     pub fn together(mut all: Vec<Rates>, most: usize) -> Vec<Rate> {
         let ios: u64 = all.iter().map(|one| one.ios).sum();
         let end = all.iter().map(|one| one.end).max().unwrap_or(0);
@@ -115,11 +115,11 @@ impl Rates {
                 *bin = Bin { amount: bin.amount.saturating_add(other.amount), ..*other };
             }
         }
-        // The last one is of a part only.
+        // The last interval is incomplete.
         let whole = if bins.len() > 3 { bins.len() - 1 } else { bins.len() };
         let rate = |amount: u64, length: u64| amount as f64 * 1000.0 / length as f64;
         let told = |(place, bin): (usize, &Bin)| {
-            // Nothing was counted in a piece that was skipped.
+            // Every interval in this one was skipped.
             let (low, high) = if bin.amount == 0 { (0, 0) } else { (bin.low.min(bin.high), bin.high) };
             let extremes =
                 (has_extremes && width > FINEST_MS).then(|| (rate(low, FINEST_MS), rate(high, FINEST_MS)));
@@ -129,26 +129,26 @@ impl Rates {
     }
 }
 
-/// How many latencies were in which buckets, over time.
+/// The distribution of latencies over time.
 #[derive(Clone, Debug)]
 pub struct Columns {
     /// The length of a column in milliseconds.
     pub width: u64,
-    /// Counts by the first bucket of a group.
+    /// Counts by the first bucket of each group.
     pub counts: Vec<BTreeMap<usize, u64>>,
-    /// Buckets of a group.
+    /// The number of buckets in a group.
     pub buckets: usize,
     most: usize,
     total: u64,
 }
 
 impl Columns {
-    /// None yet, of this length, and up to twice as many as these.
+    /// Empty columns of this length, which will be at most twice this many.
     pub fn new(width: u64, buckets: usize, most: usize) -> Columns {
         Columns { width: width.max(1), counts: Vec::new(), buckets, most: most.max(2), total: 0 }
     }
 
-    /// Counts latencies of the group that begins with this bucket.
+    /// Adds latencies of the group that starts with this bucket.
     pub fn add(&mut self, at: u64, bucket: usize, count: u64) {
         while at / self.width >= 2 * self.most as u64 {
             self.fold();
@@ -175,7 +175,7 @@ impl Columns {
         self.width = self.width.saturating_mul(2);
     }
 
-    /// In no more columns than these, which have enough latencies to be one if they are of single I/Os.
+    /// At most this many columns. For single I/Os, columns with too few latencies are also merged.
     pub fn coarsened(mut self, most: usize, is_single: bool) -> Columns {
         let has_few = |one: &Columns| one.total / (one.counts.len() as u64).max(1) < LEAST_LATENCIES;
         while self.counts.len() > most.max(1) || (is_single && self.counts.len() > 1 && has_few(&self)) {
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn rates_of_single_ios() {
         let mut rates = Rates::new(100);
-        // 50 I/Os in each 10 ms for 10 s, but for a pause of 100 ms.
+        // 50 I/Os per 10 ms for 10 s, with a pause of 100 ms.
         for n in (0..50_000_u64).filter(|n| !(20_000..20_500).contains(n)) {
             rates.add(n / 5, 4096);
         }

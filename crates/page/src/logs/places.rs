@@ -1,4 +1,4 @@
-//! Which log belongs to which job of a stored result.
+//! Assigns logs to the jobs of a stored result.
 
 use super::LogFile;
 use iolite_logs::LogKind;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// The value of an option of a job, its own or that of all jobs.
+/// The value of a job's option, set in the job or globally.
 pub fn option(report: &Value, job: usize, name: &str) -> Option<String> {
     let jobs = iolite_stored::jobs(report).ok()?;
     let found = [&jobs.get(job)?["job options"], &report["global options"]].map(|options| &options[name]);
@@ -15,15 +15,15 @@ pub fn option(report: &Value, job: usize, name: &str) -> Option<String> {
     Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
-/// Whether a switch is on.
+/// Whether a boolean option is on.
 pub fn is_set(report: &Value, job: usize, name: &str) -> bool {
     option(report, job, name).is_some_and(|value| value != "0")
 }
 
-/// Finds the jobs that have written these logs.
+/// Finds the jobs that wrote these logs.
 ///
 /// # Errors
-/// No job of the report has written one of them.
+/// No job of the report wrote one of them.
 pub fn places(report: &Value, found: Vec<(PathBuf, LogName)>) -> Result<Vec<LogFile>, String> {
     let jobs = jobs(report);
     found
@@ -35,7 +35,7 @@ pub fn places(report: &Value, found: Vec<(PathBuf, LogName)>) -> Result<Vec<LogF
         .collect()
 }
 
-/// The prefixes of the logs that a report's jobs have written, each once.
+/// The log prefixes of a report's jobs, without duplicates.
 pub fn prefixes(report: &Value) -> Vec<String> {
     let mut all: Vec<String> =
         jobs(report).into_iter().flat_map(|job| job.prefixes.into_iter().map(|(_, prefix)| prefix)).collect();
@@ -44,20 +44,20 @@ pub fn prefixes(report: &Value) -> Vec<String> {
     all
 }
 
-/// What a job of a report says of its logs.
+/// The properties of a reported job by which its logs are found.
 struct Job {
     position: usize,
-    /// The option of a kind of logs, and their prefix, without a directory.
+    /// For each kind of logs the option that asks for it, and the prefix without a directory.
     prefixes: Vec<(&'static str, String)>,
-    /// The numbers of its workers, if they are known.
+    /// The numbers of its workers.
     workers: RangeInclusive<usize>,
     host: Option<String>,
-    /// Its figures are those of several jobs, of which the report does not have the options.
+    /// It stands for several jobs, whose own options are not in the report.
     is_grouped: bool,
     has_options: bool,
 }
 
-/// The option that asks for logs of a kind.
+/// The option that asks for this kind of logs.
 const fn asking(kind: LogKind) -> &'static str {
     match kind {
         LogKind::Bandwidth => "write_bw_log",
@@ -82,7 +82,7 @@ fn jobs(report: &Value) -> Vec<Job> {
         let is_grouped = is_set(report, position, "group_reporting");
         let clones = option(report, position, "numjobs").and_then(|count| count.parse().ok()).unwrap_or(1);
         let count: usize = if is_grouped { clones } else { 1 };
-        // Where options of jobs of one machine are in its name only.
+        // If a report lacks host names, the job name may contain one.
         let host = value["hostname"].as_str().or_else(|| Some(name.rsplit_once(" on ")?.1));
         made.push(Job {
             position,
@@ -97,7 +97,7 @@ fn jobs(report: &Value) -> Vec<Job> {
     made
 }
 
-/// The position of the job; `None` = several jobs share it, or it is not known which.
+/// The position of the job that wrote a log; `None` = several jobs share it, or it is unknown.
 fn place(jobs: &[Job], name: &LogName) -> Result<Option<usize>, String> {
     if jobs.iter().all(|job| !job.has_options) {
         return Ok(match jobs {

@@ -45,7 +45,7 @@ fn single_ios_are_all_drawn_or_counted() {
     let drawn = drawn_of(&[log(dir.path(), "a_lat.1.log", "1, 700, 0, 4096, 0\n2, 900, 0, 4096, 0\n")]);
     assert_eq!((&drawn[0]["ms"], &drawn[0]["value"]), (&json!([1, 2]), &json!([700, 900])));
     assert!(drawn[0].get("clat_classes").is_none(), "dots say it all");
-    // 10 I/Os a millisecond for ten seconds, one of them slow.
+    // 10 I/Os per millisecond for ten seconds; one of them is slow.
     let lines = |value: fn(u64) -> u64| -> String {
         (0..100_000_u64).map(|n| format!("{}, {}, 0, 4096, 0\n", n / 10, value(n))).collect()
     };
@@ -86,7 +86,7 @@ fn workers_of_a_job_are_one_picture() {
         log(dir.path(), "x_clat_hist.2.log", &histograms),
     ]);
     assert_eq!(drawn[0]["clat_classes"].as_array().unwrap().len(), 10);
-    // Counts of 64 buckets are those of eight classes: here from the ninth on, and of two groups.
+    // Counts of 64 buckets are spread over eight classes: here over two groups, from the ninth class on.
     let first = drawn[0]["clat_classes"][0].as_array().unwrap();
     let all: u64 = first.iter().skip(1).step_by(2).filter_map(Value::as_u64).sum();
     assert_eq!((&first[0], &first[1], all), (&json!(8), &json!(2), 16));
@@ -100,7 +100,7 @@ fn times_of_a_clock_begin_with_the_job() {
     let text = "1700000000500, 100, 0, 0, 0\n1700000001000, 100, 0, 0, 0\n";
     let drawn = drawn_of(&[log(dir.path(), "x_bw.1.log", text)]);
     assert_eq!(drawn[0]["ms"], json!([250, 750]));
-    // Nobody knows when that was.
+    // The start of the job is unknown.
     let drawn =
         drawn_of(&[log(dir.path(), "x_bw.1.log", "900000000500, 7, 0, 0, 0\n900000001000, 7, 0, 0, 0\n")]);
     assert_eq!(drawn[0]["ms"], json!([0, 250]));

@@ -19,13 +19,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// What the threads of all agents share.
+/// The state shared by the threads of all agents.
 pub(super) struct Shared {
-    /// Where they tell what they hear.
+    /// The channel to the coordinator.
     pub sender: Sender<(usize, Heard)>,
-    /// All is told: what a connection still says is nothing new.
+    /// The results are complete: later messages of a connection are ignored.
     pub is_ended: Arc<AtomicBool>,
-    /// For comparing clocks.
+    /// Limits concurrent comparisons of clocks.
     pub turns: Arc<Turns>,
 }
 
@@ -102,7 +102,7 @@ impl Comparison {
         self.due.get_or_insert_with(Instant::now);
     }
 
-    /// Whether it is due; for how long it has been.
+    /// If a comparison is due: for how long it has been.
     fn is_due(&mut self) -> Option<Duration> {
         if self.again.take_if(|again| *again <= Instant::now()).is_some() {
             self.due.get_or_insert_with(Instant::now);
@@ -167,7 +167,7 @@ impl Ear {
         }
     }
 
-    /// Tells the agent now and then that somebody is here.
+    /// Sends keepalives to the agent.
     fn stay(&mut self) -> Result<(), String> {
         if self.pinged.elapsed() >= PING {
             self.ping()?;

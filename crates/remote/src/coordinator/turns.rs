@@ -1,20 +1,21 @@
-//! Turns: of many machines, some at a time do what keeps this one busy.
+//! A semaphore: limits how many machines do CPU-intensive work of the coordinator at a time.
 //!
-//! A thousand machines that are reached, or whose clocks are compared, at once only wait for each other on the CPUs of the
-//! coordinator: each takes as long as all of them, and what a round trip measures is the queue. But no machine waits for long
-//! because others are far away, or hang: it goes on without a turn then.
+//! If the coordinator connected to a thousand machines at once, or compared their clocks at once, they would compete
+//! for its CPUs: each would take as long as all of them, and a measured round trip would be mostly queueing. But
+//! machines that are far away or hang must not delay the others for long, so waiting for a turn has a time limit, and
+//! work continues without one.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many turns.
+/// The semaphore.
 #[derive(Debug)]
 pub(super) struct Turns {
     free: Mutex<usize>,
     is_free: Condvar,
 }
 
-/// A turn; others may have it when this is dropped.
+/// A turn. Dropping it frees it.
 #[derive(Debug)]
 pub(super) struct Turn<'a>(&'a Turns);
 
@@ -27,12 +28,12 @@ impl Turns {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A turn, if there is one now.
+    /// Takes a turn if one is free.
     pub fn take(&self) -> Option<Turn<'_>> {
         self.take_within(Duration::ZERO)
     }
 
-    /// A turn, if there is one in this time.
+    /// Takes a turn if one is or becomes free within this time.
     pub fn take_within(&self, patience: Duration) -> Option<Turn<'_>> {
         let until = Instant::now() + patience;
         let mut free = self.free();

@@ -1,4 +1,4 @@
-//! Which results are the repeats of which side.
+//! Assigns results, as repeats, to sides.
 
 use crate::companions::kept::{self, Opened};
 use crate::companions::source;

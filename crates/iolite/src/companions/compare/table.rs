@@ -107,7 +107,7 @@ fn short(name: &str) -> String {
     start(name, NAME)
 }
 
-/// So much of what may be long, on a line.
+/// Truncates a text that may be long, and puts it on one line.
 fn start(text: &str, most: usize) -> String {
     let mut characters = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c });
     let mut start: String = characters.by_ref().take(most).collect();

@@ -1,10 +1,10 @@
 //! Counts of hashes in bounded memory.
 //!
-//! The table is cut into shards by the upper bits of the hashes, so that threads seldom wait for each other. A shard
-//! that is full keeps only the hashes that end in a zero bit, from then on two, three, …: a sample of the distinct blocks
-//! that does not depend on how often or where they occur (Flajolet: On adaptive sampling, 1990). What is counted in the
-//! sample times 2^bits is an unbiased estimate of the whole; with a hundred thousand entries its standard deviation is
-//! a third of a percent, with seven million a twenty-fifth.
+//! The table is cut into shards by the upper bits of the hashes, so that threads seldom wait for each other. A full
+//! shard keeps only the hashes that end in a zero bit, then in two zero bits, in three, and so on: a sample of the
+//! distinct blocks that does not depend on how often or where they occur (Flajolet: On adaptive sampling, 1990). A
+//! count in the sample times 2^bits is an unbiased estimate of the whole; with a hundred thousand entries its standard
+//! deviation is a third of a percent, with seven million a twenty-fifth.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -42,7 +42,7 @@ pub(super) struct Run {
     pub times: u64,
 }
 
-/// What became of a hash.
+/// The result of adding a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// It was not known.
@@ -56,7 +56,7 @@ pub(super) enum Seen {
 pub(super) struct Totals {
     /// Distinct hashes.
     pub unique: u64,
-    /// Those of them that occurred more than once.
+    /// The number of distinct blocks that occur more than once.
     pub duplicated: u64,
     /// One of so many distinct hashes was looked at; 1 where all were.
     pub sampled: u64,

@@ -43,7 +43,7 @@ pub(super) fn file(jobs: &[Job]) -> String {
     jobs.iter().map(commented).collect::<Vec<String>>().join("\n")
 }
 
-/// What the jobs of a device have in common.
+/// Makes the jobs for a device.
 struct Maker<'a> {
     device: &'a Device,
     filename: String,
@@ -73,7 +73,7 @@ impl Maker<'_> {
         self.jobs.push(Job { ability, changes_data, name, options });
     }
 
-    /// Room for metadata that is transferred in a buffer of its own.
+    /// Adds room for metadata that is transferred in a separate buffer.
     fn add_room(&self, options: &mut Vec<(&'static str, String)>) {
         let Passed { block, apart, .. } = Passed::of(self.device);
         let size = options.iter().find_map(|(name, value)| (*name == "bs").then(|| value.parse::<u64>()));
@@ -112,7 +112,7 @@ impl Maker<'_> {
     }
 }
 
-/// The jobs for what a path leads to. `path` is what was asked about.
+/// The jobs for the device behind a path. `path` is the one that was given.
 pub(super) fn of(path: &Path, found: &Found) -> Vec<Job> {
     let Some(path) = path.to_str().filter(|_| can_be_named(path)) else { return Vec::new() };
     let device = &found.device;
@@ -164,7 +164,7 @@ fn block(device: &Device, is_passed: bool) -> u64 {
 struct Passed {
     /// Bytes in the buffer.
     block: u64,
-    /// Bytes of metadata in a buffer of its own.
+    /// Bytes of metadata in a separate buffer.
     apart: u64,
     is_protected: bool,
 }

@@ -34,7 +34,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// What a fact is called, and its value with its unit.
+/// The name of a fact, and its value with a unit.
 fn words(fact: &Fact) -> (String, String) {
     if let (Some(name), Value::Number(number)) = (fact.name.strip_suffix("_bytes"), &fact.value) {
         return (name.replace('_', " "), bytes(*number));

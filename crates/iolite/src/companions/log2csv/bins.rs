@@ -25,10 +25,10 @@ struct Job {
 }
 
 impl Report {
-    /// Reads a report, with or without notes above it.
+    /// Reads a report, which may have notes above it.
     ///
     /// # Errors
-    /// `line:column: what is wrong`, or ` what is wrong` where no single place is to blame.
+    /// `line:column: the error`, or ` the error` if it concerns no single place.
     pub fn read(text: &str) -> Result<Report, String> {
         let above = text.lines().take_while(|line| !line.starts_with('{')).count();
         let start: usize = text.split_inclusive('\n').take(above).map(str::len).sum();

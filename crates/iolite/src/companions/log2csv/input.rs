@@ -11,7 +11,7 @@ use std::path::Path;
 /// The first byte of every zlib stream.
 const ZLIB: u8 = 0x78;
 
-/// A file, and what is in it.
+/// A file with its content.
 pub struct Source {
     /// Its name.
     pub name: String,
@@ -22,8 +22,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Opens a file and finds out what it is: a report begins with a brace, possibly below notes; a log with a number, or
-    /// compressed.
+    /// Opens a file and detects its type: a report begins with a brace, possibly below notes; a log begins with a
+    /// number, or is compressed.
     pub fn open(program: &str, path: &Path) -> Result<Source, String> {
         let name = path.display().to_string();
         let reader = source::open(program, path).map(|file: File| BufReader::with_capacity(64 << 10, file));
@@ -41,7 +41,7 @@ impl Source {
         Ok(if first == Some(b'{') || text.lines().any(|line| line == "{") {
             Source { name, report: Some(text), rest }
         } else {
-            // Whatever it is, it will be read as a log, and what is wrong with that be told.
+            // Anything else is read as a log, which reports what is wrong with it.
             Source { name, report: None, rest: Box::new(io::Cursor::new(text)) }
         })
     }
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(source(&[0; 100]).err().unwrap().to_string(), "it is not a text");
     }
 
-    /// What has no end is not read to its end.
+    /// Endless input is detected before its end.
     #[test]
     fn what_has_no_end_is_refused() {
         let endless = |byte: u8| {

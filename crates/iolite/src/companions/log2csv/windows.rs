@@ -5,7 +5,7 @@ use iolite_types::Direction;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What is added together.
+/// The logs and windows that are added up.
 #[derive(Clone, Copy, Debug)]
 pub struct Grouping {
     /// The windows of so many milliseconds; `None` = each is a row.
@@ -78,7 +78,7 @@ impl Log<'_> {
     /// Adds a line.
     ///
     /// # Errors
-    /// `line:column: what is wrong`.
+    /// `line:column: the error`.
     pub fn line(&mut self, line: &str) -> Result<(), String> {
         self.number += 1;
         let number = self.number;

@@ -1,4 +1,4 @@
-//! Which logs of a result are drawn (`--logs`).
+//! Finds the logs to draw for a result (`--logs`).
 
 use iolite_logs::reading::LogName;
 use iolite_options::commands::Asked;

@@ -45,7 +45,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     report::write(path, text.as_bytes()).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Keeps results in files, ours and fio's. What cannot be imported is told; the others are.
+/// Imports result files of Iolite and fio into the store. Files that cannot be imported are reported; the others are
+/// imported all the same.
 pub fn import(program: &str, asked: &Asked) -> Result<String, String> {
     let files = files(&asked.operands[1..])?;
     let label = asked.value('l').unwrap_or_default();
@@ -69,7 +70,7 @@ pub fn import(program: &str, asked: &Asked) -> Result<String, String> {
     if failed.is_empty() {
         return Ok(told);
     }
-    // Those that are kept are told all the same.
+    // The successful ones are listed even if others failed.
     let _ = crate::console::print(&told);
     Err(failed.join("; "))
 }

@@ -1,4 +1,4 @@
-//! Which runs are meant, by what they are.
+//! Selects runs by their properties.
 
 use crate::saving;
 use iolite_options::commands::Asked;
@@ -43,7 +43,7 @@ impl Filter {
             && [since_ms, before_ms, last].iter().all(|number| number.is_none())
     }
 
-    /// Those that pass.
+    /// The runs that pass.
     pub fn of_runs<'a>(&self, mut runs: Vec<&'a Run>) -> Vec<&'a Run> {
         let fits = |pattern: &Option<String>, text: &str| {
             pattern.as_ref().is_none_or(|pattern| is_like(text, pattern))
@@ -81,7 +81,7 @@ fn bad_time(option: &str, given: &str) -> String {
 fn is_like(text: &str, pattern: &str) -> bool {
     let (text, pattern): (Vec<char>, Vec<char>) = (text.chars().collect(), pattern.chars().collect());
     let (mut at, mut place) = (0, 0);
-    // Where the last * is, and what it stands for until now.
+    // The position of the last `*`, and the text it currently matches.
     let mut star = None;
     while at < text.len() {
         match pattern.get(place) {

@@ -68,7 +68,7 @@ fn shown(text: &str) -> String {
     String::from_utf8_lossy(&crate::console::harmless(text.as_bytes())).into_owned()
 }
 
-/// All that is known of each run without its report.
+/// The stored facts about each run, without its report.
 pub fn json(runs: &[&Run]) -> String {
     let entries: Vec<_> = runs
         .iter()
@@ -83,7 +83,7 @@ pub fn json(runs: &[&Run]) -> String {
     format!("{:#}\n", json!({ "runs": entries }))
 }
 
-/// One run: in words, as JSON, or as a page in a file.
+/// Shows a run: as text, as JSON, or as a page in a file.
 pub fn show(asked: &Asked, words: &[String]) -> Result<String, String> {
     let [word] = words else { return Err("show needs one run: runs show 12".to_owned()) };
     let opened = Opened::of(asked, 's')?;

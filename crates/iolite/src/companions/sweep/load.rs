@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// A job file that is swept.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What it is called; of a preset's cases.
+    /// Its name, if it is a case of a preset.
     pub name: String,
     /// The file, as mistakes name it.
     pub file: String,
@@ -17,7 +17,7 @@ pub struct Case {
     pub text: String,
 }
 
-/// What a point runs.
+/// The load of a point.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// The job file.

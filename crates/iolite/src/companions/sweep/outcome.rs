@@ -95,7 +95,7 @@ fn curves(sweep: &Sweep, points: &[Option<Measured>]) -> Vec<Curve> {
 }
 
 impl Curve {
-    /// What it says, in a sentence or two.
+    /// Describes the knee in a sentence or two.
     pub fn words(&self, outcome: &Outcome<'_>) -> String {
         let mut text = match &self.found.knee {
             Ok(knee) => {
@@ -179,7 +179,7 @@ fn value(outcome: &Outcome<'_>) -> Value {
     value
 }
 
-/// Options whose values are places: they are told beside each other.
+/// Options that choose a target: results for different values are compared with each other.
 const TARGETS: [&str; 3] = ["directory", "filename", "ioengine"];
 
 /// The targets beside each other, each relative to the first: of a sweep with cases over targets and nothing else.

@@ -1,6 +1,6 @@
-//! Workloads that many want to know of a storage, ready to run.
+//! Ready-made workloads for common questions about storage.
 //!
-//! Each is safe as it is: it writes into a file of its own in the current directory, and removes it.
+//! Each is safe to run: it writes to its own file in the current directory, and removes it.
 
 use super::load::Case;
 use iolite_sweep::Axis;
@@ -71,7 +71,7 @@ const USUAL: &str = "size=1g\ntime_based\nruntime=30\nramp_time=2\n";
 /// Files of presets begin with this.
 const FILE: &str = "iolite-sweep-";
 
-/// The cases of a preset. What makes the difference between them cannot be swept.
+/// The cases of a preset. An option that distinguishes them cannot be swept.
 pub fn cases(name: &str, axes: &[Axis]) -> Result<Vec<Case>, String> {
     let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();

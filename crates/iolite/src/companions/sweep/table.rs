@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Characters of a value that are shown.
 const VALUE: usize = 40;
 
-/// The table, the knees, and what is to be looked at.
+/// The table, the knees, and the warnings.
 pub fn text(outcome: &Outcome<'_>) -> String {
     let mut out = String::new();
     let shown = |value: Option<f64>, words: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), words);

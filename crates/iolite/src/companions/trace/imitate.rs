@@ -1,4 +1,4 @@
-//! A job file that does what a trace did, on the average: mix, sizes, order, hot tenths, pace, depth.
+//! A job file that imitates a trace on average: its mix, sizes, order, hot tenths, pace and depth.
 
 use super::percent;
 use iolite_trace::summary::{DirectionSummary, Summary};
@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// Different sizes that a `bssplit` lists.
 const MOST_SIZES: usize = 16;
 
-/// Files that are told apart.
+/// At most this many files are distinguished.
 const MOST_FILES: u64 = 1024;
 
 /// The job file; it means the same to Iolite and to fio.
@@ -137,7 +137,7 @@ fn whole_percentages(counts: &[u64]) -> Vec<u64> {
 fn tenths(summary: &Summary) -> Option<String> {
     let main = summary.files.iter().position(|file| file.ios > 0 && file.ios * 10 >= summary.ios() * 9)?;
     let end = summary.files[main].end;
-    // A tenth has to be some ranges long to be told from its neighbours.
+    // A tenth has to span several ranges, or it cannot be distinguished from its neighbours.
     if end < summary.ranges.size.saturating_mul(20) {
         return None;
     }

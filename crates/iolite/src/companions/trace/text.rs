@@ -1,4 +1,4 @@
-//! A summary in words.
+//! A summary as text.
 
 use super::{HOT_RANGES, percent};
 use iolite_trace::summary::Summary;

@@ -1,4 +1,4 @@
-//! What an editor of jobs knows of options: names, types, help, keywords. Derived from their declarations.
+//! The options for the job editor: names, types, help, keywords. Derived from their declarations.
 
 use iolite_options::definition::{Definition, Kind, Status};
 use iolite_options::engines::supported;
