@@ -7,7 +7,7 @@ use crate::common::{Json, Program, scratch};
 use iolite_testing::{partly_skipped, skip, this_test};
 use std::fs;
 
-/// Jobs that fio accepts without a word on standard error. Iolite warns of each. Each runs in a directory of its own.
+/// Jobs that fio accepts silently, and Iolite with a warning. Each runs in a separate directory.
 const ACCEPTED: &[&str] = &[
     "--name=j --ioengine=null --size=64k --rwmixread=70",
     "--name=j --ioengine=psync --size=64k --iodepth=16",
@@ -46,7 +46,7 @@ const ACCEPTED: &[&str] = &[
     "--name=j --ioengine=filedelete --rw=write --filesize=4k --nrfiles=3 --sync_file_range=write:1",
 ];
 
-/// What a program says to a line in a format: exit status, standard error, and its standard output.
+/// The exit status, standard error and standard output of a program for a command line in a format.
 fn told(program: &Program, format: &str, line: &str) -> (i32, String, String) {
     let dir = scratch();
     let run = program.line(dir.path(), &format!("--output-format={format} {line}"));
@@ -63,7 +63,7 @@ fn standard_error_is_empty_where_that_of_fio_is() {
         if (status, error.as_str()) != (0, "") {
             different.push(format!("{line}: exit status {status}\n{error}"));
         }
-        // What is parsed has nothing else in it.
+        // Output for parsers contains nothing else.
         assert!(text.starts_with('{') || ours.is_peer || line.contains("terse"), "{line}: {text}");
         for peer in Program::peers() {
             let (status, error, _) = told(&peer, "json", line);
@@ -101,7 +101,7 @@ fn warnings_are_lines_of_the_normal_report() {
             .all(|warning| before.contains("fio: command line: warning: ") && before.contains(warning)),
         "{text}"
     );
-    // Those that come on the way.
+    // Warnings during the run.
     let (_, error, text) = told(&fio, "normal", "--name=j --ioengine=null --size=64k --ramp_time=10");
     assert!(error.is_empty() && text.contains("\nfio: j: ended within its ramp"), "{error}{text}");
     // Of a run that is refused they may explain why.
@@ -111,7 +111,7 @@ fn warnings_are_lines_of_the_normal_report() {
     let (status, error, text) = told(&fio, "normal", &format!("--parse-only {line}"));
     assert_eq!((status, error.as_str()), (0, ""));
     assert!(text.contains(warnings[0]), "{text}");
-    // What the user makes an error is one.
+    // With `--warnings-fatal`, warnings are errors.
     let (status, error, _) = told(&fio, "json", &format!("--warnings-fatal {line}"));
     assert!(status == 1 && error.contains(warnings[0]), "{error}");
 }

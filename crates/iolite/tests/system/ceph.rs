@@ -1,4 +1,5 @@
-//! `rados` and `rbd` on a Ceph cluster of one machine, which the tests here share. Each has objects and images of its own.
+//! `rados` and `rbd` on a Ceph cluster of one machine, which the tests here share. Each uses its own objects and
+//! images.
 
 use crate::common::trace::system_calls;
 use crate::common::{Finished, Json, Program, peers, scratch, words};
@@ -45,7 +46,7 @@ fn called_fio(cluster: &Ceph, line: &str) -> Finished {
     start(&Program::called_fio(dir.path()), dir.path(), &cluster.conf(), line)
 }
 
-/// A verifying job as this program has to be told it, so that `peer` can read what ours writes.
+/// A verifying job with the options that this program needs so that `peer` can read its writes.
 fn verified(program: &Program, peer: &Program, line: String) -> String {
     if program.is_peer { line } else { format!("{line} --verify_header_format={}", peer.release.header) }
 }
@@ -131,7 +132,7 @@ fn what_is_missing_is_made_by_those_who_write() {
     let json = report(cluster, &rados(cluster, "--filename=mis-c --rw=randrw --size=128k --iodepth=8"));
     assert_eq!(json.job().bytes().iter().sum::<u64>(), 128 << 10);
     assert_eq!(objects(cluster, "mis-c"), sizes(&[("mis-c", 128 << 10)]));
-    // fio takes what is not there for zeros.
+    // fio reads missing objects as zeros.
     let zeros = "--rw=read --size=64k --verify=pattern --verify_pattern=0";
     called_fio(cluster, &rados(cluster, &format!("--filename=mis-d {zeros}"))).ok();
     called_fio(cluster, &rados(cluster, &format!("--readonly --filename=mis-e {zeros}"))).ok();
@@ -139,7 +140,7 @@ fn what_is_missing_is_made_by_those_who_write() {
     assert_eq!(objects(cluster, "mis-d"), sizes(&[("mis-d", 0)]));
     assert_eq!(objects(cluster, "mis-e"), []);
     assert_eq!(objects(cluster, "mis-f"), []);
-    // What earlier runs have written has to be there.
+    // Data of earlier runs has to exist.
     let check = "--filename=mis-g --rw=write --size=16k --verify=crc32c --verify_only=1";
     refused(check).says("mis-g does not exist");
 }
@@ -244,7 +245,7 @@ pub fn a_cluster_that_does_not_answer_hangs_nobody() {
         let silent = if program { called_fio(cluster, &line) } else { run(cluster, &line) }.refused();
         silent.says("no monitor of the cluster has answered in 1 s").says("127.0.0.1:1").says("nobody.conf");
     }
-    // What the configuration says counts.
+    // The configuration takes precedence.
     let hasty = "mon host = [v2:127.0.0.1:1,v1:127.0.0.1:2]\nclient mount timeout = 2";
     let hasty = cluster.conf_with("hasty.conf", hasty);
     let dir = scratch();
@@ -375,7 +376,7 @@ fn snapshots_can_be_read() {
         .says("a snapshot can only be read");
     run(cluster, &rbd("--rbdname=snap@none --rw=read")).refused().says("it has no snapshot none");
     run(cluster, &rbd("--rbdname=snap@ --rw=read")).refused().says("rbdname= is missing");
-    // Who may only read can: nothing about the image changes.
+    // Read permission suffices for reading: nothing about the image is changed.
     let keys = cluster.conf().with_file_name("reader.keyring");
     let caps =
         ["auth", "get-or-create", "client.reader", "mon", "profile rbd", "osd", "profile rbd-read-only"];
@@ -414,7 +415,7 @@ pub fn encrypted_images_need_their_passphrase() {
         if format == "luks1" {
             continue;
         }
-        // What is there without it is not what was written.
+        // Reading without decryption finds other data.
         run(cluster, &rbd(&format!("--rbdname={name} --rw=read --size=256k --verify=crc32c"))).refused();
         run(cluster, &job("--rw=read --rbd_encryption_passphrase=wrong"))
             .refused()
@@ -440,7 +441,7 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
     let dir = scratch();
     let cluster = or_skip!(Ceph::start(&dir.path().join("cluster"), ceph::Store::File));
     image(&cluster, "img", 64);
-    // What the library's cache has acknowledged is not the cluster's.
+    // Data that only the library's cache has acknowledged is not in the cluster yet.
     let conf = cluster.conf_with("uncached.conf", "rbd cache = false");
     // It takes so long that the store dies before it is over, also where everything is slow.
     let paced = "--rw=write --bs=16k --iodepth=4 --rate_iops=200 --verify=crc32c --verify_state_save=1";

@@ -1,4 +1,4 @@
-//! The command line and the job file language, as far as they show in what the program does.
+//! The command line and the job file language, as far as their effect is visible from outside.
 
 use crate::common::{Json, Program, files_in, program::Running, scratch, sizes};
 use iolite_testing::{partly_skipped, skip, this_test};
@@ -137,7 +137,7 @@ fn several_job_files_run_one_after_the_other() {
     job_file(dir.path(), "second.fio", "[second]\nfilename=f\nrw=read\nsize=64k\nallow_file_create=0\n");
     let run = Program::under_test().line(dir.path(), "first.fio second.fio").ok();
     let first = run.stdout.find("first: (groupid=0, jobs=1): err= 0:");
-    // The second finds the file that the first has written. It is a group of its own in one report.
+    // The second job finds the file of the first. It is a separate group in one report.
     let second = run.stdout.find("second: (groupid=1, jobs=1): err= 0:");
     assert!(first.is_some() && first < second, "{run}");
 }
@@ -168,8 +168,8 @@ fn versions_and_names() {
         partly_skipped(&this_test!(), "it is fio that is under test, under no other name");
         return;
     }
-    // Programs parse what stands behind the dash: under the name `fio`, nothing but the version of the language. Who
-    // speaks it is told where nobody parses.
+    // Programs parse the text after the dash, so under the name `fio` it is only the version of the language. The
+    // program's own version is printed where nobody parses it.
     let fio = Program::called_fio(dir.path());
     assert_eq!(fio.line(dir.path(), "--version").ok().stdout, "fio-3.42\n");
     let own = own.trim_end();
@@ -213,7 +213,7 @@ fn help() {
     assert!(run.stdout.contains("userspace_reap"), "{run}");
 }
 
-/// What to do is told on standard output, what is wrong on standard error.
+/// Usage help goes to standard output, errors to standard error.
 #[test]
 fn nothing_to_do() {
     let dir = scratch();
@@ -389,7 +389,7 @@ fn the_auxiliary_directory_has_to_be_there() {
     }
 }
 
-/// What is shown means the same when it is run.
+/// The printed command means the same when it is run.
 #[test]
 fn a_log_named_by_its_job_is_shown_with_its_name() {
     let dir = scratch();

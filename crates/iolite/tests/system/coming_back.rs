@@ -1,4 +1,4 @@
-//! What runs on other machines leave for their client: logs and verify states.
+//! Files that runs on other machines send back to their client: logs and verify states.
 
 use crate::common::program::Running;
 use crate::common::{Json, Program, files_in, scratch};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// An agent with a home and a place for temporary files of its own.
+/// An agent with a separate home and directory for temporary files.
 fn agent(dir: &Path, name: &str) -> Agent {
     agent_with(dir, name, &[])
 }
@@ -64,7 +64,7 @@ pub fn logs_come_back() {
         "z_bw.4.log.fz",
     ];
     assert_eq!(names(&client), expected.map(|name| format!("{name}.sock")));
-    // The job is told as it was given.
+    // The report has the job's options as given.
     let json = Json::parse(&json.stdout);
     assert_eq!(json.0["client_stats"][1]["job options"]["write_iops_log"], "sub/x", "{}", json.0);
     let lines = |name: &str| fs::read_to_string(client.join(name)).unwrap().lines().count();
@@ -198,7 +198,7 @@ pub fn logs_wait_for_the_others() {
     let words = [a.as_str(), "short.fio", b.as_str(), "long.fio", "--status-interval=100ms"];
     let start = || {
         let mut running = Program::own().start(&client, words);
-        // What a machine has measured is printed when all have told it, or are done.
+        // The interim report of a machine is printed once all have sent theirs, or are done.
         running.wait_until("the result of the first", |running| running.stdout().matches("bw=").count() > 2);
         running
     };

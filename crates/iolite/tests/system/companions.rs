@@ -39,7 +39,7 @@ fn dedupe_finds_what_a_job_was_asked_for() {
     let Some(theirs) = other("fio-dedupe", dir.path(), &["-B", "0", "-p", "0", "-t", "2", "f"]) else {
         iolite_testing::skip!("fio-dedupe is not installed");
     };
-    // Line for line the same, but for what the program adds on compression.
+    // The output is the same line for line, except for the program's additional lines on compression.
     let ours: Vec<&str> = found.lines().take(theirs.lines().count()).collect();
     let theirs: Vec<&str> =
         theirs.trim_start().lines().map(|line| line.rsplit('\r').next().unwrap_or(line)).collect();
@@ -63,7 +63,7 @@ fn dedupe_tells_what_is_wrong() {
     ours().line(dir.path(), "dedupe --help").ok().says("Usage: iolite dedupe [options] <file>");
 }
 
-/// What is no file to be looked at is refused at once, and what is large and empty is no work.
+/// Unsuitable files are refused at once, and a large sparse file takes no time.
 #[test]
 fn odd_files_are_told() {
     let dir = scratch();
@@ -108,7 +108,7 @@ fn odd_files_are_told() {
     }
 }
 
-/// The other end of a pipe may come late. That it is waited for is told.
+/// The other end of a pipe may be opened late. A message says that the program waits for it.
 #[test]
 fn a_pipe_is_waited_for() {
     for (line, content, told) in [
@@ -179,7 +179,7 @@ fn a_job_file_of_the_name_comes_first() {
     fs::write(dir.path().join("zipf"), "[job]\nioengine=null\nsize=1m\n").unwrap();
     let report = ours().line(dir.path(), "zipf").ok().stdout;
     assert!(report.starts_with("job: (g=0)"), "{report}");
-    // Another file is not in the way, and can be what the companion is called for.
+    // Other files of that name do not matter, and may be arguments of the companion.
     for (name, words) in
         [("zipf", "zipf -g 1 -o 2"), ("dedupe", "dedupe -p 0 dedupe"), ("trace", "trace trace")]
     {
@@ -192,7 +192,7 @@ fn a_job_file_of_the_name_comes_first() {
     ours().line(dir.path(), "--readonly dedupe").refused();
 }
 
-/// What bash offers for a line, with the cursor at its end.
+/// The completions that bash offers for a line, with the cursor at its end.
 fn bash(dir: &Path, line: &str) -> Vec<String> {
     let script = r#"
         source ./completion.bash

@@ -21,7 +21,7 @@ fn repeats(dir: &Path, side: &str, like: &Value, rate: f64, runs: usize) {
     fs::create_dir_all(dir.join(side)).unwrap();
     for (run, off) in [0.0, 0.01, -0.012, 0.006, -0.004, 0.011].into_iter().take(runs).enumerate() {
         let mut report = like.clone();
-        // Each begins at a time of its own, those of different sides in turn.
+        // The runs begin at different times, alternating between sides.
         let begin = 1_700_000_000_000 + run as u64 * 60_000 + side.bytes().map(u64::from).sum::<u64>();
         report["timestamp_ms"] = json!(begin + 10_000);
         let job = &mut report["jobs"][0];
@@ -63,7 +63,7 @@ fn known_differences_of_real_results_are_found() {
         repeats(dir.path(), "base", &own, 1.0, 5);
         repeats(dir.path(), "new", &like, 0.8, 5);
         repeats(dir.path(), "same", &like, 1.0, 6);
-        // What it stands on is the same; fio tells the device by another name than Iolite.
+        // The storage is the same; fio names the device differently than Iolite.
         let run = ours().line(dir.path(), "compare --output-format=json base new").ok();
         let found = answer(&run);
         assert_eq!(found["verdict_figures"], 6, "{run}");
@@ -79,7 +79,7 @@ fn known_differences_of_real_results_are_found() {
             assert_eq!(row(&found, direction, "bw")["verdict"], "exploratory");
         }
         assert!(row(&found, "all", "cpu")["base"]["mean"].as_f64().is_none_or(|cpu| cpu > 0.0));
-        // The other way around, as a table; and what is equal.
+        // The same with sides swapped, as a table; and with equal sides.
         let run =
             ours().line(dir.path(), "compare new base").ok().says("BASE  new: 5 runs").says("  better\n");
         assert!(!run.stdout.contains("  worse\n"), "{run}");

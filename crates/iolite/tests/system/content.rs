@@ -1,4 +1,4 @@
-//! What is in the files: how much of it compresses, with real compressors, and which blocks occur twice.
+//! The content of files: how much of it real compressors save, and which blocks occur twice.
 
 use crate::common::{Program, scratch};
 use std::collections::{HashMap, HashSet};
@@ -68,7 +68,7 @@ fn files_compress_by_what_was_asked() {
         let data = one_file(&program, &line);
         near(deflated(&data), percentage.into(), &format!("zlib {line}"));
         near(lz4(&data), percentage.into(), &format!("lz4 {line}"));
-        // What compresses are not repetitions from block to block.
+        // Compressible data does not repeat from block to block.
         if percentage < 100 {
             let block = bs.trim_end_matches('k').parse::<usize>().unwrap() << 10;
             assert_eq!(duplicates(&data, block), 0.0, "{line}");

@@ -1,7 +1,7 @@
-//! Damage to verified files is found by the program, over every type and every local engine, and called by its name.
+//! Damage to verified files is found and classified by the program, for every type and every local engine.
 //! (`verify/tests/campaign.rs` does the same with many more damages, on blocks in memory.)
 //!
-//! Each case is a job with a file of its own, and one run does all cases.
+//! Each case is a job with a separate file, and one run does all cases.
 
 use crate::common::{Program, scratch};
 use crate::verify::TYPES;
@@ -11,11 +11,11 @@ use std::path::Path;
 const BLOCK: usize = 4096;
 const BASE: &str = "[global]\nsize=64k\nbs=4k\nrw=randwrite\nthread\niodepth=4\n";
 
-/// What happens to a file: from the file, and the same file after the first of its two passes, and with larger blocks.
+/// A kind of damage: computes it from the file, the file after the first of its two passes, and larger blocks.
 struct Sort {
     name: &'static str,
     damage: fn(&mut [u8], &[u8], &[u8]),
-    /// What a report has to say.
+    /// The text that the report has to contain.
     says: &'static str,
     /// The types that see it.
     seen_by: fn(&str) -> bool,
@@ -87,7 +87,7 @@ const SORTS: &[Sort] = &[
     },
 ];
 
-/// A job: type or engine, and what happens to its file.
+/// A job: its type or engine, and the damage to its file.
 struct Case {
     name: String,
     options: String,

@@ -1,6 +1,6 @@
-//! Verified jobs that are killed, and what a later run insists on.
+//! Verified jobs that are killed, and the checks of a later run.
 //!
-//! `IOLITE_TEST_KILLS=200 cargo test -p iolite --test system crashes::` kills each job so often.
+//! `IOLITE_TEST_KILLS=200 cargo test -p iolite --test system crashes::` kills each job that often.
 
 use crate::common::program::{Finished, Running};
 use crate::common::{Json, Program, scratch};
@@ -30,7 +30,7 @@ fn kill(dir: &Path, job: &str, after: Duration) -> bool {
     dir.join("data").exists()
 }
 
-/// Checks what the state says.
+/// Checks the data against the state.
 fn check(dir: &Path, more: &str) -> Finished {
     let line = "--name=v --filename=data --size=8m --rw=read --verify=crc32c --verify_state_load=1 --output-format=json";
     Program::under_test().line(dir, &format!("{line} {more}"))
@@ -79,7 +79,7 @@ fn killed_at_random_moments() {
     }
 }
 
-/// What is insisted upon is really looked at.
+/// Required writes are really checked.
 #[test]
 fn a_lost_write_is_found_after_a_kill() {
     let dir = scratch();
@@ -125,7 +125,7 @@ fn clones_that_are_killed_in_one_file() {
             std::thread::sleep(Duration::from_millis(100 + luck.below(500)));
             running.signal(libc::SIGKILL);
             running.wait();
-            // Workers end with their run, and what they had under way in the kernel with them.
+            // Workers end with their run, and their I/O in the kernel with them.
             std::thread::sleep(Duration::from_millis(500));
             let line = format!("{base} {job} --verify_only --verify_state_load=1");
             let run = Program::under_test().line(dir.path(), &line).ok();
@@ -242,8 +242,8 @@ fn clones_have_states_of_their_own() {
     Program::under_test().line(dir.path(), &format!("{base} --rw=read --verify_state_load=1")).ok();
 }
 
-/// What another job wrote to the same place is explained by its state, also where nobody checks that job. It is looked at
-/// before the run.
+/// Another job's writes to the same place are explained by its state, even if that job is not checked. The state is
+/// read before the run.
 #[test]
 fn a_damaged_state_of_another_job_is_told_before_the_run() {
     let dir = scratch();
@@ -267,7 +267,8 @@ fn a_damaged_state_of_another_job_is_told_before_the_run() {
     assert!(refused.stdout.is_empty(), "{refused}");
 }
 
-/// A state is found by the name and the place of its job; what is there instead is told.
+/// A state is found by the name and the directory of its job. If it is missing, the message lists the states that
+/// exist.
 #[test]
 fn a_state_that_is_not_there_is_told_with_those_that_are() {
     let dir = scratch();
@@ -281,7 +282,7 @@ fn a_state_that_is_not_there_is_told_with_those_that_are() {
     run(&format!("--name=one {check}")).ok();
 }
 
-/// Tables stay in their file: a state that is larger than memory is told all the same.
+/// Tables stay in their file: a state that is larger than memory can be shown all the same.
 #[test]
 fn a_state_is_told_in_little_memory() {
     let dir = scratch();
@@ -295,7 +296,7 @@ fn a_state_is_told_in_little_memory() {
     assert_eq!(run.stdout.matches("\"oldest\"").count(), 1000);
 }
 
-/// Clones that wrote to one file accept what the others wrote, in a later run too.
+/// Clones that wrote to one file accept each other's writes, in a later run too.
 #[test]
 fn clones_that_shared_a_file() {
     let dir = scratch();
@@ -306,7 +307,7 @@ fn clones_that_shared_a_file() {
     run("--verify_only --io_size=2m").ok();
     run("--verify_only --verify_state_load=1").ok();
     run("--rw=read --verify_state_load=1").ok();
-    // Which does not mean that they accept anything.
+    // But they do not accept just anything.
     let path = dir.path().join("data");
     let mut bytes = fs::read(&path).unwrap();
     bytes.iter_mut().skip(300).step_by(512).for_each(|byte| *byte ^= 1);
@@ -338,8 +339,8 @@ fn a_state_is_checked_once_and_as_a_whole() {
 }
 
 /// A disk that loses what was not flushed when its power fails: nbdkit's cache filter writes to its file only on a
-/// flush, nbdfuse makes a file of it, and nbdkit is killed. That proves what `verify_policy` says for a volatile write
-/// cache which keeps everything until it is flushed; a real one may have written any part of it before.
+/// flush, nbdfuse makes a file of it, and nbdkit is killed. This tests `verify_policy` for a volatile write cache that
+/// keeps everything until it is flushed; a real one may have written any part of it before.
 struct Volatile<'a> {
     dir: &'a Path,
     server: Running,
@@ -369,7 +370,7 @@ impl<'a> Volatile<'a> {
         Some(Volatile { dir, server, mount: Some(mount) })
     }
 
-    /// The power fails. What is left is the image.
+    /// The power fails. The image is left.
     fn fail(&mut self) {
         self.server.signal(libc::SIGKILL);
         self.unmount();
@@ -404,8 +405,8 @@ pub fn what_was_flushed_survives_a_power_cut() {
         disk.fail();
         let flushed = reads(check(dir.path(), "--verify_policy=fsynced"));
         assert!(flushed > 200, "{flush}: {flushed}");
-        // The last writes were acknowledged, and are lost; but what goes on beside a flush that takes long may be flushed
-        // with it.
+        // The last writes were acknowledged, and are lost. But writes that run in parallel with a long flush may be
+        // flushed with it.
         let acknowledged = check(dir.path(), "--verify_policy=completed");
         if engine == "psync" || acknowledged.code() != 0 {
             acknowledged.refused().says("was lost");
@@ -413,7 +414,7 @@ pub fn what_was_flushed_survives_a_power_cut() {
     }
 }
 
-/// The time is that of the run that was interrupted: what it left is checked to the end.
+/// The time limit is that of the interrupted run: its writes are checked to the end.
 #[test]
 fn no_time_limit_cuts_the_check_of_a_state_short() {
     let dir = scratch();

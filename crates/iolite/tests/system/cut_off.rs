@@ -1,6 +1,6 @@
-//! Machines in networks of their own, and what happens when these fail: connections that are slow, stalled, cut and tampered
-//! with, cables that are pulled, processes that are killed. Whatever it is, and whenever it comes: nobody hangs, nothing goes
-//! on running, what the others measure is kept, and the exit status says what was lost.
+//! Machines in separate networks, and failures of these: slow, stalled, cut and tampered connections, pulled cables,
+//! killed processes. Whatever the fault, and whenever it comes: nothing hangs, nothing continues to run, the others'
+//! measurements are kept, and the exit status shows the loss.
 
 use crate::common::program::{Running, send};
 use crate::common::wires::{Fault, Network, Plan, Proxy};
@@ -28,7 +28,7 @@ fn keys(dir: &Path) -> [String; 2] {
         .map(|role| format!("--keys={}", dir.join("keys").join(role.file_name()).display()))
 }
 
-/// A directory of an agent, with one for what it keeps until its run is over.
+/// The home directory of an agent, with one for its files during a run.
 fn home(dir: &Path, name: &str) -> PathBuf {
     let home = dir.join(name);
     fs::create_dir_all(home.join("tmp")).unwrap();
@@ -66,8 +66,8 @@ enum Carried {
     OnSockets,
 }
 
-/// A run of two machines, of which the first one's connection fails somehow at some moment. What is told in the end agrees with
-/// what has happened.
+/// A run of two machines. The first one's connection fails in some way at some moment. The final report agrees with
+/// that.
 fn round(number: u64, carried: Carried, luck: &mut Luck) {
     let faults: &[Fault] = match carried {
         Carried::WithKeys => &Fault::OF_PROTECTED,
@@ -150,7 +150,7 @@ pub fn connections_fail_somehow_at_some_moment() {
     });
 }
 
-/// Whoever has heard all that a client has said cannot have that done again.
+/// Replaying a recorded connection of a client starts nothing.
 #[test]
 pub fn what_was_said_once_starts_nothing_again() {
     let dir = scratch();
@@ -164,7 +164,7 @@ pub fn what_was_said_once_starts_nothing_again() {
     fs::remove_file(home.join("f")).unwrap();
     let heard = proxy.heard();
     assert!(heard.len() > 1000, "{} bytes", heard.len());
-    // At once, and as a client would: what it says after the handshake comes when that has been answered.
+    // Sent at once, and as a client would: the messages after the handshake wait for its answer.
     for waits in [false, true] {
         let mut stream = TcpStream::connect(agent.address.replace(',', ":")).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -186,7 +186,7 @@ pub fn what_was_said_once_starts_nothing_again() {
     assert!(!home.join("f").exists());
 }
 
-/// Frames that are too long for what they hold, or do not belong where they come, end the connection, and are told.
+/// Frames that are longer than their content, or unexpected, end the connection with a message.
 #[test]
 pub fn frames_that_do_not_belong_there() {
     let dir = scratch();
@@ -226,7 +226,7 @@ pub fn frames_that_do_not_belong_there() {
     assert!(!said.stderr.contains("runs jobs for"), "{said}");
 }
 
-/// Sixteen machines, each in a network of its own.
+/// Sixteen machines, each in a separate network.
 struct Machines {
     network: Network,
     agents: Vec<Agent>,
@@ -312,7 +312,7 @@ pub fn machines_in_networks_of_their_own() {
     pause(&mut luck);
     children(without_run).into_iter().for_each(|run| send(run, libc::SIGKILL));
     pause(&mut luck);
-    // Who has no children of his own.
+    // A process without children is a worker.
     let family = machines.agents[without_worker].family();
     send(family.into_iter().find(|one| children_of(*one).is_empty()).unwrap(), libc::SIGKILL);
     let address = machines.agents[cut_off].address.clone();
@@ -369,7 +369,7 @@ pub fn slow_connections_are_no_failure() {
     let json = Json::parse(&run(dir.path(), &[&words[..], &[&far, "job.fio"]].concat()).ok().stdout);
     let all = json.0["client_stats"].as_array().unwrap().last().unwrap();
     assert_eq!(written(all), 32, "{}", json.0);
-    // Half of a round trip is what is not known.
+    // The uncertainty is half of a round trip.
     assert!(json.0["start"]["uncertainty_ns"].as_u64() >= Some(15_000_000), "{}", json.0);
     // One that says nothing any more is named.
     fs::write(dir.path().join("job.fio"), SLOW.replace("size=64k", "size=4m")).unwrap();

@@ -13,7 +13,7 @@ fn every_category_tells_something_about_a_job() {
     let dir = scratch();
     let help = Program::under_test().line(dir.path(), "--debug=help").ok();
     let (_, named) = help.stdout.trim().split_once("debug categories: ").expect("a list");
-    // What profiles tell is in their own tests.
+    // Messages of profiles have their own tests.
     let categories: Vec<&str> =
         named.split(", ").filter(|category| !["all", "profile"].contains(category)).collect();
     assert!(categories.len() >= 18, "{categories:?}");
@@ -61,7 +61,7 @@ fn one_job_of_several() {
     }
 }
 
-/// What a `steadystate` was understood as is told in fio's words.
+/// The interpretation of `steadystate` is printed in fio's words.
 #[test]
 fn a_steady_state_is_told_as_it_was_understood() {
     let told = |program: &Program, wish: &str| {
@@ -91,7 +91,7 @@ fn a_steady_state_is_told_as_it_was_understood() {
     assert_eq!(told(&ours, "lat:500us"), ["set steady state latency threshold to 500000 ns"]);
 }
 
-/// Each kind of choice has a seed of its own. They repeat unless they are told not to.
+/// Each kind of choice has its own seed. Seeds repeat unless the job asks for others.
 #[test]
 fn seeds_of_choices_are_told() {
     let seeds = |program: &Program, more: &str| {

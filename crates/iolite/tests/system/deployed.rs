@@ -1,4 +1,4 @@
-//! What the pods of a job in Kubernetes do (`deploy/kubernetes`), with names from a file instead of a cluster's.
+//! The script for the pods of a job in Kubernetes (`deploy/kubernetes`), with names from a file instead of a cluster's.
 
 use crate::common::program::Running;
 use crate::common::{Json, Program, is_root, scratch};
@@ -59,7 +59,7 @@ pub fn the_pods_of_a_job_find_each_other() {
     }
 }
 
-/// What the description of the job says agrees with what the script wants.
+/// The description of the job agrees with the needs of the script.
 #[test]
 pub fn the_description_of_a_job() {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kubernetes");

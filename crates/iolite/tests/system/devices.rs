@@ -105,7 +105,7 @@ fn what_cannot_be_trimmed_is_refused_before_anything_is_made() {
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["old"]);
     assert_eq!(fs::read(dir.path().join("old")).unwrap(), vec![1; 65536]);
-    // What does not trim after all, and what only pretends to.
+    // Jobs that do not trim after all, or only pretend to.
     let line = |args: &str| Program::under_test().line(dir.path(), &format!("--name=t --size=64k {args}"));
     line("--rw=trim --ioengine=null").ok();
     line("--filename=old --rw=randwrite --trim_percentage=10").ok();
@@ -207,7 +207,7 @@ fn a_loop_device_is_described_with_the_disk_below() {
     for words in ["loop device", "4 MiB", "[random-reads]", "; [verified-writes]"] {
         assert!(table.contains(words), "{words}: {table}");
     }
-    // What the job file has is read by the same program, comments and all, and each job as it is in JSON is one.
+    // The printed job file can be run, comments included, and each job in JSON can be run alone.
     let before = fs::read(dir.path().join("loop.img")).unwrap();
     let jobs = describe("--output-format=jobs").stdout.replace("runtime=10s", "runtime=100ms");
     fs::write(dir.path().join("jobs.fio"), jobs).unwrap();

@@ -1,10 +1,9 @@
-//! The same job under the program and under an installed fio: what has to be equal, is.
+//! The same job under Iolite and under an installed fio: checks that the required parts are equal.
 //!
-//! Compared are the exit status, the files that are left with their sizes, the numbers of I/Os and bytes
-//! per direction, the tree of keys and types in JSON, and the skeleton of the `normal` report; for some
-//! jobs also each single read and write that the kernel was asked for, or the bytes that ended up in the
-//! files. Where a job leaves something to chance (which blocks, which direction), the comparison says so:
-//! the random sequences are our own.
+//! Compared are the exit status, the files that are left with their sizes, the numbers of I/Os and bytes per direction,
+//! the tree of keys and types in JSON, and the skeleton of the `normal` report; for some jobs also each single read and
+//! write system call, or the final content of the files. If chance decides about a part of a job (the blocks, the
+//! direction), the row says so: our random sequences differ from fio's.
 
 use crate::common::comparison::{Counts, Report, compare_reports};
 use crate::common::program::Finished;
@@ -15,7 +14,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// What is looked at beyond reports and sizes.
+/// The parts that are compared besides reports and sizes.
 #[derive(Clone, Copy, PartialEq)]
 enum Beyond {
     Nothing,
@@ -59,7 +58,7 @@ const JOB: &[Case] = &[
     (Exact, Nothing, "--name=mixed --thread --numjobs=2 --size=64k --name=processes --numjobs=2 --size=64k"),
 ];
 
-/// What only a job file can say.
+/// Jobs that only a job file can express.
 const JOB_FILES: &[(&str, &str)] = &[
     ("limited", "[global]\nrw=write\nsize=64k\nfilename=a:b:c\n[a]\nnrfiles=1\n[b]\nnrfiles=2\n"),
     (
@@ -313,8 +312,8 @@ fn placement() {
     compare_all(PLACEMENT);
 }
 
-/// Depths and what a call carries are told as shares of the units and of the calls. Buffered I/O through libaio is complete
-/// when it has been submitted, so each call carries what the options say.
+/// Depths and batch sizes are reported as shares of the units and of the calls. Buffered I/O through libaio completes
+/// during submission, so each call has the batch size of the options.
 #[test]
 fn depths_and_batches() {
     let (dir, ours, peers) = (prepare(), Program::under_test(), peers!());
@@ -342,7 +341,7 @@ fn depths_and_batches() {
     }
 }
 
-/// Making data is no part of what the storage takes for it; nor, where it is new, of the I/O.
+/// Generating data does not count as latency of the storage; the first generation does not count as I/O time either.
 #[test]
 fn data_is_made_before_it_is_written() {
     let dir = scratch();
@@ -443,8 +442,8 @@ fn take_report(dir: &Path, run: &Finished, line: &str) -> Report {
     fs::remove_file(path).expect("it was just read");
     let mut report = Report::new(&report);
     let is_left_out = |text: &str| {
-        // Who says it, and "1 file" in place of "1 files". fio's workers print what they lay out, which is lost when the
-        // report goes to a file.
+        // The name in front, and "1 file" instead of "1 files". fio's workers print the message about layout, which is
+        // lost when the report goes to a file.
         text.contains(": opendir added ")
             || (line.contains("create_serialize=0") && text.contains(": Laying out IO file"))
     };
@@ -453,7 +452,7 @@ fn take_report(dir: &Path, run: &Finished, line: &str) -> Report {
     report
 }
 
-/// What both ask the kernel for, in directories as they were before.
+/// The system calls of both, in directories restored to the same state.
 fn compare_calls(ours: &Program, peer: &Program, beyond: Beyond, line: &str) {
     let calls_of = |program: &Program| -> Option<Vec<Call>> {
         let dir = prepare();

@@ -1,4 +1,4 @@
-//! What is known of an earlier run by its options alone (`verify_only`) or by its state, and what is not.
+//! How much of an earlier run is known from its options alone (`verify_only`) or from its state.
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
@@ -47,7 +47,7 @@ fn what_may_have_been_written_otherwise_takes_a_state() {
         );
         assert!(reads(run("--verify_only --verify_state_load=1 --output-format=json")) > 0, "{job}");
     }
-    // These do what they say.
+    // These jobs determine their writes.
     let dir = scratch();
     for job in [
         "--rw=randwrite --rate=40m",
@@ -230,7 +230,7 @@ fn sequential_runs_with_another_seed_are_checked_as_far_as_they_are_alike() {
     }
 }
 
-/// How many wrong intervals of the file `data` were told.
+/// How many wrong intervals of the file `data` were reported.
 fn reports(run: &Finished) -> usize {
     run.output().matches(" at file data offset ").count()
 }
@@ -268,7 +268,7 @@ fn of_a_mix_with_another_seed_nothing_is_demanded_behind_its_last_write() {
             assert!(found.output().contains(words) || more.contains("fatal"), "{more}: {found}");
             fs::write(&path, &written).unwrap();
         }
-        // What is no more than damaged was written.
+        // An interval that is only damaged was written.
         damaged(&[80], |block| block[2000] ^= 1);
         assert_eq!(reports(&job(&format!("{more} --verify_only")).refused().says("a bit flip")), 1, "{more}");
     }
@@ -319,7 +319,8 @@ fn stale_blocks_of_a_sequential_run_are_found_without_its_seed() {
     assert_eq!(reports(&job("--verify_only --loops=2").refused()), 1);
 }
 
-/// Where a run with another seed has written elsewhere, that what was read is right does not say that all is.
+/// If the places of writes depend on the seed, correct data at the places read does not prove that everything is
+/// correct.
 #[test]
 fn that_places_depend_on_the_seed_is_told_when_all_is_well_too() {
     let dir = scratch();
@@ -334,7 +335,7 @@ fn that_places_depend_on_the_seed_is_told_when_all_is_well_too() {
     }
 }
 
-/// What the run tells goes to other files than its data, a job that only reads included.
+/// Reports and logs are never written to files with data, not even to those that a job only reads.
 #[test]
 fn no_report_and_no_log_goes_into_data() {
     let dir = scratch();

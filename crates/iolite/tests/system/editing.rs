@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// One that goes on until somebody ends it.
+/// A job that runs until it is ended.
 const ENDLESS: &str = "[long]\nioengine=null\nsize=1g\nrw=randread\ntime_based\nruntime=10m\nrate_iops=500\n";
 
 fn can_confine() -> bool {
@@ -108,7 +108,7 @@ impl Author {
     }
 }
 
-/// What a check has found wrong, as lines of a command line.
+/// The mistakes that a check has found, in the format of the command line.
 fn lines(found: &Json) -> Vec<String> {
     let mistakes = found.0["mistakes"].as_array().unwrap().iter();
     let line = |one: &Value| {
@@ -119,7 +119,8 @@ fn lines(found: &Json) -> Vec<String> {
     mistakes.map(line).collect()
 }
 
-/// Who may look may not end a run, who may end one may not start one, and nobody else may do anything.
+/// The right to look does not include ending a run, the right to end one does not include starting one, and other
+/// readers have no right at all.
 #[test]
 pub fn starting_is_a_right_of_its_own() {
     if !can_confine() {
@@ -138,7 +139,7 @@ pub fn starting_is_a_right_of_its_own() {
             assert_eq!(reader.get(path).status, 403, "{path}");
         }
         assert!(!reader.get("").body.contains("\"edit\""));
-        // Even if they knew what the page of another one has.
+        // Not even with the proof from another reader's page.
         for path in ["start", "check"] {
             assert_eq!(reader.send(path, &lines, &body).status, 403, "{path}");
             assert_eq!(reader.send(path, &format!("{origin}{typed}"), &body).status, 403, "{path}");
@@ -279,7 +280,7 @@ pub fn mistakes_are_told_as_on_the_command_line() {
     desk.end();
 }
 
-/// What holds data is written to only by who has typed its name.
+/// A target with data is only written to after its name was typed as confirmation.
 #[test]
 pub fn targets_that_hold_data_are_confirmed_by_name() {
     if !can_confine() {

@@ -1,4 +1,5 @@
-//! Each option has an effect that can be seen from outside: this is the table that says which, and the tests that fail
+//! Each option has an effect that is visible from outside: this table says which, and the tests fail if an option is
+//! missing.
 //! when an option is not in it.
 //!
 //! A row names an option, the rest of a command line, two values of the option (or one, and the option left out), and
@@ -7,9 +8,9 @@
 //! something that varies by itself fails, and so does one whose option changes nothing. No row looks at how long
 //! something took: other work on the machine would make that different each time.
 //!
-//! What takes more than that to show is a test of its own elsewhere; the table then names the function.
+//! Options that need more have separate tests elsewhere; the table then names the function.
 //!
-//! Whoever lands an option adds its row to the file of its subject in `effects/`.
+//! To add an option, add its row to the file of its subject in `effects/`.
 
 mod command_line;
 mod content;
@@ -40,7 +41,7 @@ const ABSENT: &str = "-";
 pub enum Effect {
     /// By three runs.
     Row(Row),
-    /// By a test of its own (or several options share one).
+    /// By a separate test (or several options share one).
     Test {
         /// The option.
         option: &'static str,
@@ -76,7 +77,7 @@ const fn row(
     Effect::Row(Row { option, base, values: [one, other], see })
 }
 
-/// A test of its own.
+/// A separate test.
 macro_rules! test {
     ($option:literal, $module:ident $(:: $name:ident)+) => {
         crate::effects::Effect::Test {
@@ -140,7 +141,7 @@ impl Row {
         Some((self.see.look(dir.path(), &line)?, line))
     }
 
-    /// What is wrong with the row, if something is.
+    /// The defect of the row, if it has one.
     fn problem(&self) -> Option<String> {
         let [one, other] = self.values;
         let Some((first, line)) = self.seen(one) else {
@@ -298,7 +299,7 @@ fn the_exceptions_are_few() {
     assert!(exceptions.len() <= 7, "an option without effect has no place in the program: {exceptions:?}");
 }
 
-/// Runs a line and gives what came of it.
+/// Runs a line.
 fn run(dir: &Path, line: &str) -> Finished {
     Program::under_test().line(dir, line)
 }

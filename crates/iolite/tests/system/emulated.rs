@@ -22,9 +22,9 @@ fn newest() -> Option<Program> {
     Program::peers().into_iter().max_by_key(|peer| peer.release.minor)
 }
 
-/// What a script may call: `ours NAME WORD…` runs the program under test, and `both NAME WORD…` the newest fio before it.
-/// What they print goes to `NAME.ours` and `NAME.theirs`, and the exit status to files beside these. A script that
-/// has set `least` to 41 runs no fio before 3.41.
+/// Commands for scripts: `ours NAME WORD…` runs the program under test; `both NAME WORD…` runs the newest fio first.
+/// Their output goes to `NAME.ours` and `NAME.theirs`, the exit status to files beside these. A script that has set
+/// `least` to 41 runs no fio before 3.41.
 fn prelude() -> String {
     let ours = Program::under_test().path;
     let newest = newest();
@@ -66,7 +66,7 @@ fn run(name: &str, script: &str) -> Result<Ran, String> {
     Ok(ran)
 }
 
-/// What was printed, and the exit status. `who` is `ours` or `theirs`.
+/// The output and the exit status. `who` is `ours` or `theirs`.
 #[track_caller]
 fn told(ran: &Ran, name: &str, who: &str) -> (String, i32) {
     let read = |name: String| fs::read_to_string(ran.directory.join(&name)).map_err(|_| name);
@@ -76,7 +76,7 @@ fn told(ran: &Ran, name: &str, who: &str) -> (String, i32) {
     (text, status.trim().parse().expect("a status is a number"))
 }
 
-/// What the newest fio has printed, and its exit status: this one where there is no fio that could be asked.
+/// The output and the exit status of the newest fio, or `otherwise` if there is no fio.
 #[track_caller]
 fn told_by_peer(ran: &Ran, name: &str, otherwise: i32) -> (String, i32) {
     match ran.directory.join(format!("{name}.theirs")).exists() {

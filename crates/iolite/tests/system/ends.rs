@@ -9,7 +9,7 @@ use std::fs;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-/// Who goes.
+/// The victim of a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Victim {
     /// The process that forks all others.
@@ -49,9 +49,9 @@ struct Way {
     first: &'static str,
     /// The jobs after it.
     others: &'static str,
-    /// Which jobs have an error.
+    /// Whether each job has an error.
     errors: &'static [bool],
-    /// What is said.
+    /// The message.
     says: &'static str,
 }
 
@@ -121,10 +121,10 @@ const WAYS: [Way; 26] = {
     ]
 };
 
-/// What the first job needs, so that it comes to the moment and stays there.
+/// The options of the first job that make it reach the moment and stay there.
 fn job_at(moment: Moment) -> &'static str {
     match moment {
-        // It never begins, so whoever has its file open lays it out.
+        // It never begins, so the process that has its file open is the one that lays it out.
         Moment::LayingOut => {
             "--name=a --filename=large --size=1g --rw=read --fallocate=none --startdelay=300"
         }
@@ -199,7 +199,7 @@ fn find(victim: Victim, moment: Moment, running: &Running, dir: &Path) -> Option
 fn has_come(way: &Way, running: &Running, dir: &Path) -> bool {
     let Some(&spawner) = children(running.pid()).first() else { return false };
     let on = |name: &str| workers_on(running, &dir.join(name));
-    // What runs beside it is to be over, unless nothing has begun.
+    // Jobs beside it have to be over, unless nothing has begun.
     if way.others == BESIDE
         && way.moment != Moment::LayingOut
         && !running.output().contains("worker 2 is done")
@@ -237,7 +237,7 @@ fn go(way: &Way) -> Option<Finished> {
         words.push(if word.starts_with("--exec_postrun") { finish } else { word });
     }
     if way.moment == Moment::Over {
-        // The trigger needs somebody to end.
+        // The trigger needs a running job.
         words.extend("--time_based --runtime=300 --rate_iops=100".split(' '));
     }
     words.extend(way.others.split(' '));
@@ -250,7 +250,7 @@ fn go(way: &Way) -> Option<Finished> {
         _ => send(pid, libc::SIGKILL),
     }
     if way.moment == Moment::LayingOut {
-        // Whoever was asked to stop has to be able to.
+        // A stopped process cannot end when asked to.
         workers_on(&running, &root.join("large")).into_iter().for_each(|pid| {
             // SAFETY: a plain system call; the process is one that this test started, or has just ended.
             unsafe { libc::kill(pid, libc::SIGCONT) };

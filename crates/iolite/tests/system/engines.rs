@@ -25,7 +25,7 @@ pub const FILE_ENGINES: &[(&str, bool)] = &[
     ("posixaio", true),
 ];
 
-/// How each engine is run: in a process of its own, and in a thread.
+/// Each engine is run in a separate process, and in a thread.
 const MODES: &[&str] = &["--thread=0", "--thread=1"];
 
 /// Run one job on the file `f` of `dir` and return its report.
@@ -60,7 +60,7 @@ fn zeros(dir: &Path) {
     fs::write(dir.join("f"), vec![0; SIZE]).expect("a file can be written");
 }
 
-/// Which blocks of the file have anything but zeros.
+/// The number of blocks of the file that contain data other than zeros.
 fn blocks_with_data(dir: &Path) -> usize {
     let content = fs::read(dir.join("f")).expect("the file is there");
     assert_eq!(content.len(), SIZE, "the file has kept its size");
@@ -149,7 +149,7 @@ fn a_queue_is_filled() {
         let deep = json.job().float("iodepth_level.8");
         assert!(deep >= 12.0, "{engine} {mode}: depth 8 or more in {deep}% of the submissions");
         assert_eq!(json.job().float("iodepth_level.16"), 0.0, "{engine} {mode}: never deeper");
-        // Submission is measured apart where it is a step of its own.
+        // Submission is measured separately if it is a separate step.
         assert_eq!(json.job().int("write.slat_ns.N"), 256, "{engine} {mode}");
     });
 }

@@ -1,4 +1,4 @@
-//! What must not happen, and what is said instead: exit status 1, the reason, and nothing touched.
+//! Requests that must be refused: exit status 1, the reason, and nothing touched.
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
@@ -146,7 +146,7 @@ fn a_file_that_may_not_be_created() {
     refused(dir.path(), "--name=a --filename=f --rw=read --size=1M --allow_file_create=0").says("f");
 }
 
-/// What direct I/O has to be aligned to depends on the file system and its disk; odd numbers are nowhere enough.
+/// The alignment for direct I/O depends on the file system and its disk; odd numbers are never enough.
 #[test]
 fn direct_io_that_is_not_aligned_is_told_with_the_remedy() {
     let cases = [

@@ -17,7 +17,7 @@ fn text_of(name: &str) -> String {
     fs::read_to_string(examples().join(name)).expect("an example can be read")
 }
 
-/// What is in a directory, by name.
+/// The entries of a directory, by name.
 fn entries(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).expect("a directory can be read");
     let entries = entries.map(|entry| entry.expect("a directory can be read"));
@@ -60,7 +60,7 @@ fn scaled(name: &str) -> String {
             Some(("runtime", _)) => "runtime=500ms",
             Some(("ramp_time", _)) => "ramp_time=200ms",
             Some(("latency_window", _)) => "latency_window=50ms",
-            // Met by any machine, however busy: what is told then is known.
+            // Every machine meets it, however busy, so the output is known.
             Some(("latency_target", _)) => "latency_target=10s",
             Some(("nrfiles", _)) => "nrfiles=40",
             _ => line,
@@ -82,8 +82,8 @@ fn commands(name: &str) -> Vec<String> {
 /// The report of the last run, where the command asks for none itself.
 const REPORT: &str = "report.json";
 
-/// Starts a command line of a comment in a staged directory. What it names on a machine of its reader is replaced;
-/// `DEVICE` by the device.
+/// Starts a command line from a comment in a staged directory. Paths of the reader's machine are replaced; `DEVICE` by
+/// the device.
 fn start(dir: &Path, command: &str, device: Option<&Loop>) -> Running {
     let mut line = command.replace("/mnt/home", "mnt").replace("/mnt/log", "mnt").replace("/safe", "safe");
     line = line.replace("FILE", "data").replace("/dev/sdX", "target");
@@ -102,13 +102,13 @@ fn report(dir: &Path) -> Json {
     Json::parse(&fs::read_to_string(dir.join(REPORT)).expect("there is a report"))
 }
 
-/// What it leaves behind is what it is for.
+/// An example whose purpose is to leave data behind.
 const LEAVES_DATA: &str = "verify-power-cut.fio";
 
-/// Those that need a device.
+/// Examples that need a device.
 const ON_DEVICES: [&str; 3] = ["block-device.fio", "ssd-precondition.fio", "trim.fio"];
 
-/// Those that need a device of the virtual machine: they are run there (`emulated`).
+/// Examples that need a device of the virtual machine: they are run there (`emulated`).
 pub const ON_EMULATED_DEVICES: [&str; 7] = [
     "flash.fio",
     "nvme-commands.fio",
@@ -119,13 +119,13 @@ pub const ON_EMULATED_DEVICES: [&str; 7] = [
     "zoned.fio",
 ];
 
-/// What needs ext4.
+/// An example that needs ext4.
 const ON_EXT4: &str = "defragment.fio";
 
-/// Those that replay a trace, which has to be there.
+/// Examples that replay a trace, which has to exist.
 const OF_TRACES: [&str; 2] = ["trace-block.fio", "trace-replay.fio"];
 
-/// All that run on files of their own, by name.
+/// The names of all examples that create their own files.
 fn names() -> Vec<String> {
     let mut names = entries(&examples());
     names.retain(|name| {
@@ -159,7 +159,7 @@ fn run_on(name: &str, device: Option<&Loop>) -> Vec<String> {
         }
     }
     let mut after = everything();
-    // Log files, or what a program has printed, are what some examples are for.
+    // Some examples are about log files, or files with a program's output.
     after[0].retain(|name| ![".log", ".stdout", ".stderr"].iter().any(|end| name.ends_with(end)));
     assert_eq!(after, before, "{name} cleans up");
     jobs.swap_remove(0)
@@ -170,7 +170,7 @@ fn run_on(name: &str, device: Option<&Loop>) -> Vec<String> {
 fn names_of_busy_jobs(dir: &Path, run: &Finished) -> Vec<String> {
     let json = report(dir);
     for job in json.jobs() {
-        // (What only works counts as reads of nothing.)
+        // (Engines that only work count reads without bytes.)
         if job.bytes() != [0; 3] {
             job.check_consistency();
         }
@@ -273,7 +273,7 @@ fn no_command_gives_what_the_file_sets_itself() {
     }
 }
 
-/// What the installed fio may not have: options of ours, and what of 3.42 older ones do not know.
+/// Options that the installed fio may lack: our own, and those of 3.42 that older releases do not have.
 const OPTIONS_OF_OUR_OWN: [&str; 4] =
     ["lat_from_intended_start", "steadystate_check_interval", "ioengine=dircreate", "ioengine=page_fault"];
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// What of a file is looked at.
+/// The part of a file that is checked.
 #[derive(Clone, Copy, PartialEq)]
 enum Seen {
     /// All of it.
@@ -23,8 +23,8 @@ enum Exchange {
     Works,
     /// Its digest is not the standard one.
     OtherDigest,
-    /// Both ways, but what it writes with `verify_offset` is wrong to itself: it refills its buffers in part only, so that the
-    /// header of an earlier write is left in the pattern.
+    /// Both ways, but fio rejects its own writes with `verify_offset`: it refills its buffers only in part, so the
+    /// header of an earlier write stays in the pattern.
     NoOffset,
     /// Not with blocks of several sizes: a pattern begins with each block, and has the block's offset in it.
     OneSize,
@@ -56,7 +56,7 @@ const KINDS: &[(&str, Seen, Exchange)] = &[
     ("verify_pattern=0xdeadbeef", Everything, NoOffset),
 ];
 
-/// Options of a shape; what is read has the same, but for what comes behind the bar, which is for who writes.
+/// The options of a shape. The reader has the same ones, except those behind the bar, which are for the writer.
 const SHAPES: &[&str] = &[
     "rw=write",
     "rw=randwrite",
@@ -149,7 +149,7 @@ impl Cases<'_> {
         }
     }
 
-    /// One writes, and the other reads: first what was written, and then what was damaged.
+    /// One program writes. The other reads first the intact data, and then damaged data.
     fn exchange(&self, from: &Program, to: &Program) {
         let format = format!("verify_header_format={}", to.release.header);
         let more = if from.is_peer { "" } else { &format };

@@ -1,5 +1,5 @@
 //! Engines that act on extents (`falloc`, `ftruncate`, `e4defrag`), through pipes (`splice`), or on memory alone
-//! (`page_fault`): what they leave in the file system, and that the peer's do the same.
+//! (`page_fault`): their effect on the file system, compared with the peer's.
 
 use crate::common::devices::Mounted;
 use crate::common::trace::system_calls;
@@ -160,7 +160,7 @@ fn data_goes_through_a_pipe() {
         let json = report(dir.path(), &line);
         let [read, written, _] = json.job().bytes();
         assert!(read == written && written > 0, "{line}");
-        // What splice wrote others read, and the other way round.
+        // Other engines read splice's writes, and splice reads theirs.
         let other = line.replace("splice", "psync");
         report(dir.path(), &format!("{other} --verify_only"));
         report(dir.path(), &other);

@@ -1,4 +1,4 @@
-//! I/O that fails: what ends a job, what it goes on after, and how both are told.
+//! I/O that fails: errors that end a job, errors that it continues after, and the report of both.
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;

@@ -1,4 +1,5 @@
-//! What happens before an agent of ssh is there: an `ssh` of the test, which runs the script here, or does what a bad line does.
+//! Failures before an agent behind ssh is running: the test's own `ssh` runs the command here, or simulates a bad
+//! connection.
 
 use crate::common::program::Running;
 use crate::common::{Program, scratch};
@@ -10,13 +11,13 @@ use std::process::Command;
 
 const JOB: &str = "[a]\nioengine=null\nrw=write\nsize=64k\nbs=4k\n";
 
-/// A directory with an `ssh` in it, the last word of which is what is to run.
+/// A directory with an `ssh` whose last argument is the command to run.
 struct Lab {
     dir: tempfile::TempDir,
 }
 
 impl Lab {
-    /// `there` is what this `ssh` does: `$run` is what it was asked for, `$*` all of its words.
+    /// `there` is the script of this `ssh`: `$run` is the command, `$*` has all arguments.
     fn new(there: &str) -> Lab {
         let lab = Lab { dir: scratch() };
         fs::create_dir_all(lab.path("bin/there")).unwrap();
@@ -46,7 +47,7 @@ impl Lab {
     }
 }
 
-/// One machine needs longer to let somebody in than the other one waits for a client that is silent.
+/// One machine takes longer to log in than the agent of the other one waits for a silent client.
 #[test]
 pub fn who_is_there_already_waits_for_the_others() {
     let lab = Lab::new("case \"$*\" in *slow*) sleep 4;; esac\nexec sh -c \"$run\"");
@@ -56,7 +57,7 @@ pub fn who_is_there_already_waits_for_the_others() {
     assert!(finished.stdout.contains("All clients: (groupid=0, jobs=2): err= 0"), "{finished}");
 }
 
-/// While a machine does not answer, the end can be asked for. Nothing is left of ssh, nor of what it has started.
+/// A run can be ended while a machine does not answer. Nothing is left of ssh, nor of its children.
 #[test]
 pub fn an_end_while_machines_are_reached() {
     let lab = Lab::new("sleep 1000 &\necho $$ $! >pids.new\nmv pids.new pids\nwait");

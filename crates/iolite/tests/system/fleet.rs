@@ -110,7 +110,7 @@ fn the_page_of_several_machines_in_a_browser() {
     }
 }
 
-/// Two machines whose jobs go on until somebody ends them, on a page that grows. One of them is killed.
+/// Two machines whose jobs run until they are ended, on a live page. One of them is killed.
 #[test]
 fn several_machines_while_they_run_in_a_browser() {
     let browser = or_skip!(Browser::start());

@@ -55,14 +55,14 @@ fn files_are_laid_out_written_read_trimmed_and_removed() {
         assert!(
             bytes.len() == 2 << 20 && bytes.chunks(4096).all(|block| block.iter().any(|&byte| byte != 0))
         );
-        // What was written by one is there for another, which writes as well.
+        // A job sees the writes of another one, and writes as well.
         run(&format!("{named} --size=2m --rw=randread --iodepth=8 --verify=crc32c --numjobs=2"));
         run(&format!("{named} --size=2m --rw=randrw --bs=512-64k --bs_unaligned=1 --iodepth=4 --direct=1"));
         run(&format!("{named} --size=1m --rw=write --sync=dsync --fdatasync=8 --end_fsync=1 --thread"));
         let before = fs::metadata(&file).unwrap().blocks();
         assert_eq!(run(&format!("{named} --size=1m --rw=trim --bs=256k")).job().ios()[2], 4);
         assert!(fs::metadata(&file).unwrap().blocks() < before, "trims give space back");
-        // Readers and writers find what a layout has made.
+        // Readers and writers find the files that layout has created.
         for how in ["none", "native", "posix", "truncate", "keep"] {
             run(&format!("--filename={engine}/{how} --size=256k --rw=rw --fallocate={how} --iodepth=4"));
         }
@@ -124,7 +124,7 @@ pub fn workers_of_a_process_may_share_a_connection() {
             let before = gluster.connections();
             let mut running = begin(&gluster, dir.path(), &on(engine, &line));
             running.wait_until("it runs", |running| running.stdout().contains("IOPS="));
-            // (What was tried before the run is gone soon.)
+            // (Connections of the checks before the run close soon.)
             running.wait_until("they are connected", |_| gluster.connections() == before + connections);
             running.signal(libc::SIGINT);
             let ended = running.wait();
@@ -164,7 +164,7 @@ pub fn a_brick_that_dies_or_hangs_is_an_error() {
     }
 }
 
-/// Clients hold writes back. What they lose is told when the file is synced or closed.
+/// Clients delay writes. The loss of a delayed write is reported when the file is synced or closed.
 #[test]
 fn what_a_client_held_back_and_lost_is_told() {
     let dir = scratch();

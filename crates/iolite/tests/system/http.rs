@@ -1,5 +1,5 @@
-//! `http`: objects on a server. Here the server is one of the tests' own, which misbehaves when it is told to; `minio.rs`
-//! has a real one.
+//! `http`: objects on a server. Here the server belongs to the tests, and misbehaves on request; `minio.rs` has a real
+//! one.
 
 pub(crate) mod identity;
 
@@ -78,7 +78,7 @@ pub fn a_range_is_a_part_of_one_object() {
     report(&server, &format!("{range} --rw=write --bs=64k --size=64k"));
     assert_eq!(server.names(), ["/bkt/a"]);
     assert_eq!(server.object("/bkt/a").unwrap().len(), 65536);
-    // Its size need not be told.
+    // The job need not give its size.
     let json = report(&server, &format!("{range} --rw=randread --iodepth=4"));
     assert_eq!(json.job().bytes(), [65536, 0, 0]);
     let asked = server.requests();
@@ -204,10 +204,10 @@ pub fn what_is_read_is_made_when_that_is_asked_for() {
     assert!(server.object("/bkt/a_0_4096").unwrap().iter().any(|&byte| byte != 0));
     let json = report(&server, job);
     assert_eq!((json.job().ios(), server.count("PUT")), ([4, 0, 0], 4));
-    // It is longer than what is there: the rest is made.
+    // The job is larger than the existing object: the rest is added.
     report(&server, &job.replace("16k", "24k"));
     assert_eq!((server.names().len(), server.count("PUT")), (6, 6));
-    // And now its size need not be told.
+    // And now the job need not give its size.
     assert_eq!(report(&server, "--filename=/bkt/a --rw=read").job().bytes(), [24576, 0, 0]);
     report(
         &server,
@@ -266,7 +266,7 @@ pub fn what_may_pass_is_repeated_only_when_that_is_asked_for() {
         done.stdout
     );
     assert_eq!((server.count("PUT"), server.names().len()), (7, 4));
-    // What would fail each time is not.
+    // Errors that would recur each time are not retried.
     let server = ObjectServer::behaving(|_| error("AccessDenied", 403));
     assert_eq!(run(&server, &format!("{line} --http_retries=3")).code(), 1);
     assert_eq!(server.count("PUT"), 1);
@@ -322,7 +322,7 @@ fn the_time_to_the_first_byte_is_told() {
         let fio = called_fio(&server, dir.path(), &format!("{line} --output-format=json,normal")).ok().stdout;
         assert!(!fio.contains("ttfb") && !fio.contains("\"requests\""), "{fio}");
     }
-    // What is no request to a server has none.
+    // A report without requests to a server has no such line.
     let local = Program::own().line(dir.path(), "--name=l --rw=write --size=64k --output-format=json,normal");
     assert!(!local.ok().stdout.contains("ttfb"));
 }
@@ -479,7 +479,7 @@ pub fn broken_answers_are_errors_of_their_units() {
     }
 }
 
-/// What is not the part that was asked for is not taken for it, however long it is.
+/// An answer with another range than the requested one is an error, even if its length is right.
 #[test]
 pub fn another_part_of_an_object_is_an_error() {
     let whole: &'static str = "x".repeat(4096).leak();
@@ -633,7 +633,7 @@ pub fn the_bucket_may_be_in_the_servers_name() {
     let server = ObjectServer::start();
     report(&server, "--filename=/a --rw=write --size=8k --http_s3_addressing=virtual");
     assert_eq!(server.names(), ["/a_0_4096", "/a_4096_4096"]);
-    // Whoever calls fio has always been able to do so.
+    // Under the name fio, this has always been accepted.
     let dir = scratch();
     called_fio(&server, dir.path(), "--filename=/b --rw=write --size=4k").ok();
     assert!(server.object("/b_0_4096").is_some());

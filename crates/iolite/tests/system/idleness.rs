@@ -31,7 +31,7 @@ fn in_json() {
         (keys[0], keys[1], keys[keys.len() - 2], keys[keys.len() - 1]),
         ("system", "cpu-0", "unit_mean", "unit_stddev")
     );
-    // What others leave over of this machine nobody knows; some of it is left over in any second.
+    // The idle time of this machine is unknown, but within limits.
     for (key, value) in idleness {
         let value = value.as_f64().expect("a number");
         assert!((0.0..=100.0).contains(&value) || key.starts_with("unit"), "{key}: {value}");
@@ -41,7 +41,8 @@ fn in_json() {
 
 #[test]
 fn idle_threads_leave_the_cpu_to_the_jobs() {
-    // A job that keeps its CPU busy leaves less of it over than one that waits. Both on one CPU, which is told apart.
+    // A job that keeps its CPU busy leaves less idle time than one that waits. Both run on one CPU, which is reported
+    // separately.
     let idle = |job: &str| {
         let line = format!("{job} --cpus_allowed=0 --idle-prof=percpu --output-format=json");
         let text = run(&line);

@@ -1,4 +1,4 @@
-//! What the machines of a client do together, besides beginning: stages, steady states, rates.
+//! Steps that the machines of a client take together, besides the start: stages, steady states, rates.
 
 use crate::common::program::Running;
 use crate::common::{Json, Program, scratch};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// An agent that runs programs, in a directory of its own.
+/// An agent that may run programs, in a separate directory.
 fn agent(dir: &Path, name: &str) -> Agent {
     let home = dir.join(name);
     fs::create_dir(&home).unwrap();
@@ -22,7 +22,8 @@ fn agent(dir: &Path, name: &str) -> Agent {
 pub fn stages_begin_together() {
     let dir = scratch();
     let agents = ["a", "b"].map(|name| agent(dir.path(), name));
-    // `stage NAME WHO BEFORE`: both have ended what was before, and that machine waits. How it ends is nothing to the engine.
+    // `stage NAME WHO BEFORE`: both machines have ended the stage before, and machine WHO waits. The engine ignores how
+    // the command ends.
     let stage = "[ $3 = none ] || { [ -e ../a/$3.done ] && [ -e ../b/$3.done ]; } || : > $1.early\n\
                  if [ $WHO = $2 ]; then while ! [ -e ../$1.go ]; do sleep 0.01; done; fi\n: > $1.done\n";
     fs::write(dir.path().join("stage"), stage).unwrap();

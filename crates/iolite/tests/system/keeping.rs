@@ -43,7 +43,7 @@ pub fn a_run_is_kept_with_all_that_was_measured() {
     let dir = scratch();
     let first = ours().line(dir.path(), &format!("{JOB} --save=base --store=s.db")).ok();
     assert!(first.stderr.contains("the run is kept as run 1 in s.db"), "{first}");
-    // The report is what it is without --save: here, no lists of bins.
+    // The report is the same as without --save: here, it has no lists of bins.
     let second = ours().line(dir.path(), &format!("{JOB} --store=s.db --save --output-format=json")).ok();
     let printed = json(&second);
     assert!(printed["jobs"][0]["read"]["clat_ns"].get("bins").is_none());
@@ -168,7 +168,7 @@ fn secrets_are_not_kept() {
     assert!(export.stdout.contains("http_pass") && !export.stdout.contains("T0PSECRET"), "{export}");
 }
 
-/// Killed at any moment, and interrupted: the store is whole, and has all runs that were told to be kept.
+/// Killed at any moment, and interrupted: the store is intact, and contains all runs that were reported as kept.
 #[test]
 fn a_kill_leaves_the_store_whole() {
     let dir = scratch();
@@ -338,7 +338,7 @@ fn runs_are_filtered_labelled_and_removed() {
     let again = ours().line(dir.path(), "runs export 4 --store=t.db").ok();
     let there = json(&ours().line(dir.path(), "runs export 4 --store=s.db").ok());
     assert_eq!(json(&again), there);
-    // What would go is told first.
+    // The runs that would be dropped are listed first.
     let told = ours().line(dir.path(), "runs limits --most=2 --store=s.db").refused();
     assert!(
         told.stderr.contains("2 of 4 runs would have to go: 4 (") && told.stderr.contains("with --drop"),
@@ -347,11 +347,11 @@ fn runs_are_filtered_labelled_and_removed() {
     assert_eq!(numbers(dir.path(), "").len(), 4);
     let gone = ours().line(dir.path(), "runs limits --most=2 --drop --store=s.db").ok();
     assert!(gone.stderr.contains("dropped runs 4 (") && gone.stdout.contains("2 of 2 runs"), "{gone}");
-    // Those without a label went first, and the newest never goes.
+    // Runs without a label are dropped first, and the newest never.
     assert_eq!(numbers(dir.path(), ""), [1, 3]);
     ours().line(dir.path(), &format!("{JOB} --save --store=s.db")).ok().says("dropped run 1 (label base, ");
     assert_eq!(numbers(dir.path(), ""), [3, 12]);
-    // For what is imported, no run with a label goes.
+    // An import drops no run with a label.
     ours().line(dir.path(), "runs label 3,12 mine --store=s.db").ok();
     ours()
         .line(dir.path(), "runs import out/run-4.json --store=s.db")
@@ -394,7 +394,7 @@ fn mistakes_are_told() {
     assert!(!dir.path().join("none.db").exists());
 }
 
-/// What writes a file does not write it over the store: all runs would be lost.
+/// No output file is written over the store: all runs would be lost.
 #[test]
 fn nothing_replaces_the_store() {
     let dir = tempfile::tempdir().unwrap();

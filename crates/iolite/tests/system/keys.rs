@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-/// A set of keys in a directory of its own.
+/// A set of keys in a separate directory.
 struct Set {
     home: PathBuf,
 }
@@ -192,7 +192,7 @@ pub fn strangers_are_refused_at_both_ends() {
     }
     hears(&mut agent, "whatever is at the other end is no Iolite");
     hears(&mut agent, "TLS: ");
-    // Where the server has no protection, a client with keys is told.
+    // A client with keys reports a server without protection.
     let mut plain = Agent::on_port(dir.path());
     ask(dir.path(), &plain, &[&set.option(Role::Coordinator)])
         .refused()

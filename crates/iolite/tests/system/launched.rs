@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Each rank has a file of its own: the variable is resolved where it runs.
+/// Each rank uses its own file: the variable is resolved on the machine that runs the job.
 fn job(dir: &Path, variable: &str) {
     let text = format!("[a]\nfilename=f.${{{variable}}}\nrw=write\nsize=64k\nbs=4k\nwrite_bw_log=log\n");
     fs::write(dir.join("job.fio"), text).unwrap();
@@ -37,7 +37,7 @@ fn place() -> tempfile::TempDir {
     dir
 }
 
-/// What rank 0 tells of a run of so many.
+/// Checks rank 0's report of a run with `size` ranks.
 fn check_report(dir: &Path, report: &str, size: usize) {
     let json = Json::parse(report);
     let stats = json.0["client_stats"].as_array().unwrap();
@@ -70,7 +70,7 @@ pub fn ranks_meet_in_a_directory() {
     }
     assert!(finished[1..].iter().all(|rank| rank.stdout.is_empty()));
     leaves_nothing(dir.path());
-    // Rank 0 alone reads the job file, and is the one who says what is wrong with it. None waits for it then.
+    // Only rank 0 reads the job file and reports mistakes in it. The other ranks do not wait for it then.
     for (words, why) in [
         ([&meet, "missing.fio"], "missing.fio"),
         ([&meet, "--push"], "--mpi: there is no job file for it"),

@@ -37,7 +37,7 @@ fn disks_are_read_written_trimmed_and_synced() {
     let before = fs::metadata(target.image()).unwrap().blocks();
     assert_eq!(run("--rw=trim --bs=1m --size=8m --iodepth=2").job().ios()[2], 8);
     assert!(fs::metadata(target.image()).unwrap().blocks() < before, "trims give space back");
-    // Whoever forgets the backslashes is understood as well.
+    // A URL without the backslashes works as well.
     report(dir.path(), &iscsi(&target.name("").replace('\\', ""), "--rw=randread --iodepth=8 --size=1m"));
     for (line, said) in [
         ("--rw=write --size=4k --unlink=1", "cannot be removed"),

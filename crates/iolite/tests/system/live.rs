@@ -17,7 +17,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A job that goes on until somebody ends it, with a job beside it that is over soon.
+/// A job that runs until it is ended, and a job beside it that is over soon.
 const ENDLESS: &str = "--ioengine=null --bs=4k --size=1g --name=long --time_based --runtime=10m --rw=randrw --rate_iops=500 \
                        --numjobs=2 --group_reporting --name=short --rw=read --io_size=64k";
 /// One of a second and a half.
@@ -71,7 +71,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Who has exchanged this token.
+    /// A reader that has exchanged this token for a cookie.
     pub fn of(host: &str, token: &str) -> Reader {
         let answer = ask(host, &format!("GET /?token={token} HTTP/1.1\r\nHost: {host}"));
         assert_eq!(answer.status, 200, "{}", answer.head);
@@ -102,7 +102,7 @@ impl Reader {
         ask(&self.host, &self.head("POST", path, more))
     }
 
-    /// What a request that ends the run needs: where it is from, and the proof in the page.
+    /// The parts of a request that ends the run: its origin, and the proof from the page.
     fn proof(&self) -> String {
         let page = self.get("").body;
         let proof = page.split("data-stop=\"").nth(1).expect("the page has it").split('"').next().unwrap();
@@ -181,12 +181,12 @@ fn connect(host: &str) -> TcpStream {
     stream
 }
 
-/// What is answered to a head.
+/// The answer to a head.
 pub fn ask(host: &str, head: &str) -> Answer {
     send_all(host, format!("{head}\r\n\r\n").as_bytes())
 }
 
-/// What is answered to these bytes.
+/// The answer to these bytes.
 pub fn send_all(host: &str, bytes: &[u8]) -> Answer {
     let mut stream = connect(host);
     stream.write_all(bytes).unwrap();
@@ -201,7 +201,8 @@ fn ios(told: &Value, job: usize, direction: &str) -> u64 {
     lists.map(|number| number.as_u64().unwrap()).sum()
 }
 
-/// Everybody who asks, and what is answered; then one who may not end the run tries to, and one who may does.
+/// Every kind of reader, and the answers; then a reader without the right tries to end the run, and one with the right
+/// does.
 #[test]
 pub fn a_page_is_for_who_has_the_address() {
     let dir = scratch();
@@ -243,7 +244,7 @@ pub fn a_page_is_for_who_has_the_address() {
     // Through a tunnel it has another port.
     assert_eq!(ask(&host, &format!("GET /?token={token} HTTP/1.1\r\nHost: localhost:9")).status, 200);
 
-    // What is no request, or too much of one.
+    // Invalid and oversized requests.
     for (bytes, expected) in [
         (&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..], 400),
         (b"\0\0\0\0\r\n\r\n", 400),
@@ -256,7 +257,7 @@ pub fn a_page_is_for_who_has_the_address() {
         assert_eq!(send_all(&host, bytes).status, expected, "{text}");
     }
 
-    // What a page may do.
+    // The content policy of the page.
     let page = owner.get("");
     assert_eq!(page.header("Content-Security-Policy"), iolite_page::live::POLICY);
     for (name, value) in [
@@ -345,7 +346,7 @@ pub fn a_page_stays_until_its_readers_have_the_report() {
     drop(silent);
 }
 
-/// Whatever becomes of the page, the run goes on; whatever becomes of the run, nothing is left.
+/// The run survives the death of its page's process, and the page's process ends with the run.
 #[test]
 fn a_page_that_dies_and_a_run_that_does() {
     let dir = scratch();
@@ -379,7 +380,7 @@ fn a_page_that_dies_and_a_run_that_does() {
     assert_eq!(run.running.wait().code(), 128);
 }
 
-/// What is answered to a head by a server with the certificate of the tests.
+/// The answer of a server with the tests' certificate to a head.
 fn ask_encrypted(port: u16, head: &str) -> Answer {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(certificate("authority.crt")).unwrap()).unwrap();
@@ -439,7 +440,7 @@ pub fn pages_are_encrypted_for_other_machines() {
     assert_eq!(running.wait().code(), 128);
 }
 
-/// A key that is made for the run serves a browser that is told to take it.
+/// A key that is created for the run works in a browser that is told to accept it.
 #[test]
 fn a_browser_reads_an_encrypted_page() {
     let browser = or_skip!(Browser::start());
@@ -460,7 +461,7 @@ fn a_browser_reads_an_encrypted_page() {
     assert_eq!(running.wait().code(), 128);
 }
 
-/// What is asked for wrongly is refused before anything runs.
+/// Wrong requests for a page are refused before anything runs.
 #[test]
 fn a_page_needs_a_place_of_this_machine() {
     let dir = scratch();
@@ -514,7 +515,7 @@ fn a_page_needs_a_place_of_this_machine() {
         .line(dir.path(), &format!("{job} --web-linger=1s"))
         .ok()
         .says("has no effect without --web");
-    // Under the other name it is as much an option as any of ours, and the report is what it always is.
+    // It works under the name `fio` too, like our other options, and does not change the report.
     let fio = Program::called_fio(dir.path());
     let run = fio.line(dir.path(), &format!("{job} --web=localhost:0 --output-format=json")).ok();
     assert!(run.stderr.starts_with("fio: --web: the run is at http://127.0.0.1:"), "{run}");
@@ -558,8 +559,8 @@ fn a_page_holds_nothing_of_the_caller() {
     assert_eq!(run.running.wait().code(), 128);
 }
 
-/// In a browser, while a job runs: the pictures grow, what is written in names is text, nobody complains, and the button ends
-/// the run. Then the page is that of the report. With `IOLITE_SCREENSHOTS=DIRECTORY`, pictures are kept there.
+/// In a browser, while a job runs: the pictures grow, job names are shown as text, the console has no errors, and the
+/// button ends the run. Then the page becomes the report. With `IOLITE_SCREENSHOTS=DIRECTORY`, pictures are kept there.
 #[test]
 fn a_browser_sees_the_run_grow() {
     let browser = or_skip!(Browser::start());
@@ -601,7 +602,7 @@ fn a_browser_sees_the_run_grow() {
     let before = browser.run(&format!("return {count}")).as_u64().unwrap();
     browser.wait_until(&format!("return {count} > {before}"));
     browser.wait_until("return document.querySelector(\"[data-job='1'] td\").textContent === 'runs'");
-    // Pictures are drawn anew without another one coming up, and what is read stays.
+    // Pictures are redrawn without animation, and the open parts stay open.
     browser.run("document.querySelectorAll('details.job').forEach((job) => (job.open = true))");
     browser.wait_until(
         "return document.querySelectorAll('.stage > .pictures:not(.coming) svg.chart').length > 10",
@@ -629,7 +630,7 @@ fn a_browser_sees_the_run_grow() {
     }
     let elsewhere = "return performance.getEntriesByType('resource').filter((one) => !one.name.startsWith(location.origin)).length";
     assert_eq!(browser.run(elsewhere), 0, "nothing is loaded from elsewhere");
-    // The button asks once more.
+    // The button asks for confirmation.
     browser.run("document.getElementById('stop').click()");
     browser.run("document.getElementById('sure').click()");
     browser.wait_until("return document.querySelector('h2')?.textContent === 'The answer' && document.documentElement.dataset.ready === 'yes'");

@@ -19,7 +19,7 @@ fn find(name: &str) -> Option<PathBuf> {
 
 /// Run a tool to its end in `dir`.
 fn tool(path: &Path, dir: &Path, line: &str) -> Finished {
-    // Drawing needs no display, and what it remembers goes where it is removed again.
+    // Drawing needs no display, and its cache goes to a directory that is removed.
     let memory = scratch();
     let mut command = Command::new(path);
     command
@@ -90,7 +90,7 @@ fn log2csv_tells_the_bins_of_all_jobs() {
             assert_eq!(rows.last().unwrap()[6], "100");
         }
     }
-    // A plain report has no bins, and says what would.
+    // A plain report has no bins, and the message says how to get them.
     ours().line(dir.path(), "--output-format=json --output=plain --name=j --ioengine=null --size=1m").ok();
     ours().line(dir.path(), "log2csv plain").refused().says("plain: it has no bins; --output-format=json+");
 }

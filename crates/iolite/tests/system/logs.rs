@@ -1,4 +1,4 @@
-//! Logs: what is in them, when they are written, and what is told when they cannot be.
+//! Logs: their content, when they are written, and messages if they cannot be.
 
 use crate::common::program::{Finished, Running, is_full};
 use crate::common::{Json, Program, files_in, is_root, peers, scratch};
@@ -117,7 +117,7 @@ fn the_same_files_and_lines_as_the_peer() {
             });
             assert_eq!(files, their_files, "{job}");
             for ((name, ours), theirs) in files.iter().zip(ours).zip(theirs) {
-                // What has to be in a histogram's window at the end of a run, fio leaves out.
+                // fio omits the histogram of the last window at the end of a run.
                 if !name.contains("hist") {
                     assert_eq!(ours, theirs, "{job}: {name}");
                 }
@@ -126,7 +126,7 @@ fn the_same_files_and_lines_as_the_peer() {
     }
 }
 
-/// What must be the same in a log under both programs: all but times, values and order.
+/// The parts of a log that both programs have to agree on: all except times, values and order.
 fn shape(program: &Program, dir: &Path, name: &str) -> Vec<Vec<String>> {
     let text = if name.ends_with(".fz") {
         // The empty file that fio leaves where nothing was logged, it does not read.
@@ -176,7 +176,7 @@ fn windows_hold_averages_maxima_or_both() {
     assert!(most.iter().map(|line| line[1]).max() > both.iter().map(|line| line[1]).min());
 }
 
-/// What is in flight when the time is over comes back at once: no rate can be had of that.
+/// The I/Os in flight when the time is over complete all at once, so no rate can be computed from them.
 #[test]
 fn the_last_window_of_a_job_with_a_depth_is_no_shorter_than_half() {
     let dir = scratch();
@@ -486,7 +486,7 @@ fn logs_that_cannot_be_written_are_errors() {
         .refused()
         .says("job.fio:5:")
         .says("j: write_hist_log=no/h: there is no directory no");
-    // What only shows when it is written ends the job, and the reason is told.
+    // Errors that only writing reveals end the job, with the reason.
     std::os::unix::fs::symlink("/dev/full", path("full_lat.1.log")).unwrap();
     for options in ["", "--thread", "--log_store_compressed=1", "--time_based --runtime=100"] {
         let name = if options.contains("compressed") { "full_lat.1.log.fz" } else { "full_lat.1.log" };
@@ -599,7 +599,7 @@ fn the_bandwidth_of_all_jobs_together() {
     for (name, direction) in [("agg-write_bw.log", 1), ("agg-trim_bw.log", 2)] {
         assert!(log(dir.path(), name).iter().all(|line| (line[1], line[2]) == (0, direction)));
     }
-    // When one of them cannot be written nothing is done, and the others keep what is in them.
+    // If one of them cannot be written, none is written, and the others keep their content.
     let kept = fs::read(dir.path().join("agg-read_bw.log")).unwrap();
     fs::remove_file(dir.path().join("agg-trim_bw.log")).unwrap();
     fs::create_dir(dir.path().join("agg-trim_bw.log")).unwrap();

@@ -1,4 +1,4 @@
-//! What a job changes about its worker, and commands around it.
+//! A job's changes to its worker, and commands around a job.
 
 use crate::common::devices::{Loop, Mounted, tool};
 use crate::common::program::Running;
@@ -88,7 +88,7 @@ fn a_job_can_run_as_somebody_else() {
     }
 }
 
-/// As nice(2) has it: added to what the program has, and refused to those who may not.
+/// As with nice(2): the value is added to the program's own, and unprivileged users may not lower it.
 #[test]
 fn nice_values_are_added_and_refused_as_with_fio() {
     let dir = scratch();

@@ -1,5 +1,5 @@
-//! Memory follows use: what is asked for and never used takes none, what cannot be had is refused before anything is
-//! taken, and a limit is an error in words.
+//! Memory follows use: requested but unused memory takes none; requests that cannot be satisfied are refused before
+//! anything is allocated; and reaching a limit is an error message.
 
 use crate::common::program::{Finished, Running};
 use crate::common::{Program, scratch};
@@ -48,7 +48,7 @@ fn what_is_never_used_takes_no_memory() {
     }
 }
 
-/// As many units as the depth allows are in use one after the other, and each has data of its own.
+/// As many units as the depth allows are in use one after the other, each with its own data.
 #[test]
 fn a_unit_that_is_made_on_the_way_is_like_those_that_were_ready() {
     let dir = scratch();
@@ -94,8 +94,8 @@ fn limited(dir: &Path, limit: &str, line: &str) -> Finished {
     Running::start(Command::new("bash").args(["-c", &script]).current_dir(dir)).wait()
 }
 
-/// The kernel does not start a program that is larger than the limit on addresses: it kills it on the way. From there on
-/// there is an error in words, or all is well; a segmentation fault is neither.
+/// The kernel does not start a program that is larger than the limit on addresses: it kills it during exec. With higher
+/// limits, there is an error message, or all is well; a segmentation fault is neither.
 #[test]
 fn a_limit_on_addresses_is_an_error_in_words() {
     let dir = scratch();

@@ -1,4 +1,4 @@
-//! Engines that act on names: what is there afterwards, what is counted, and what is refused.
+//! Engines that act on names: the resulting files, the counts, and refusals.
 
 use crate::common::skeleton::{assert_same, skeleton};
 use crate::common::{Json, Program, files_in, scratch, words};
@@ -77,7 +77,7 @@ fn a_file_counts_as_one_io_of_its_size() {
     );
 }
 
-/// Its size and `rw` say nothing about what is done to a name.
+/// Sizes and `rw` do not influence the operations on names.
 #[test]
 fn names_of_small_files_count_and_names_can_count_as_trims() {
     let programs = || [Program::under_test()].into_iter().chain(Program::peers());
@@ -126,7 +126,7 @@ fn every_order_visits_every_name() {
     }
 }
 
-/// What can be done to a name again is done to popular ones again, as with fio; what cannot is done to each once.
+/// Repeatable operations are repeated on popular names, as with fio; others are done once per name.
 #[test]
 fn popular_names_come_again_where_that_can_be() {
     let line = |engine: &str, order: &str, open: u32| {
@@ -173,7 +173,7 @@ fn popular_names_come_again_where_that_can_be() {
     }
 }
 
-/// A test of its own for the option `stat_type` of both engines.
+/// A separate test for the option `stat_type` of both engines.
 #[test]
 pub fn the_kind_of_call_decides_about_links() {
     for (stat, makes) in [("filestat", false), ("dirstat", true)] {
@@ -231,7 +231,7 @@ pub fn names_are_acted_on_through_a_ring() {
             let run = Program::under_test().line(dir.path(), &format!("--output-format=json {line}")).ok();
             for job in Json::parse(&run.stdout).jobs() {
                 assert_eq!((job.ios()[0], job.bytes()[0]), (30, 245_760), "{line}");
-                // Unlike a call of its own, a command has a submission, and the depth is there.
+                // Unlike a synchronous call, a command has a submission, and the depth is used.
                 assert_eq!(job.int("read.slat_ns.N") + job.int("read.clat_ns.N"), 60, "{line}");
                 assert!(job.float("iodepth_level.1") < 100.0, "{line}");
             }
@@ -331,8 +331,8 @@ fn fio_counts_and_leaves_the_same() {
             let [mine, theirs] = [&ours, &peer].map(|program| {
                 let dir = scratch();
                 let lines = skeleton(program, &program.line(dir.path(), &line).ok());
-                // Whether a disk has anything to tell of a few files is chance.
-                // fio leaves out the classes of latencies here; what is told is not less.
+                // It is chance whether the disk has statistics for a few files. fio omits the latency classes here;
+                // ours print more.
                 let lines = lines.into_iter().filter(|line| !line.starts_with("  lat ("));
                 lines.take_while(|line| !line.starts_with("Disk stats")).collect::<Vec<_>>()
             });
@@ -341,7 +341,7 @@ fn fio_counts_and_leaves_the_same() {
     }
 }
 
-/// What fio refuses, or fails at.
+/// Jobs that fio refuses, or that fail with fio.
 #[test]
 fn fio_fails_where_we_do() {
     let peers = Program::peers();

@@ -82,7 +82,7 @@ fn encrypted_connections_are_with_whom_they_should_be() {
         assert_eq!(refused.code(), 1, "{}", refused.output());
         assert!(refused.output().replace(&stranger, "").contains(said), "{}", refused.output());
     }
-    // Who does not encrypt is not let in.
+    // A client without encryption is rejected.
     let refused = start(dir.path(), &format!("--name=job --ioengine=nbd --uri={open} --rw=read"));
     assert_eq!(refused.code(), 1, "{}", refused.output());
     assert!(refused.output().contains("TLS"), "{}", refused.output());
@@ -157,7 +157,7 @@ pub fn what_is_wrong_with_the_address_is_told() {
         ("--uri=http://h", "scheme"),
         ("--uri=nbd+unix:///?socket=/nowhere/at/all", "No such file or directory"),
         ("--uri=nbd://me:sesame@127.0.0.1:1", "uri=nbd://me:***@127.0.0.1:1: "),
-        // What the library cannot read it repeats.
+        // The library quotes text that it cannot parse.
         ("--uri=nbds://me:sesame%zz@h/x", "uri=nbds://me:***@h/x: "),
         ("--uri=nbd://me:sesame[@h/x", "uri=nbd://me:***@h/x: "),
         ("--uri=nbd://me:sesa/sesame@h/x", "uri=nbd://me:***@h/x: "),
@@ -181,7 +181,7 @@ fn it_does_what_fio_does() {
             continue;
         }
         has_compared = true;
-        // What one has written, the other finds: the size is the server's, and headers are the same.
+        // Each program reads the other's writes: the size is the server's, and headers are the same.
         for (writer, reader) in [(Program::own(), peer.clone()), (peer.clone(), Program::own())] {
             let job = nbd(&server, "--rw=randwrite --iodepth=8 --verify=crc32c --randseed=7 --size=8m");
             let json = |program: &Program, words: &str| {

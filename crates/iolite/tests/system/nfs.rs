@@ -1,4 +1,4 @@
-//! `nfs` on a real server, which is stopped, killed and started anew.
+//! `nfs` on a real server, which is stopped, killed and restarted.
 
 use crate::common::{Finished, Json, Program, scratch};
 use iolite_testing::{Ganesha, ObjectServer, or_skip};
@@ -34,7 +34,7 @@ fn files_are_made_written_read_synced_listed_and_removed() {
     // Larger than the server takes at once, and not whole at the end.
     run("--filename=b --rw=write --bs=3m --size=12m --iodepth=4 --verify=sha256");
     run("--filename=b --rw=randread --bs=96k --size=12m --iodepth=16");
-    // Directories are made as on this machine; files become longer, and keep what they hold.
+    // Directories are created as on a local disk; files are extended, and keep their content.
     run("--directory=deep/er --filename=c --rw=rw --size=256k --numjobs=2");
     let before = fs::read(server.export().join("a")).unwrap();
     run("--filename=a --rw=write --size=3m --offset=2m --fallocate=truncate --iodepth=8 --verify=md5");
@@ -75,7 +75,7 @@ fn three_storages_are_put_side_by_side() {
     assert_eq!(named, [["local", "psync", "write"], ["nfs", "nfs", "write"], ["objects", "http", "write"]]);
     let json = start(dir.path(), "three.fio --output-format=json").ok().stdout;
     assert_eq!(json.matches("\"cpu_us_per_mib\"").count(), 3);
-    // Whoever parses what fio prints gets that.
+    // Under the name fio, the output is that of fio, for parsers.
     let as_fio =
         Program::called_fio(dir.path()).line(dir.path(), "three.fio --output-format=normal,json").ok().stdout;
     assert!(!as_fio.contains("Side by side") && !as_fio.contains("cpu_us_per_mib"), "{as_fio}");
@@ -146,7 +146,7 @@ fn what_was_not_committed_is_sent_again_to_a_server_that_has_started_anew() {
     let mut running = Program::own().start(dir.path(), line.split_whitespace());
     let before = server.bytes_sent();
     running.wait_until("something is written", |_| server.bytes_sent() > before + (200 << 10));
-    // What the server has in its memory would be lost with the machine: take it from the file.
+    // Data that is only in the server's memory would be lost with the machine: take it out of the file.
     server.kill();
     let file = server.export().join("a");
     let size = fs::metadata(&file).unwrap().len();
@@ -166,7 +166,7 @@ fn what_was_not_committed_is_sent_again_to_a_server_that_has_started_anew() {
 pub fn little_waits_to_be_committed_if_little_may() {
     let dir = scratch();
     let mut server = or_skip!(Ganesha::start(dir.path()));
-    // Nothing of a job that neither syncs nor verifies is kept, and it is told what that may have cost.
+    // A job that neither syncs nor verifies keeps no copies, and a message says that data may be lost.
     let line = nfs(&server, "--filename=p --rw=write --size=4m --iodepth=8 --rate_iops=500");
     let mut running = Program::own().start(dir.path(), line.split_whitespace());
     let before = server.bytes_sent();
@@ -175,7 +175,7 @@ pub fn little_waits_to_be_committed_if_little_may() {
     let told = running.wait();
     assert!(told.output().contains("bytes may be lost"), "{}", told.output());
     assert_eq!(told.code(), 1);
-    // What is kept is committed when it becomes much.
+    // Copies are committed when they become many.
     let resent = |words: &str| {
         let line =
             format!("--filename=q --rw=write --size=8m --iodepth=8 --verify=crc32c --do_verify=0 {words}");
@@ -211,7 +211,7 @@ fn a_server_that_goes_away_and_comes_back_is_waited_for() {
             "{rw} was over before the stop: {slowest:?}"
         );
     }
-    // A connection that is cut is made again, and what was in flight is asked for again.
+    // A lost connection is re-established, and requests in flight are sent again.
     let line = nfs(&server, "--filename=a --rw=randrw --size=2m --iodepth=8 --rate_iops=400 --verify=crc32c");
     let mut running = Program::own().start(dir.path(), line.split_whitespace());
     let before = server.bytes_sent();

@@ -1,4 +1,5 @@
-//! `http` on real servers: MinIO, nginx and the gateway of Ceph. What any server does is in `http.rs`, which needs none.
+//! `http` on real servers: MinIO, nginx and the gateway of Ceph. Behaviour independent of the server is tested in
+//! `http.rs`.
 
 use crate::common::{Finished, Json, Program, scratch};
 use iolite_testing::{Ceph, Gateway, Minio, Nginx, certificate, or_skip};
@@ -40,7 +41,7 @@ fn minio_takes_gives_and_removes_objects() {
     // Names that have to be encoded are signed as they are sent.
     run("--filename=/bkt/x(1)+$=@,'!* --rw=write --size=128k --verify=crc32c --unlink=1");
     assert_eq!(server.count(), 1);
-    // It refuses what does not have the checksum that it was sent with: it takes these.
+    // The server refuses objects with a wrong checksum; it accepts these.
     for checksum in ["crc32c", "sha256"] {
         run(&format!("--filename=/bkt/c --rw=write --size=256k --http_s3_checksum={checksum} --unlink=1"));
     }

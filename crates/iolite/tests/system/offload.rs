@@ -1,4 +1,4 @@
-//! `io_submit_mode=offload`: a pool of threads submits what the worker makes.
+//! `io_submit_mode=offload`: a pool of threads submits the worker's I/Os.
 
 use crate::common::{Json, Program, scratch, trace, words};
 use crate::engines::FILE_ENGINES;
@@ -33,7 +33,7 @@ fn every_engine_does_the_same_ios_from_other_threads() {
     }
 }
 
-/// What lies between an I/O's making and its issue is told wherever latencies are, also where the engine is synchronous.
+/// The time between creating and issuing an I/O is reported wherever latencies are, even if the engine is synchronous.
 #[test]
 fn submission_is_reported_and_logged_alike() {
     let dir = scratch();
@@ -67,10 +67,10 @@ pub fn as_many_threads_submit_as_units_may_be_in_flight() {
     run.ok();
     let reads = log.lines().filter(|line| line.contains("pread64(") && line.contains("/f>"));
     let threads: BTreeSet<&str> = reads.map(|line| line.split(' ').next().unwrap()).collect();
-    // Which of them gets work depends on how fast it is done; none but them does any.
+    // Which threads get work depends on how fast it is done; no others do any.
     assert!((1..=4).contains(&threads.len()), "{threads:?}");
     let made = log.lines().filter(|line| line.contains("CLONE_THREAD")).count();
-    // Each call may be told in two halves.
+    // strace may show a call in two halves.
     assert!(made >= 4, "{log}");
 }
 

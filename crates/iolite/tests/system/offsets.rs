@@ -19,7 +19,7 @@ fn trace(program: &Program, line: &str) -> Option<Vec<Call>> {
     Some(calls.into_iter().filter(|call| !reads || call.name == "pread64").collect())
 }
 
-/// Those of our program, in order, as block numbers.
+/// Our program's offsets in order, as block numbers.
 fn blocks(line: &str) -> Option<Vec<u64>> {
     Some(in_blocks(&trace(&Program::under_test(), line)?))
 }
@@ -159,7 +159,7 @@ fn zones_per_direction() {
     assert!(counts(&writes).len() > 200);
 }
 
-/// Zones lie where they should and get what they should: 60% in the first tenth, and so on.
+/// Zones have the right places and shares: 60% in the first tenth, and so on.
 #[test]
 fn zones_are_exact() {
     let line = "--rw=randread --size=4000k --io_size=32m --random_distribution";
@@ -279,7 +279,8 @@ pub fn preconditioning() {
     assert!(!dir.path().join("f").exists());
 }
 
-/// What fio refuses beside preconditioning is refused, and what it takes is taken; it writes about as much.
+/// Combinations of preconditioning that fio refuses are refused, and those that it accepts are accepted; the amount
+/// written is similar.
 #[test]
 fn preconditioning_beside_other_options() {
     for (more, is_taken) in [
@@ -346,7 +347,7 @@ fn file_service_by_law() {
     }
 }
 
-/// What cannot be meant is refused before anything is written.
+/// Nonsensical combinations are refused before anything is written.
 #[test]
 fn refusals_name_the_option() {
     let dir = scratch();

@@ -90,10 +90,10 @@ pub fn a_ramp_of_bytes_is_not_counted() {
     for engine in ["psync", "libaio --iodepth=8"] {
         let line = format!("--name=j --filename=f --size=4m --ramp_size=1m --ioengine={engine}");
         let counted = ios(&program, &line)[0].1;
-        // What is in flight at the end of the ramp belongs to it.
+        // I/Os in flight at the end of the ramp belong to the ramp.
         assert!((760.0..=768.0).contains(&counted), "{engine}: {counted}");
     }
-    // Those that are reported together ramp together.
+    // Jobs that are reported together ramp together.
     let line = "--name=j --ioengine=null --size=40m --ramp_size=20m --numjobs=2";
     let apart: f64 = ios(&program, line).iter().map(|(_, ios)| ios).sum();
     assert_eq!(apart, 10240.0);
@@ -140,7 +140,7 @@ fn ios_of_a_ramp_are_none_of_their_number() {
     }
 }
 
-/// What was written is found again, though nobody can say beforehand how much it is.
+/// Writes are verified although their number cannot be known beforehand.
 #[test]
 fn a_ramp_may_be_verified() {
     let dir = scratch();

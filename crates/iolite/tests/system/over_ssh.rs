@@ -65,7 +65,7 @@ impl Lab {
         }
     }
 
-    /// All that sshd has started.
+    /// All descendants of sshd.
     fn family(&self) -> Vec<i32> {
         iolite_os::process::descendants_of(self.sshd.pid())
     }
@@ -157,13 +157,13 @@ pub fn the_program_is_sent_along() {
     assert_eq!(finished.code(), 1, "{finished}");
     lab.wait_until_idle(&family);
     lab.has_left_nothing();
-    // Where it cannot be stored, that is told.
+    // If it cannot be stored, a message says so.
     fs::remove_dir(&lab.sshd.temporary).unwrap();
     let refused = run(&["--push", &lab.client(), "job.fio"]).wait().refused();
     assert!(refused.stderr.contains("the agent cannot be started there (ssh: mktemp: "), "{refused}");
 }
 
-/// Whoever is cut off, or killed: nothing goes on at the other end.
+/// If either side is cut off or killed, nothing keeps running at the other end.
 #[test]
 pub fn a_connection_that_is_cut() {
     let lab = or_skip!(Lab::new());

@@ -1,5 +1,5 @@
-//! No job and no file of the run destroys what the run needs: data, traces, states, logs, reports. Whatever would is refused
-//! before anything is touched.
+//! No job and no file of the run destroys files that the run needs: data, traces, states, logs, reports. Such runs are
+//! refused before anything is touched.
 
 use crate::common::{Program, scratch};
 use crate::safety::tree;
@@ -39,7 +39,7 @@ const REFUSED: &[(&str, &str)] = &[
         "--ioengine=e4defrag --filename=f --rw=write --donorname=g --output=./g",
         "--output=./g: the report would go into the donor of job j (donorname=g)",
     ),
-    // What programs print.
+    // Outputs of programs.
     (
         "--filename=j.prerun.txt --rw=read --exec_prerun=true",
         "OUTPUT j.prerun.txt, which is the data of job j",

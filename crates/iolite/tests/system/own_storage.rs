@@ -124,7 +124,7 @@ fn data_is_verified_after_reconnecting_and_damage_is_found() {
 fn what_is_to_be_removed_is_removed() {
     let dir = scratch();
     or_skip!(example_engine("drawers", dir.path()));
-    // A file of this machine that has the same name is somebody else's.
+    // A local file of the same name must not be touched.
     fs::write(dir.path().join("a"), "precious").unwrap();
     run(dir.path(), "--filename=a:b --size=1m --rw=write");
     run(dir.path(), "--filename=a --size=512k --rw=write --unlink=1");

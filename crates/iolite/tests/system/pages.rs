@@ -65,7 +65,7 @@ fn a_series_has_every_io_of_the_report() {
     );
 }
 
-/// Who calls `fio` gets what fio has, and refusals where that refuses.
+/// Under the name `fio`, the formats are those of fio, and other formats are refused as fio refuses them.
 #[test]
 fn under_another_name_there_is_nothing_new() {
     let dir = scratch();
@@ -179,9 +179,9 @@ fn results_of_fio_have_pages() {
     }
 }
 
-/// What the browser shows, at phone and desktop width, light and dark: numbers are the JSON's, nothing is loaded, nobody
-/// complains, nothing is cut off, and what is written in a job's name is text. With `IOLITE_SCREENSHOTS=DIRECTORY`, the
-/// pictures are kept there.
+/// The page in a browser, at phone and desktop width, light and dark: its numbers are those of the JSON, nothing is
+/// loaded, the console has no errors, nothing is clipped, and a job's name is shown as text. With
+/// `IOLITE_SCREENSHOTS=DIRECTORY`, the pictures are kept there.
 #[test]
 fn a_browser_shows_the_page() {
     let browser = or_skip!(Browser::start());
@@ -231,7 +231,7 @@ fn a_browser_shows_the_page() {
                 browser.run(&format!("return +document.querySelector(\"{row} [data-iops]\").dataset.iops"));
             assert_eq!(shown.as_f64(), report["jobs"][job][direction]["iops"].as_f64());
         }
-        // What the scripts have unpacked is the report.
+        // The scripts have unpacked the report correctly.
         let unpacked =
             browser.run("return unpacked().then((report) => report.jobs.map((job) => job.write.total_ios))");
         assert_eq!(
@@ -318,14 +318,14 @@ fn a_page_is_drawn_from_logs() {
         assert_eq!(again.stdout.len(), page.len(), "--logs={logs}");
     }
     assert_ne!(ours().line(dir.path(), "report r.json").ok().stdout, page, "without logs it is another page");
-    // Those of fio.
+    // Logs of fio.
     for peer in Program::peers() {
         peer.line(dir.path(), &format!("{JOB} --write_lat_log=f --output-format=json --output=f.json")).ok();
         let drawn = ours().line(dir.path(), "report f.json --logs=f -o f.html").ok();
         assert!(drawn.stderr.is_empty(), "{}: {drawn}", peer.version());
     }
 
-    // What is cut off is drawn as far as it goes; everything else that is wrong is an error.
+    // A truncated log is drawn up to its end; all other defects are errors.
     let log = fs::read_to_string(dir.path().join("a_bw.1.log")).unwrap();
     let with = |text: &str| fs::write(dir.path().join("a_bw.1.log"), text).unwrap();
     with(&log[..log.len() - 5]);

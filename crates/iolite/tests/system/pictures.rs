@@ -1,4 +1,5 @@
-//! What the scripts of a page draw of stored reports, in a browser. The reports are made up, so that what is to be seen is known.
+//! The pictures that a page's scripts draw of stored reports, in a browser. The reports are made up, so that the right
+//! pictures are known.
 
 use crate::common::browser::Browser;
 use crate::common::{Program, scratch};
@@ -153,7 +154,7 @@ fn pictures_say_what_the_words_say() {
         "press(figures['Latency heat map: read'], 'Home'); return press(figures['Latency heat map: read'], 'ArrowRight')",
     );
     assert!(heat.as_str().unwrap().contains("most (98%) from "), "{heat}");
-    // What no table knows has one as well.
+    // Figures that are in no table are listed as well.
     let text = browser.run("return document.body.textContent");
     for figure in
         ["steadystate.ssiops:5.000000%", "read.bw_agg77.5", "cpu_idleness.system12.25", "busiest part"]
@@ -168,7 +169,7 @@ fn pictures_say_what_the_words_say() {
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 
-/// What was closed on the screen is drawn when the printer asks.
+/// Parts that are closed on the screen are drawn for printing.
 #[test]
 fn closed_parts_are_printed() {
     let browser = or_skip!(Browser::start());
@@ -187,7 +188,7 @@ fn odd_reports_have_pictures_as_far_as_they_go() {
     let browser = or_skip!(Browser::start());
     let dir = scratch();
     let odd = [json!(null), json!(1e300), json!("x"), json!([]), json!({}), json!([[], {}, 7, "y", 1e9])];
-    // Each odd value in each place of a job of its own, behind a good one.
+    // Each odd value is put in each place, in a separate job behind a valid one.
     let places = [
         "",
         "/read",
@@ -222,7 +223,7 @@ fn odd_reports_have_pictures_as_far_as_they_go() {
     );
     browser.wait_until(&format!("{drawn} === 4"));
     assert_eq!(browser.console(), Vec::<String>::new());
-    // Each odd value in the places of the series, and of what there is one of.
+    // Each odd value is put in the places of the series, and in those that exist once.
     for place in [
         "/iolite",
         "/iolite/series",

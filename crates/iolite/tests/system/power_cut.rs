@@ -1,7 +1,7 @@
-//! The power fails while a verified job runs on a block device: what was flushed has to be there, any part of the rest
-//! may be, and a disk that only says that it flushes is found out.
+//! The power fails while a verified job runs on a block device: flushed writes have to survive, any part of the rest
+//! may, and a disk that only pretends to flush is detected.
 //!
-//! `IOLITE_TEST_KILLS=200 cargo test -p iolite --test system power_cut::` does it so often.
+//! `IOLITE_TEST_KILLS=200 cargo test -p iolite --test system power_cut::` repeats it that often.
 
 use crate::common::devices::Loop;
 use crate::common::program::Finished;
@@ -14,11 +14,11 @@ use std::time::Duration;
 
 const SIZE: usize = 4 << 20;
 
-/// What happens to a file.
+/// Damages a file.
 type Damage<'a> = &'a dyn Fn(&mut [u8]);
 
-/// Lets a job run on a new disk, cuts the power at some moment, and checks what has to be there. None: there is no
-/// such disk here, and the reason was told.
+/// Lets a job run on a new disk, cuts the power at some moment, and checks that the required writes are there. None:
+/// such a disk cannot be made here, and the reason was printed.
 fn power_cut(block: &str, job: &str, lies: bool, luck: &mut Luck) -> Result<Finished, String> {
     let dir = scratch();
     let disk = VolatileDisk::new(dir.path(), SIZE, lies)?;
@@ -27,7 +27,7 @@ fn power_cut(block: &str, job: &str, lies: bool, luck: &mut Luck) -> Result<Fini
         format!("--name=v --filename={} --bs={block} --direct=1 --verify=crc32c --eta=never", device.path);
     let line = format!("{base} {job} --rw=randwrite --norandommap --time_based --runtime=60 --do_verify=0");
     let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
-    // What is not flushed stays pending: so many have been followed by what the disk calls a flush.
+    // On a disk that lies, writes stay pending after its flushes, so this many are known to have been followed by one.
     let enough = if lies { 64 } else { 0 };
     running.wait_until("its first writes", |_| disk.pending() > enough);
     std::thread::sleep(Duration::from_millis(luck.below(300)));
@@ -127,7 +127,7 @@ fn a_disk_that_only_says_that_it_flushes_is_found_out() {
     }
 }
 
-/// The disk of these tests does what it says.
+/// The simulated disk of these tests works as described.
 #[test]
 fn what_is_not_flushed_is_lost() {
     let dir = scratch();

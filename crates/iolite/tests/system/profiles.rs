@@ -21,7 +21,7 @@ fn jobs(settings: impl Iterator<Item = (String, String)>) -> Vec<Job> {
     jobs
 }
 
-/// What our profile makes, as `--debug=profile` tells it.
+/// The jobs of our profile, from the output of `--debug=profile`.
 #[track_caller]
 fn ours(dir: &Path, arguments: &str) -> Vec<Job> {
     let run = Program::under_test().line(dir, &format!("--debug=profile --parse-only {arguments}")).ok();
@@ -40,7 +40,7 @@ fn ours(dir: &Path, arguments: &str) -> Vec<Job> {
     jobs(settings.into_iter())
 }
 
-/// What fio's makes, as `--debug=parse` tells it behind the word that the profile is loaded.
+/// The jobs of fio's profile, from the output of `--debug=parse` after the message that the profile is loaded.
 fn theirs(peer: &Program, dir: &Path, arguments: &str) -> Vec<Job> {
     let run = peer.line(dir, &format!("--debug=parse,profile {arguments}"));
     let (_, loaded) = run.stdout.split_once("loading profile").unwrap_or_else(|| panic!("{run}"));
@@ -98,7 +98,7 @@ pub fn options_of_tiobench() {
     }
     let expected: Vec<_> = (1..=4).map(|number| (format!("there/.fio.tio.{number}"), 512 << 10)).collect();
     assert_eq!(files_in(dir.path()), expected);
-    // With a unit it is what it says.
+    // With a unit, the value is taken literally.
     let sized = ours(dir.path(), "--profile=tiobench --size=64k");
     assert_eq!(sized[0].1["size"], "65536");
 }

@@ -1,6 +1,6 @@
-//! What people run: some hundred command lines and job files of the kinds that guides, manuals, benchmarks of databases and
-//! volumes, and forums are full of, in our own words and with small sizes, each run under the name `fio` and under every
-//! fio that there is.
+//! Jobs that people run: some hundred command lines and job files of the kinds found in guides, manuals, benchmarks of
+//! databases and volumes, and forums, in our own words and with small sizes. Each is run under the name `fio` and under
+//! every available fio.
 //!
 //! `published/lines/*.txt` has command lines, `published/jobs/*.fio` job files. A line of a list is
 //!
@@ -8,13 +8,13 @@
 //! exact fio --name=prepare --size=1m --rw=write && fio --name=prepare --size=1m --rw=read
 //! ```
 //!
-//! a word for what is determined by the job ([`Counts`]: `exact`, `sum` or `open`) and what a shell is told, in parts that are
-//! run and compared one after the other. It runs in a directory with two files, `disk` of 4 MiB and `disk2` of 1 MiB, two
-//! directories, `data` and `more`, and the job files that the line names. In a job file, a comment `# compare: exact` says
-//! the word, and a comment `# run: fio job.fio --more` the line (without it: `fio job.fio`); one without the first is only
-//! used by lines.
+//! a word for the counts that the job determines ([`Counts`]: `exact`, `sum` or `open`) and a shell command, in parts
+//! that are run and compared one after the other. It runs in a directory with two files, `disk` of 4 MiB and `disk2` of
+//! 1 MiB, two directories, `data` and `more`, and the job files that the line names. In a job file, a comment `#
+//! compare: exact` gives the word, and a comment `# run: fio job.fio --more` the line (without it: `fio job.fio`); one
+//! without the first is only used by lines.
 //!
-//! Where we differ on purpose, a line before it says in what, and quotes the place in docs/compatibility.md that says so:
+//! If we differ on purpose, a line before it names the difference, and quotes the explanation in docs/compatibility.md:
 //!
 //! ```text
 //! #! files: its content is kept, and it is extended
@@ -115,7 +115,7 @@ struct Entry {
     /// Where it is, for people.
     place: String,
     counts: Counts,
-    /// What a shell is told, in parts.
+    /// The shell command, in parts.
     line: String,
     intended: Vec<Intended>,
 }
@@ -213,11 +213,11 @@ fn parse_intended(text: &str, place: &str) -> Intended {
     Intended { aspect, release }
 }
 
-/// What a run of one part of a line left to look at.
+/// The observable results of one part of a line.
 struct Ran {
     finished: Finished,
     report: Report,
-    /// Names of files with their sizes; of reports and logs, what they hold.
+    /// Names of files with their sizes; of reports and logs, their content.
     files: Vec<String>,
     /// Reports that were written into files.
     written: Vec<(String, Report)>,
@@ -269,7 +269,7 @@ impl Called {
         Called { program: program.clone(), directory }
     }
 
-    /// Runs a line that a shell is told. There is no result when a real fio hung.
+    /// Runs a line in a shell. `None` if a real fio hung.
     fn run(&self, dir: &Path, line: &str) -> Option<Finished> {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("sh");
@@ -279,7 +279,7 @@ impl Called {
     }
 }
 
-/// What we do differently from each release, in words.
+/// Our differences from each release.
 fn compare(entry: &Entry, programs: &[Called]) -> Vec<String> {
     let (ours, peers) = programs.split_first().expect("ours is the first");
     let run = |program: &Called| program.program.patiently(|| run(entry, program));
@@ -320,7 +320,7 @@ fn lacks_an_option(line: &str, release: &Release) -> bool {
     options.any(|option| !release.knows(option))
 }
 
-/// The job files that a line names, and what they include.
+/// The job files that a line names, and their includes.
 fn job_files_of(line: &str) -> Vec<PathBuf> {
     let directory = data().join("jobs");
     let is_named = |name: &str| {
@@ -345,7 +345,7 @@ fn run(entry: &Entry, program: &Called) -> Option<Vec<Ran>> {
         let finished = program.run(dir.path(), &line)?;
         let mut report = Report::new(&finished.stdout);
         if !program.program.is_peer {
-            // What others are not told is told here (docs/compatibility.md).
+            // fio does not have these warnings (docs/compatibility.md).
             let kept = report.normal.lines().filter(|line| !line.contains(": warning: "));
             report.normal = kept.flat_map(|line| [line, "\n"]).collect();
         }
@@ -356,7 +356,7 @@ fn run(entry: &Entry, program: &Called) -> Option<Vec<Ran>> {
                 written.push((name.clone(), Report::new(&text())));
                 files.push(name);
             } else if name.ends_with(".log") {
-                // What is logged for each I/O is logged as often; what is logged with the time is not.
+                // Logs with an entry per I/O have the same number of entries; logs by time do not.
                 let is_counted = entry.counts == Counts::Exact && name != "trace.log";
                 let lines =
                     if is_counted { format!(": {} lines", text().lines().count()) } else { String::new() };

@@ -39,7 +39,7 @@ fn rates_are_not_exceeded_from_a_few_to_very_many() {
     }
 }
 
-/// Nor does a job wait for longer than until the next I/O is due, whoever else keeps it from its work.
+/// A job never waits longer than until the next I/O is due, even if it was delayed before.
 #[test]
 fn nobody_sleeps_beyond_the_schedule() {
     let dir = scratch();
@@ -76,7 +76,7 @@ fn each_direction_keeps_its_own_rate() {
     assert!(reads + 8 > 2 * writes, "{reads} reads, {writes} writes");
 }
 
-/// Rates limit what there is of a mix; they make nothing that there is not, least of all writes.
+/// Rates limit the directions of a mix; they do not add directions, least of all writes.
 #[test]
 fn a_mix_that_only_reads_writes_nothing_whatever_its_rates() {
     let dir = scratch();
@@ -225,7 +225,7 @@ fn a_minimum_is_not_watched_while_the_job_gets_going() {
     Program::under_test().line(dir.path(), line).ok();
 }
 
-/// At the end of a ramp, and with each depth that is tried, the job's counters begin anew.
+/// At the end of a ramp, and with each depth that is tried, the job's counters are reset.
 #[test]
 fn a_minimum_is_not_missed_because_counting_begins_anew() {
     let dir = scratch();
@@ -292,7 +292,7 @@ fn a_pass_is_synced_before_its_files_are_removed() {
     let Some(calls) = writes_and_syncs("--size=8k --loops=2 --unlink_each_loop=1") else {
         skip!("needs strace")
     };
-    // It is laid out anew between the passes.
+    // It is laid out again between the passes.
     assert!(calls.ends_with("wswsccwswc"), "{calls}");
 }
 

@@ -24,8 +24,7 @@ fn swap(from: &Path, to: &Path) {
     fs::write(to, other).unwrap();
 }
 
-/// What blkparse saw queued, as words of an I/O each: a flush is a sync, with the data that it comes with behind it,
-/// which fio leaves out.
+/// The I/Os that blkparse saw queued, each as text: a flush is a sync followed by its data, which fio omits.
 fn queued(is_peer: bool) -> Vec<String> {
     let mut queued = Vec::new();
     for line in fs::read_to_string(recorded("queued.txt")).unwrap().lines() {
@@ -93,7 +92,7 @@ fn a_replay_issues_what_was_queued_as_the_peer_does() {
             finished.ok();
             let (seen, queued) = (issued(&log, &device.path), queued(program.is_peer));
             if program.is_peer {
-                // The tracer may lose calls of the peer's when the machine has other work: what is there is in order.
+                // The tracer may lose calls of the peer on a busy machine: those that it recorded are in order.
                 let mut left = queued.iter();
                 assert!(seen.iter().all(|call| left.any(|expected| expected == call)), "{seen:?} {queued:?}");
                 assert!(!seen.is_empty());
@@ -152,7 +151,7 @@ fn a_damaged_length_does_not_make_files_grow() {
         .says(&format!("trace: record {number}: a read of 3221229568 bytes"))
         .says("bs=3221229568 allows it");
     assert!(!dir.path().join("target").exists());
-    // On a device, an offset that is too far away is told with its record, too.
+    // On a device, an offset that is too large is reported with its record, too.
     let device = or_skip!(Loop::on(&image(dir.path(), "image", 64 << 20)));
     let number = damaged(&dir.path().join("trace"), 16, 0x4000_0000);
     let line = format!("--name=p --read_iolog=trace --replay_redirect={}", device.path);

@@ -54,7 +54,7 @@ impl Agent {
         format!("--client={}", self.address)
     }
 
-    /// Ends it: nothing of what it has started is left.
+    /// Ends it: none of its processes is left.
     pub fn end(self) -> Finished {
         self.running.signal(libc::SIGTERM);
         self.running.wait()
@@ -151,7 +151,7 @@ pub fn several_machines_have_one_result() {
         told(&[&a, "job.fio", &b, "own.fio", &c, "job.fio"]),
         ("one two own one two All clients".to_owned(), 16 + 32 + 16)
     );
-    // Those without files of their own have those of the next, or those in front.
+    // Machines without their own job files use those of the next machine, or those in front.
     assert_eq!(told(&[&a, &b, "own.fio"]), ("own own All clients".to_owned(), 64));
     assert_eq!(told(&["own.fio", &a, &b]), ("own own All clients".to_owned(), 64));
     let list: String = agents.iter().map(|agent| format!("{}\n", agent.address)).collect();
@@ -162,7 +162,7 @@ pub fn several_machines_have_one_result() {
         fs::write(dir.path().join(name).join("far.fio"), own.replace("own", "far")).unwrap();
     }
     assert_eq!(told(&["--remote-config=far.fio", &a, &b]), ("far far All clients".to_owned(), 64));
-    // Each machine has a line of its own, and a name to tell it from the others.
+    // Each machine has a separate line, with its name.
     let normal = run(dir.path(), &["--client=hosts", "own.fio"]).ok();
     let lines =
         normal.stdout.lines().skip_while(|line| *line != "Hosts:").filter(|line| line.contains("sock:"));
@@ -172,7 +172,7 @@ pub fn several_machines_have_one_result() {
     agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 
-/// Where no time is involved, machines do together exactly what one process does with the same seeds.
+/// If time plays no role, several machines do exactly the same as one process with the same seeds.
 #[test]
 pub fn machines_do_what_one_process_does() {
     let dir = scratch();
@@ -252,7 +252,7 @@ pub fn a_socket_is_for_its_user() {
     assert!(second.stderr.contains("a server listens there"), "{second}");
     agent.running.signal(libc::SIGKILL);
     agent.running.wait();
-    // What a killed one has left is replaced; a file of somebody is not.
+    // The socket of a killed agent is replaced; a user's file is not.
     let client = format!("--client=sock:{}", socket.display());
     let gone = run(dir.path(), &[&client, "job.fio"]).refused();
     assert!(gone.stderr.contains("Connection refused"), "{gone}");
@@ -273,13 +273,13 @@ pub fn mistakes_come_back_with_host_line_and_column() {
     let refused = run(dir.path(), &[&agent.client(), "job.fio"]).refused();
     assert!(refused.stderr.contains(&format!("<{host}> job.fio:4:4: bs=4kk")), "{refused}");
     assert!(refused.stderr.contains(&format!("<{host}> inc:1:1: unknown option \"iodpeth\"")), "{refused}");
-    // What only that machine can know.
+    // Errors that only that machine can detect.
     job(dir.path(), "[a]\nrw=read\nsize=64k\nfilename=missing\nallow_file_create=0\n");
     let refused = run(dir.path(), &["--output-format=json", &agent.client(), "job.fio"]).refused();
     assert!(refused.stderr.contains(&format!("<{host}> ")), "{refused}");
     let json = Json::parse(&refused.stdout);
     assert_ne!(json.0["client_stats"][0]["error"], 0, "{}", json.0);
-    // What does not travel yet is refused, and not left out.
+    // Options that are not supported across machines are refused, not ignored.
     for (line, why) in [
         ("--bandwidth-log job.fio", "--bandwidth-log: not supported yet"),
         ("--name=x --rw=read job.fio", "put them into a job file"),
@@ -333,7 +333,7 @@ pub fn one_run_at_a_time() {
     agent.end();
 }
 
-/// Whoever is killed, at any moment: nothing goes on, nobody hangs, and the others' results are kept.
+/// Whichever process is killed, at any moment: nothing keeps running, nothing hangs, and the others' results are kept.
 #[test]
 pub fn kills_at_any_moment() {
     let mut luck = Luck::new();
@@ -371,7 +371,7 @@ pub fn kills_at_any_moment() {
                 let is_lost = json.0["hosts"][0]["lost"].is_string();
                 has_failed = is_lost || jobs("a").iter().any(|job| job["error"] != 0);
                 assert!(is_lost || who == "workers" || !has_failed, "{who}: {finished}");
-                // The other one has done what it was to do.
+                // The other machine has completed its work.
                 assert!(json.0["hosts"][1].get("lost").is_none(), "{who}: {finished}");
                 for job in jobs("b") {
                     let is_whole = job["error"] == 0 && job["write"]["runtime"].as_u64() >= Some(2900);
@@ -592,7 +592,7 @@ pub fn a_server_says_what_it_may_be_asked_to_do() {
     job(dir.path(), write);
     run(dir.path(), &[&careful.client(), "job.fio"]).ok();
     run(dir.path(), &[&readonly.client(), "job.fio"]).refused().says("--readonly forbids that");
-    // What a run writes about itself goes where somebody else says.
+    // Options that write records of a run to files that the client chooses.
     let makes = [
         "[a]\nioengine=null\nrw=read\nsize=64k\nwrite_iolog=made\n",
         "[a]\nioengine=null\nread_iolog=one:two\nmerge_blktrace_file=made\n",
@@ -701,7 +701,7 @@ pub fn runs_follow_each_other() {
     agent.end();
 }
 
-/// What no client of this program says is refused as well.
+/// Requests that no client of this program sends are refused as well.
 #[test]
 pub fn other_versions_and_strange_requests_are_refused() {
     use iolite_options::{RunOptions, SentJobs};
@@ -781,7 +781,7 @@ pub fn a_trigger_ends_the_run_of_all() {
     assert_eq!(local.lines().filter(|line| line.ends_with("-verify.state")).count(), 2, "{local}");
     assert_eq!(local.lines().filter(|line| line.ends_with("/remote")).count(), 2, "{local}");
     assert_eq!(fs::read_to_string(dir.path().join("a/remote")).unwrap(), "local-long-0-verify.state\n");
-    // By time, without commands; one that fails there is told with the machine.
+    // Triggered by time, without commands; a command that fails is reported with its machine.
     let timed = run(dir.path(), &[&a, "--trigger-timeout=1ms", "--trigger-remote=exit 4", "job.fio"]).ok();
     assert!(timed.stderr.contains("> the trigger \"exit 4\" ended with exit status: 4"), "{timed}");
     agents.into_iter().for_each(|agent| drop(agent.end()));

@@ -30,7 +30,7 @@ fn began(path: &Path) -> u64 {
     report(path)["jobs"][0]["job_start"].as_u64().unwrap()
 }
 
-/// Which file was run, run by run, as it was told.
+/// The file of each run, from the progress messages.
 fn told(stderr: &str) -> Vec<String> {
     let lines = stderr.lines().filter_map(|line| line.split_once("] ")?.1.split_once(", run "));
     lines.map(|(file, _)| file.to_owned()).collect()
@@ -69,7 +69,7 @@ pub fn files_take_turns_and_are_compared() {
     let first = report(&out.join("base/run-1.json"));
     assert_eq!(first["jobs"][0]["job options"]["bs"], "4k");
     assert!(first["jobs"][0]["read"]["clat_ns"]["bins"].is_object());
-    // The seed is the order; without one, it is told.
+    // The seed determines the order; without one, it is printed.
     let order = told(&run.stderr);
     assert_eq!(order.len(), 10, "{run}");
     for (seed, is_same) in [("5:7", true), ("5:8", false)] {
@@ -167,7 +167,7 @@ fn interrupted_repeats_go_on() {
     let last = ours().line(dir.path(), words).ok();
     assert!(last.stderr.contains(&format!("({there} of them are there already)")), "{last}");
     assert_eq!(reports(), 6);
-    // What was interrupted is not kept; a kill between the store and the directory makes one more.
+    // Interrupted runs are not kept; a kill between store and directory adds one run.
     let runs = json(&ours().line(dir.path(), "runs list -f json --store=s.db").ok().stdout);
     let runs = runs["runs"].as_array().unwrap();
     assert!((6..=7).contains(&runs.len()), "{runs:?}");
@@ -259,7 +259,7 @@ fn mistakes_are_told_before_anything_runs() {
     if !fio.is_peer {
         fio.line(dir.path(), "--repeat=5 base.fio").refused().says("unknown option \"repeat\"");
     }
-    // Jobs of other names are not compared, which is told before they run.
+    // Jobs of other names are not compared, and a message says so before they run.
     fs::write(dir.path().join("other.fio"), "[k]\nioengine=null\nsize=4k\n").unwrap();
     let run = ours().line(dir.path(), "--repeat=1 base.fio other.fio").ok();
     assert!(run.stderr.contains("no job of other.fio is called like one of base.fio"), "{run}");

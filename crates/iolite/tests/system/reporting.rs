@@ -1,4 +1,4 @@
-//! What reports show beyond the plain figures: directions as one, and latency from the intended start.
+//! Options that change reports: directions as one, and latency from the intended start.
 
 use crate::common::skeleton::mask;
 use crate::common::{Json, Program, peers, scratch, words};
@@ -83,7 +83,7 @@ fn clones_are_merged_before_their_directions() {
     assert_eq!(report.job().int("mixed.total_ios"), 3 * 1024);
 }
 
-/// Jobs of one group that disagree: each shows what it is asked for, and the group shows both kinds.
+/// Jobs of one group that disagree: each shows what it asks for, and the group shows both kinds.
 #[test]
 fn jobs_of_a_group_may_differ() {
     let program = Program::under_test();
@@ -139,8 +139,8 @@ fn pauses_that_do_not_count_are_not_waited_for() {
             .expect("told")
     };
     let (counted, ignored) = (fifth(""), fifth("--rate_ignore_thinktime=1"));
-    // Where the schedule moves with the pauses, only what the machine itself was late with is left: it is not always as
-    // late as the pauses are long.
+    // If the schedule shifts with the pauses, only delays by the machine itself are left, which are shorter than the
+    // pauses.
     assert!(counted >= 85_000_000 && ignored < counted, "{ignored} {counted}");
 }
 
@@ -231,7 +231,7 @@ fn priorities_are_told_as_the_peer_tells_them() {
     }
 }
 
-/// A name could make a terminal do what nobody asked for.
+/// A name could otherwise control the terminal.
 #[test]
 fn control_characters_in_names_are_shown() {
     let dir = scratch();
@@ -242,7 +242,7 @@ fn control_characters_in_names_are_shown() {
     let report = job("--output-format=normal").ok().stdout;
     assert!(report.contains(r"a\x1b[31mred: (g=0)") && report.contains(r"b\x07"), "{report}");
     assert!(!report.contains(['\x1b', '\x07']), "{report}");
-    // All that a terminal may act on, and a reader of JSON has to get back.
+    // Characters that a terminal may interpret, and that a JSON parser has to get back.
     for name in ["a\x1b[31mred", "a\x7fb", "a\u{85}b\u{9b}1m"] {
         let args = [&format!("--name={name}"), "--ioengine=null", "--size=4k", "--output-format=json"];
         let json = Program::under_test().run(dir.path(), args).ok().stdout;
@@ -253,7 +253,7 @@ fn control_characters_in_names_are_shown() {
     assert!(!refused.output().contains('\x1b'), "{refused}");
 }
 
-/// Only people are told.
+/// Only the report for people has this.
 #[test]
 fn files_that_were_found_are_counted() {
     let dir = scratch();
@@ -268,7 +268,7 @@ fn files_that_were_found_are_counted() {
     Json::parse(&run.stdout);
 }
 
-/// What a job file says in `[global]` is told once, and a section without options of its own has none.
+/// Options of `[global]` are reported once, and a section without options has none.
 #[test]
 fn a_section_without_options_tells_none() {
     let dir = scratch();

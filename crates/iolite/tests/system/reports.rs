@@ -30,7 +30,7 @@ fn a_killed_run_leaves_the_old_report() {
         running.signal(libc::SIGKILL);
         running.wait();
         assert_eq!(fs::read_to_string(dir.path().join("report")).unwrap(), OLD, "{format}");
-        // The next run keeps what it has left: it may be somebody's.
+        // The next run keeps that file: it may be a user's.
         let line = format!("--output=report --output-format={format} --name=j --ioengine=null --size=64k");
         Program::under_test().line(dir.path(), &line).ok();
         let report = fs::read_to_string(dir.path().join("report")).unwrap();
@@ -40,7 +40,8 @@ fn a_killed_run_leaves_the_old_report() {
     }
 }
 
-/// Status reports go where the new report grows. Who follows it from its beginning sees all of it.
+/// Status reports go to the file in which the new report grows. A reader who follows that file from its start sees
+/// everything.
 #[test]
 fn the_new_report_can_be_followed() {
     for format in FORMATS {
@@ -115,7 +116,7 @@ fn a_run_that_is_refused_leaves_the_old_report() {
     let line = "--output=report --name=j --filename=none/at/all --rw=read --size=4k --allow_file_create=0";
     Program::under_test().line(dir.path(), line).refused();
     assert_eq!(fs::read_to_string(dir.path().join("report")).unwrap(), OLD);
-    // What grows beside it must not be something that the run needs.
+    // The temporary file must not be a file that the run needs.
     let line = "--output=report --name=j --filename=report.unfinished --rw=write --size=4k";
     let run = Program::under_test().line(dir.path(), line).refused();
     run.says("the report would grow in")
@@ -133,6 +134,6 @@ fn a_killed_controller_takes_all_with_it() {
     );
     assert!(descendants(running.pid()).len() > 4);
     running.signal(libc::SIGKILL);
-    // Which looks whether anything is left.
+    // This checks that no process is left.
     running.wait();
 }

@@ -1,5 +1,5 @@
-//! What was there before stays as it is: under `--readonly` whatever is asked for, in files that were found, and when
-//! there is no room.
+//! Existing data stays unchanged: with `--readonly` under all options, in files that were found, and when the disk is
+//! full.
 
 use crate::common::devices::{Loop, Mounted};
 use crate::common::program::{Finished, Running};
@@ -14,8 +14,7 @@ use std::process::Command;
 const ENGINES: [&str; 9] =
     ["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "mmap", "posixaio"];
 
-/// What there is below a directory: kinds, sizes, contents and times of all files and directories. (Times of access
-/// change by reading.)
+/// The files and directories below a directory: kinds, sizes, contents and times. (Access times change by reading.)
 pub fn tree(dir: &Path) -> Vec<String> {
     fn collect(path: &Path, found: &mut Vec<String>) {
         let facts = fs::symlink_metadata(path).expect("it was listed");
@@ -40,7 +39,7 @@ pub fn tree(dir: &Path) -> Vec<String> {
     found
 }
 
-/// Data of somebody else below `tree`, and traces beside it.
+/// A user's data below `tree`, and traces beside it.
 fn prepare(dir: &Path) {
     let content = |length: usize| -> Vec<u8> { (0..length).map(|at| (at / 7) as u8 | 1).collect() };
     fs::create_dir_all(dir.join("tree/d/e")).unwrap();
@@ -79,7 +78,7 @@ fn readonly(dir: &Path, line: &str) -> Finished {
     run
 }
 
-/// What would change something is refused, with these words.
+/// Jobs that would change something are refused, with these words.
 const FORBIDDEN: &[(&str, &str)] = &[
     // Sizes.
     ("--filename=tree/p --size=64k", "tree/p would be extended to 65536 bytes"),
@@ -138,13 +137,13 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("--read_iolog=missing", "tree/new does not exist"),
     ("--read_iolog=missing --read_iolog_chunked=1", "No such file or directory"),
     ("--read_iolog=opens", "tree/new does not exist"),
-    // What the run writes about itself.
+    // Files that the run writes about itself.
     ("--filename=tree/full --write_iolog=tree/other", "holds something other than a trace"),
     ("--filename=tree/full --write_iolog=tree/full", "holds something other than a trace"),
     ("--filename=tree/full --output=tree/full", "the report would go into the data of job j"),
 ];
 
-/// What changes nothing runs.
+/// Jobs that change nothing run.
 const ALLOWED: &[&str] = &[
     "--filename=tree/full",
     "--filename=tree/full --rw=randread --size=64k --io_size=1m",
@@ -465,7 +464,7 @@ fn a_limit_of_file_sizes_is_named() {
         .says("(files may have at most 4096 bytes here: ulimit -f, SIGXFSZ)");
     let line = "--name=e --ioengine=null --size=4k --output=report --output-format=json";
     limited(dir.path(), 1, line).refused().says("report").says("File too large");
-    // What is started has the usual handling.
+    // Programs started by a job have the default action.
     let line = "--name=e --ioengine=null --size=4k --exec_prerun=yes";
     limited(dir.path(), 8, line).refused();
 }

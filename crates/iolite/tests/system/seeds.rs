@@ -1,6 +1,6 @@
-//! The commands of five documents that people learn the language from: how-tos and notes written by users
-//! of fio, in which every command was run and its output shown. Here they run with files and loop devices
-//! in place of their disks, scaled down in size and time, and have to print what the documents show.
+//! The commands of five documents that people learn the language from: how-tos and notes by users of fio, with the
+//! output of every command. Here they run with files and loop devices in place of their disks, scaled down in size and
+//! time, and have to print what the documents show.
 
 use crate::common::devices::Loop;
 use crate::common::program::Finished;
@@ -222,8 +222,8 @@ const DATABASE: &[Seed] = &[
     ),
 ];
 
-/// Notes about what fio does, on a SATA SSD. Their longest commands are cut off at the page's edge; the
-/// output shows what was there: one report for the group, of a job called mytest.
+/// Notes about the behaviour of fio, on a SATA SSD. The longest commands are cut off at the edge of the page; the
+/// output shows the rest: one report for the group, of a job called mytest.
 const NOTES: &[Seed] = &[
     device(
         "-filename=/dev/sdb -direct=1 -zero_buffers=1 -iodepth=16 -thread -rw=randwrite -ioengine=psync -bs=4k -size=100G -numjobs=4 -runtime=36 -group_reporting -name=mytest",
@@ -400,7 +400,7 @@ fn run_seed(seed: &Seed, dir: &Path, device: Option<&Loop>) {
     assert_same(seed.command, &ours, &expected(seed, &scaled, &run));
 }
 
-/// The command with its target, size and times replaced by what a test can afford.
+/// The command with its target, size and times scaled down for a test.
 fn scale(seed: &Seed, device: Option<&Loop>) -> Vec<String> {
     let replace = |word: String| {
         let bare = word.trim_start_matches('-');

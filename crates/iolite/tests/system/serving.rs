@@ -1,4 +1,4 @@
-//! What a server lets its clients do: `--serve-only`, and what runs programs.
+//! What a server permits its clients: `--serve-only`, and programs.
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// An agent in a directory `a`, which is what it serves, besides a device that is none; with these words besides.
+/// An agent in a directory `a`, which it serves, along with a device path that is no device; and with these additional
+/// arguments.
 fn serve(dir: &Path, words: &[&str]) -> Agent {
     let home = dir.join("a");
     fs::create_dir_all(&home).unwrap();
@@ -36,7 +37,7 @@ pub fn nothing_but_what_is_served_can_be_used() {
     let dir = scratch();
     let agent = serve(dir.path(), &[]);
     let at = |name: &str| dir.path().join(name);
-    // All that a run does with its own files.
+    // All kinds of files that a run uses.
     job(
         dir.path(),
         "[global]\nsize=64k\nbs=4k\n[one]\nrw=write\nwrite_lat_log=one\nverify=crc32c\n[two]\nfilename=../device\nrw=randrw\n\
@@ -110,7 +111,7 @@ pub fn nothing_but_what_is_served_can_be_used() {
     );
     let far = ["--insecure", &agent.client(), "--remote-config=../other/far.fio"];
     run(dir.path(), &far).refused().says("--remote-config=../other/far.fio: the server serves");
-    // What nobody can know before, the kernel refuses.
+    // The kernel denies access to files that cannot be known beforehand.
     fs::write(
         at("a/far"),
         format!(
@@ -183,7 +184,7 @@ pub fn what_says_nothing_to_a_server_is_told() {
     assert!(said.stderr.contains("job options beside it limit nothing"), "{said}");
 }
 
-/// A program of a job dies with whoever runs it.
+/// A program of a job dies with the agent.
 #[test]
 pub fn programs_of_jobs_die_with_the_agent() {
     let dir = scratch();
@@ -210,7 +211,7 @@ pub fn programs_of_jobs_die_with_the_agent() {
     agent.running.wait();
 }
 
-/// Names of includes mean what they mean where the job file is.
+/// Names of includes are resolved on the machine of the job file.
 #[test]
 pub fn includes_are_found_by_the_variables_of_the_client() {
     let dir = scratch();

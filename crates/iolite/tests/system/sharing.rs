@@ -1,4 +1,5 @@
-//! Jobs that verify what they write where others write as well: no run without damage reports any, and damage is found.
+//! Jobs that verify their writes while other jobs write to the same place: runs without damage report none, and damage
+//! is found.
 
 use crate::common::devices::{Loop, image};
 use crate::common::{Json, Program, scratch};
@@ -93,7 +94,7 @@ fn jobs_of_any_two_kinds_find_nothing_wrong_where_nothing_is() {
     }
 }
 
-/// Devices cut what is large, and know trims.
+/// Devices split large I/Os, and support trims.
 #[test]
 fn on_a_device_there_are_trims_as_well() {
     let dir = scratch();
@@ -224,7 +225,7 @@ fn what_can_be_told_is_not_refused() {
         let dir = scratch();
         Program::under_test().line(dir.path(), &jobs).ok();
     }
-    // A later run knows what is whole where it does not matter whose it is, or where nobody else was.
+    // A later run can check a block if its writer does not matter, or if there was no other writer.
     for args in [
         "--bs=4k --numjobs=3",
         "--bssplit=4k/50:8k/50 --numjobs=2",

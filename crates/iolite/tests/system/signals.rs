@@ -1,4 +1,4 @@
-//! Signals, dying workers, and many workers: nothing hangs, and what was measured is not lost.
+//! Signals, dying workers, and many workers: nothing hangs, and no measurement is lost.
 
 use crate::common::program::{Finished, Running, is_full, send, waiting};
 use crate::common::{Json, Program, scratch};
@@ -80,8 +80,8 @@ fn start_on_f(dir: &Path, line: &str) -> Running {
     running
 }
 
-/// As in fio: a run that is asked to end does so even where the signal was ignored (a shell's `&`), and it lives on after
-/// the terminal if it was told to (`nohup`).
+/// As in fio: a run that is asked to end does so even if the signal was ignored (a shell's `&`), and it survives the
+/// terminal under `nohup`.
 #[test]
 fn signals_that_were_ignored() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
@@ -141,7 +141,7 @@ fn jobs_behind_a_stonewall_do_not_start_after_an_interrupt() {
     assert!(!run.stdout.contains("WRITE: bw="), "{run}");
 }
 
-/// A job that only verifies goes through what was written before it reads anything. Of a large file that takes hours.
+/// A job that only verifies recomputes the earlier writes before it reads anything. For a large file that takes hours.
 #[test]
 fn a_check_can_be_interrupted_before_its_first_read() {
     for more in ["--rw=randwrite --thread", "--rw=write --loops=2"] {
@@ -195,7 +195,7 @@ fn one_interrupt_ends_a_job_on_a_pipe_that_nobody_serves() {
     }
 }
 
-/// So does a log that is such a pipe; what is lost is told.
+/// So does a log that is such a pipe; the loss is reported.
 #[test]
 fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
     let dir = scratch();
@@ -222,7 +222,7 @@ fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
     }
 }
 
-/// What a pipe holds.
+/// The capacity of a pipe.
 const PIPE: usize = 64 << 10;
 
 /// A run that is over, and whose report does not fit into the pipe that it goes to.
@@ -348,7 +348,7 @@ fn an_interrupt_ends_the_command_before_a_job() {
     }
 }
 
-/// Whoever asks again means it: what hangs is killed, and told. The others are not touched.
+/// A repeated signal is serious: hanging processes are killed, with a message. The others are not touched.
 #[test]
 fn what_hangs_is_given_up_at_a_later_signal() {
     for mode in ["--thread=0", "--thread=1"] {

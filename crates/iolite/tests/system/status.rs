@@ -1,4 +1,4 @@
-//! What is seen while a run goes on, and where the report goes.
+//! The output during a run, and the destination of the report.
 
 use crate::common::program::{Finished, Running};
 use crate::common::skeleton::skeleton_of;
@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The complete live lines of an output that begin so. They end in a carriage return (or a newline) and are redrawn in
-/// place; what is behind the last end may be a part of one.
+/// The complete live lines of an output that begin with this text. They end in a carriage return (or a newline) and are
+/// redrawn in place; the text after the last end may be incomplete.
 fn live_lines(output: &str, beginning: &str) -> Vec<String> {
     let ended = output.rfind(['\r', '\n']).unwrap_or(0);
     let lines = output[..ended].split(['\r', '\n']);
@@ -157,7 +157,7 @@ fn no_live_line_unless_asked_for() {
     }
 }
 
-/// Run under a terminal of its own; what appears on it.
+/// Runs under a pseudo-terminal; returns its output.
 fn on_a_terminal(dir: &Path, line: &str) -> Option<Finished> {
     if !Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return None;
@@ -172,7 +172,7 @@ fn on_a_terminal(dir: &Path, line: &str) -> Option<Finished> {
 #[test]
 fn the_live_line_is_redrawn_in_place_on_a_terminal() {
     let dir = scratch();
-    // What comes every quarter of a second comes twice in five, whatever else the machine does.
+    // A line that is due every quarter of a second appears at least twice in five seconds, however busy the machine is.
     let line = "--eta-interval=250ms --name=j --filename=f --rw=randread --size=1M --direct=1 --time_based --runtime=5";
     let Some(run) = on_a_terminal(dir.path(), line) else { skip!("script(1) is not installed") };
     assert_eq!(run.code(), 0, "{run}");

@@ -85,7 +85,7 @@ fn members_of_a_group_have_to_agree() {
     program.line(dir.path(), &line).ok();
 }
 
-/// Each series has one full window: with zeros for what is missing, and the last of a longer run.
+/// Each series has exactly one window: padded with zeros if the run is shorter, and the last window of a longer run.
 #[test]
 fn the_data_is_a_full_window() {
     let program = Program::under_test();

@@ -1,4 +1,4 @@
-//! `iolite sweep`: points, what is there after an interrupt, presets, and the page.
+//! `iolite sweep`: points, the state after an interrupt, presets, and the page.
 
 use crate::common::browser::Browser;
 use crate::common::{Json, Program, program::Finished, scratch};
@@ -112,7 +112,7 @@ fn options_are_varied_alone() {
     assert_eq!(reports(&dir.path().join("out")).len(), 4);
 }
 
-/// A signal, and a kill that nobody can take: what is complete stays, and the rest follows.
+/// A signal, and SIGKILL: complete points stay, and the rest follows.
 #[test]
 fn an_interrupted_sweep_goes_on() {
     let dir = scratch();
@@ -151,7 +151,7 @@ fn an_interrupted_sweep_goes_on() {
     }
 }
 
-/// What IOPS and latency say is in flight is told where it is not the depth.
+/// A warning appears if the concurrency computed from IOPS and latency is not the depth.
 #[test]
 fn failures_and_doubts_are_told() {
     let dir = scratch();
@@ -219,7 +219,7 @@ fn targets_are_beside_each_other() {
     let [one, other] = [0, 1].map(|column| row["values"][column].as_f64().unwrap());
     assert!(row["words"][1].as_str().unwrap().ends_with(&format!("({:.0}%)", 100.0 * other / one)), "{row}");
     assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
-    // A file of somebody is not overwritten there either.
+    // A user's file is not overwritten there either.
     fs::write(dir.path().join("b/iolite-sweep-storage.data"), "somebody's").unwrap();
     small(dir.path(), "--preset=storage --directory=a,b --output=other")
         .refused()

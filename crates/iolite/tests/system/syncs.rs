@@ -5,8 +5,8 @@ use crate::common::trace::{system_calls, whole_calls};
 use crate::common::{Program, scratch, words};
 use iolite_testing::skip;
 
-/// What the job did to its files, which were there before: `W0 S0 C0` is a write, an fsync and a close of the first.
-/// `None` when it cannot be seen.
+/// The job's operations on its files, which existed before: `W0 S0 C0` is a write, an fsync and a close of the first
+/// file. `None` if it cannot be traced.
 fn steps(line: &str) -> Option<String> {
     const CALLS: [(&str, &str); 6] = [
         ("pwrite64", "W"),
@@ -69,7 +69,7 @@ fn what_is_due_comes_before_the_close() {
     }
 }
 
-/// Each file has a range of its own: what was written to it since it was synced last.
+/// Each file has its own range: the writes to it since its last sync.
 #[test]
 fn ranges_lose_nothing_to_other_files() {
     let line = "--nrfiles=2 --filesize=16k --sync_file_range=write:3";
@@ -77,7 +77,7 @@ fn ranges_lose_nothing_to_other_files() {
     assert_eq!(steps, "W0 W1 W0 P0:0:8192 W1 W0 W1 P1:0:12288 W0 W1 C0 C1");
 }
 
-/// The end of a pass syncs what was written, whatever is open then.
+/// The end of a pass syncs all written files, whichever are open then.
 #[test]
 fn the_end_syncs_files_that_were_closed() {
     for (line, expected) in [

@@ -1,4 +1,4 @@
-//! What is reported as the time of what: writing and reading back, and the end of a ramp.
+//! The phases that reported times cover: writing and reading back, and the end of a ramp.
 
 use crate::common::{Json, Program, scratch};
 use std::fs;
@@ -8,7 +8,7 @@ const ROUNDING: u64 = 3;
 
 #[test]
 fn writing_and_reading_back_have_times_of_their_own() {
-    // 400 writes at 2000 per second; what is read back is not paced.
+    // 400 writes at 2000 per second; reading back is not paced.
     let job = "--name=j --filename=f --bs=4k --verify=crc32c --rate_iops=,2000 --output-format=json";
     for args in [
         "--rw=write --size=1600k",
@@ -26,7 +26,7 @@ fn writing_and_reading_back_have_times_of_their_own() {
             read > 0 && write > 0 && read + write <= all + ROUNDING,
             "{args}: {read} + {write} of {all} ms"
         );
-        // A pace is never exceeded, but a later loop catches up with what the one before has read back.
+        // A pace is never exceeded, but a later loop catches up with the time that reading back took.
         let most = 2 * (write + ROUNDING);
         let writes = job.ios()[1];
         assert!(args.contains("loops") || writes <= most, "{args}: {writes} writes in {write} ms");

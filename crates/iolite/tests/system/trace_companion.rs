@@ -1,4 +1,4 @@
-//! `iolite trace`: what it says of a trace, and the job files and logs that it makes of one.
+//! `iolite trace`: its description of a trace, and the job files and logs that it makes of one.
 
 use crate::common::{Json, Program, scratch};
 use iolite_trace::blk::{self, BlkRecord, ByteOrder, action, category};
@@ -107,7 +107,7 @@ fn a_job_that_imitates_a_trace_is_like_it_under_both_programs() {
         let share = reads * 100 / (reads + writes);
         assert!((65..=85).contains(&share) && trims == 0, "{:?}: {reads} {writes}", program.path);
     }
-    // What is recorded of the imitation is summarised like what it imitates.
+    // A recording of the imitation has a similar summary to the original.
     Program::under_test().line(dir.path(), "--write_iolog=again job.fio").ok();
     let again = value(dir.path(), "trace --json again");
     assert!((60.0..90.0).contains(&again["read"]["percent"].as_f64().unwrap()), "{again}");

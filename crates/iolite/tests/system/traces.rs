@@ -1,5 +1,5 @@
 //! Recording and replaying: traces travel between us and the peer in both directions, with the same I/O in the same
-//! order, and a bad trace is told about, with its place, before anything has happened.
+//! order, and a bad trace is reported with its place before anything happens.
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::{Running, is_full};
@@ -45,7 +45,7 @@ fn calls(program: &Program, dir: &Path, line: &str) -> Option<Vec<Call>> {
     Some(calls)
 }
 
-/// What strace shows of a log on regular files that exist.
+/// The system call that strace shows for an entry of a log on existing regular files.
 fn call(file: &str, write: bool, offset: u64, length: u64) -> Call {
     let name = if write { "pwrite64" } else { "pread64" };
     Call { file: file.into(), name: name.into(), offset, length }
@@ -449,7 +449,7 @@ fn a_job_waits_for_its_recording_and_says_so() {
         assert_eq!(lines, 1 + 3 + 40_000, "nothing is lost");
         running.wait().ok()
     };
-    // The lines are more than a pipe, what is collected of them, and a queue of 1024 entries hold.
+    // There are more lines than a pipe, the collecting buffer and a queue of 1024 entries can hold.
     let json = Json::parse(&record("--log_entries=1024 --output-format=json").stdout);
     assert!(json.job().int("log_wait_ms") > 0);
     record("--log_entries=1024").says("j: waited ").says("for its recording (write_iolog)");
@@ -552,7 +552,7 @@ fn a_block_trace_finds_its_devices() {
         assert_eq!(report.job().ios(), [1, 2, 1], "{:?}", program.path);
         assert_eq!(report.job().bytes(), [4096, 4608, 4096], "{:?}", program.path);
     }
-    // Too small for the trace: told with what would help.
+    // Too small for the trace: the message has a remedy.
     binary(&dir.path().join("far"), ByteOrder::Little, number(&devices[0]), &[(0, 4096, 512, READ)]);
     run(dir.path(), "--name=p --read_iolog=far").refused().says("replay_scale=3 would make it fit");
 }
@@ -605,7 +605,7 @@ pub fn traces_are_merged_by_time() {
     run(dir.path(), &format!("{line} --merge_blktrace_iters=2")).refused().says("1 values for 2 traces");
     let onto_input = "--name=p --read_iolog=a:b --merge_blktrace_file=b --merge-blktrace-only";
     run(dir.path(), onto_input).refused().says("is one of the traces");
-    // What is there is replaced only when it is such a trace.
+    // Existing content is replaced only if it is such a trace.
     for other in ["precious data", "fio version 3 iolog\n", "x"] {
         fs::write(dir.path().join("data"), other).unwrap();
         for more in ["--merge-blktrace-only", ""] {
@@ -631,7 +631,7 @@ fn one_run_records_and_replays() {
         ["--stonewall", "--wait_for=a", "--stonewall --read_iolog_chunked=1", "--wait_for=a --loops=2"]
     {
         let dir = scratch();
-        // The second time, the log has what the first one has left.
+        // The second time, the log has the content of the first.
         for times in 1..=2 {
             let line = format!("--output-format=json {recording} --name=b {behind} --read_iolog=./log");
             let report = Json::parse(&program.line(dir.path(), &line).ok().stdout);

@@ -112,7 +112,7 @@ pub fn trims_wait_for_as_many_writes_as_they_are_told() {
     }
 }
 
-/// A later run finds what is to be zeros, whether the one that wrote read it back or not.
+/// A later run finds the expected zeros, whether or not the writing run read them back.
 #[test]
 fn what_is_not_read_back_is_trimmed_all_the_same() {
     let dir = scratch();
@@ -135,7 +135,8 @@ fn what_is_not_read_back_is_trimmed_all_the_same() {
     assert_eq!(trims, writes.min(256));
 }
 
-/// What a workload trims is not there any more, until it is written again: also when the time is over before that.
+/// Blocks that a workload trims are not required to hold data until they are written again, even if the time is over
+/// before that.
 #[test]
 fn what_the_workload_trims_is_not_demanded() {
     let dir = scratch();
@@ -193,7 +194,7 @@ fn trims_that_wait_when_the_time_is_over_are_done() {
     }
 }
 
-/// After a trim that has failed nobody knows what is there.
+/// After a failed trim, the content is undefined.
 #[test]
 fn a_trim_that_has_failed_leaves_nothing_to_demand() {
     let dir = scratch();

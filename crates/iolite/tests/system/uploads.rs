@@ -16,7 +16,7 @@ fn count_parts(server: &ObjectServer) -> usize {
     server.requests().iter().filter(|seen| is_part(seen)).count()
 }
 
-/// The files in a directory that say what is under way.
+/// The files in a directory that list uploads in progress.
 fn state_files(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -42,7 +42,7 @@ pub fn blocks_larger_than_a_part_are_uploaded_in_parts() {
         assert_eq!(count_parts(&server) - before, 4 * 5, "{how}");
     }
     assert_eq!(server.object("/bkt/a_73728_73728").unwrap().len(), 72 << 10);
-    // What fits into one part is one request.
+    // An object that fits into one part is sent in one request.
     report(&server, "--filename=/bkt/b --rw=write --bs=16k --size=32k --http_s3_multipart_size=16k");
     assert_eq!((count_parts(&server), server.uploads()), (80, 0));
 }
@@ -118,7 +118,7 @@ pub fn uploads_whose_beginning_nobody_heard_of_are_found() {
     assert_eq!((server.uploads(), state_files(dir.path()).len()), (0, 0));
 }
 
-/// What is written again before the object is whole replaces what the server has of it, and nothing waits for ever.
+/// A part that is written again before the object is complete replaces the earlier one, and nothing waits for ever.
 #[test]
 pub fn parts_may_be_written_again() {
     let line = format!("{RANGE} --bs=16k --size=64k");
@@ -186,7 +186,7 @@ pub fn what_is_asked_twice_is_done_once() {
             assert_eq!(server.uploads(), 2, "{line}");
         }
     }
-    // What the server does not know is not done, unless there is what was written.
+    // An upload unknown to the server has failed, unless the object is there.
     for (object, is_done) in [(None, false), (Some(4096), false), (Some(65536), true)] {
         let asked = AtomicUsize::new(0);
         let server = ObjectServer::behaving(move |seen| match ends(seen) {
@@ -211,7 +211,7 @@ pub fn the_end_of_an_upload_may_take_long() {
     assert_eq!(server.names(), ["/bkt/a"]);
 }
 
-/// What a killed job has left is not what others do, then or now.
+/// Uploads left by a killed job are distinguished from those of other clients.
 #[test]
 pub fn uploads_of_others_are_let_be() {
     let server = ObjectServer::start();
@@ -235,7 +235,7 @@ pub fn uploads_of_others_are_let_be() {
     let told = write();
     assert!(told.contains("aborted 1 uploads in parts that a killed job had left"), "{told}");
     assert!(server.has_upload(&of_others) && !server.has_upload(&own));
-    // The file says only what is left to be done.
+    // The file keeps only the remaining work.
     let kept = std::fs::read_to_string(&path).unwrap();
     assert_eq!(kept, format!("iolite: uploads under way\nbegin 1 {since} http://elsewhere /bkt/a\n"));
     assert!(!write().contains("uploads in parts"), "there is nothing to be done here");
@@ -245,7 +245,7 @@ pub fn uploads_of_others_are_let_be() {
     let told = write();
     assert!(told.contains("there are 2 uploads of /bkt/a"), "{told}");
     assert!(two.iter().all(|id| server.has_upload(id)));
-    // What a ledger knows by its id is its own.
+    // An upload whose ID is in another ledger belongs to that one.
     let other = dir.path().join("iolite-uploads.2-0.state");
     let known = format!("iolite: uploads under way\nbegin 1 {since} http://elsewhere /x\nid 1 {}\n", two[0]);
     std::fs::write(&other, known).unwrap();
@@ -275,7 +275,7 @@ pub fn what_a_killed_job_leaves_the_next_one_aborts() {
     running.signal(libc::SIGKILL);
     running.wait();
     assert_eq!((server.uploads(), state_files(&dir.path().join("aux")).len()), (1, 2));
-    // Whoever writes in parts next, here to another object, sees what was left. It needs not be the same server.
+    // The next job that writes in parts, here another object, reads the old ledger. The server need not be the same.
     let elsewhere = ObjectServer::start();
     let next = |server| run_in(dir.path(), server, &format!("{write} --filename=/bkt/o")).ok().stdout;
     assert!(!next(&elsewhere).contains("aborted"));

@@ -1,4 +1,5 @@
-//! Replays that verify what they write: what is read back, what is found, and what is not taken for damage.
+//! Replays that verify their writes: the blocks that are read back, the damage that is found, and differences that are
+//! no damage.
 
 use crate::common::devices::{Loop, image};
 use crate::common::program::Finished;
@@ -198,7 +199,7 @@ fn what_is_damaged_meanwhile_is_found() {
 fn what_the_replay_has_not_written_is_not_judged() {
     let dir = scratch();
     fs::write(dir.path().join("f"), vec![7; 1 << 18]).unwrap();
-    // Reads of what was there, of parts of blocks, of blocks and more, of what was overwritten in part.
+    // Reads of earlier content, of parts of blocks, of blocks and more, and of partly overwritten blocks.
     let ios = [
         "read 0 4096",
         "write 0 16384",
@@ -350,7 +351,7 @@ fn what_cannot_be_verified_is_refused() {
                 .says(&format!("f and {alias} are the same file, and verify takes it for two"));
         }
     }
-    // What was made ready for the trace is not for what it has become.
+    // The preparation for a trace is useless after the trace has changed.
     log(dir.path(), "0 f add\n0 f open\n1 f write 0 4096\n");
     fs::write(dir.path().join("more"), "1 f write 1048576 512\n").unwrap();
     let became = ["--exec_prerun=cat more >> log", "--name=v", "--read_iolog=log", "--verify=crc32c"];

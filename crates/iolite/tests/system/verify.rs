@@ -1,4 +1,4 @@
-//! Reading back what was written: how much, in which order, when, and what becomes of data that is wrong.
+//! Reading back writes: how much, in which order, when, and the handling of wrong data.
 
 use crate::common::program::Finished;
 use crate::common::trace::{io_calls, system_calls};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const BASE: &str = "--name=v --filename=data --size=256k --bs=4k --output-format=json";
 
-/// Every type that is checked, with what it needs.
+/// Every verification type, with the options it needs.
 pub const TYPES: &[&str] = &[
     "md5",
     "crc64",
@@ -146,8 +146,8 @@ pub fn counts_are_those_of_fio() {
             let ours = counts(&Program::under_test().line(ours.path(), &args).ok());
             let theirs = counts(&peer.line(theirs.path(), &args).ok());
             if line.contains("rate_iops") {
-                // What is written within the time is the machine's choice, at most what the rate lets through; either all of
-                // it is read back or nothing.
+                // The machine decides how much is written in time, up to the limit of the rate; either all of it is
+                // read back or nothing.
                 let most = if line.contains("rate_iops=64") { 65 } else { 11 };
                 for counts in [&ours, &theirs] {
                     assert!((1..=most).contains(&counts[0].1[1]), "{line}: {counts:?}");
@@ -213,7 +213,7 @@ fn what_is_read_back_in_which_order() {
     }
 }
 
-/// What was written last counts, whatever the workload.
+/// The last write to a block counts, with any workload.
 #[test]
 fn rewritten_blocks_are_those_of_the_last_write() {
     for args in [
@@ -280,8 +280,8 @@ fn a_later_run_knows_what_was_written() {
     assert!(!dir.path().join("data").exists(), "{missing}: nothing is made");
 }
 
-/// Who verifies may have another place in the run than who wrote: a section alone, a job behind the one that wrote, a clone's
-/// file. What an earlier generation left is found all the same where the seeds are this job's.
+/// The verifying job may have another place in the run than the writing job: a section alone, a job behind the writer,
+/// a clone's file. Data of an earlier generation is found all the same if the seeds are this job's.
 #[test]
 fn the_number_of_the_job_that_wrote_does_not_matter() {
     for rw in ["write", "randwrite"] {
@@ -304,7 +304,7 @@ fn the_number_of_the_job_that_wrote_does_not_matter() {
         run(&format!("--name=v --filename=j.1.0 {job} --verify_only")).ok();
         let insists = "--verify_only --verify_header_seed=1";
         run(&format!("--name=v --filename=j.1.0 {job} {insists}")).refused().says("verify: bad header");
-        // Data that is wrong is wrong, whoever wrote it.
+        // Wrong data is wrong whichever job wrote it.
         let path = dir.path().join("j.1.0");
         let mut bytes = fs::read(&path).unwrap();
         bytes[9000] ^= 4;
@@ -321,7 +321,8 @@ fn the_number_of_the_job_that_wrote_does_not_matter() {
     }
 }
 
-/// A section that is run alone does what it did among the others, also where it writes depends on its seed.
+/// A section that is run alone makes the same I/Os as among the others, even if the places of its writes depend on its
+/// seed.
 #[test]
 fn a_section_alone_knows_what_it_wrote_among_others() {
     let dir = scratch();
@@ -372,7 +373,7 @@ fn what_has_passed_before_the_first_own_block_is_looked_at_again() {
     }
 }
 
-/// Where a modifier leads depends on where the file ends; what was written where must not, for it grows.
+/// The I/Os of a modifier depend on the end of the file; the places of writes must not, because the file grows.
 #[test]
 fn what_is_skipped_does_not_depend_on_how_long_the_file_is() {
     for args in [
@@ -394,7 +395,7 @@ fn what_is_skipped_does_not_depend_on_how_long_the_file_is() {
     }
 }
 
-/// Each interval has a report of its own, in the lines that others look for.
+/// Each interval has a separate message, in the format that other tools parse.
 #[test]
 fn every_wrong_interval_is_told() {
     let dir = scratch();
@@ -425,7 +426,7 @@ fn every_wrong_interval_is_told() {
     assert_eq!(run.stderr.matches("verify failed").count(), 1, "{run}");
 }
 
-/// What is behind the end of a file that was cut off is lost, and the rest is checked.
+/// Data behind the end of a truncated file is lost, and the rest is checked.
 #[test]
 fn the_end_of_a_file_is_found_missing() {
     for rw in ["write", "randwrite"] {
@@ -540,7 +541,7 @@ fn a_backlog_is_read_to_its_end_when_the_time_is_over() {
             assert_eq!(reads, writes, "{args}");
         }
     }
-    // Where the end of the time is the end of the reading as well, what is left is told, and its state stays.
+    // If the time limit ends the reading as well, the unread rest is reported, and its state stays.
     let state = dir.path().join("local-v-0-verify.state");
     for _ in 0..8 {
         let run = run("--runtime=20ms --verify_backlog=1");

@@ -78,7 +78,7 @@ fn results_are_listed_shown_and_compared() {
     for text in ["<h1>Comparison</h1>", "one: read", ">iops</th>", "<li>base: 1 run: a.json</li>"] {
         assert!(compared.body.contains(text), "{text}: {}", compared.body);
     }
-    // What is not there, or is not to be had.
+    // Results that do not exist, or cannot be read.
     for (path, why) in [
         ("run?key=none.json", "There is no result &quot;none.json&quot;."),
         ("run?key=../secret.json", "There is no result"),

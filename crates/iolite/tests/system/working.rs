@@ -38,7 +38,7 @@ fn a_load_of_more_than_everything_is_everything() {
     run.ok().says("cpuload=100,");
 }
 
-/// A test of its own for the options of cpuio.
+/// A separate test for the options of cpuio.
 #[test]
 pub fn spells_are_as_long_and_as_frequent_as_asked_for() {
     let dir = scratch();
@@ -50,7 +50,7 @@ pub fn spells_are_as_long_and_as_frequent_as_asked_for() {
             ),
         )
     };
-    // A spell takes the CPU time of the chunk at least, and the rest between two is what the load leaves.
+    // A spell takes at least the chunk's CPU time, and the load determines the pause between two.
     let few = job(10, 20_000, "noop");
     assert!(few.job().int("read.clat_ns.min") >= 20_000_000 || few.job().ios()[0] <= 1);
     assert!(few.job().ios()[0] <= 4, "a fifth of a second from one to the next");

@@ -25,10 +25,10 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one.
+    /// Starts a browser.
     ///
     /// # Errors
-    /// Why there is none here, in words for a skip.
+    /// There is none here: the reason, for a skip.
     pub fn start() -> Result<Browser, String> {
         let started =
             Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
@@ -39,7 +39,7 @@ impl Browser {
             let (_, port) = line.split_once("successfully on port ")?;
             port.trim_end_matches('.').parse().ok()
         });
-        // What else it says must not fill the pipe.
+        // Drain its other output, so that the pipe does not fill.
         std::thread::spawn(move || lines.for_each(drop));
         let profile = tempfile::tempdir().map_err(|error| error.to_string())?;
         let mut browser =
@@ -119,7 +119,7 @@ impl Browser {
         );
     }
 
-    /// What a script in the page returns.
+    /// The result of a script in the page.
     ///
     /// # Panics
     /// It throws.
@@ -139,10 +139,10 @@ impl Browser {
         }
     }
 
-    /// What the page's console has been told since it was last asked.
+    /// The messages on the page's console since the last call.
     ///
     /// # Panics
-    /// The driver does not tell.
+    /// The driver does not answer.
     pub fn console(&self) -> Vec<String> {
         let entries = self.ask("POST", "/se/log", &json!({"type": "browser"}));
         entries.as_array().into_iter().flatten().map(|entry| entry["message"].to_string()).collect()

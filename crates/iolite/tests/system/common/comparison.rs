@@ -5,7 +5,7 @@ use crate::common::skeleton::{mask, skeleton_of};
 use iolite_testing::Release;
 use std::fmt::Display;
 
-/// How much of what a job does is determined by its description.
+/// How far the description of a job determines its I/O.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Counts {
     /// I/Os and bytes in each direction.
@@ -49,7 +49,7 @@ impl Difference {
     }
 }
 
-/// What a program printed, taken apart by format.
+/// The output of a program, split by format.
 #[derive(Debug, Default)]
 pub struct Report {
     pub normal: String,
@@ -58,7 +58,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// JSON begins and ends with a brace on a line of its own; terse lines begin with their version.
+    /// JSON begins and ends with a brace on a separate line; terse lines begin with their version.
     pub fn new(text: &str) -> Report {
         let mut report = Report::default();
         let mut json: Option<String> = None;
@@ -133,7 +133,7 @@ fn terse_fields(line: &str) -> String {
 pub fn compare_json(ours: &Json, theirs: &Json, release: &Release, counts: Counts) -> Vec<Difference> {
     let (ours, theirs) = (ours.clone().told_like(release), theirs.clone().told_like(release));
     let mut differences = Vec::new();
-    // Ours alone says who speaks this language, and what the run was on and did over time.
+    // Only Iolite's JSON names the program, the machine and storage, and has a time series.
     let mut our_tree = ours.tree();
     our_tree.retain(|entry| !entry.starts_with("iolite"));
     differences.extend(compare_lines(Aspect::Json, &our_tree, &theirs.tree()));

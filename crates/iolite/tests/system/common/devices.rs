@@ -122,7 +122,7 @@ impl Drop for Ramfs {
     }
 }
 
-/// Gives this thread, and what it starts from now on, mounts that nobody else sees.
+/// Moves this thread, and its future children, into a private mount namespace.
 fn private_mounts() -> Result<(), String> {
     let root = c"/".as_ptr();
     // SAFETY: unshare takes flags alone; mount reads two strings that live on, and ignores the others with these flags.
@@ -140,7 +140,7 @@ pub fn image(dir: &Path, name: &str, size: u64) -> PathBuf {
     path
 }
 
-/// Run an administration tool: what it printed, or what went wrong.
+/// Runs an administration tool. Returns its output, or the error.
 pub fn tool(program: &str, args: &[&str]) -> Result<String, String> {
     // These live in sbin, which is not in every PATH.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";

@@ -9,8 +9,8 @@ use serde_json::Value;
 pub struct Json(pub Value);
 
 impl Json {
-    /// The JSON in what a program printed, which may have other text around it: it begins and ends with a
-    /// brace on a line of its own.
+    /// Finds the JSON in a program's output, which may have other text around it: it begins and ends with a brace on a
+    /// separate line.
     #[track_caller]
     pub fn parse(text: &str) -> Json {
         let lines: Vec<&str> = text.lines().collect();
@@ -35,8 +35,8 @@ impl Json {
         jobs[0]
     }
 
-    /// Without what a release does not print: keys of 3.42, and, where it does not list them, options without a value. Jobs
-    /// without statistics, of which releases leave different traces, are left out as well.
+    /// Removes the parts that a release does not print: keys of 3.42, and, if it does not list them, options without a
+    /// value. Jobs without statistics, of which releases leave different traces, are left out as well.
     pub fn told_like(mut self, release: &Release) -> Json {
         if let Some(jobs) = self.0["jobs"].as_array_mut() {
             jobs.retain(|job| !is_silent(job));
@@ -89,7 +89,7 @@ fn remove(value: &mut Value, path: &str, release: &Release) {
 fn walk(value: &Value, path: String, tree: &mut Vec<String>) {
     let kind = match value {
         Value::Object(map) => {
-            // Which latencies occurred is measured, not structure.
+            // The latencies that occurred are measurements, not structure.
             if path.ends_with(".bins") {
                 tree.push(format!("{path} bins"));
                 return;
@@ -152,7 +152,7 @@ impl Job<'_> {
         if self.0.get("read").is_some() { &["read", "write", "trim"] } else { &["mixed"] }
     }
 
-    /// I/Os per direction: read, write, trim. Those of all are the first number where they are shown as one.
+    /// I/Os per direction: read, write, trim. If directions are reported as one, the total is the first number.
     #[track_caller]
     pub fn ios(&self) -> [u64; 3] {
         self.of_blocks("total_ios")
@@ -170,7 +170,7 @@ impl Job<'_> {
         std::array::from_fn(|i| blocks.get(i).map_or(0, |block| self.int(&format!("{block}.{key}"))))
     }
 
-    /// What must hold of every job that ran without errors: the numbers agree with each other.
+    /// Checks that the numbers of a job without errors are consistent.
     #[track_caller]
     pub fn check_consistency(&self) {
         assert_eq!(self.int("error"), 0, "{}", self.name());

@@ -1,4 +1,4 @@
-//! Which files a run left behind.
+//! The files that a run left behind.
 
 use std::fs;
 use std::path::Path;

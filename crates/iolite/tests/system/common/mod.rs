@@ -1,4 +1,4 @@
-//! What all tests share: running a program without ever hanging, and reading what it printed.
+//! Shared by all tests: running a program with a time limit, and parsing its output.
 
 pub mod browser;
 pub mod comparison;

@@ -1,7 +1,7 @@
 //! Running the program under test, or its peer, with a limit on the time it may take.
 //!
-//! A program that hangs must fail its test, not block it: each run is a process group of its own, and the
-//! whole group is killed when the time is up, when the test panics, and when anything is left over.
+//! A program that hangs must fail its test, not block it: each run is a separate process group, and the whole group is
+//! killed when the time is up, when the test panics, and when processes are left over.
 
 use iolite_testing::peers::release_of;
 use iolite_testing::{Peer, Release, partly_skipped, this_test};
@@ -36,7 +36,7 @@ pub struct Program {
     pub path: PathBuf,
     /// Whether it is a real fio.
     pub is_peer: bool,
-    /// What it prints and does differently from the language that we speak.
+    /// The differences of its output and behaviour from the language that we speak.
     pub release: &'static Release,
 }
 
@@ -89,7 +89,7 @@ impl Program {
         std::iter::once(Program::under_test()).chain(peers).collect()
     }
 
-    /// What it says to `--version`.
+    /// Its output for `--version`.
     pub fn version(&self) -> String {
         let output = Command::new(&self.path).arg("--version").stdin(Stdio::null()).output();
         String::from_utf8_lossy(&output.expect("it can be run").stdout).trim().to_owned()
@@ -142,8 +142,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Start a prepared command as a process group of its own, with its output collected. It has the usual handling of
-    /// signals, whatever whoever runs the tests ignores (`nohup`, a shell's `&`).
+    /// Starts a prepared command as a separate process group, and collects its output. Signals have their default
+    /// actions, even if the caller of the tests ignores some (`nohup`, a shell's `&`).
     pub fn start(command: &mut Command) -> Running {
         let shown = format!("{command:?}");
         // SAFETY: signal(2) may be called between fork and exec, and SIG_DFL is no function.
@@ -172,7 +172,7 @@ impl Running {
         i32::try_from(self.child.id()).expect("a pid fits")
     }
 
-    /// What it has printed on standard output until now.
+    /// Its standard output so far.
     pub fn stdout(&self) -> String {
         self.stdout.text()
     }
@@ -197,7 +197,7 @@ impl Running {
     pub fn wait_until(&mut self, what: &str, condition: impl Fn(&Running) -> bool) {
         while !condition(self) {
             let ended = self.child.try_wait().expect("a child can be waited for");
-            // What it printed last may arrive after its end.
+            // The last output may arrive after the process has ended.
             if let Some(status) = ended
                 && !condition(self)
             {
@@ -211,7 +211,7 @@ impl Running {
     /// Wait until `condition` holds or the program has ended: whether it came to hold.
     pub fn comes_to(&mut self, what: &str, condition: impl Fn(&Running) -> bool) -> bool {
         loop {
-            // In this order: what holds at the end is seen, and so is what was printed last.
+            // Check in this order, so that the final state and the last output are seen.
             let ended = self.child.try_wait().expect("a child can be waited for").is_some();
             let all_is_read = self.stdout.at_end() && self.stderr.at_end();
             if condition(self) {
@@ -299,7 +299,7 @@ pub fn send(pid: i32, signal: i32) {
     assert_eq!(result, 0, "no process {pid} to send signal {signal} to");
 }
 
-/// Whether a pipe holds all that it can, but for what is written in one piece.
+/// Whether a pipe is full, except for a rest smaller than an atomic write.
 pub fn is_full(pipe: &File) -> bool {
     // SAFETY: a plain system call on a descriptor that is open.
     let size = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_GETPIPE_SZ) };
@@ -352,11 +352,11 @@ impl Stream {
 pub struct Finished {
     /// How.
     pub status: ExitStatus,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it complained about.
+    /// Its standard error.
     pub stderr: String,
-    /// What was run, for messages.
+    /// The command line, for messages.
     pub command: String,
 }
 

@@ -1,16 +1,15 @@
-//! What stays of a report in the `normal` format when everything that was measured is taken away.
+//! A report in the `normal` format without its measurements.
 //!
-//! Two runs of the same job never print the same numbers, but they print the same lines. The skeleton
-//! keeps every word, the order of the lines, and the numbers that say what was done (job headers, issued
-//! I/Os); it masks what was measured. Three things depend on measured values and are checked for their
-//! form, then folded: the percentile table (how many columns fit depends on the widths), the latency
-//! distribution (only ranges that occurred are printed, over as many lines as it takes), and the bandwidth
-//! and IOPS samples (there are none in a run shorter than half a second).
+//! Two runs of the same job never print the same numbers, but they print the same lines. The skeleton keeps every word,
+//! the order of the lines, and the numbers that the job determines (job headers, issued I/Os); it masks measurements.
+//! Three things depend on measured values and are checked for their form, then folded: the percentile table (how many
+//! columns fit depends on the widths), the latency distribution (only ranges that occurred are printed, over as many
+//! lines as it takes), and the bandwidth and IOPS samples (there are none in a run shorter than half a second).
 
 use crate::common::{Finished, Program};
 use iolite_testing::Release;
 
-/// The skeleton of what a run printed, as fio 3.42 words it.
+/// The skeleton of a run's output, in the words of fio 3.42.
 #[track_caller]
 pub fn skeleton(program: &Program, run: &Finished) -> Vec<String> {
     skeleton_of(&run.stdout, program.release)
@@ -65,7 +64,7 @@ fn is_banner(line: &str) -> bool {
     matches!(name, "fio" | "iolite") && version.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Lines that say what was done, not how fast: compared as they are.
+/// Lines that describe the job rather than its speed: compared verbatim.
 fn is_kept(line: &str) -> bool {
     line.contains(": (g=")
         || line.contains(": Laying out IO file")

@@ -72,7 +72,7 @@ pub fn asked_sleep(program: &Program, dir: &Path, args: &[String]) -> Option<(Fi
     Some((finished, asked))
 }
 
-/// The same with what strace is told behind `-e`.
+/// The same with these arguments of strace's `-e`.
 fn under_strace(
     program: &Program,
     dir: &Path,

@@ -1,4 +1,4 @@
-//! A disk with a cache that is lost when the power fails: what was written and not flushed may be there afterwards or not.
+//! A disk with a volatile cache: when the power fails, each unflushed write may be lost or not.
 //!
 //! It is a file system of one file, `disk`, served from the memory of the test (FUSE). With a loop device on it, it is a
 //! block device; flushes of that arrive here as `fsync`.
@@ -15,14 +15,14 @@ use std::time::{Duration, UNIX_EPOCH};
 const FILE: INodeNo = INodeNo(2);
 const ALWAYS: Duration = Duration::from_secs(3600);
 
-/// What the disk holds.
+/// The content of the disk.
 #[derive(Debug)]
 struct Content {
-    /// What survives.
+    /// The content that survives a power failure.
     durable: Vec<u8>,
-    /// What is read.
+    /// The content that reads return.
     cached: Vec<u8>,
-    /// What was written since the last flush, in order.
+    /// The writes since the last flush, in order.
     pending: Vec<(usize, Vec<u8>)>,
     /// It says that it flushes, and does not.
     lies: bool,
@@ -106,7 +106,7 @@ impl Filesystem for Served {
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        // Nothing of it in the page cache: what is in memory would survive the loss of power.
+        // Bypasses the page cache, which would survive the simulated power failure.
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
     }
 

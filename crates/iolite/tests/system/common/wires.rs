@@ -1,5 +1,5 @@
-//! What is between the machines of a test: networks of their own, joined by cables that can be pulled, and proxies that
-//! delay, stall, cut and damage what goes through them.
+//! Networks between the machines of a test: separate namespaces joined by cables that can be pulled, and proxies that
+//! delay, stall, cut and damage traffic.
 
 use iolite_testing::Luck;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// A network with nothing in it but what the test makes. It is gone when this is, and with the test at the latest.
+/// A network namespace that only the test uses. It ends with this value, and with the test at the latest.
 pub struct Namespace(File);
 
 /// Puts the calling thread into this network.
@@ -33,7 +33,7 @@ impl Namespace {
     /// # Errors
     /// This user, or this machine, may not have any.
     pub fn new() -> io::Result<Namespace> {
-        // It belongs to the thread that has made it, until somebody keeps it open.
+        // It belongs to the thread that created it, until it is kept open by a descriptor.
         let made = thread::spawn(|| {
             // SAFETY: a plain system call, which concerns this thread only.
             match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
@@ -71,7 +71,7 @@ impl Namespace {
     }
 }
 
-/// Machines, each in a network of its own, and a switch between them, where one more machine is.
+/// Machines in separate networks, and a switch between them, which is a machine too.
 pub struct Network {
     pub switch: Namespace,
     pub machines: Vec<Namespace>,
@@ -164,7 +164,7 @@ impl Write for Wire {
     }
 }
 
-/// What a proxy does to what goes through it.
+/// The action of a proxy on its traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Ends the connection, in both directions.
@@ -178,7 +178,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What every connection has to cope with.
+    /// Faults that every connection has to cope with.
     pub const OF_ANY: [Fault; 2] = [Fault::Cut, Fault::Stall];
     /// The same for one that notices when it is tampered with.
     pub const OF_PROTECTED: [Fault; 4] = [Fault::Cut, Fault::Stall, Fault::Repeat, Fault::Flip];
@@ -195,7 +195,7 @@ pub enum To {
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub fault: Fault,
-    /// In which direction it counts bytes. (What is repeated or changed is in this direction as well.)
+    /// The direction in which it counts bytes. (Repeated or changed bytes are in this direction as well.)
     pub to: To,
     /// When so many bytes have passed.
     pub after: u64,
@@ -227,7 +227,7 @@ struct Faults {
     has_come: AtomicBool,
     has_ended: AtomicBool,
     wires: Mutex<Vec<Wire>>,
-    /// What a client has said, to the end of its first connection.
+    /// The bytes from a client up to the end of its first connection.
     heard: Mutex<Vec<u8>>,
     connections: AtomicU64,
 }
@@ -263,7 +263,7 @@ impl Proxy {
         Proxy::start(address, Door::Unix(listener), move || UnixStream::connect(&agent).map(Wire::Unix))
     }
 
-    /// Does this to what goes through it.
+    /// Applies this fault to the traffic.
     pub fn plan(&self, plan: Plan) {
         *self.faults.plan.lock().expect("nobody panics") = Some(plan);
     }
@@ -278,12 +278,12 @@ impl Proxy {
         self.faults.is_stalled.store(true, SeqCst);
     }
 
-    /// Whether what was planned has happened.
+    /// Whether the planned fault has happened.
     pub fn has_come(&self) -> bool {
         self.faults.has_come.load(SeqCst)
     }
 
-    /// What the first client has said until now, as it went by.
+    /// The bytes from the first client so far.
     pub fn heard(&self) -> Vec<u8> {
         self.faults.heard.lock().expect("nobody panics").clone()
     }
@@ -343,7 +343,7 @@ impl Faults {
         Some((due.fault, due.after.saturating_sub(passed) as usize))
     }
 
-    /// Passes on what comes from one side, to its end.
+    /// Forwards data from one side until it closes.
     fn pass(&self, mut from: Wire, mut into: Wire, to: To, number: u64) {
         let mut bytes = vec![0; 16 << 10];
         let mut passed = 0;

@@ -1,4 +1,4 @@
-//! Options of what is in the buffers.
+//! Options for the content of buffers.
 
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};

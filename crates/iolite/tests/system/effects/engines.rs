@@ -7,14 +7,14 @@ const SIMPLE: super::See = Calls("preadv2,pwritev2");
 const SET_UP: super::See = Calls("io_uring_setup");
 const REGISTERED: super::See = Calls("io_uring_register");
 
-/// What a sender asks of a socket that nobody answers at, and of one for multicast, which needs nobody.
+/// The system calls of a sender on a socket without a peer, and on a multicast socket, which needs none.
 const SOCKET: super::See = OfFailing(&Sockets("socket"));
 const CONNECTS: super::See = OfFailing(&Sockets("connect"));
 const TUNED: super::See = OfFailing(&Sockets("setsockopt"));
 const GROUP: super::See = Sockets("setsockopt");
 const NOT_WAITING: super::See = Refused("leave hostname out");
 
-/// An option of commands that this engine does not pass through: that it is of no use is told.
+/// An option for commands that this engine does not pass through: a message says that it has no effect.
 macro_rules! passed_through {
     ($option:literal, $value:literal) => {
         row($option, "@ --ioengine=io_uring", ABSENT, $value, Says("has no effect"))

@@ -1,4 +1,4 @@
-//! Options of what is measured, and of how it is told.
+//! Options for measurements and their presentation.
 
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};

@@ -1,4 +1,4 @@
-//! What can be looked at from outside of a run.
+//! The ways to observe a run from outside.
 
 use super::run;
 use crate::common::program::Running;
@@ -11,12 +11,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// What is seen of a run, as a text to compare.
+/// An observation of a run, as text for comparison.
 pub enum See {
     /// These system calls of the workers with their arguments, in order (sorted where there are clones), without what
     /// differs by chance: addresses, data, the directory.
     Calls(&'static str),
-    /// Those of these calls that have the second text in them.
+    /// Those of these calls that contain the second text.
     CallsWith(&'static str, &'static str),
     /// The same, of runs that the system may refuse: that it was asked for this is the effect.
     Attempts(&'static str, &'static str),
@@ -32,11 +32,11 @@ pub enum See {
     Shape(&'static str),
     /// The values of one column of a log.
     Column(&'static str, usize),
-    /// What is in the files that the job wrote.
+    /// The content of the files that the job wrote.
     Content,
     /// These bytes of the file `f`.
     Bytes(usize, usize),
-    /// What is in this file.
+    /// The content of this file.
     File(&'static str),
     /// The value at this path of the JSON report (`jobs.0.read.total_ios`), `null` where there is none.
     Json(&'static str),
@@ -48,7 +48,7 @@ pub enum See {
     Multiples(&'static [&'static str], u64),
     /// The exit status.
     Status,
-    /// The exit status, and whether the output has this text in it: for what is refused, and why.
+    /// The exit status, and whether the output contains this text: for refusals.
     Refused(&'static str),
     /// This, of runs all of which fail.
     OfFailing(&'static See),
@@ -68,7 +68,7 @@ pub enum See {
     Cached,
 }
 
-/// What is there before each run: scripts that tell about the process that calls them, and files to read.
+/// Files that exist before each run: scripts that describe the process that calls them, and files to read.
 pub struct Stage;
 
 impl Stage {
@@ -97,7 +97,7 @@ impl Stage {
         let trace = "fio version 3 iolog\n0 t add\n0 t open\n0 t write 0 4096\n0 t read 0 4096\n0 t write 9216 1024\n\
                      600000 t write 12288 512\n600000 t close\n";
         fs::write(dir.join("trace"), trace).expect("a trace can be written");
-        // So that commands may run as somebody else, too.
+        // Commands may run as another user.
         fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).expect("the directory is ours");
     }
 
@@ -108,8 +108,8 @@ impl Stage {
 }
 
 impl See {
-    /// Runs a line and looks; `None` where that is impossible here. A run that fails shows nothing about an option but
-    /// that it fails: so every run has to succeed, unless its exit status is what is looked at.
+    /// Runs a line and observes it; `None` if that is impossible here. A failed run shows only that it failed, so every
+    /// run has to succeed, unless the exit status is the observation.
     pub fn look(&self, dir: &Path, line: &str) -> Option<String> {
         self.look_at(dir, line, Finished::ok)
     }
@@ -197,7 +197,7 @@ impl See {
         })
     }
 
-    /// What a run has left in its directory.
+    /// The files that a run left in its directory.
     fn left_behind(&self, dir: &Path) -> String {
         let read = |name: &str| fs::read_to_string(dir.join(name));
         match self {
@@ -323,7 +323,7 @@ fn calls(
     Some(told.join("\n"))
 }
 
-/// What shows that a call is not about the job's files or memory.
+/// Marks of calls that do not concern the job's files or memory.
 const FOREIGN: [&str; 7] = ["/proc/", "/sys/", ".so", "socket:[", "pipe:[", "[signalfd]", "fio-dump-status"];
 
 /// The calls of a log, those in two halves put together.

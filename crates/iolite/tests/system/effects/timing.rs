@@ -1,4 +1,4 @@
-//! Options of time: how long, when, how fast, and what happens when it takes too long.
+//! Options for time: durations, starts, rates, and limits.
 
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};

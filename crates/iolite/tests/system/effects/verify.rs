@@ -9,7 +9,7 @@ macro_rules! written {
         concat!("@ --rw=write --verify=crc32c ", $more)
     };
 }
-/// A job that checks what it would have written itself, after another run has written it.
+/// A job that checks the writes of an earlier run of the same job.
 macro_rules! rechecked {
     ($more:literal) => {
         concat!("--name=j --filename=f --size=64k --verify=crc32c --verify_only ", $more)
@@ -17,7 +17,7 @@ macro_rules! rechecked {
 }
 const WRITTEN: super::See =
     StatusAfter("--name=j --filename=f --size=64k --rw=write --verify=crc32c --do_verify=0");
-/// A job that reads what nobody has written for it.
+/// A job that reads a file without verifiable data.
 const WRONG: &str = "--filename=in/x --rw=read --verify=crc32c";
 
 pub const TABLE: &[Effect] = &[

@@ -1,4 +1,4 @@
-//! What NVMe commands do beside plain reads and writes: zones by commands, Zone Append, shares of several commands, and
+//! NVMe commands other than plain reads and writes: zone commands, Zone Append, commands split into several, and
 //! Compare.
 
 use super::nvme::{json, left, without_pract};
@@ -7,8 +7,8 @@ use crate::common::comparison::Report;
 use iolite_testing::vm::Ran;
 use iolite_testing::{or_skip, partly_skipped, this_test};
 
-/// The words of a script that runs jobs on the zoned namespace, each on empty zones: `cmd NAME WORD…`. What the device says of its
-/// zones afterwards is in `NAME.zones`.
+/// A script's command that runs jobs on the zoned namespace, each on empty zones: `cmd NAME WORD…`. The device's zone
+/// report afterwards is in `NAME.zones`.
 const ZONED: &str = r#"
 least=41
 nvme_namespaces || exit
@@ -38,7 +38,7 @@ fn written(ran: &Ran, name: &str) -> Vec<u64> {
 
 const MIB: u64 = 1 << 20;
 
-/// The device's own report agrees with what was written, appended and reset, with one write or many under way in a zone.
+/// The device's report agrees with the job's writes, appends and resets, with one write or many in flight in a zone.
 #[test]
 pub fn zones_are_written_appended_to_and_reset_by_commands() {
     let script = format!(
@@ -86,13 +86,13 @@ true
     }
     assert_eq!(written(&ran, "sizes").iter().sum::<u64>(), json(&ran, "sizes").job().bytes()[1]);
     assert_eq!(written(&ran, "workers").iter().sum::<u64>(), 4 * MIB, "of both workers");
-    // 38 blocks of 80 KiB fit into 3 MiB; what is left makes the zone full all the same.
+    // 38 blocks of 80 KiB fit into 3 MiB; the zone is finished all the same.
     assert_eq!(written(&ran, "odd")[..3], [3 * MIB, 3 * MIB, 0]);
     let job = json(&ran, "mixed");
     let [read, wrote, _] = job.job().bytes();
     assert_eq!(read + wrote, 4 * MIB, "reads stay below the write pointers");
 
-    // Each place was told once, and not in the order of the commands.
+    // Each place was reported once, and not in the order of the commands.
     let log = left(&ran, "shuffled_clat.1.log");
     let offset = |line: &str| line.split(',').nth(4).and_then(|text| text.trim().parse().ok());
     let writes = log.lines().filter(|line| line.split(',').nth(2).map(str::trim) == Some("1"));
@@ -240,7 +240,7 @@ true
 "#
     ));
     let commands = |name: &str, who: &str| -> Vec<String> {
-        // What has been written is flushed before it is read back; fio does not.
+        // We flush writes before reading them back; fio does not.
         let text = left(&ran, &format!("{name}.{who}.commands"));
         text.lines().filter(|line| !line.contains("nvme_cmd_flush")).map(without_pract).collect()
     };
@@ -263,7 +263,7 @@ true
         assert_eq!(count(name, "nvme_cmd_read"), 0, "{name}");
     }
     assert_eq!(told(&ran, "trimmed", "ours").1, 0, "{}", told(&ran, "trimmed", "ours").0);
-    // What is counted is no failure.
+    // A mismatch that is only counted is no failure.
     for (name, status) in [("damaged", 1), ("counted", 0)] {
         let (text, ended) = told(&ran, name, "ours");
         assert!(text.contains("offset 4096") && text.contains("pattern"), "{name}: {text}");

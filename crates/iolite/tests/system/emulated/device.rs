@@ -105,7 +105,7 @@ fn namespaces_describe_themselves() {
     let table = fs::read_to_string(ran.directory.join("separate.table")).unwrap();
     assert!(table.contains("type 1 with CRC-16") && table.contains("temperature"), "{table}");
 
-    // Who may not pass commands gets what sysfs tells, and a line that says what more root would see.
+    // A user without permission for commands gets the facts from sysfs, and a line that says what root would also see.
     for name in ["nobody", "nothing"] {
         let device = told_of(name);
         assert_eq!(device["identity"]["model"], "QEMU NVMe Ctrl", "{name}");

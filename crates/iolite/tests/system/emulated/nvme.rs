@@ -70,7 +70,7 @@ pub fn commands_are_those_of_fio() {
     ];
     let mut script = "least=41\nnvme_namespaces || exit\n".to_owned();
     for (name, words) in jobs {
-        // What 3.41 does not know.
+        // 3.41 does not have this option.
         let who = if name == "deac" { "ours" } else { "theirs ours" };
         script.push_str(&format!(
             "for who in {who}; do\n\
@@ -117,7 +117,7 @@ pub fn commands_are_those_of_fio() {
     assert_eq!(first("writefua"), "nsid=1 nvme_cmd_write slba=0, len=7, ctrl=0x4000, dsmgmt=0, reftag=0");
     assert!(first("trim").starts_with("nsid=1 nvme_cmd_dsm nr=0, attributes=4"), "{}", first("trim"));
     assert!(first("ranges").starts_with("nsid=1 nvme_cmd_dsm nr=2, attributes=4"), "{}", first("ranges"));
-    // The driver tells of some commands only the bytes: dwords 10 to 15.
+    // The driver shows some commands only as bytes: dwords 10 to 15.
     assert!(
         first("deac").contains("ctrl=0x200") || first("deac").contains("07 00 00 02"),
         "{}",
@@ -260,13 +260,13 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
 
 /// A namespace with protection information.
 struct Protected {
-    /// What scripts call it.
+    /// Its name in scripts.
     device: &'static str,
     /// Its number.
     number: u32,
     /// Bytes of a block in the buffer when the host makes the information, and when the device does.
     block: [u64; 2],
-    /// Bytes of its metadata in a buffer of its own.
+    /// Bytes of its metadata in a separate buffer.
     apart: [u64; 2],
 }
 
@@ -274,7 +274,7 @@ const PROTECTED: [Protected; 4] = [
     Protected { device: "separate", number: 3, block: [512, 512], apart: [8, 0] },
     Protected { device: "interleaved", number: 4, block: [520, 512], apart: [0, 0] },
     Protected { device: "guard64", number: 5, block: [4112, 4096], apart: [0, 0] },
-    // It has more metadata than protection information, so the metadata is transferred whoever makes that.
+    // It has more metadata than protection information, so the host always transfers the metadata.
     Protected { device: "type3", number: 6, block: [512, 512], apart: [16, 16] },
 ];
 
@@ -300,8 +300,8 @@ fn jobs(rw: &str, swapped: bool, more: &str) -> String {
     file
 }
 
-/// Each format, with the device and with the host making protection information: what one of the two programs has written
-/// is right for the other one, and what the device has made is right for the host.
+/// For each format, with protection information by the device and by the host: each program accepts the writes of the
+/// other, and the host accepts the device's protection information.
 #[test]
 pub fn protection_information_is_made_and_checked_as_fio_does() {
     let mut script = "least=41\nnvme_namespaces || exit\n".to_owned();
@@ -315,7 +315,7 @@ pub fn protection_information_is_made_and_checked_as_fio_does() {
     for (name, file) in &files {
         script += &format!("cat >{name}.fio <<'END'\n{file}END\n");
     }
-    // The peer reads what we have written, we read what the peer has written.
+    // The peer reads our writes, and we read the peer's.
     script += "run() { local who=$1 name=$2 file=$3; shift 3; $who $name --ioengine=null --size=4k --output-format=json,normal \"$@\" $file.fio; }\n\
                run ours write write; run theirs read read; run ours swapped swapped; run ours mask mask\n\
                run ours tag tag\n\
@@ -440,7 +440,7 @@ ours plain --ioengine=io_uring_cmd --filename=$ng --pi_act=0 --pi_chk=GUARD --md
     assert_eq!(told(&ran, "plain", "ours").1, 0, "there is no protection information to be made");
 }
 
-/// Writes go where they are told to, as the device counts: each handle has as much less room as was written to it.
+/// Writes go to the requested handles: the device's count of available space falls by the amount written to each.
 #[test]
 pub fn data_is_placed_as_asked_for() {
     let jobs = [

@@ -68,7 +68,7 @@ fn commands(ran: &Ran, name: &str) -> Vec<String> {
     found
 }
 
-/// Each option is seen in what is sent; each mode of writing, too.
+/// Each option and each mode of writing is visible in the commands.
 #[test]
 pub fn options_are_parts_of_the_commands() {
     let ran = or_skip!(run(

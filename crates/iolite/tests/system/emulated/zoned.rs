@@ -1,5 +1,5 @@
-//! `zonemode=zbd` on zoned disks: in memory (null_blk) and such that speak SCSI (scsi_debug). After each job the disk's own
-//! report says what was written.
+//! `zonemode=zbd` on zoned disks: in memory (null_blk), and with SCSI (scsi_debug). The disk's own zone report after
+//! each job shows its writes.
 
 use super::{Report, example, newest, report, run, told, told_by_peer};
 use crate::common::Program;
@@ -12,7 +12,7 @@ const ZONES: &str = "empty() { blkzone reset -o $((8 << 11)) $disk; }\n";
 
 const MIB: u64 = 1 << 20;
 
-/// What the disk says of its zones after a job: the bytes below each write pointer (a full one has its capacity).
+/// The zones of the disk after a job: the bytes below each write pointer (for a full one, its capacity).
 #[track_caller]
 fn written(ran: &Ran, name: &str) -> Vec<u64> {
     let text = std::fs::read_to_string(ran.directory.join(format!("{name}.zones"))).unwrap_or_default();
@@ -83,7 +83,7 @@ fn zones_are_written_in_sequence_read_and_reset() {
     }
 }
 
-/// Random writes fill zones, only so many of which are open; what the disk says agrees with the report.
+/// Random writes fill zones, of which only so many are open at once; the disk's zone report agrees with the job's.
 #[test]
 pub fn limits_of_open_zones_are_kept() {
     let ran = or_skip!(run(
@@ -212,8 +212,8 @@ ours verified-{engine} $job --rw=write --verify=crc32c --output-format=json,norm
     }
 }
 
-/// Zones that can only be read or are offline are left out from the beginning (`lost-…` in the table of rules), and as
-/// soon as a write shows what they are.
+/// Read-only and offline zones are excluded from the start (`lost-…` in the table of rules), or as soon as a write
+/// reveals their condition.
 #[test]
 fn zones_that_are_lost_during_a_run_are_left_out() {
     let ran = or_skip!(run(
@@ -318,7 +318,7 @@ no_part
     compare(&ran, &["aware", "part"], &this_test!());
 }
 
-/// What fio refuses is refused, before anything is written, and told with the remedy.
+/// Jobs that fio refuses are refused before anything is written, with the remedy.
 #[test]
 fn what_zones_forbid_is_refused() {
     const REFUSED: [(&str, &str, &str); 9] = [
@@ -374,8 +374,8 @@ fn scsi_disks_with_zones_and_the_example() {
     report(&ran, "example");
 }
 
-/// What the write pointer says was lost is told as such; a write that fails because of somebody else's reset is recovered
-/// from; regions of conventional zones need not be whole.
+/// Writes that were lost according to the write pointer are reported as such; a write that fails because of a foreign
+/// reset is recovered from; regions of conventional zones need not be whole.
 #[test]
 fn losses_and_errors_on_zoned_disks() {
     let script = format!(

@@ -1,4 +1,4 @@
-//! Who a job is to the server, and the server to it; and that nobody else learns it.
+//! Credentials of a job and identity of the server; and that nobody else learns the credentials.
 
 use super::{KEYS, job, report, run, with_environment};
 use crate::common::{Program, scratch};
