@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// What `--help` prints.
+/// The output of `--help`.
 pub const USAGE: &str = "\
 iolite-bench [OPTIONS] [CASE...]
 

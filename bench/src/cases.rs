@@ -12,11 +12,11 @@ use Kind::{Cluster, Disk, Memory, NbdMemory, NfsExport, ObjectStore, WebServer, 
 pub struct Case {
     /// The name that selects the case on the command line.
     pub name: &'static str,
-    /// What the case shows.
+    /// The purpose of the case.
     pub about: &'static str,
     /// The job's options. `{directory}` stands for a fresh directory that is removed afterwards, `{device}` for the
-    /// block device of the case's [`Kind`], `{host}` for its server (or the URL of what that serves), `{conf}` for the configuration of its
-    /// cluster.
+    /// block device of the case's [`Kind`], `{host}` for its server (or a URL on it), `{conf}` for the configuration of
+    /// its cluster.
     pub job: &'static str,
     /// The number that is compared.
     pub measure: Measure,
@@ -45,7 +45,7 @@ pub enum Against {
     Nothing,
 }
 
-/// Requests to an object store. (What is read is written before.)
+/// Requests to an object store. (Reads follow writes of the same objects.)
 macro_rules! s3 {
     ($options:literal) => {
         concat!(

@@ -1,9 +1,9 @@
 //! Measures runs on many machines: `iolite-bench --cluster 1000`.
 //!
-//! So many simulated agents are in this process, each a thread that speaks the protocol, with keys, and runs nothing. The
-//! program is their client, and what it needs for each of them is measured: memory, CPU time at one snapshot per second,
-//! how far apart they would begin, and how long the report takes when the last one is done. Then two real agents on this
-//! machine run what one local run does, in turns.
+//! The simulated agents are threads of this process, which speak the protocol, with keys, and run nothing. The program
+//! is their client. Its needs for each agent are measured: memory, CPU time at one snapshot per second, the spread of
+//! start times, and the time that the report takes after the last agent is done. Then two real agents on this machine
+//! run the same job as one local run, in turns.
 
 mod pair;
 mod simulated;
@@ -24,7 +24,7 @@ const REPORT: f64 = 2.0;
 /// How far apart agents may begin, in milliseconds.
 const SPREAD: f64 = 5.0;
 
-/// What a run has shown.
+/// The measurements of a run.
 struct Seen {
     /// The largest resident size of the client in MiB.
     memory: f64,
@@ -100,7 +100,7 @@ fn measure(arguments: &Arguments, program: &Path, count: usize) -> Result<Seen, 
         .spawn()
         .map_err(failed)?;
     let begun = simulated.wait_for_begin(&mut client);
-    // From the first second on, to the last one: what is set up and what is reported is not in it.
+    // From the first second to the last one, without set-up and report.
     let cpu = begun.and_then(|()| {
         std::thread::sleep(Duration::from_secs(1));
         let (began, before) = (Instant::now(), cpu_seconds(&client)?);

@@ -1,4 +1,4 @@
-//! curl(1) with the same requests, in the same run: what a usual client takes for them.
+//! curl(1) with the same requests, in the same run: the cost of a usual client.
 
 use crate::measure::Measure;
 use crate::place::Place;
@@ -21,7 +21,7 @@ pub struct Curl {
 /// The number of a case, with curl.
 pub fn run(curl: Curl, measure: Measure, place: &Place) -> Result<f64, String> {
     let failed = |error: std::io::Error| format!("curl: {error}");
-    // What does not compress, and is not hashed faster than anything else.
+    // Incompressible data that no hash function handles specially.
     let body: Vec<u8> =
         (0..curl.body as u64).map(|at| (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect();
     fs::write(place.directory().join("body"), body).map_err(failed)?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What is compared.
+/// The quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Measure {
     /// I/Os per second, all directions together: more is better.

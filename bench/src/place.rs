@@ -48,7 +48,7 @@ enum Server {
 const EXPORTED: usize = 64 << 20;
 
 impl Server {
-    /// What stands for `{host}` in jobs: the server, or where what it serves is.
+    /// The value of `{host}` in jobs: the server, or a URL on it.
     fn host(&self) -> String {
         match self {
             Server::Objects(server) => server.host(),
@@ -109,7 +109,7 @@ impl Place {
         self.device.as_ref().map(|device| device.path.as_path())
     }
 
-    /// The file that tells of the cluster, if there is one.
+    /// The configuration file of the cluster, if there is one.
     pub fn conf(&self) -> Option<PathBuf> {
         self.cluster.map(Ceph::conf)
     }

@@ -1,15 +1,15 @@
-//! CPU time that was measured elsewhere of a program that cannot run here, carried over.
+//! CPU time of a program that cannot run here, measured elsewhere and scaled to this machine.
 //!
 //! fio 3.42 with its `http` engine is in no package. Its CPU time was measured on one machine, together with that of
-//! sha256sum(1) for a MiB, which uses no SHA instructions. What sha256sum takes here says how much slower or faster this
-//! machine is.
+//! sha256sum(1) for a MiB, which uses no SHA instructions. The time of sha256sum here shows how much slower or faster
+//! this machine is.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What sha256sum took for a MiB where the numbers are from, in seconds of user time.
+/// The user time of sha256sum for a MiB on that machine, in seconds.
 const THERE: f64 = 3.65e-3;
 
 /// How much data it is given here, in MiB.

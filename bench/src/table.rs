@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::cases::{Against, Case};
 use crate::rounds::Samples;
 
-/// The lines above the rows: what was measured, and the names of the columns.
+/// The lines above the rows: the quantity, and the names of the columns.
 pub fn heading(programs: &[String; 2], arguments: &Arguments) -> String {
     let [ours, theirs] = programs;
     format!(

@@ -9,7 +9,7 @@ use std::fs;
 use std::process::Child;
 use std::time::Duration;
 
-/// How often it is looked at: what is missed at the end is at most this.
+/// The interval of samples: at most this much is missed at the end.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// CPU time in nanoseconds, user and system together.

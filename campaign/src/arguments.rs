@@ -3,7 +3,7 @@
 use crate::parts::Part;
 use std::path::PathBuf;
 
-/// What `--help` prints.
+/// The output of `--help`.
 pub const USAGE: &str = "\
 scripts/campaign [OPTIONS]
 
@@ -35,7 +35,7 @@ pub struct Arguments {
     pub minutes: u64,
     /// The seed of the campaign.
     pub seed: Option<u64>,
-    /// What is tried.
+    /// The parts to try.
     pub parts: Vec<Part>,
     /// The only trial to perform.
     pub trial: Option<(Part, u64)>,

@@ -1,8 +1,8 @@
-//! Damage of verified files: every wrong place has to be told, and no other.
+//! Damage of verified files: the program has to report every damaged place, and no other.
 //!
-//! A job writes a file that it could verify. Some of its intervals (the smallest things that have a checksum of their own)
-//! are damaged. Then the file is checked, in one of several ways, and goes on after errors. The places that are told have
-//! to be those that were damaged.
+//! A job writes a file that it could verify. Some of its intervals (the smallest units with a checksum) are damaged.
+//! Then the file is checked, in one of several ways that continue after errors. The reported places have to be the
+//! damaged ones.
 
 use crate::jobs::{Written, any_engine, sometimes, written};
 use crate::reading::{jobs, wrong_blocks};
@@ -38,7 +38,7 @@ pub fn perform(trial: &mut Trial) -> Result<(), Stop> {
     for place in told.difference(&places) {
         trial.false_alarm(format!("at {place}, which is right, of {}: {run}", job.options));
     }
-    // Who goes on after errors succeeds (as with fio), and finds them in the report.
+    // A check that continues after errors succeeds (as with fio); its report has the errors.
     let counted = jobs(&run.stdout).is_ok_and(|jobs| jobs.iter().any(|job| job.error != 0));
     if run.code() != Some(0) || counted == places.is_empty() {
         trial.wrong(format!(
@@ -49,7 +49,7 @@ pub fn perform(trial: &mut Trial) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A line that checks what the job has written.
+/// A command line that checks the writes of the job.
 fn check(trial: &mut Trial, job: &Written, has_state: bool) -> String {
     // The last `rw` counts.
     let ways = ["--verify_only", "--rw=read", "--rw=randread", "--verify_only --verify_state_load=1"];
@@ -109,7 +109,7 @@ fn damage(trial: &mut Trial, job: &Written, data: &mut [u8], at: u64) {
             data[start + sector..][..512].fill(0);
         }
         3 => data[interval].fill(0),
-        // What belongs to another place.
+        // Data that belongs to another place.
         4 => {
             let other = trial.luck.below(job.blocks * job.block / job.interval) * job.interval;
             data.copy_within(other as usize..other as usize + length, start);

@@ -1,6 +1,6 @@
-//! Verified jobs that nothing happens to, on devices that most machines lack: SCSI disks, flash, persistent memory and zoned
-//! disks, in the virtual machine of the tests ([`iolite_testing::vm`]). Everything is right, and that is what they have to
-//! say, in the run that writes and in a later one.
+//! Verified jobs without faults, on devices that most machines lack: SCSI disks, flash, persistent memory and zoned
+//! disks, in the virtual machine of the tests ([`iolite_testing::vm`]). Neither the run that writes nor a later one may
+//! report damage.
 
 use crate::jobs::{any_method, sometimes};
 use crate::reading::{jobs, tells_of_damage};
@@ -14,15 +14,15 @@ const JOBS: usize = 4;
 
 /// Jobs for a kind of device.
 struct Kind {
-    /// What makes it, in the words of a script of the virtual machine.
+    /// The commands that create it, in a script of the virtual machine.
     made_by: &'static [&'static str],
-    /// What the jobs for it begin with.
+    /// The first options of jobs for it.
     engines: &'static [&'static str],
     /// How they write.
     ways: &'static [&'static str],
     /// Their blocks.
     blocks: &'static [&'static str],
-    /// What some of them have besides.
+    /// Additional options of some jobs.
     extras: &'static [&'static str],
 }
 
@@ -112,7 +112,7 @@ pub fn perform(trial: &mut Trial, number: u64) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What one of its runs said.
+/// Judges the output of one of its runs.
 fn look(trial: &mut Trial, ran: &Ran, name: &str, line: &str) -> Result<(), Stop> {
     let read = |kind: &str| fs::read_to_string(ran.directory.join(format!("{name}.{kind}")));
     let [status, stdout, stderr] = ["status", "out", "err"].map(read);
@@ -127,7 +127,7 @@ fn look(trial: &mut Trial, ran: &Ran, name: &str, line: &str) -> Result<(), Stop
         trial.wrong(said);
         return Ok(());
     };
-    // What cannot be verified is refused, and nothing is written then.
+    // A job that cannot be verified is refused before it writes.
     let is_refused =
         status.trim() == "1" && !stderr.is_empty() && report.iter().all(|job| job.all_ios() == 0);
     let is_right = status.trim() == "0" && report.iter().all(|job| job.error == 0);

@@ -1,9 +1,9 @@
 //! Full disks: small ext4 file systems on loop devices, on which there is no room for what a run needs.
 //!
-//! - Data: the job fails, with "no space left" and the errno of that, whatever its engine; what it has written before is
-//!   there. A job that is to fill the disk (`fill_device`) succeeds, and what it has written can be verified.
-//! - Files that are laid out, logs, reports, states: the run says what it could not write and fails, and an old report is
-//!   still there. A job whose state cannot be kept says that, and runs.
+//! - Data: the job fails, with "no space left" and its errno, whatever its engine; its earlier writes are there. A job
+//!   that has to fill the disk (`fill_device`) succeeds, and its writes can be verified.
+//! - Files that are laid out, logs, reports, states: the run reports the file that it could not write and fails, and an
+//!   old report is still there. A job whose state cannot be kept reports that, and runs.
 //! - No process is ended by a signal, and nothing holds the file system afterwards.
 
 use crate::jobs::{any_engine, any_method, sometimes};
@@ -159,7 +159,7 @@ fn expect_no_space(trial: &mut Trial, disk: &Disk, run: &Finished, has_report: b
     }
 }
 
-/// What a run says of errors, in the report that is not shown otherwise.
+/// The lines about errors in a run's output, because the whole report would be too long.
 fn excerpt(run: &Finished) -> String {
     let telling =
         |line: &&str| line.contains("\"error\"") || line.contains("No space") || line.contains("func=");
@@ -174,7 +174,7 @@ fn filled(trial: &mut Trial, disk: &Disk) -> Result<(), Stop> {
     let mut line =
         format!("--name=v --filename=disk/data --fill_device=1 --bs={block} --rw=write {engine} {method}");
     line += trial.one_of(&["", " --fallocate=none"]);
-    // What is mapped has to have a size.
+    // A mapped file needs a size.
     line += if engine.contains("mmap") || trial.once_in(2) { " --size=64m" } else { "" };
     let run = trial.run(&format!("{line} --output-format=json --eta=never"))?;
     let written = jobs(&run.stdout).map_or(0, |jobs| jobs.iter().map(|job| job.bytes[1]).sum::<u64>());

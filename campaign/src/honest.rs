@@ -1,5 +1,4 @@
-//! Verified jobs that nothing happens to: everything is right, and that is what they have to say, in the run that writes
-//! and in a later one.
+//! Verified jobs without faults: neither the run that writes nor a later one may report damage.
 
 use crate::jobs::{any_engine, any_method, sometimes};
 use crate::reading::{Job, jobs, tells_of_damage};
@@ -18,7 +17,7 @@ pub fn perform(trial: &mut Trial) -> Result<(), Stop> {
             return Ok(());
         }
     };
-    // What cannot be verified is refused, and nothing is written then.
+    // A job that cannot be verified is refused before it writes.
     if is_refused(&run, &report) {
         trial.moot();
         return Ok(());
@@ -31,7 +30,7 @@ pub fn perform(trial: &mut Trial) -> Result<(), Stop> {
     if report.iter().map(|job| job.ios[1]).sum::<u64>() == 0 && line.contains("write") {
         trial.wrong(format!("nothing was written: {run}"));
     }
-    // Whatever its state or its choices say, a later run has to agree.
+    // With any state and any choices, a later run has to agree.
     let again = trial.run(&format!("{line} --verify_only --output-format=json --eta=never"))?;
     let refused = jobs(&again.stdout).is_ok_and(|report| is_refused(&again, &report));
     if tells_of_damage(&again.said()) || (again.code() != Some(0) && !refused) {

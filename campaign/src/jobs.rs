@@ -61,7 +61,7 @@ pub fn sometimes(trial: &mut Trial, times: u64, choices: &[&str]) -> String {
     if trial.once_in(times) { format!(" {}", trial.one_of(choices)) } else { String::new() }
 }
 
-/// What a verified job writes, of blocks of one size.
+/// The writes of a verified job, in blocks of one size.
 pub struct Written {
     /// The options of the job but its engine.
     pub options: String,

@@ -2,10 +2,10 @@
 //! the process that lays out files, the host of workers that are threads).
 //!
 //! - The run ends, and no process is left.
-//! - A worker that has not done all of its work is an error in the report, and the exit status is 1. So a run that says
-//!   success has done everything, and the kill came too late to matter.
-//! - A report that was there before is still there, or the new one is, whole.
-//! - What a verified job has left can be checked with its state, and nothing is wrong with it.
+//! - A worker that has not completed its work is an error in the report, and the exit status is 1. So a run that
+//!   reports success has done everything: the kill came too late to matter.
+//! - An earlier report is still there, or the new one is there completely.
+//! - The writes of a verified job can be checked with its state, and nothing is wrong with them.
 
 use crate::jobs::{any_engine, any_method, sometimes};
 use crate::processes::{self, Role};
@@ -15,7 +15,7 @@ use crate::trial::{Stop, Trial};
 use std::fs;
 use std::time::Duration;
 
-/// What `report` holds before the run.
+/// The content of `report` before the run.
 const OLD_REPORT: &str = "an old report\n";
 
 /// A job whose work is known.
@@ -60,7 +60,7 @@ pub fn perform(trial: &mut Trial) -> Result<(), Stop> {
     if work.is_verified { check(trial, &work, &said) } else { Ok(()) }
 }
 
-/// Kills a process of the run. Returns what it was; `None` = there was none any more.
+/// Kills a process of the run. Returns its role; `None` = no process was left.
 fn kill_one(trial: &mut Trial, controller: i32, is_over: bool) -> Option<Role> {
     if is_over {
         return None;
@@ -87,7 +87,7 @@ fn look_at_remains(trial: &mut Trial, is_json: bool, report: &str, said: &str) {
 /// Another process was killed.
 fn judge(trial: &mut Trial, work: &Work, is_json: bool, run: &Finished, report: &str, said: &str) {
     if !is_json {
-        // Who did what cannot be read there for certain.
+        // The text report does not reliably show which worker did what.
         match run.code() {
             Some(0) if !report.contains("err=") => trial.missed(format!("no report: {said}")),
             Some(0) => trial.moot(),
@@ -116,7 +116,7 @@ fn judge(trial: &mut Trial, work: &Work, is_json: bool, run: &Finished, report: 
     }
 }
 
-/// Checks what the job has left by its state.
+/// Checks the writes of the job by its state.
 fn check(trial: &mut Trial, work: &Work, said: &str) -> Result<(), Stop> {
     let has_states = (0..work.workers).all(|number| {
         let state = trial.dir().join(format!("local-v-{number}-verify.state"));
@@ -135,7 +135,7 @@ fn check(trial: &mut Trial, work: &Work, said: &str) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A job that verifies what it writes, and keeps a state.
+/// A job that verifies its writes, and keeps a state.
 fn verified(trial: &mut Trial) -> Work {
     let block = trial.one_of(&[4096u64, 8192, 65536]);
     let ios = trial.between(30, 600);

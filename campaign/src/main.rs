@@ -1,12 +1,11 @@
-//! Faults at random, over and over, and whether the program tells each of them: it is true if it finds every fault,
-//! raises no false alarm, and leaves nothing behind.
+//! Injects random faults again and again, and checks the program's reports: it has to find every fault, raise no false
+//! alarm, and leave nothing behind.
 //!
 //!     scripts/campaign [OPTIONS]
 //!
-//! A campaign consists of trials. Each belongs to a part ([`parts::Part`]), and makes all its choices from a seed of its
-//! own, which follows from the campaign's seed and its number. So a trial that found something can be repeated alone
-//! (`--seed N --trial PART:NUMBER`): with the same job and the same fault, although what the machine does meanwhile is
-//! another.
+//! A campaign consists of trials. Each belongs to a part ([`parts::Part`]), and makes all its choices from its own
+//! seed, which follows from the campaign's seed and its number. So a trial with a finding can be repeated alone
+//! (`--seed N --trial PART:NUMBER`): with the same job and the same fault, although the machine's timing differs.
 
 mod arguments;
 mod damage;

@@ -3,7 +3,7 @@
 use crate::trial::{Stop, Trial};
 use crate::{damage, devices, disks, honest, kills, signals, zones};
 
-/// What is tried.
+/// The parts of a campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// SIGKILL at random moments of every process of a run.

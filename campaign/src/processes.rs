@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// The variable in the environment of a trial's processes, by which they are known wherever they end up.
 pub const MARK: &str = "IOLITE_CAMPAIGN_TRIAL";
 
-/// What a process of a run is.
+/// The role of a process in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// The process that was started.
@@ -73,7 +73,7 @@ pub fn left(mark: &str, grace: Duration) -> Vec<String> {
     }
 }
 
-/// A process in words: its number, its state, and what it waits for.
+/// Describes a process: its number, its state, and what it waits for.
 fn told(pid: i32) -> String {
     let line = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let stat = line("stat");

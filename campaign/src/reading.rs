@@ -1,8 +1,8 @@
-//! What reports say.
+//! Reads reports.
 
 use serde_json::Value;
 
-/// What a report in JSON says of a job.
+/// A job of a report in JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// Its name.
@@ -61,7 +61,7 @@ pub struct Wrong {
     pub length: u64,
 }
 
-/// Everything wrong that verification tells of, in the form
+/// All mismatches that verification has reported, in the form
 /// `… at file NAME offset N, length N (requested block: …)`.
 pub fn wrong_blocks(text: &str) -> Vec<Wrong> {
     let block = |line: &str| -> Option<Wrong> {
@@ -73,7 +73,7 @@ pub fn wrong_blocks(text: &str) -> Vec<Wrong> {
     text.lines().filter_map(block).collect()
 }
 
-/// Whether anything wrong is told of what was read back.
+/// Whether a mismatch was reported.
 pub fn tells_of_damage(text: &str) -> bool {
     text.contains("(requested block: ")
 }

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 pub struct Running {
     child: Child,
     began: Instant,
-    /// What it says on its standard output and on standard error goes to files.
+    /// The files for its standard output and standard error.
     said: [PathBuf; 2],
     /// The words that it was started with.
     pub line: String,
@@ -27,16 +27,16 @@ pub struct Running {
 pub struct Finished {
     /// How.
     pub status: ExitStatus,
-    /// What it said on standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it said on standard error.
+    /// Its standard error.
     pub stderr: String,
     /// The words that it was started with.
     pub line: String,
 }
 
 impl Running {
-    /// Starts the program as a process group of its own, in this directory.
+    /// Starts the program as a separate process group, in this directory.
     pub fn start(program: &Path, line: &str, dir: &Path, said: &Path, mark: &str) -> Result<Running, Stop> {
         let said = ["out", "err"].map(|name| said.join(name));
         let file = |path: &Path| File::create(path).map_err(Stop::of("a file for its output"));
@@ -117,7 +117,7 @@ impl Finished {
         self.status.code()
     }
 
-    /// How it ended, in words.
+    /// Describes how it ended.
     pub fn end(&self) -> String {
         match (self.status.code(), self.status.signal()) {
             (Some(code), _) => format!("exit status {code}"),
@@ -126,7 +126,7 @@ impl Finished {
         }
     }
 
-    /// All that it said.
+    /// All of its output.
     pub fn said(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }

@@ -1,9 +1,10 @@
 //! Signals in bursts: to the controller, or to the whole process group, as a terminal and `timeout` send them.
 //!
-//! - A run that a signal ends says so with exit status 128, and has a whole report.
-//! - What was measured is all there: as many lines in the log of latencies as I/Os in the report, and the CPU time.
-//! - SIGUSR1 asks for a report, and ends nothing.
-//! - What a verified job has left can be checked with its state.
+//! - A run that a signal ends has exit status 128, and a complete report.
+//! - No measurements are lost: there are as many lines in the log of latencies as I/Os in the report, and the CPU time
+//!   is there.
+//! - SIGUSR1 requests a report, and ends nothing.
+//! - The writes of a verified job can be checked with its state.
 
 use crate::jobs::{any_engine, any_method, sometimes};
 use crate::processes;
@@ -69,13 +70,13 @@ fn burst(trial: &mut Trial, running: &mut Running) -> Vec<i32> {
         let pause = trial.one_of(&[0, 100, 1000, 3000, 20_000]);
         running.go_on(Duration::from_micros(trial.between(0, pause)));
     }
-    // What follows counts the burst, and not each signal.
+    // The burst counts as one fault, rather than each signal.
     trial.outcome.faults -= sent.len() as u64;
     trial.fault();
     sent
 }
 
-/// Nothing of what was measured is lost.
+/// No measurements are lost.
 fn judge(trial: &mut Trial, jobs: &[Job], said: &str) {
     let ios: u64 = jobs.iter().map(Job::all_ios).sum();
     let logs = fs::read_dir(trial.dir()).into_iter().flatten().flatten();
@@ -95,7 +96,7 @@ fn judge(trial: &mut Trial, jobs: &[Job], said: &str) {
     }
 }
 
-/// Checks what the job has left by its state, if it has one.
+/// Checks the writes of the job by its state, if it has one.
 fn check(trial: &mut Trial, options: &str, said: &str) -> Result<(), Stop> {
     let state = trial.dir().join("local-v-0-verify.state");
     if !options.contains("--verify=") || !state.exists() {

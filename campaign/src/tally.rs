@@ -1,4 +1,4 @@
-//! What came of all trials.
+//! The results of all trials.
 
 use crate::parts::Part;
 use crate::trial::{Finding, Outcome};
@@ -27,7 +27,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds what came of a trial, and tells at once what is not as it should be.
+    /// Adds the result of a trial, and prints findings at once.
     pub fn add(&mut self, part: Part, number: u64, outcome: Outcome) {
         let counts = self.parts.entry(part).or_default();
         counts.trials += 1;

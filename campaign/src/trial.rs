@@ -1,4 +1,4 @@
-//! One trial: its choices, its directory, and what came of it.
+//! One trial: its choices, its directory, and its outcome.
 
 use crate::arguments::Arguments;
 use crate::parts::Part;
@@ -19,11 +19,11 @@ const GRACE: Duration = Duration::from_secs(20);
 pub enum Finding {
     /// A fault was not told.
     Missed(String),
-    /// A fault was told that nobody has made.
+    /// A fault was reported that was not injected.
     FalseAlarm(String),
     /// Processes or files are left.
     LeftBehind(String),
-    /// Anything else: a run without an end, one that is ended by a signal of its own, a report that cannot be read.
+    /// Anything else: a run that does not end, or is ended by a signal without our doing; a report that cannot be read.
     Wrong(String),
 }
 
@@ -32,22 +32,22 @@ pub enum Finding {
 pub struct Stop(pub String);
 
 impl Stop {
-    /// What failed, for an error of the system.
+    /// Describes the operation that failed with a system error.
     pub fn of(what: &str) -> impl Fn(std::io::Error) -> Stop {
         move |error| Stop(format!("{what}: {error}"))
     }
 }
 
-/// What came of a trial.
+/// The outcome of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The faults that were made.
     pub faults: u64,
-    /// Those of them that the program told as it should.
+    /// The faults that the program reported properly.
     pub found: u64,
-    /// Those that came too late to matter, or hit nothing.
+    /// The faults that came too late to matter, or hit nothing.
     pub moot: u64,
-    /// What is not as it should be.
+    /// The findings.
     pub findings: Vec<Finding>,
     /// Where the files of the trial are kept.
     pub kept: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub struct Outcome {
 pub struct Trial<'a> {
     /// All its choices.
     pub luck: Luck,
-    /// What has come of it so far.
+    /// The outcome so far.
     pub outcome: Outcome,
     program: &'a Path,
     place: TempDir,
@@ -164,7 +164,7 @@ impl Trial<'_> {
         self.outcome.findings.push(Finding::Missed(what.into()));
     }
 
-    /// Notes that a fault was told that nobody has made.
+    /// Records the report of a fault that was not injected.
     pub fn false_alarm(&mut self, what: impl Into<String>) {
         self.outcome.findings.push(Finding::FalseAlarm(what.into()));
     }

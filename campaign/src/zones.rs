@@ -13,7 +13,8 @@ const RULES: usize = 6;
 /// A device, an engine, rules to try with them, and whether fio does the same jobs.
 type Rules = (&'static Device, &'static str, Vec<&'static Case>, bool);
 
-/// The table, in pieces of the size of a trial. Each device comes with each engine, and with one of them fio is asked as well: what
+/// The table, in pieces of the size of a trial. Each device comes with each engine. With one of them, fio runs the same
+/// jobs: its zone commands do not depend on the engine, and it takes seconds to start there.
 /// it does to zones does not depend on the engine, and it takes seconds to start there.
 fn table() -> Vec<Rules> {
     let turn = |turn| {

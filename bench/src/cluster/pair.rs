@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What two agents have to reach of a local run's I/Os per second.
+/// The share of a local run's I/Os per second that two agents have to reach.
 const SHARE: f64 = 0.95;
 /// The least number of rounds of each.
 const ROUNDS: usize = 9;

@@ -33,7 +33,7 @@ pub struct Simulated {
     shared: Arc<Shared>,
 }
 
-/// What they say and what they have heard.
+/// Their messages, and what they have heard.
 struct Shared {
     count: usize,
     length: Duration,
@@ -51,7 +51,7 @@ struct Heard {
     ahead_ns: Vec<i64>,
     /// When the last one had its end.
     ended: Option<Instant>,
-    /// What went wrong.
+    /// The error.
     failed: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl Shared {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An agent has just been told that it begins at this moment.
+    /// An agent has just got this start time.
     fn is_told(&self, moment: u64) {
         let ahead = moment as i64 - time::monotonic_ns() as i64;
         let mut heard = self.heard();
@@ -126,7 +126,7 @@ impl Simulated {
         &self.place
     }
 
-    /// Waits until all of them have been told when to begin.
+    /// Waits until all of them have got a start time.
     pub fn wait_for_begin(&self, client: &mut Child) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -147,7 +147,7 @@ impl Simulated {
         }
     }
 
-    /// What they have heard.
+    /// The start and end times that they have heard.
     pub fn moments(&self) -> Moments {
         let heard = self.shared.heard();
         let (first, last) = (heard.moments.iter().min(), heard.moments.iter().max());
@@ -159,7 +159,7 @@ impl Simulated {
     }
 }
 
-/// What is to be said next.
+/// The next message to send.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Started,
@@ -176,7 +176,7 @@ fn event(at_ns: u64, kind: EventKind) -> FromAgent {
 /// Takes part in a run, to its end.
 fn serve(mut conversation: Conversation, shared: &Shared) -> Result<(), String> {
     let words = |error: frame::FrameError| error.to_string();
-    // What comes, and when, by this machine's clock.
+    // The messages to send, with their times by this machine's clock.
     let mut dues: Vec<(u64, Due)> = Vec::new();
     let mut is_done = false;
     loop {
@@ -255,7 +255,7 @@ fn latency() -> Latency {
     latency
 }
 
-/// What an agent with one job reports.
+/// The report of an agent with one job.
 fn report(latency: &Latency) -> Report {
     let mut job =
         JobReport { identity: Identity::of(0, 0), members: 1, name: "job".into(), ..JobReport::default() };

@@ -1,4 +1,4 @@
-//! Limits on what may differ: `read.iops < -5%`, `p99 > +10%`.
+//! Limits for differences: `read.iops < -5%`, `p99 > +10%`.
 
 use crate::figure::Figure;
 use iolite_stored::DIRECTIONS;

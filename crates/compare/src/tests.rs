@@ -106,7 +106,7 @@ fn what_ran_at_the_same_time_is_no_repeat() {
     let found = compared(&[clones(5), clones(5)]);
     let row = &found.blocks[0].rows[0];
     assert_eq!((row.base.unwrap().runs, row.verdict), (1, Verdict::CannotTell));
-    // Together they did what all did in the longest run time; without histograms their percentiles are means.
+    // The totals are taken over the longest run time; without histograms their percentiles are means.
     assert!((row.base.unwrap().mean - 250_000.0).abs() < 1.0, "{row:?}");
     assert!(found.blocks[0].notes[0].contains("means of the jobs' own"), "{:?}", found.blocks[0].notes);
 }

@@ -1,7 +1,7 @@
 //! Data that compresses by a given share: random and fixed bytes alternate.
 //!
-//! Each chunk of a buffer begins with random bytes and ends with fixed bytes: zeros, or a pattern that starts anew in
-//! each chunk. If the chunk size is that of the buffer or larger, the whole buffer is one chunk. A last chunk that is
+//! Each chunk of a buffer begins with random bytes and ends with fixed bytes: zeros, or a pattern that restarts in each
+//! chunk. If the chunk size is that of the buffer or larger, the whole buffer is one chunk. A last chunk that is
 //! shorter is divided in the same proportion. Files written by fio 3.33 have this layout.
 //!
 //! A real compressor saves a little less than the fixed share, because each match costs some bytes: with chunks of 512

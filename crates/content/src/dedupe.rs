@@ -16,7 +16,7 @@
 use crate::random::{mix, split_mix};
 use serde::{Deserialize, Serialize};
 
-/// How many writes repeat an earlier one, and what they repeat.
+/// The share of writes that repeat an earlier one, and the block that they repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dedupe {
     /// Percent of the writes that are duplicates, from 0 to 100.

@@ -16,8 +16,8 @@
 //! not refilled are not restored: a job that also reads writes back what it has read.
 //!
 //! This follows the observed behaviour of fio: refilled zeros and patterns stay the same, explicit scrambling changes
-//! them too, and refilled random data is not scrambled. Scrambling is *on by default* for random data only; whoever
-//! makes the [`Spec`] takes care of that. A pattern starts anew with each I/O.
+//! them too, and refilled random data is not scrambled. Scrambling is *on by default* for random data only; the creator
+//! of the [`Spec`] takes care of that. A pattern restarts with each I/O.
 //!
 //! [`Compress`] mixes random data with zeros or a pattern. [`Dedupe`] makes some writes identical. It repeats a block
 //! by the seed of its random data, so it does nothing for blocks without random data (zeros, a pattern, `percentage`
@@ -56,7 +56,7 @@ pub enum PatternPiece {
 /// The description of a worker's content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// What buffers hold.
+    /// The content of buffers.
     pub fill: Fill,
     /// Fill the buffer before every write (`refill_buffers`) instead of once.
     pub refill: bool,
@@ -78,7 +78,7 @@ impl Spec {
     }
 }
 
-/// What buffers hold.
+/// The content of buffers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fill {
     /// Zeros.
@@ -99,11 +99,11 @@ pub struct Content {
     refill: bool,
     /// Changes a few bytes before each write.
     scrambler: Option<Scrambler>,
-    /// What buffers are known to hold, if nobody else changes them.
+    /// The known content of buffers, if nobody else changes them.
     held: Option<Held>,
 }
 
-/// What is known about the content of buffers, so that it need not be made again.
+/// The known content of buffers, so that they are not filled again needlessly.
 #[derive(Clone, Debug, Default)]
 struct Held {
     /// The length of the buffers filled so far. If all had the same length, their fixed parts are in place.

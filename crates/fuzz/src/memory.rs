@@ -59,7 +59,7 @@ pub fn begin() -> isize {
     })
 }
 
-/// The most memory in bytes that this thread has had in use since [`begin`], minus what it had in use then.
+/// The peak memory of this thread in bytes since [`begin`], minus its memory at that time.
 pub fn peak_since(before: isize) -> usize {
     USED.with(|used| usize::try_from(used.get().1 - before).unwrap_or(0))
 }

@@ -42,7 +42,7 @@ fn answer(words: &[OsString], mut input: &[u8]) -> String {
     }
 }
 
-/// The end of a message without quoted text: what is wrong, but not which input is wrong.
+/// The end of a message without quoted text: the kind of error, without the input.
 fn complaint(message: &str) -> String {
     let quotes = message.find('"').zip(message.rfind('"'));
     let (before, after) = quotes.map_or((message, ""), |(first, last)| (&message[..first], &message[last..]));
@@ -104,7 +104,7 @@ fn job_files() {
         if input.windows(5).any(|window| window == b"/dev/") {
             return String::new();
         }
-        // Whatever can be run can be printed.
+        // Every job that can be run can be printed.
         let shown = answer(&["--showcmd".into(), "-".into()], input);
         format!("{} {shown}", answer(&["-".into()], input))
     });
@@ -455,7 +455,7 @@ fn histogram_logs() {
 }
 
 /// The committed corpora are small enough to be read.
-/// What a stranger sends to an agent, or an agent to its client.
+/// Frames that an agent receives from a stranger, or a client from its agent.
 #[test]
 fn frames() {
     use iolite_remote::frame::{self, FrameError};

@@ -46,7 +46,7 @@ pub(crate) enum Place<'a> {
     Text,
 }
 
-/// What kind of answer the request expects.
+/// The kind of answer that the request expects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     /// The answer has a head only.

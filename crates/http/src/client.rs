@@ -1,8 +1,8 @@
 //! Connections that are kept alive, and the requests in flight on them.
 //!
-//! Each request in flight has a connection of its own: an idle one if there is one, the one used last first, otherwise a
-//! new one. Sockets are watched for changes (edge-triggered), so that a request costs one call to send, one to receive and
-//! a share of one wait.
+//! Each request in flight has its own connection: the most recently used idle one, or else a new one. Sockets are
+//! watched for changes (edge-triggered), so that a request costs one call to send, one to receive and a share of one
+//! wait.
 //!
 //! All requests here may be repeated without harm (PUT, GET, HEAD, DELETE), so a request on a kept connection that the
 //! server ended before it answered anything is sent again on a new one at once: servers end idle connections as they like.

@@ -81,7 +81,7 @@ impl Connection {
         Ok(Connection { socket: Socket(socket), encryption })
     }
 
-    /// Whether what goes over it is encrypted.
+    /// Whether the connection is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.encryption.is_some()
     }

@@ -138,7 +138,7 @@ pub enum Protocol {
 pub enum User {
     /// By name and password in each request.
     Basic(Basic),
-    /// By answers to what the server asks.
+    /// Digest authentication: answers to challenges of the server.
     Digest(Box<Digester>),
 }
 
@@ -278,7 +278,7 @@ impl Store {
 pub(crate) const BEGIN_UPLOAD: &str = "uploads=";
 
 impl S3 {
-    /// Appends the fields that are S3's own, signed if somebody signs.
+    /// Appends the header fields of S3, with a signature if there are credentials.
     fn fields(
         &mut self,
         method: Method,

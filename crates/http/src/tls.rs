@@ -45,7 +45,7 @@ impl Trust {
     /// The TLS configuration for these rules of trust.
     ///
     /// # Errors
-    /// A file is not what it should be, or there is no authority to trust.
+    /// A file is invalid, or there is no authority to trust.
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TrustError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())

@@ -122,7 +122,7 @@ impl Connection {
         }
     }
 
-    /// Sends what the socket takes; whether that was all.
+    /// Sends as much as the socket accepts. Returns whether that was everything.
     pub(crate) fn flush(&mut self) -> io::Result<bool> {
         while !self.outgoing.is_empty() {
             match self.send()? {
@@ -191,8 +191,8 @@ impl Connection {
         }
     }
 
-    /// Sends what there is and receives what comes, waiting for that at most `timeout` (`None` = for as long as the
-    /// connection likes to be looked at again). Whether anything came.
+    /// Sends pending data and receives, waiting at most `timeout` (`None` = until the connection's next timer). Returns
+    /// whether anything was received.
     ///
     /// # Errors
     /// The connection is lost, the server sends nonsense, or a signal came while waiting.

@@ -15,7 +15,7 @@ const MOUNT: Program = Program { number: 100_005, version: 3 };
 
 /// Where the port mapper listens.
 const PORT_OF_MAPPER: u16 = 111;
-/// Where NFS listens unless somebody says otherwise.
+/// The default port of NFS.
 const USUAL: u16 = 2049;
 
 /// The port of NFS on a server.

@@ -81,7 +81,7 @@ pub struct Session {
     limits: Limits,
     caller: Caller,
     connection: Option<Connection>,
-    /// Since when the server has not answered because there is no connection, and what the system has said.
+    /// Since when there has been no connection, and the system's error.
     broken: Option<mending::Gap>,
     /// When it was last tried to connect again.
     tried: Option<Instant>,
@@ -188,7 +188,7 @@ impl Session {
         self.begin(What::Write, unit, file, (offset, from.cast_mut(), length), stability)
     }
 
-    /// Begins to put on stable storage what had been written to a file. False when there is no room.
+    /// Begins a commit of the earlier writes to a file to stable storage. False if there is no room.
     pub fn commit(&mut self, unit: u32, file: Handle) -> bool {
         if self.calls.room() == 0 {
             return false;
@@ -346,7 +346,8 @@ impl Session {
         }
     }
 
-    /// Sends again what the server has only partly done, or was too busy for. How long until the next of these.
+    /// Resends requests that the server has only partly performed, or was too busy for. Returns the time until the next
+    /// one.
     fn resend(&mut self) -> Option<Duration> {
         while let Some(place) = self.calls.again.pop() {
             self.calls.renew(place);

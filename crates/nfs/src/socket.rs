@@ -50,7 +50,7 @@ fn to(address: SocketAddr, end: Instant) -> io::Result<TcpStream> {
     from_port(address, None, end)
 }
 
-/// Whether somebody else has the port, or had it a moment ago.
+/// Whether the port is in use, or was so a moment ago.
 fn is_taken(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL))
 }
@@ -140,7 +140,7 @@ fn with_raw(
 /// Waits until a descriptor is ready for one of these; false when the time is up.
 ///
 /// # Errors
-/// A signal, or what the system says.
+/// A signal, or another error of the system.
 pub(crate) fn wait(descriptor: RawFd, events: libc::c_short, timeout: Option<Duration>) -> io::Result<bool> {
     let mut watched = libc::pollfd { fd: descriptor, events, revents: 0 };
     let limit = timeout.map(|timeout| libc::timespec {

@@ -65,8 +65,7 @@ impl Plan {
 /// The workers of the latest job of each name, and whether it is the only job of that name.
 type ByName = HashMap<String, (Range<usize>, bool)>;
 
-/// The most workers on a system that does not tell how many threads it has room for: what the kernel's numbers of
-/// processes have room for.
+/// The most workers on a system that does not report its limit of threads: the kernel's limit of process IDs.
 const MOST_WORKERS: u64 = 1 << 22;
 
 /// A plan that is being made.

@@ -227,7 +227,7 @@ fn of_own_options(options: &JobOptions) -> Option<String> {
     None
 }
 
-/// What cannot be written to files that are only appended to or made anew.
+/// Workloads that cannot write to files that only allow appending and replacing.
 fn of_chunks(options: &JobOptions) -> Option<String> {
     let (own, rw) = (options.engine.of::<HdfsOptions>()?, options.pattern.rw);
     let skips = options.pattern.rw_modifier.0;
@@ -414,7 +414,7 @@ fn of_rdma(options: &JobOptions, rdma: &RdmaOptions) -> Vec<(&'static str, Strin
     found
 }
 
-/// Each clone has a port of its own.
+/// Each clone needs its own port.
 fn of_last_port(options: &JobOptions, port: u32) -> Option<(&'static str, String)> {
     let clones = options.schedule.numjobs.max(1);
     let last = port + clones - 1;

@@ -406,7 +406,7 @@ impl Found<'_> {
         LayoutError::OffsetBehindEnd { path: self.name(), offset: self.offset, size }
     }
 
-    /// The length of the region: what was asked for, limited by what the file can hold.
+    /// The length of the region: the requested one, limited by the capacity of the file.
     fn length(
         &self,
         options: &JobOptions,
@@ -445,7 +445,7 @@ impl Found<'_> {
             let whole = pick(range, seed, min_block);
             return match options.extent.size {
                 Some(SizeValue::Percent(percent)) => Ok(Some(share(whole, percent))),
-                // The size of the file: the region is what the offset leaves of it. (Appending starts at its end.)
+                // The size of the file: the region is the rest behind the offset. (Appending starts at its end.)
                 _ if offset > whole => Err(self.behind_end(whole)),
                 _ => Ok(Some(whole - offset)),
             };
@@ -459,7 +459,7 @@ impl Found<'_> {
                 return Err(LayoutError::PercentOfNothing { path: self.name(), percent, state });
             }
             Some(SizeValue::Percent(percent)) => Some(share(real, percent).min(real.saturating_sub(offset))),
-            // To the end of the file system: the region has no end of its own. Offsets stay positive as i64.
+            // To the end of the file system: the region has no end. Offsets stay positive as i64.
             None if is_endless(options) && self.facts.kind != FileKind::Block => {
                 Some((i64::MAX as u64).saturating_sub(offset) / min_block * min_block)
             }

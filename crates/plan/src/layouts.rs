@@ -199,7 +199,7 @@ fn missing(words: String) -> Refusal {
     Refusal { errno: Some(libc::ENOENT), words }
 }
 
-/// The refusal of an impossible request, which does not come from the system.
+/// The refusal of an impossible request by us, not by the system.
 fn invalid(words: String) -> Refusal {
     Refusal { errno: Some(libc::EINVAL), words }
 }

@@ -28,7 +28,8 @@ pub fn logs_asked(plan: &Plan) -> impl Iterator<Item = (&JobPlan, &'static str, 
     })
 }
 
-/// The log files of each worker that writes any: its number, what is logged, and where; and whether others write there too.
+/// The log files of each worker that writes any: its number, the kind, the path, and whether other workers write there
+/// too.
 pub fn logs_of_workers(plan: &Plan) -> impl Iterator<Item = (usize, LogKind, PathBuf, bool)> {
     let writing = plan.workers.iter().map(|worker| (worker, &plan.job_of(worker).options));
     let writing = writing.filter(|(_, options)| options.logs.any() && !options.files.create_only);

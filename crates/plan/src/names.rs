@@ -1,6 +1,6 @@
 //! The names of a worker's files.
 //!
-//! Names that follow from a format take no memory, however many there are: each is made when somebody asks for it.
+//! Names that follow from a format take no memory, however many there are: each is made on demand.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -1,5 +1,5 @@
-//! Files that the run would destroy although it needs them: traces that it replays, and states; and data that would be
-//! destroyed by what the run writes beside it: logs, outputs of programs, the donor of `e4defrag`.
+//! Finds files that the run needs but would destroy: traces that it replays, and states. Also data that its additional
+//! files would overwrite: logs, outputs of programs, the donor of `e4defrag`.
 
 use crate::commands::{When, output_file};
 use crate::verification::{StateUse, state_of};

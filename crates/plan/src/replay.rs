@@ -45,7 +45,7 @@ pub struct ReplayPlan {
     pub target: Target,
     /// For each file of the trace, which of the worker's files it is.
     pub places: Vec<u32>,
-    /// For each of the worker's files, what the trace does to it.
+    /// How the trace uses each of the worker's files.
     pub needs: Vec<FileNeeds>,
     /// Bytes of all I/Os, where they are known.
     pub bytes: Option<u64>,

@@ -4,8 +4,8 @@ use crate::{Plan, Problem};
 
 impl Plan {
     /// The workers that are reported as one: neighbours of one group that all ask for it. (If one did not, its numbers
-    /// would appear under the name of another job.) A job without statistics is a block of its own, and does not
-    /// separate the jobs before it from those after it.
+    /// would appear under the name of another job.) A job without statistics is a separate block, and does not separate
+    /// the jobs before it from those after it.
     pub fn reporting_blocks(&self) -> Vec<Vec<usize>> {
         let mut blocks: Vec<Vec<usize>> = Vec::new();
         // The block that may get more members, and the group that they must belong to.

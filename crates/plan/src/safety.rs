@@ -46,7 +46,7 @@ pub(crate) fn obstacles(
     if !options.pattern.rw.changes() {
         return found;
     }
-    // (What is done to a name is counted as a trim, and trims nothing. An engine without trims is refused anyway.)
+    // (Operations on names count as trims, but trim nothing. Engines without trims are refused anyway.)
     let trims_otherwise = engine.facets.extent_act() == Some(ExtentAct::Reserve)
         || engine.facets.name_use().is_some()
         || engine.facets.target != Target::Any;
@@ -116,7 +116,7 @@ fn without_extents(
     names.iter().filter_map(told).collect()
 }
 
-/// Why these names are not to be removed: what has them is nothing that a job makes.
+/// Why these names must not be removed: they belong to something that no job creates.
 fn not_to_be_removed(
     engine: &EngineInfo,
     names: &[&PathBuf],

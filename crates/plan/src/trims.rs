@@ -1,7 +1,7 @@
 //! Checks that a job trims only what can be trimmed.
 //!
 //! Trims are discards (BLKDISCARD), which only block devices support. Without this check the first trim would fail,
-//! after the files have been laid out. Engines that trim files in their own way are not asked about.
+//! after layout. Engines that trim files in another way are not checked.
 
 use iolite_host::{EntryKind, Machine};
 use iolite_options::JobOptions;
@@ -102,7 +102,7 @@ mod tests {
         };
         assert_eq!(found("f", |_| ()), None);
         assert_eq!(found("f", share), Some("trim_percentage"));
-        // Without verify, nothing keeps track of what could be trimmed.
+        // Without verify, there is no record of blocks that could be trimmed.
         assert_eq!(found("f", |o| o.verification.trim_percentage = 10), None);
         let checked = |o: &mut JobOptions| {
             share(o);

@@ -115,8 +115,8 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         identical: options.pattern.rw_sequencer == Sequencer::Identical,
         pass_bytes: layout.pass_bytes,
         total_ios: (options.extent.number_ios > 0).then_some(options.extent.number_ios),
-        // One long pass, so what happens between passes (`end_fsync`, `unlink_each_loop`) happens once or not at all
-        // (as with fio).
+        // One long pass, so actions between passes (`end_fsync`, `unlink_each_loop`) happen once or not at all (as with
+        // fio).
         endless: options.schedule.time_based,
         seed,
     }

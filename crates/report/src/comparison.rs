@@ -1,4 +1,4 @@
-//! Jobs of different engines side by side: what the same work costs by each.
+//! Jobs of different engines side by side: the cost of the same work with each.
 
 use crate::rates;
 use iolite_stats::{DirectionReport, JobReport, Report};

@@ -45,7 +45,7 @@ pub struct Circumstances<'a> {
     pub idleness: Option<IdleReport>,
 }
 
-/// Makes the report. `slot` and `known` return what there is about each worker.
+/// Makes the report. `slot` and `known` return the data about each worker.
 pub fn report<'a>(
     at: Circumstances<'_>,
     slot: impl Fn(usize) -> &'a Slot,
@@ -122,7 +122,7 @@ fn unmeasured(job: &JobPlan, identity: Identity) -> JobReport {
     }
 }
 
-/// Fills in what the worker published and what the controller knows about it.
+/// Fills in the measurements that the worker published and the controller's own knowledge about it.
 fn measure(job: &mut JobReport, at: &Circumstances<'_>, planned: &JobPlan, slot: &Slot, known: &Known) {
     let control = &slot.control;
     let worker = job.identity.worker;

@@ -70,7 +70,7 @@ enum End {
     Failed,
     /// By a signal.
     Killed,
-    /// It never began, because somebody asked the run to end before.
+    /// It never began, because the run was asked to end before.
     Skipped,
 }
 
@@ -161,7 +161,7 @@ pub struct Controller<'a> {
 }
 
 impl<'a> Controller<'a> {
-    /// Sets up what the run needs and forks the spawner.
+    /// Sets up the resources of the run and forks the spawner.
     pub fn start(
         plan: &'a Plan,
         machine: &dyn Machine,

@@ -59,7 +59,7 @@ pub struct Settings {
     pub bandwidth_log: bool,
     /// Measure how idle the CPUs are; true = report each CPU.
     pub idleness: Option<bool>,
-    /// The I/O begins when somebody says so.
+    /// The I/O waits for a start signal from outside.
     pub gate: Option<StartGate>,
 }
 

@@ -61,7 +61,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The report before anything was measured: what the jobs are.
+    /// The report before the first measurement: a description of the jobs.
     pub fn outline(&self) -> Report {
         collect::refused(self.plan, time::wall_ns() / 1_000_000, |_| None)
     }

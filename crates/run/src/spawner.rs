@@ -215,7 +215,7 @@ impl Spawner {
     /// Sends an order.
     ///
     /// # Errors
-    /// `BrokenPipe` = the spawner has died; all else is what the operating system refuses.
+    /// `BrokenPipe` = the spawner has died; other errors come from the operating system.
     pub fn order(&self, order: Order) -> io::Result<()> {
         match order {
             // It is repeated. A spawner that hangs must not make the controller hang.
@@ -227,7 +227,7 @@ impl Spawner {
     /// The next answer, if there is one now.
     ///
     /// # Errors
-    /// `UnexpectedEof` = the spawner has died; all else is what the operating system refuses.
+    /// `UnexpectedEof` = the spawner has died; other errors come from the operating system.
     pub fn answer(&self) -> io::Result<Option<Answer>> {
         let mut bytes = [0; MESSAGE];
         let length = self.socket.try_receive_or_end(&mut bytes)?;

@@ -1,5 +1,5 @@
-//! Servers of block devices for tests: nbdkit and qemu-nbd (NBD), and tgt (iSCSI). They keep what they have in a directory of the
-//! test, and end with it.
+//! Servers of block devices for tests: nbdkit and qemu-nbd (NBD), and tgt (iSCSI). Their data is in a directory of the
+//! test, and they end with it.
 
 use crate::ceph::keeper;
 use crate::objects::certificate;
@@ -139,20 +139,20 @@ pub struct Tgt {
 impl Tgt {
     /// The name of its target.
     pub const TARGET: &'static str = "iqn.2026-01.test:disk";
-    /// Who may use it, where it asks.
+    /// The user name for servers with authentication.
     pub const USER: &'static str = "somebody";
     /// The password of that user.
     pub const PASSWORD: &'static str = "sesame-open-123";
     /// The password with which it proves who it is, as the user `disk`.
     pub const PROOF: &'static str = "sesame-disk-456";
 
-    /// Starts one with a disk of this many bytes, in blocks of `block` bytes; one that asks who is there where `asks`.
+    /// Starts one with a disk of this many bytes, in blocks of `block` bytes; with authentication if `asks`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started.
     ///
     /// # Panics
-    /// When it is there and does not do as it is told.
+    /// It runs but does not obey.
     pub fn start(directory: &Path, bytes: u64, block: u32, asks: bool) -> Result<Tgt, String> {
         let address = free_port();
         let mut tgt = Tgt { serving: None, directory: directory.join("tgt"), address };

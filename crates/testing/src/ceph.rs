@@ -1,8 +1,8 @@
-//! A Ceph cluster of one machine for tests: a monitor, a manager and one object store, with authentication, on ports of
-//! their own; and a gateway that speaks S3 and Swift.
+//! A Ceph cluster of one machine for tests: a monitor, a manager and one object store, with authentication, on private
+//! ports; and a gateway that speaks S3 and Swift.
 //!
-//! It is started from the system's packages (`scripts/test --everything` installs Debian's), which takes ten seconds. So
-//! tests share one per test binary ([`Ceph::shared`]), each with objects or images of its own. Whatever happens to the
+//! It is started from the system's packages (`scripts/test --everything` installs Debian's), which takes ten seconds.
+//! So the tests of a binary share one ([`Ceph::shared`]), each with its own objects or images. Whatever happens to the
 //! tests, its processes die with the test binary.
 
 use crate::servers::free_port;
@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-/// For how long a program of the cluster may take until it does what it is for.
+/// How long a program of the cluster may take to become ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The programs of a cluster, without the gateway.
@@ -40,7 +40,7 @@ pub struct Ceph {
     gateway: OnceLock<Result<Gateway, String>>,
 }
 
-/// What runs of it.
+/// The processes of the cluster.
 #[derive(Default)]
 struct Processes {
     others: Vec<Child>,
@@ -172,7 +172,7 @@ impl Ceph {
         path
     }
 
-    /// Runs a tool of Ceph's (`rbd`, `rados`, `ceph`) as the administrator, and gives what it says.
+    /// Runs a tool of Ceph's (`rbd`, `rados`, `ceph`) as the administrator, and returns its output.
     ///
     /// # Panics
     /// When it fails.
@@ -189,7 +189,7 @@ impl Ceph {
         self.run(name, words).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// Runs a tool that may fail: what it says, or why it failed.
+    /// Runs a tool that may fail; returns its output.
     ///
     /// # Errors
     /// Its output, if it fails.
@@ -205,7 +205,7 @@ impl Ceph {
         }
     }
 
-    /// Starts the object store with what it has kept, and waits until it serves.
+    /// Starts the object store with its existing data, and waits until it serves.
     ///
     /// # Errors
     /// It does not start.

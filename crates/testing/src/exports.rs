@@ -1,5 +1,5 @@
-//! An NFS server for tests: nfs-ganesha in name spaces of its own, where its port mapper may have the port that port mappers
-//! have. Clients reach it through relays on ports of this machine. It needs root.
+//! An NFS server for tests: nfs-ganesha in separate namespaces, where its port mapper can use the standard port.
+//! Clients reach it through relays on ports of this machine. It needs root.
 
 use crate::ceph::keeper;
 use crate::servers::free_port;
@@ -58,8 +58,8 @@ impl Ganesha {
         fs::create_dir_all(directory.join("export")).map_err(|error| error.to_string())?;
         fs::write(directory.join("conf"), configuration(&directory)).map_err(|error| error.to_string())?;
         let script = "mount -t tmpfs none /run && mount -t tmpfs none /var/lib/nfs && ip link set lo up && { rpcbind -f & wait; }";
-        // (The mapper changes its user, which takes from it what ends it with the tests: so it has processes of its own, which
-        // end with the first of them.)
+        // The mapper changes its user, which clears its parent-death signal. So it gets a process namespace, which ends
+        // with its first process.
         let mut command = Command::new("unshare");
         command.args(["-m", "-n", "-p", "-f", "--kill-child", "sh", "-c", script]);
         let mut mapper = spawn(command)?;
@@ -78,13 +78,13 @@ impl Ganesha {
         Ok(ganesha)
     }
 
-    /// Starts it anew, with the files that it has.
+    /// Restarts it with the same files.
     ///
     /// # Errors
     /// It does not start.
     ///
     /// # Panics
-    /// When it does not answer.
+    /// It does not answer.
     pub fn restart(&mut self) -> Result<(), String> {
         self.kill();
         // Its verifier is the second in which it starts: who starts in the same one is taken for the same.
@@ -189,7 +189,7 @@ fn configuration(directory: &Path) -> String {
 /// A connection to an address in the network of another process.
 fn connect_in(process: u32, address: SocketAddr) -> std::io::Result<TcpStream> {
     let network = File::open(format!("/proc/{process}/ns/net"))?;
-    // A thread of its own changes to that network, and its sockets stay there.
+    // A separate thread enters that network namespace; its sockets stay there.
     let connecting = thread::spawn(move || {
         // SAFETY: the descriptor is open; only this thread changes.
         if unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
@@ -200,7 +200,7 @@ fn connect_in(process: u32, address: SocketAddr) -> std::io::Result<TcpStream> {
     connecting.join().expect("it does not panic")
 }
 
-/// Passes on what comes to a port of this machine.
+/// Forwards connections from a port of this machine.
 struct Relay {
     address: SocketAddr,
     bytes: Arc<AtomicU64>,
@@ -240,7 +240,7 @@ impl Drop for Relay {
     }
 }
 
-/// Passes on what comes, until one of both ends.
+/// Forwards data in one direction until one of both ends closes.
 fn pass_on(mut from: TcpStream, mut to: TcpStream, bytes: &AtomicU64, cut: &AtomicBool) {
     let mut buffer = vec![0; 256 << 10];
     while let Ok(count) = from.read(&mut buffer) {

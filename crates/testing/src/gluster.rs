@@ -1,5 +1,5 @@
-//! A GlusterFS volume of one brick for tests, on a server in name spaces of its own: it takes no loopback address. Clients
-//! are started in its network. It ends with the test, with everything in its name spaces.
+//! A GlusterFS volume of one brick for tests, on a server in separate namespaces, because it accepts no loopback
+//! address. Clients are started in its network. It ends with the test, with everything in its namespaces.
 
 use crate::ceph::keeper;
 use std::fs;
@@ -92,10 +92,10 @@ impl Gluster {
         child.is_some() && self.tell(&["pool", "list"]).is_ok()
     }
 
-    /// Has the server do something.
+    /// Runs a command of the server.
     ///
     /// # Errors
-    /// What it says.
+    /// The server's message.
     pub fn tell(&self, words: &[&str]) -> Result<(), String> {
         let mut command = Command::new("timeout");
         command.args(["60", "nsenter", "-t", &self.inside.to_string(), "-m", "-n", "-p"]);
@@ -154,7 +154,7 @@ impl Gluster {
     /// Starts the server of the brick again.
     ///
     /// # Errors
-    /// What the server says.
+    /// The server's message.
     pub fn start_brick(&self) -> Result<(), String> {
         self.tell(&["volume", "start", Gluster::VOLUME, "force"])
     }

@@ -1,5 +1,5 @@
-//! A cluster of HDFS for tests, in one process of Java: a namenode and a datanode. All tests of a program share it, one at a
-//! time, because some of them stop what it consists of. It ends with the program, by its standard input.
+//! An HDFS cluster for tests, in one Java process: a namenode and a datanode. All tests of a program share it, one at a
+//! time, because some of them stop parts of it. It ends with the program, by the end of its standard input.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -50,7 +50,7 @@ impl Hdfs {
         let log = fs::File::create(directory.join("log")).map_err(|error| error.to_string())?;
         command.arg(&directory).current_dir(&directory);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
-        // (What ends with a signal does not clean up: this one ends with its standard input.)
+        // Ended by a signal, it would not clean up, so it ends when its standard input does.
         let mut server = command.spawn().map_err(|error| format!("java: {error}"))?;
         let orders = server.stdin.take().expect("it has a standard input");
         let answers = BufReader::new(server.stdout.take().expect("it has a standard output"));

@@ -1,7 +1,7 @@
-//! A server of objects for tests: it keeps what it is given, tells what it was asked, and misbehaves when told to.
+//! A server of objects for tests: it stores objects, reports the requests that it got, and misbehaves on request.
 //!
-//! It takes PUT, GET (with ranges), HEAD and DELETE for any path, as S3, WebDAV and Swift all do. It checks no signature:
-//! that signatures are right, the examples of their specification and real servers show.
+//! It accepts PUT, GET (with ranges), HEAD and DELETE for any path, as S3, WebDAV and Swift all do. It checks no
+//! signature: examples of the specification and real servers show that signatures are correct.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -30,7 +30,7 @@ pub struct Seen {
     pub number: usize,
 }
 
-/// What the server does with a request.
+/// The server's reaction to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// The request is granted.
@@ -122,12 +122,12 @@ pub struct ObjectServer {
 }
 
 impl ObjectServer {
-    /// One that does what it is asked.
+    /// A server that grants every request.
     pub fn start() -> ObjectServer {
         ObjectServer::behaving(|_| Reply::Granted)
     }
 
-    /// One that does with each request what the function says.
+    /// A server that reacts to each request as the function says.
     pub fn behaving(behaviour: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> ObjectServer {
         ObjectServer::made(Box::new(behaviour), None)
     }
@@ -180,7 +180,7 @@ impl ObjectServer {
         self.shared.state().uploads.len()
     }
 
-    /// Begins an upload of an object, as somebody else would have at this moment; its id.
+    /// Begins an upload of an object, as another client would have at this time; returns its ID.
     pub fn begin_upload(&self, path: &str, when: SystemTime) -> String {
         self.shared.state().begin(path, when)
     }
@@ -386,7 +386,7 @@ fn gather(shared: &Shared, wanted: usize) {
     state.waiting -= 1;
 }
 
-/// Does what is asked: status, length that is told, and body.
+/// Performs a request: the status, the announced length, and the body.
 fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usize, Vec<u8>) {
     if let Some((path, query)) = seen.path.split_once('?') {
         return in_parts(state, &seen.method, path, query, body);

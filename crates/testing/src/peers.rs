@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 pub struct Peer {
     /// Where it is.
     pub path: PathBuf,
-    /// What it prints and does differently from 3.42.
+    /// The differences of its output and behaviour from 3.42.
     pub release: &'static Release,
 }
 
@@ -42,7 +42,7 @@ fn found() -> Vec<PathBuf> {
     installed.filter(|path| release_of(path).is_some()).take(1).chain(unpacked).collect()
 }
 
-/// Which release of fio a program is; `None` if it is none. We are none either, whatever name we are called by.
+/// The fio release of a program; `None` if it is not fio. Iolite is not, whatever name it is called by.
 pub fn release_of(path: &Path) -> Option<&'static Release> {
     let told = |argument: &str| {
         let output = Command::new(path).arg(argument).stdin(Stdio::null()).output().ok()?;

@@ -1,5 +1,5 @@
-//! The one list of what the releases of fio that can be had print and do differently from 3.42, the release whose language
-//! we speak: 3.33 of Debian 12, and 3.41, which `scripts/peer-fio` unpacks. Tests translate what a peer prints into the words
+//! The one list of how the available releases of fio differ in output and behaviour from 3.42, the release that we
+//! follow: 3.33 of Debian 12, and 3.41, which `scripts/peer-fio` unpacks. Tests translate the output of a peer to that
 //! of 3.42 before they compare; a difference that is neither here nor in docs/compatibility.md is a failure.
 
 /// The differences of one release.
@@ -20,9 +20,9 @@ pub struct Release {
     pub leaves_old_headers: bool,
     /// Whether compressed logs have a layout of their own.
     pub packs_logs_otherwise: bool,
-    /// Whether priorities are told without their hint: `prio 2/4`, and not `prio 2/4/0`.
+    /// Whether priorities are printed without their hint: `prio 2/4`, and not `prio 2/4/0`.
     pub knows_no_hints: bool,
-    /// Whether a replay whose writes overlap takes what it reads back for damaged.
+    /// Whether a replay whose writes overlap reports its own data as damaged.
     pub misjudges_overlapping_replays: bool,
     /// Whether clones that write the same blocks one after the other take each other's writes for damage.
     pub misjudges_later_clones: bool,

@@ -220,7 +220,7 @@ fn configuration(directory: &Path, address: SocketAddr) -> String {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {place}/{name};\n"))
         .concat();
-    // It serves from the process that is started, so that this one can be ended by its number. Whoever runs the tests
+    // It does not fork, so that it can be killed by its process ID. The user who runs the tests owns the files.
     // owns the files.
     format!(
         "daemon off; master_process off; pid {place}/pid; error_log {place}/error.log;\n\

@@ -44,7 +44,8 @@ macro_rules! this_test {
     }};
 }
 
-/// The name of the running test. The harness gives each test a thread of its own with the test's name; where it does
+/// The name of the running test. The harness runs each test in a thread with the test's name; if it does not
+/// (`--test-threads=1`), the path of the function `here` within the caller has the name.
 /// not (`--test-threads=1`), the function `here` within the one that asks tells.
 pub fn test_name(here: &str) -> String {
     let function = here.trim_end_matches("::here").replace("::{{closure}}", "");
@@ -68,7 +69,7 @@ pub fn partly_skipped(test: &str, reason: &str) {
 
 fn tell(extent: &str, test: &str, reason: &str) {
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    // Written to the file descriptor itself: the harness swallows what a passing test prints through `eprintln!`.
+    // Written to the file descriptor itself: the harness hides the `eprintln!` output of passing tests.
     let told = if extent == "part" { "SKIPPED IN PART" } else { "SKIPPED" };
     writeln!(std::io::stderr(), "{told} {test}: {reason}").expect("standard error is writable");
     if let Some(path) = std::env::var_os("IOLITE_TEST_SKIPS") {

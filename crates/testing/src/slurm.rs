@@ -1,4 +1,4 @@
-//! A Slurm cluster of two nodes on one machine, on ports of its own, with all it keeps in a directory of the test.
+//! A Slurm cluster of two nodes on one machine, on private ports, with all its files in a directory of the test.
 
 use crate::servers::free_port;
 use std::fs;
@@ -73,7 +73,7 @@ impl Slurm {
         Ok(())
     }
 
-    /// Waits a moment for what is not there yet.
+    /// Waits a moment for something that does not exist yet.
     fn wait(&mut self, what: &str, until: Instant) -> Result<(), String> {
         let ended = |daemon: &mut Child| daemon.try_wait().is_ok_and(|status| status.is_some());
         if self.daemons.iter_mut().any(ended) {

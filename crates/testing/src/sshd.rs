@@ -1,4 +1,4 @@
-//! The system's ssh server, on a port of its own, with keys and settings in a directory of the test.
+//! The system's ssh server, on a private port, with keys and settings in a directory of the test.
 
 use crate::servers::{Serving, free_port};
 use std::fs;
@@ -37,7 +37,7 @@ impl Sshd {
         let mut command = if Path::new(EMPTY).exists() || !is_root() {
             Command::new(program)
         } else {
-            // In a view of its own, so that this machine has nothing of it.
+            // In a separate mount namespace, so that it changes nothing on this machine.
             let script = format!(
                 "mount -t tmpfs none /run && mkdir -m 755 {EMPTY} && exec {} \"$@\"",
                 program.display()

@@ -57,7 +57,7 @@ pub fn run(name: &str, script: &str) -> Result<Ran, String> {
     }
 }
 
-/// Where `scripts/vm` has put what belongs to the machine.
+/// The directory where `scripts/vm` has put the virtual machine's files.
 fn installed() -> PathBuf {
     let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/vm");
     std::env::var_os("IOLITE_VM").map_or_else(usual, PathBuf::from)
@@ -67,8 +67,8 @@ fn installed() -> PathBuf {
 const NAMESPACES: [&str; 8] = [
     "logical_block_size=512",
     "logical_block_size=4096,physical_block_size=4096",
-    // Metadata: in a buffer of its own or interleaved (mset), with protection information of a type (pi), in the first bytes (pil),
-    // with a guard of 64 bits (pif).
+    // Metadata: in a separate buffer or interleaved (mset), with protection information of a type (pi), in the first
+    // bytes (pil), with a guard of 64 bits (pif).
     "logical_block_size=512,ms=8,mset=0,pi=1",
     "logical_block_size=512,ms=8,mset=1,pi=1",
     "logical_block_size=4096,physical_block_size=4096,ms=16,mset=1,pi=2,pif=2",
@@ -98,7 +98,7 @@ fn places_data() -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (8, 1)
 }
 
-/// A controller of its own with a namespace that has four placement handles, in a subsystem with reclaim units of 8 MiB.
+/// A separate controller with a namespace that has four placement handles, in a subsystem with reclaim units of 8 MiB.
 fn placement(directory: &Path) -> std::io::Result<Vec<String>> {
     let image = directory.join("placement");
     fs::File::create(&image)?.set_len(NAMESPACE)?;
@@ -116,7 +116,8 @@ fn placement(directory: &Path) -> std::io::Result<Vec<String>> {
     Ok(devices.into_iter().map(str::to_owned).collect())
 }
 
-/// The devices that are there when the machine boots, as arguments of QEMU and words of the kernel's command line. What they
+/// The devices that exist when the machine boots, as arguments of QEMU and words of the kernel's command line. Their
+/// data is in files of the directory.
 /// keep is in files of the directory.
 fn hardware(directory: &Path) -> std::io::Result<(Vec<String>, Vec<&'static str>)> {
     let mut devices = vec!["-device".to_owned(), "nvme,serial=iolite,id=nvme".to_owned()];
@@ -290,7 +291,7 @@ extern "C" fn clean_up() {
         libc::waitpid(process, std::ptr::null_mut(), 0);
     }
     if let Some(directory) = DIRECTORY.get() {
-        // Nobody is left who could be told that it stays.
+        // Nobody is left to report a failure to.
         let _ = fs::remove_dir_all(directory);
     }
 }

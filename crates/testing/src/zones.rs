@@ -1,6 +1,6 @@
 //! Jobs for zoned disks of the virtual machine, and what each of them has to leave there: a table of the rules of
-//! `zonemode=zbd`, for tests that try some of them and for campaigns that try all on every device with every engine. What a job
-//! says it has written has to agree with what the device says of its zones, and with fio where that does the same.
+//! `zonemode=zbd`, for tests that try some of them and for campaigns that try all on every device with every engine. The
+//! writes that a job reports have to agree with the zones that the device reports, and with fio where it follows the same rules.
 
 use crate::vm::Ran;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ const KIB: u64 = 1 << 10;
 /// A device with zones, each of 4 MiB with 3 that can be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
-    /// What it is called here.
+    /// Its name in tests.
     pub name: &'static str,
     /// The command of a script in the virtual machine that makes it.
     pub made_by: &'static str,
@@ -61,13 +61,13 @@ pub const OTHER_DEVICES: [Device; 3] = [
     device("plain", "plain_disk", 0).without_zones("--zonesize=4m --zonecapacity=3m"),
 ];
 
-/// Those that write to zoned devices.
+/// The engines that write to zoned devices.
 pub const ENGINES: [&str; 3] = ["psync", "libaio", "io_uring"];
 
 /// A job on four zones of 3 MiB.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What it is called here.
+    /// Its name in tests.
     pub name: &'static str,
     /// Its options beside those of all.
     pub line: &'static str,
@@ -323,7 +323,8 @@ pub const CASES: &[Case] = &[
 pub const SAMPLE: [&str; 9] =
     ["again", "read", "read-beyond", "trim", "waste", "open", "verify-random", "across", "lost-verify"];
 
-/// A script that makes a device, runs the jobs on it, each by fio before (if there is one to compare with), and notes what the device
+/// A script that creates a device, runs the jobs on it (each by fio first, if there is one to compare with), and
+/// records the zones that the device reports.
 /// says of its zones.
 pub fn script(device: &Device, jobs: &[(&Case, &str)], ours: &str, theirs: Option<&str>) -> String {
     let Device { made_by, first, options, has_zones, .. } = device;
@@ -429,7 +430,7 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
         demand(peer == status, format!("fio ends with {}\n{theirs}", peer.trim()));
         let of_peer = bytes(&theirs).unwrap_or_default();
         demand(of_peer == found, format!("it moves {found:?}, and fio {of_peer:?}"));
-        // Which zones chance chooses, and so which are full, is another matter.
+        // Chance chooses the zones, so full zones may differ.
         if case.resets.is_some() {
             let (theirs, left) = (self::resets(&theirs), zones(&format!("{name}.theirs"))?);
             demand(theirs == resets, format!("{resets} resets, and fio {theirs}"));

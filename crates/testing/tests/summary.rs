@@ -1,4 +1,4 @@
-//! What `scripts/test` says at its end: that nothing which was skipped counts as passed.
+//! The summary of `scripts/test` at its end: skipped tests do not count as passed.
 
 use std::path::Path;
 use std::process::Command;

@@ -327,8 +327,8 @@ impl<R: BufRead> BinaryReader<R> {
         let has_direction = is_trim || is_write || record.is(category::READ);
         let file = self.place_of_device()?;
         let mut push = |event| self.waiting.push_back(Record { time_ns, file, event });
-        // A flush has a second completion, without data and without the flag, for whoever asked for it. It is no
-        // request of the device.
+        // A flush has a second completion, without data and without the flag, for its issuer. It is no request to the
+        // device.
         let is_request = length > 0 || has_flush;
         match what {
             action::ISSUE | action::REQUEUE | action::COMPLETE if !is_request => {}

@@ -21,7 +21,7 @@ pub struct TraceError {
     pub trace: String,
     /// The place in the trace.
     pub place: Place,
-    /// What is wrong there, and what helps.
+    /// The error, and a remedy.
     pub message: String,
     /// The system's error, if the system caused this one.
     #[source]

@@ -65,11 +65,11 @@ pub struct Record {
     pub time_ns: u64,
     /// The file, as an index into [`TraceReader::files`].
     pub file: u32,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The trace begins to use the file.

@@ -6,7 +6,7 @@ use iolite_types::{Direction, Operation, PerDirection, greatest_common_divisor};
 use std::io::Read;
 use std::path::Path;
 
-/// What a replay of a trace will need.
+/// The requirements of replaying a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
     /// The files, in the order in which the trace names them.

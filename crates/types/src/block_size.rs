@@ -1,4 +1,4 @@
-//! Which block sizes the I/Os of one direction have.
+//! The block sizes of one direction.
 
 use crate::{common_multiple, greatest_common_divisor};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The few types that every crate of Iolite shares.
 //!
-//! Only what is needed on both sides of a crate boundary lives here: the directions of an I/O, the
-//! operations an engine performs, block sizes, the kinds of files, a value per direction, and how numbers are shown.
+//! Only types needed on both sides of a crate boundary live here: directions, operations of an engine, block sizes,
+//! kinds of files, a value per direction, and the formatting of numbers.
 
 mod block_size;
 pub mod units;

@@ -64,7 +64,7 @@ impl Demands {
         files.map(|(index, file)| file.demands_from(from(index)).count() as u64).sum()
     }
 
-    /// The next place, and what may be there.
+    /// The next place, and the writes that it may hold.
     pub(crate) fn next(&mut self) -> Option<(Io, SavedWrites)> {
         loop {
             let file = self.files.get(self.file)?;
@@ -117,8 +117,8 @@ fn other(load: &Load, option: &'static str, found: &str, wanted: &str) -> LoadEr
     LoadError::Other { path: load.path.clone(), option, found: found.to_owned(), wanted: wanted.to_owned() }
 }
 
-/// In what the blocks of a state differ from those of a job: the option, its value in the state, and in the job. (An
-/// interval matters if it cuts a block of one of these lengths in another way.)
+/// The first option that makes the blocks of a state differ from those of a job: its name, its value in the state, and
+/// in the job. (An interval matters if it divides a block of one of these lengths differently.)
 fn difference(
     of_state: &StateImprint,
     of_job: &StateImprint,

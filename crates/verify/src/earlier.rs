@@ -1,8 +1,9 @@
-//! Writes of an earlier run, and the evidence of whose they are.
+//! Writes of an earlier run, and the evidence for their origin.
 //!
-//! A job that verifies the writes of an earlier run goes through the same workload and knows what it would have written.
-//! But the seeds of a job depend on its place in the job file, so a run of another selection of sections had other seeds.
-//! As long as no block with a seed of this job has been seen, blocks with other seeds may be right as well.
+//! A job that verifies the writes of an earlier run goes through the same workload and computes what the earlier run
+//! wrote. But the seeds of a job depend on its place in the job file, so a run of another selection of sections had
+//! other seeds. As long as no block with a seed of this job has been seen, blocks with other seeds may be right as
+//! well.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Keeper {
     recorder: Recorder,
-    /// For each unit, the file that it flushes and what that will cover.
+    /// For each unit, the file that it flushes, and the writes that the flush will cover.
     flushes: Vec<Option<(u32, Covered)>>,
     /// The file is left behind even if everything has been checked.
     stays: bool,

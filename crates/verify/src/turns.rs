@@ -77,7 +77,7 @@ impl Turns {
     ///
     /// # Errors
     ///
-    /// The system refuses the lock for another reason than that somebody else has it.
+    /// The system refuses the lock, for another reason than that it is held.
     pub fn take(&mut self, descriptor: RawFd, part: Part, aim: Aim) -> io::Result<bool> {
         if self.held.iter().flatten().any(|held| held.part.overlaps(&part)) {
             // Releasing one of two overlapping locks would release a part of the other.

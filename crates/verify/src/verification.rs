@@ -37,7 +37,7 @@ pub enum Role {
     Write(Written),
     /// A read that has to be checked.
     Check(Io, Expect),
-    /// A read of a trace: what the replay has written in that place is checked.
+    /// A read of a trace: checked against the replay's own writes to that place.
     Look(Io),
     /// A trim of the block of this write, which then has to be zeros.
     Trim(Written),
@@ -201,7 +201,7 @@ impl Verification {
         }
     }
 
-    /// Puts what should be in a block into the buffer of the unit that is about to compare it, if it is known.
+    /// Puts the expected content of a block into the buffer of the unit that is about to compare it, if it is known.
     fn prepare_comparison(&mut self, index: u32, role: Role, buffer: &mut [u8]) {
         let known = match role {
             Role::Check(io, Expect::Write(number) | Expect::Doubted(number)) => {
@@ -368,7 +368,7 @@ impl Verification {
         }
     }
 
-    /// Takes what this unit was issued for.
+    /// Takes the purpose of this unit.
     pub fn role(&mut self, index: u32) -> Role {
         std::mem::take(&mut self.roles[index as usize])
     }

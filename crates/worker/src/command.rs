@@ -24,10 +24,11 @@ pub fn note(job: &str, when: When) -> String {
     format!("{job} : Saving output of {} in {}", when.word(), output_file(job, when))
 }
 
-/// Runs a command in a shell and waits for it. Its standard output and standard error go to a file. Once `stops` is true, it is
+/// Runs a command in a shell and waits for it. Its standard output and standard error go to a file. Once `stops` is
+/// true, the command is asked to end, and killed if it does not.
 /// asked to end, and killed if it does not.
 ///
-/// The command and what it starts are a process group of their own, which `group` names while it runs: if the worker is
+/// The command and its children form a separate process group, which `group` names while it runs: if the worker is
 /// killed, others can end it, and the shell dies with the worker. Processes that continue in the background after the
 /// shell has ended are left alone.
 ///

@@ -37,7 +37,7 @@ pub fn reached(rules: &Creation, layout: &Layout) -> io::Result<Layout> {
     Ok(reached)
 }
 
-/// Creates, extends and fills the files of a worker as its job needs them. Calls `note` with a message about what is
+/// Creates, extends and fills the files of a worker as its job needs them. Calls `note` with a message about the file
 /// being laid out, and checks `stop` regularly.
 ///
 /// # Errors
@@ -148,7 +148,7 @@ fn describe(job: &str, files: usize, total: u64) -> String {
 }
 
 /// Creates or extends one file and keeps the data that it has. The added part is filled with random data if the job may
-/// read it; otherwise `fallocate` decides what it holds. With `fill_device`, a full file system is a success too.
+/// read it; otherwise its content depends on `fallocate`. With `fill_device`, a full file system is a success too.
 fn one(
     rules: &Creation,
     file: &mut dyn Stored,

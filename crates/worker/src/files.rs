@@ -292,7 +292,7 @@ impl FileTable {
     }
 }
 
-/// The storage of an engine that has one of its own, as its facets say.
+/// The engine's own storage, which its facets promise.
 fn own_storage<E: Engine>(engine: &mut E) -> io::Result<&mut dyn Storage> {
     engine.storage().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))
 }

@@ -84,7 +84,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     clock: Clock,
     content: Option<Content>,
     script: Script,
-    /// The I/O being issued is not part of the workload: it reads back, or trims what was written.
+    /// The I/O being issued is not part of the workload: it reads back writes, or trims them.
     beside: bool,
     /// Number of writes until the next write barrier (a write with nothing else in flight).
     barrier_countdown: u32,

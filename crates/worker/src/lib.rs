@@ -1,4 +1,4 @@
-//! One worker, from set-up to end, in a process or thread of its own.
+//! One worker, from set-up to end, in a separate process or thread.
 
 mod alignment;
 mod command;
@@ -414,7 +414,7 @@ impl Worker<'_> {
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
         let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
         let worked = self.follow_plan(&mut io_loop);
-        // Dropping the engine waits for what is still in flight. Only then can the buffers go.
+        // Dropping the engine waits for the units in flight. Only then may the buffers be freed.
         drop(io_loop);
         if has_lent_memory() {
             // (A library that was given up may still use them.)

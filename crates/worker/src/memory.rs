@@ -94,7 +94,7 @@ fn take(rules: &BufferRules, bytes: usize, page: usize) -> io::Result<(*mut u8, 
     }
 }
 
-/// Adds to an out-of-memory error what the memory was for.
+/// Adds the purpose of the memory to an out-of-memory error.
 fn too_much(rules: &BufferRules, error: io::Error) -> io::Error {
     if error.raw_os_error() != Some(libc::ENOMEM) {
         return error;

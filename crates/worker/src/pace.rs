@@ -233,7 +233,8 @@ impl Pace {
         }
     }
 
-    /// The job has read back what it wrote. The workload was blocked meanwhile, so no minimum rate counts this time.
+    /// The job has read back its writes. The workload was blocked meanwhile, so this time does not count for minimum
+    /// rates.
     pub fn read_back(&mut self, began: u64, now: u64) {
         for minimum in self.minima.values.iter_mut().flatten() {
             minimum.since += now - began;

@@ -97,7 +97,7 @@ fn set_memory_policy(mode: NumaPolicyMode, nodes: &[u32]) -> io::Result<()> {
     }
     let (pointer, bits) =
         if nodes.is_empty() { (std::ptr::null(), 0) } else { (mask.as_ptr(), WORDS * 64 + 1) };
-    // SAFETY: the mask has as many bits as the call says (the kernel reads one less than it is told).
+    // SAFETY: the mask has as many bits as passed (the kernel reads one bit less).
     if unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, pointer, bits) } != 0 {
         return Err(io::Error::last_os_error());
     }

@@ -50,7 +50,7 @@ impl Worker<'_> {
         }
     }
 
-    /// After a pass: does the pending trims and reads back what the pass has written, from the medium if possible.
+    /// After a pass: performs the pending trims and reads back the writes of the pass, from the medium if possible.
     pub(super) fn check_pass<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
@@ -58,8 +58,8 @@ impl Worker<'_> {
         is_last: bool,
     ) -> Result<PassEnd, Stop> {
         let rules = self.resolved.verify.as_ref();
-        // The files hold what the last loop of the earlier run wrote, so read back only after the last loop of this
-        // run.
+        // The files hold the writes of the earlier run's last loop, so they are read back only after the last loop of
+        // this run.
         let is_now = |rules: &Rules| rules.reads_back && (is_last || rules.earlier.is_none());
         let now = rules.is_some_and(is_now);
         let mut end = end;

@@ -35,7 +35,7 @@ enum What {
     Io(Operation),
 }
 
-/// Records what a worker does.
+/// Records the I/Os of a worker.
 #[derive(Debug)]
 pub struct TraceRecorder {
     queue: Queue<Entry>,

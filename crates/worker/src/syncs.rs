@@ -75,7 +75,7 @@ impl SyncSchedule {
     /// The schedule that these rules describe, for this workload.
     pub fn new(rules: &SyncRules, workload: &Spec) -> Self {
         let size = || workload.files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.length));
-        // A pass without an end of its own leaves nothing.
+        // A pass without an end has no remainder.
         let bytes = if workload.endless { 0 } else { workload.pass_bytes.unwrap_or_else(size) };
         SyncSchedule {
             pass: Amount { bytes, ios: workload.total_ios.unwrap_or(u64::MAX) },

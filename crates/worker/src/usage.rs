@@ -60,7 +60,7 @@ pub struct SharedUsage {
 }
 
 impl SharedUsage {
-    /// Publishes what the calling thread has used.
+    /// Publishes the resource usage of the calling thread.
     pub fn publish(&self) {
         let used = Usage::of_this_thread();
         self.user_us.store(used.user_us, Relaxed);
@@ -86,7 +86,7 @@ pub fn count_also(others: Arc<[SharedUsage]>) {
     OTHERS.set(others);
 }
 
-/// Also counts what the engine's library has started for the worker that is the calling thread.
+/// Also counts the threads that the engine's library has started for the worker on the calling thread.
 pub fn count_of_engine(whom: OfEngine) {
     OF_ENGINE.set(whom);
 }

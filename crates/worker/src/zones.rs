@@ -80,7 +80,7 @@ struct Device {
     bytes: usize,
 }
 
-// SAFETY: what the pointers refer to is made of atomics and locks, and stays mapped as long as the device.
+// SAFETY: the pointers refer to atomics and locks, which stay mapped as long as the device.
 unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
@@ -160,7 +160,7 @@ impl Device {
         unsafe { &*self.records.add(zone as usize) }
     }
 
-    /// Notes what the device says about a zone.
+    /// Records the state of a zone as reported by the device.
     fn learn(&self, number: u32, zone: &Zone) {
         let end = zone.start + zone.capacity;
         let (next, written, flags) = match zone.condition {
@@ -404,7 +404,7 @@ impl WorkerZones {
         }
     }
 
-    /// No I/O is in flight on a zone any more: does what was waiting for that.
+    /// The last I/O on a zone has completed: performs the actions that waited for that.
     fn settle(&mut self, file: u32, zone: u32, failed: bool) -> Result<(), String> {
         let device = self.device(file);
         let record = device.record(zone);

@@ -1,4 +1,4 @@
-//! Prints what one call of `next()` costs, for the main shapes of workloads.
+//! Prints the cost of one call of `next()` for the main shapes of workloads.
 //!
 //! `cargo run --release -p iolite-workload --example next_cost [PART OF A NAME]`
 

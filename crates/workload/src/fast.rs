@@ -1,8 +1,8 @@
-//! The generators for the workloads that most people run: one file; one direction, or a mix of reads and writes; all
-//! random or all sequential; with one block size, or with several over a map of visited blocks.
+//! The generators for the most common workloads: one file; one direction, or a mix of reads and writes; all random or
+//! all sequential; with one block size, or with several over a map of visited blocks.
 //!
-//! Each combination is a type of its own, and the I/O loop is compiled for it, so that a workload pays only for what it
-//! does. Each issues exactly the I/Os that [`General`](crate::General) issues for the same spec.
+//! Each combination is a separate type for which the I/O loop is compiled, so that a workload pays only for its own
+//! features. Each issues exactly the I/Os that [`General`](crate::General) issues for the same spec.
 
 use crate::{
     Generator, Io, Mix, Next, Spec,

@@ -45,8 +45,8 @@ pub(crate) struct Streams {
     pub(crate) jumps: Rng,
 }
 
-/// What is chosen at random, with the seed of its choices, for a worker with this seed. The position in the list is the
-/// number of the stream that the choices are drawn from.
+/// The kinds of random choices, each with its seed for a worker with this seed. The position in the list is the number
+/// of the stream that the choices are drawn from.
 pub fn stream_seeds(seed: u64) -> [(&'static str, u64); 5] {
     let kinds = ["reads and writes of a mix", "offsets", "block sizes", "files", "which I/Os are random"];
     std::array::from_fn(|stream| (kinds[stream], SplitMix64::seed_of(seed, stream as u64)))
@@ -454,7 +454,7 @@ impl General {
     }
 }
 
-/// A random place in the current zone of a file. Coverage starts anew for each visit of a zone.
+/// A random place in the current zone of a file. Coverage restarts with each visit of a zone.
 fn jump_in_zone(
     file: &mut File,
     direction: Direction,

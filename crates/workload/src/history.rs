@@ -1,4 +1,4 @@
-//! The history of writes: what was written where, for verification.
+//! The history of writes, for verification.
 //!
 //! The same spec and seed give the same I/Os. So if no byte is written twice, nothing has to be stored: [`Replay`] runs
 //! the workload again. If blocks can be written again, the last write of each counts, and the history needs memory:
@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 /// A write with its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// What was written.
+    /// The write.
     pub io: Io,
     /// The number of the write within its job, from 0. A [`WriteMap`] stores 30 bits of it.
     pub number: u64,

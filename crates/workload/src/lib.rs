@@ -1,4 +1,4 @@
-//! Which I/O comes next: direction, file, offset, length.
+//! Chooses the next I/O: direction, file, offset, length.
 //!
 //! A [`Generator`] knows nothing of time, engines or statistics: the same spec and seed give the same I/Os. [`new`]
 //! picks the generator of a [`Spec`]: one of the [`FastGenerator`]s for the common workloads, [`General`] for all
@@ -48,7 +48,7 @@ pub struct Io {
     pub direction: Direction,
 }
 
-/// What a generator answers.
+/// The answer of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Issue this.
@@ -65,7 +65,7 @@ pub enum Next {
     Script(Step),
 }
 
-/// What a script asks for besides I/O.
+/// A script's step besides I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The times of [`Step::At`] count from now on; before this step, they count from the start of the pass.
@@ -95,12 +95,12 @@ pub enum Step {
     Failed,
 }
 
-/// What became of an I/O.
+/// The outcome of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is done.
+    /// It succeeded.
     Done,
-    /// It failed, and what was there before may have changed.
+    /// It failed, and may have changed the earlier content.
     Failed,
     /// It was never issued.
     Withdrawn,
@@ -153,8 +153,7 @@ pub trait Generator {
         let _ = (io, fate);
     }
 
-    /// Why what was written to the place of this I/O may be lost, if the workload knows more about it than the system
-    /// tells.
+    /// Why a write to the place of this I/O may be lost, if the workload knows more about it than the system reports.
     fn loss(&self, io: &Io) -> Option<String> {
         let _ = io;
         None

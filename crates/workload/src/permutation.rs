@@ -8,8 +8,8 @@
 //! skipped). So the last block costs as much as the first. No value depends on the one before, so a processor works on
 //! several at once.
 //!
-//! This is a shuffle for a load generator, not a cipher. The tests below check what it needs: coverage, uniform
-//! prefixes, no correlation of neighbours, and a different order for every key.
+//! This is a shuffle for a load generator, not a cipher. The tests below check the required properties: coverage,
+//! uniform prefixes, no correlation of neighbours, and a different order for every key.
 
 use crate::rng::{SplitMix64, scale};
 

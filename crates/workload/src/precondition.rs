@@ -20,8 +20,8 @@
 //! the number of blocks that region i has to lose. Writing the regions one after the other writes each block at least
 //! once, in random order, and leaves each region with the validity that flash of its age should have. Within a region,
 //! new blocks come first, and blocks that are written again come after them. So two writes of a block are about one
-//! region apart, and a write cache does not merge them as long as each region is larger than the cache (`spr_cs`). Who
-//! makes the regions sees to that.
+//! region apart, and a write cache does not merge them as long as each region is larger than the cache (`spr_cs`). The
+//! caller chooses the regions accordingly.
 
 use crate::{Precondition, permutation::Permutation};
 
@@ -165,7 +165,7 @@ mod tests {
         std::iter::from_fn(|| regions.next()).collect()
     }
 
-    /// Which writes are still valid at the end: the last one of each block.
+    /// The writes that are still valid at the end: the last one of each block.
     fn valid(writes: &[u64], blocks: u64) -> Vec<bool> {
         let mut last = vec![usize::MAX; blocks as usize];
         writes.iter().enumerate().for_each(|(at, &block)| last[block as usize] = at);

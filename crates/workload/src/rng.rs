@@ -1,8 +1,8 @@
 //! Pseudo-random numbers: xoshiro256++, seeded through SplitMix64.
 //!
 //! Both algorithms are by Blackman and Vigna, in the public domain, described in "Scrambled linear pseudorandom number
-//! generators" (ACM TOMS 47, 2021) and at <https://prng.di.unimi.it>. Every kind of choice draws from a stream of its
-//! own ([`Rng::stream`]), so that an extra draw of one kind does not shift the others.
+//! generators" (ACM TOMS 47, 2021) and at <https://prng.di.unimi.it>. Every kind of choice draws from its own stream
+//! ([`Rng::stream`]), so that an extra draw of one kind does not shift the others.
 
 /// A number below `range` from 64 random bits: the high 64 bits of the product.
 #[inline(always)]

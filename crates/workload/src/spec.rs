@@ -68,7 +68,7 @@ pub struct Spec {
     /// I/Os to issue in a pass (`number_ios`); `None` = no limit. Endless workloads ignore it, as in fio. A trim and
     /// its write count as one.
     pub total_ios: Option<u64>,
-    /// The pass has no end of its own (time based): coverage starts over, sequential offsets wrap. It is
+    /// The pass never ends by itself (time based): coverage starts over, sequential offsets wrap. It is
     /// [`Done`](crate::Next::Done) only when no file has room for a single I/O.
     pub endless: bool,
     /// Seed of all random choices of this worker.

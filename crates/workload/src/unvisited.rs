@@ -16,7 +16,7 @@ use crate::{
     sizes::Sizes,
 };
 
-/// Which blocks of a range have not been visited yet.
+/// The blocks of a range that have not been visited yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Unvisited {
     map: Bitmap,

@@ -1,8 +1,8 @@
-//! Files of which each is one I/O, whatever its size: those of engines that act on names. There may be millions, so that
-//! nothing is kept of a file that has not come yet or is done.
+//! Files that are each processed by one I/O, whatever their size: those of engines that act on names. There may be
+//! millions of them, so nothing is stored for files that have not come yet or are done.
 //!
-//! Each comes once in a pass. With a skewed order some are to be more popular than others, so files come again and again,
-//! and a pass has as many bytes as if each had come once; but what is made or removed only once comes only once.
+//! Each comes once in a pass. A skewed order makes some files more popular than others, so files come repeatedly, and a
+//! pass has as many bytes as if each had come once; but files that are created or removed still come only once.
 
 use crate::{
     Error, FileOrder, Generator, Io, Mix, Next, Spec, general::draw_mix, rng::SplitMix64, rotation::Rotation,
@@ -48,7 +48,7 @@ impl FileSizes {
         if aligned >= self.least { aligned } else { value }
     }
 
-    /// What an I/O on a whole file counts as: its whole blocks, and at least one.
+    /// The length that an I/O on a whole file counts as: its whole blocks, and at least one.
     fn counted(&self, file: u32) -> u64 {
         (self.of(file) / self.block * self.block).max(self.block)
     }

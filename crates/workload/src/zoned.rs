@@ -5,8 +5,8 @@
 //! Random writes choose a zone, not an offset: when no other zone may be open, one of the open ones. Conventional zones
 //! have no write pointer and are written anywhere.
 //!
-//! The write pointers are not here: whoever owns them (and shares them with other workers) is a [`Zones`]. The generator
-//! asks it for each write, so where that goes depends on what the others do.
+//! The write pointers are not here, but in a [`Zones`], which may share them with other workers. The generator asks it
+//! for each write, so the place of a write depends on the other workers.
 
 mod writes;
 mod zones;
@@ -60,7 +60,7 @@ struct Rules {
     align: u64,
 }
 
-/// What was found for the next I/O.
+/// The choice for the next I/O.
 enum Chosen {
     Io(u64, u64),
     /// Something that is in flight, or another worker, has to be waited for.

@@ -24,7 +24,7 @@ pub(super) enum What {
     Nothing,
     Read,
     Write,
-    /// Puts on stable storage what had been written when it was sent.
+    /// Commits earlier writes to stable storage.
     Commit,
     /// A function of the session waits for its answer.
     Plain,

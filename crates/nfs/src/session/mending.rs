@@ -226,7 +226,7 @@ impl Session {
         if self.connection.is_some() { Ok(()) } else { Err(self.gap_error()) }
     }
 
-    /// Sends a restarted server again what it had taken before. Waits for the requests in flight first.
+    /// Resends the uncommitted data to a restarted server. Waits for the requests in flight first.
     ///
     /// # Errors
     /// A signal interrupted the wait. The next call continues.

@@ -112,7 +112,7 @@ impl Session {
         Ok((self.keep_file(handle, path.to_owned()), attributes))
     }
 
-    /// Makes a file or a directory, unless somebody has meanwhile.
+    /// Creates a file or a directory, unless it exists by now.
     fn make(&mut self, number: u32, directory: &[u8], name: &str, path: &str) -> Result<Vec<u8>, NfsError> {
         let is_file = number == procedure::CREATE;
         let mode = if is_file { MODE } else { MODE_OF_DIRECTORY };

@@ -71,7 +71,7 @@ fn start(script: impl FnMut(u32, usize) -> Act + Send + 'static) -> (Shared, Add
     (shared, address)
 }
 
-/// Answers what comes over one connection.
+/// Answers the requests of one connection.
 fn serve(mut stream: TcpStream, shared: &Shared) -> Option<()> {
     if shared.lock().unwrap().asks(NULL) == Act::Cut {
         return None;

@@ -19,7 +19,7 @@ pub enum CreationTime {
     Never,
 }
 
-/// How files are made what the job needs.
+/// How missing files are created.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Creation {
     /// When it happens.

@@ -222,7 +222,7 @@ pub enum PassKind {
     Skip,
 }
 
-/// How often the workload is gone through, and what happens between two passes and at the end.
+/// How many passes over the workload there are, and the actions between two passes and at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassRules {
     /// The kind of its passes.

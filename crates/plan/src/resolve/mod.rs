@@ -73,7 +73,7 @@ pub struct ResolvedWorker {
     pub workload: iolite_workload::Spec,
     /// How it uses the zones of its files; `None` = it knows no zones.
     pub zones: Option<ZoneRules>,
-    /// Only the general generator understands what this job asks of its workload.
+    /// Only the general generator supports the workload's options.
     pub general_workload: bool,
     /// The content of the buffers of its writes; `None` = it does not write.
     pub content: Option<iolite_content::Spec>,

@@ -22,7 +22,7 @@ pub(super) const NO_TABLE: &str = "writes of any size at any place, or to a file
 pub enum StateUse {
     /// It keeps one.
     Kept,
-    /// It checks what one requires.
+    /// It is loaded, to check data against it.
     Loaded,
 }
 

@@ -221,7 +221,7 @@ Run status group 1 (all jobs):
     assert!(text.contains(group), "{text}");
 }
 
-/// Two jobs, one of which sends what the other receives.
+/// Two jobs, a sender and its receiver.
 fn connected() -> Report {
     let mut report = example::mixed();
     let moved = |bytes| DirectionReport {

@@ -1,7 +1,7 @@
 //! How workers end.
 //!
-//! Each worker that was planned runs to its end, or somebody asked for another end (a signal, `exitall`, a trigger, a
-//! steady state), or it has an error that says what came in between: nothing ends silently.
+//! Each worker runs to its planned end, or it was asked to end early (a signal, `exitall`, a trigger, a steady state),
+//! or it has an error that gives the reason: nothing ends silently.
 
 use super::{Controller, End, Events, Member};
 use crate::shared::{Phase, attention};

@@ -1,7 +1,7 @@
 //! Samples of bandwidth and IOPS: one per averaging period of a worker.
 //!
 //! A period counts only the time in which its direction runs (see [`LiveClock`](iolite_stats::live::LiveClock)): while
-//! a job reads back what it has written, there are no samples of its writes.
+//! a job reads back its writes, there are no samples of writes.
 //!
 //! Periods end at multiples of their length, even if the controller looks late, and the last one is sampled after the
 //! worker has ended. So a job of two seconds has four samples of half a second.

@@ -165,7 +165,7 @@ impl Controller<'_> {
     /// Ends the run and starts the command.
     fn pull_trigger(&mut self, events: &mut Events<'_>) {
         self.tell(None, EventKind::Note("trigger: the run ends here".to_owned()), events);
-        // The command may cut the power. (The states accept what the workers still write.)
+        // The command may cut the power. (Further writes of the workers are consistent with these states.)
         for state in kept_states(self.plan) {
             if let Err(error) = iolite_verify::state::sync(&state) {
                 let problem = format!("{}: {error}", state.display());

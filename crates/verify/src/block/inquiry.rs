@@ -25,7 +25,7 @@ use std::ops::Range;
 /// The longest repetition that is called a pattern.
 const LONGEST_PATTERN: usize = 1024;
 
-/// Finds out what happened to the interval in `range` of a block.
+/// Diagnoses the interval in `range` of a block.
 pub(super) fn inquire(
     data: &mut Data,
     block: &[u8],
@@ -294,7 +294,7 @@ impl Inquiry<'_, '_> {
             };
             headers.push((header, write.seed.is_some() || !is_random));
         }
-        // A header of another write does not say what should be there.
+        // The header of another write does not tell the expected content.
         let is_other = matches!(self.fault, Fault::Job { .. } | Fault::Sequence { .. } | Fault::Seed { .. });
         if !is_other || !headers.iter().any(|(_, is_certain)| *is_certain) {
             headers.push((base, !is_random));

@@ -7,7 +7,7 @@ use super::header::Header;
 use super::kind::Kind;
 use std::fmt::Write as _;
 
-/// How much of an interval differs from what it should be.
+/// The extent of the differences in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Differences {
     /// The offset in the file of the first byte that differs.

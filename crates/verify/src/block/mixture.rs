@@ -57,9 +57,9 @@ pub struct Named {
 enum Clue {
     /// None.
     Nothing,
-    /// Those that the sector's header names.
+    /// The writes that the sector's header names.
     Header(Named),
-    /// Those whose random data has this word; `None` = any.
+    /// The writes whose random data contains this word; `None` = any.
     Data(Option<Word>),
 }
 

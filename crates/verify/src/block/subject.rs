@@ -64,7 +64,7 @@ impl Subject<'_> {
         })
     }
 
-    /// Compares the interval with what the write with this header would have left.
+    /// Compares the interval with the bytes that the write with this header would have left.
     pub(super) fn candidate(&mut self, header: &Header, is_certain: bool) -> Candidate {
         let bytes = self.made_again(header);
         let found = &self.block[self.range.clone()];

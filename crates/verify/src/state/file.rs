@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The writes that are required (`verify_policy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Policy {
-    /// Those that were acknowledged: correct if only the process was killed.
+    /// The acknowledged ones: sufficient if only the process was killed.
     Completed,
-    /// Those that were covered by a flush: all that storage promises for a power failure.
+    /// The flushed ones: all that storage guarantees after a power failure.
     Fsynced,
 }
 

@@ -52,7 +52,7 @@ pub struct Damage {
     pub bytes: Vec<u8>,
     /// The most blocks that are wrong.
     pub blocks: u64,
-    /// Whether the report of a mismatch says what happened.
+    /// Whether the report of a mismatch is correct.
     pub is_right: Judge,
 }
 

@@ -1,4 +1,4 @@
-//! Units of engines that are connected to somebody else, who may keep them waiting, or be done.
+//! Units of engines with a peer, which may keep them waiting, or be done.
 
 use super::IoLoop;
 use super::flight::{REST, UNCOUNTED};

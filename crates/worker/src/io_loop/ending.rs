@@ -7,7 +7,7 @@ use super::failure::{Attempt, Failure};
 pub enum PassEnd {
     /// The workload has no more I/O for this pass.
     Finished,
-    /// The job was told to stop, its time was over, the device was full, or an I/O failed.
+    /// The job was stopped, its time was over, the device was full, or an I/O failed.
     Stopped,
 }
 

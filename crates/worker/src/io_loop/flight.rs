@@ -9,7 +9,7 @@ use iolite_types::Operation;
 pub(super) struct Stamps {
     pub start: u64,
     pub issue: u64,
-    /// [`UNCOUNTED`] and [`REST`]: what is not counted about the unit; 0 = everything counts.
+    /// [`UNCOUNTED`] and [`REST`]: the parts of the unit that are not counted; 0 = everything counts.
     pub marks: u8,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Flight {
     pub rests: u32,
     /// The number of units in flight.
     pub count: u32,
-    /// The most units that may be in flight now: the depth, or what the search for a depth has set.
+    /// The most units that may be in flight now: the depth, or the value that the search for a depth has chosen.
     pub limit: u32,
     /// The time stamp of the last commit, of the last completion of a synchronous engine, or of the last reap of a unit
     /// or two. It is kept while only a few steps of the plain loop have followed, so the next unit can use it without

@@ -21,7 +21,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let Some(target) = &mut self.extras.target else { return };
         let now = self.clock.now();
         if now >= self.time.next_event {
-            // Changing the depth after the end would only discard what was measured at the last depth.
+            // Changing the depth after the end would only discard the measurements at the last depth.
             return;
         }
         let anew = target.counts_anew() && !self.time.ramping;
@@ -91,7 +91,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         if turn.at > now { turn.at } else { 0 }
     }
 
-    /// Does what comes before the next I/O: due syncs, and waiting until it may be issued. Returns false if the job
+    /// Performs the steps before the next I/O: due syncs, and waiting until it may be issued. Returns false if the job
     /// ends meanwhile.
     pub(super) fn await_turn(&mut self, moment: u64) -> bool {
         self.sync_what_is_due();
@@ -187,7 +187,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Does what has to come before this I/O. Returns false if it cannot be issued.
+    /// Performs the steps that this I/O requires first. Returns false if it cannot be issued.
     pub(super) fn before(&mut self, io: &Io) -> bool {
         if !self.is_possible(io) {
             return false;
@@ -242,7 +242,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Tells the workload what became of a unit, if it wants to know and the unit is one of its own.
+    /// Reports the fate of a unit to the workload, if the workload tracks it and has issued the unit.
     #[inline(always)]
     pub(super) fn learn(&mut self, index: u32, fate: Fate) {
         if G::LEARNS && !self.is_check(index) {
@@ -261,7 +261,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Does what has to follow this I/O at once.
+    /// Performs the steps that have to follow this I/O at once.
     pub(super) fn after(&mut self, io: &Io) {
         if self.rules.write_barrier > 0 && io.direction == Direction::Write && self.barrier_countdown == 0 {
             self.barrier_countdown = self.rules.write_barrier;
@@ -331,7 +331,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Closes a file that the workload has finished with, at once or after the syncs that are due for it. (Those are
+    /// Closes a file that the workload has finished with, at once or after its pending syncs. (Those are
     /// not issued here: syncs come between two I/Os, and there may be no other I/O.)
     pub(super) fn close_file(&mut self, file: u32) {
         if self.extras.syncs.holds_open(file) {
@@ -355,7 +355,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Does what the full loop needs when an I/O completes. Returns whether the unit is still in use.
+    /// The full loop's part of completing an I/O. Returns whether the unit is still in use.
     pub(super) fn completed(&mut self, index: u32, direction: Direction, times: Times) -> bool {
         let role =
             self.extras.verification.as_mut().map_or(Role::Plain, |verification| verification.role(index));

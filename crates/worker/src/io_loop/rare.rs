@@ -172,7 +172,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.end.stopping = true;
     }
 
-    /// Does what the controller requests.
+    /// Handles requests of the controller.
     #[cold]
     pub(super) fn attend(&mut self) {
         self.flight.fresh_stamp = 0;
@@ -187,7 +187,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Nothing has come for a while. Who waits for the other end of a connection may wait for longer than the job's time.
+    /// Handles a silent period. Waiting for a peer may take longer than the job's time.
     #[cold]
     pub(super) fn nothing_came(&mut self) {
         let now = self.clock.now();
@@ -236,7 +236,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             }
             None => end,
         };
-        // The worker may be reading back, which is a phase of its own.
+        // The worker may be reading back, which is another phase.
         if self.control.phase() == Phase::Ramping {
             self.control.set_phase(Phase::Running);
         }

@@ -9,7 +9,7 @@ use iolite_workload::{Generator, Io, Step};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How long the loop serves what is in flight when the script has nothing for it.
+/// How long the loop only reaps when the script has no I/O for it.
 const IDLE_NS: u64 = 1_000_000;
 
 /// How long the loop waits for other workers before it looks again.

@@ -1,5 +1,5 @@
 //! How long each direction runs, for its rates. A pass is a span of the workload's directions. Reading back is a span
-//! of reads, and trimming what was written is one of trims. Spans start and end outside the loop's steady state.
+//! of reads, and trimming verified blocks is a span of trims. Spans start and end outside the loop's steady state.
 
 use super::IoLoop;
 use iolite_engine::Engine;

@@ -14,11 +14,11 @@ use iolite_workload::{Generator, Io, Next};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The errno for data that is not what was written.
+/// The errno for data that differs from the data written.
 const WRONG_DATA: Errno = Errno(libc::EILSEQ);
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// Reads back what was written since the last time, if that is due.
+    /// Reads back the writes since the last time, if that is due.
     pub(super) fn read_back_some(&mut self) {
         let Some(verification) = &self.extras.verification else { return };
         let reads = verification.read_back.is_due();
@@ -58,7 +58,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.drain();
     }
 
-    /// Reads back what the pass has written. Returns when nothing is in flight.
+    /// Reads back the writes of the pass. Returns when nothing is in flight.
     pub fn read_back(&mut self) -> PassEnd {
         self.end_checked_pass(|it| {
             it.trim_some(true);
@@ -112,7 +112,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.control.read_until.store(until, Relaxed);
     }
 
-    /// Whether to trim and read back what a pass has written although the pass was stopped, because the time of a
+    /// Whether to trim and read back the writes of a pass although the pass was stopped, because the time of a
     /// time-based job was over or the device was full.
     pub fn may_resume(&self) -> bool {
         let ended = (self.end.timed_out && self.outlasts_time()) || self.end.device_full;
@@ -313,8 +313,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// The storage reports that a block differs from what it was compared with. Returns whether to read it, to find the
-    /// difference.
+    /// The storage reports that a block differs from the data it was compared with. Returns whether to read the block,
+    /// to find the difference.
     pub(super) fn reads_what_differs(&mut self, index: u32, errno: Errno) -> bool {
         errno == WRONG_DATA
             && self.extras.verification.as_mut().is_some_and(|verification| verification.differs(index))
@@ -344,7 +344,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.extras.verification.as_ref().is_some_and(|verification| is_check(verification.role_of(index)))
     }
 
-    /// Checks what a replay has read, as far as the replay itself has written it and not overwritten it.
+    /// Checks the data that a replay has read, as far as the replay itself wrote it and has not overwritten it.
     fn look(&mut self, index: u32, read: Io) -> bool {
         let end = read.offset + read.length;
         let mut rest = read;
@@ -363,7 +363,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         false
     }
 
-    /// Checks a part of what was read.
+    /// Checks a part of the data read.
     fn look_at(&mut self, index: u32, read: &Io, part: Io, expect: Expect) {
         let from = (part.offset - read.offset) as usize;
         let Some(verification) = &mut self.extras.verification else { return };
@@ -520,7 +520,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.fail(Failure { errno: WRONG_DATA, attempt: Some(attempt), missed: Some(Missed::Data) });
     }
 
-    /// Reports what is wrong with a block, and saves the block if the job asks for that.
+    /// Reports a mismatch in a block, and saves the block if the job asks for that.
     fn describe(&mut self, index: u32, from: usize, io: Io, name: &str, mismatch: &Mismatch) {
         // SAFETY: the bytes are within the buffer of a unit that is not in flight.
         let block = unsafe { &*self.flight.buffers.part(index, from, io.length) };

@@ -111,7 +111,7 @@ fn a_zone_belongs_to_one_worker_while_its_writes_are_in_flight() {
     assert!(is_granted(&mut one, 0), "its own writes go on");
     let second = write(&mut one, 0, 10, false);
     assert_eq!((first.offset, second.offset), (0, 10));
-    // (A thread may not ask for a lock of its own; a worker is one thread.)
+    // (A thread must not try to take its own lock again; a worker is one thread.)
     let is_busy = |other: &mut WorkerZones| {
         std::thread::scope(|scope| {
             scope.spawn(|| other.claim(0, 0, true, false) == Claim::Busy).join().unwrap()

@@ -20,7 +20,7 @@ struct One {
     capacity: u64,
     /// The disk's own write pointer, relative to the beginning.
     pointer: u64,
-    /// What is reserved.
+    /// The end of the reserved part.
     next: u64,
     owner: Option<usize>,
     in_flight: u32,
@@ -34,7 +34,7 @@ struct Disk {
     most_open: usize,
     resets: u32,
     finishes: u32,
-    /// Which workers wait for room or have ended.
+    /// Whether each worker waits for room or has ended.
     idle: Vec<bool>,
 }
 
@@ -272,7 +272,7 @@ fn run(disk: Disk, jobs: &[Job], depth: usize) -> (Vec<Vec<Io>>, Disk) {
     (done, Rc::into_inner(disk).unwrap().into_inner())
 }
 
-/// What a disk does with an I/O.
+/// Performs an I/O on a disk.
 #[track_caller]
 fn issue(disk: &mut Disk, io: &Io) {
     let (open, most) = (disk.open(), disk.most_open);
@@ -337,7 +337,7 @@ fn random_writes_fill_zones_and_write_nothing_twice_without_a_reset() {
     assert_eq!(disk.pointers().iter().sum::<u64>() + 60 * u64::from(disk.resets), bytes);
 }
 
-/// Which of the open zones is written to next is a matter of chance, and none is left out.
+/// Chance chooses among the open zones, and leaves none out.
 #[test]
 fn a_limit_of_open_zones_is_kept_and_all_that_are_open_are_written_to() {
     let mut disk = Disk::new(16, 100);
@@ -380,7 +380,7 @@ fn resets_come_as_often_as_asked_once_enough_is_written() {
     let mut job = Job::write(&disk, 10, false);
     (job.how.reset_every, job.how.reset_threshold) = (4, 0.1);
     let (done, disk) = run(disk, &[job], 1);
-    // Before the fifth and the ninth write (and so on) the zone is begun anew.
+    // The zone is restarted before the fifth write, before the ninth, and so on.
     assert_eq!(
         places(&done[0][..10])[3..],
         [(30, 10), (0, 10), (10, 10), (20, 10), (30, 10), (0, 10), (10, 10)]

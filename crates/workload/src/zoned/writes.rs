@@ -3,7 +3,7 @@
 use super::{Chosen, Claim, Cursor, File, ZoneState, ZonedGenerator, Zones};
 use iolite_types::Direction;
 
-/// What was found in one zone.
+/// The choice within one zone.
 pub(super) enum InZone {
     Io {
         offset: u64,
@@ -43,7 +43,8 @@ impl<Z: Zones> ZonedGenerator<Z> {
             match self.write_in(file, zone, self.how.rewrites) {
                 InZone::Io { offset, length, is_last } => {
                     self.files[file].cursors[write].entered = true;
-                    // A zone that somebody else has filled is begun anew: only who has filled it goes on.
+                    // A zone that another worker has filled is restarted by this one too; the worker that filled it
+                    // moves on.
                     if is_last {
                         self.advance(file, write, &state);
                     }

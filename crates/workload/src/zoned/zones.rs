@@ -63,28 +63,28 @@ pub trait Zones {
     /// Makes room for a write or a trim of a claimed zone. `is_last`: no other write fits behind it.
     fn reserve(&mut self, file: u32, zone: u32, length: u64, is_last: bool) -> u64;
 
-    /// Makes a claimed zone full, though not all of it is written. Nothing is in flight on it.
+    /// Finishes a claimed zone: makes it full, though not all of it is written. Nothing is in flight on it.
     ///
     /// # Errors
-    /// Why it cannot be done, in words for the user.
+    /// It cannot be done; the message is for the user.
     fn finish(&mut self, file: u32, zone: u32) -> Result<(), String>;
 
-    /// Makes a claimed zone empty. Nothing is in flight on it.
+    /// Resets a claimed zone. Nothing is in flight on it.
     ///
     /// # Errors
-    /// Why it cannot be done, in words for the user.
+    /// It cannot be done; the message is for the user.
     fn reset(&mut self, file: u32, zone: u32) -> Result<(), String>;
 
-    /// Notes what became of an I/O.
+    /// Records the outcome of an I/O.
     ///
     /// # Errors
-    /// A command for the zone that follows from it failed, in words for the user.
+    /// A command for the zone that became due failed; the message is for the user.
     fn completed(&mut self, io: &Io, fate: Fate) -> Result<(), String>;
 
     /// How many bytes are written in those of these zones that have write pointers.
     fn written(&self, file: u32, zones: Range<u32>) -> u64;
 
-    /// Why what was written there may be lost: what the device says of the zone.
+    /// Why a write to that place may be lost, according to the state of the zone.
     fn loss(&self, io: &Io) -> Option<String>;
 
     /// Whether no other worker is left that could make room for another open zone. The worker counts as waiting until
@@ -97,7 +97,7 @@ pub trait Zones {
 pub struct ZoneUse {
     /// Bytes left out behind a zone that was written or read to its end, by sequential workloads.
     pub skip: u64,
-    /// Read also what was not written.
+    /// Also read unwritten parts of zones.
     pub read_beyond: bool,
     /// Full zones are written again.
     pub rewrites: bool,
