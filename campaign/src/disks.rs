@@ -1,4 +1,4 @@
-//! Full disks: small ext4 file systems on loop devices, on which there is no room for what a run needs.
+//! Full disks: small ext4 file systems on loop devices, without room for the files of a run.
 //!
 //! - Data: the job fails, with "no space left" and its errno, whatever its engine; its earlier writes are there. A job
 //!   that has to fill the disk (`fill_device`) succeeds, and its writes can be verified.

@@ -73,7 +73,7 @@ fn kill_one(trial: &mut Trial, controller: i32, is_over: bool) -> Option<Role> {
     processes::signal(pid, libc::SIGKILL).then_some(role)
 }
 
-/// The controller was killed: there is nobody who could have told anything.
+/// The controller was killed, so there can be no report.
 fn look_at_remains(trial: &mut Trial, is_json: bool, report: &str, said: &str) {
     // The new report grows beside the old one, and nobody is left to remove it.
     trial.expect_files(&["report.unfinished"]);

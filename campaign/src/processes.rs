@@ -54,7 +54,8 @@ fn marked(mark: &str) -> Vec<i32> {
     all().filter(bears).collect()
 }
 
-/// Waits until no process bears this mark, at most so long. Returns what those are that are left, and ends them.
+/// Waits, up to a time limit, until no process bears this mark. Returns descriptions of those that are left, and ends
+/// them.
 pub fn left(mark: &str, grace: Duration) -> Vec<String> {
     let patience = Instant::now() + grace;
     loop {

@@ -15,7 +15,6 @@ type Rules = (&'static Device, &'static str, Vec<&'static Case>, bool);
 
 /// The table, in pieces of the size of a trial. Each device comes with each engine. With one of them, fio runs the same
 /// jobs: its zone commands do not depend on the engine, and it takes seconds to start there.
-/// it does to zones does not depend on the engine, and it takes seconds to start there.
 fn table() -> Vec<Rules> {
     let turn = |turn| {
         let engines = ENGINES.into_iter().cycle().skip(turn);

@@ -1,4 +1,4 @@
-//! Agents that run nothing: each is a thread that says what an agent with one job says.
+//! Agents that run nothing: each is a thread that sends the messages of an agent with one job.
 
 use iolite_os::{process, time};
 use iolite_remote::Address;

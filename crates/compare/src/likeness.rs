@@ -134,7 +134,7 @@ pub fn also_differing(sides: [&InRuns; 2]) -> Vec<String> {
     names.iter().filter(of_interest).copied().filter(differs).cloned().collect()
 }
 
-/// A value, without what makes no difference: `4K`, `4096`.
+/// A value in normal form: `4K` and `4096` are equal.
 fn plain(value: &str) -> String {
     let lower = value.trim().to_ascii_lowercase();
     let mut plain = String::new();

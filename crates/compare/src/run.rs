@@ -1,4 +1,4 @@
-//! One run: what its stored result says that can be compared.
+//! One run: the comparable figures of its stored result.
 //!
 //! Jobs of one name in one run (`numjobs`) are one thing with the sum of their rates. They are no repeats: they ran at the same
 //! time, on the same machine in the same state.

@@ -1,4 +1,4 @@
-//! The repeats of one thing: by how much its figures differ from run to run, and what their mean is known to be.
+//! The repeats of one side: how much its figures vary from run to run, and how well their mean is known.
 //!
 //! The same means, variations and unit (the run) as in comparisons. The interval of a mean is Student's, of logarithms.
 

@@ -154,7 +154,7 @@ fn other_work_is_not_comparable() {
         let named = why.split([' ', ':']).nth(1).unwrap().to_owned();
         assert_eq!(verdict(&compare(&sides, &[], &[named]).unwrap(), Figure::Iops), Verdict::CannotTell);
     }
-    // The same in other words, and what decides nothing.
+    // The same in other words, and without effect on the verdict.
     let same = with(json!({"bs": "4096", "iodepth": "16", "rw": "randread", "size": "1g"}), "vda");
     let found = compared(&[usual(), same]);
     assert_eq!(verdict(&found, Figure::Iops), Verdict::CannotTell);

@@ -51,7 +51,7 @@ pub struct Completions {
     ready: VecDeque<Completion>,
 }
 
-/// The side of those who complete units, on whatever thread.
+/// The handle for completing units, from any thread.
 #[derive(Clone, Debug)]
 pub struct Completer(Arc<Shared>);
 

@@ -1,5 +1,5 @@
 //! `e4defrag`: a write swaps the blocks of a range with those of a donor file (`EXT4_IOC_MOVE_EXT`), as
-//! defragmentation does; the data stays what it was.
+//! defragmentation does; the data stays the same.
 //!
 //! The donor gets its space before the first unit, as much as the largest file has; with `inplace=1`, each unit
 //! allocates the space and frees it again. The donor has to be on the same ext4 file system.

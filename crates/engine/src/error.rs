@@ -1,4 +1,4 @@
-//! Why an engine cannot be used here, and what would help.
+//! Errors of engines that cannot be used here, with remedies.
 
 use std::io;
 

@@ -71,7 +71,7 @@ pub(crate) enum AnyExternal {
 /// Makes the engine of this library.
 ///
 /// # Errors
-/// Why the library cannot be used, or what its engine says.
+/// The library cannot be used, or the engine's own error.
 pub(crate) fn open(config: &EngineConfig, own: &ExternalOptions) -> Result<AnyExternal, EngineError> {
     let loaded = Loaded::open(&own.library)?;
     Ok(match loaded.facets.is_synchronous() {
@@ -93,7 +93,7 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
         };
         let told = Box::new(tell(config, own, completions.as_ref()).map_err(error)?);
         let create = || create(&engine, &told.worker);
-        // Only what completes on threads has any that matter.
+        // Only engines that complete on threads have relevant ones.
         let (made, threads) = if by_threads { threads_started_by(create) } else { (create(), Vec::new()) };
         let unit = abi::Unit {
             buffer: ptr::null_mut(),
@@ -153,7 +153,7 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
         if let Some(completions) = &mut self.completions
             && !completions.take_back(place)
         {
-            // A thread has completed it already, which is what counts.
+            // A thread has completed it already, which takes precedence.
             return Queued::Queued;
         }
         self.release(place);

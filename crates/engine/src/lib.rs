@@ -11,8 +11,8 @@
 //!
 //! # Writing an engine
 //!
-//! The entry of the catalogue ([`iolite_options::engines`]) describes an engine and its options, and says what else a
-//! new engine touches. Here it is one file and one line in `registry.rs`. Ready-made parts:
+//! The entry of the catalogue ([`iolite_options::engines`]) describes an engine and its options, and lists the other
+//! places that a new engine touches. Here it is one file and one line in `registry.rs`. Ready-made parts:
 //!
 //! | an engine that … | uses |
 //! |---|---|
@@ -413,8 +413,8 @@ pub trait Engine {
     /// complete are given up after a while.
     fn stop_repeating(&mut self) {}
 
-    /// The job issues nothing more: what waits for the other end of a connection, and may wait forever, is withdrawn
-    /// ([`WITHDRAWN`]), or given up after a while.
+    /// The job issues no more units: units that wait for the other end of a connection, possibly for ever, are
+    /// withdrawn ([`WITHDRAWN`]), or given up after a while.
     fn leave(&mut self) {}
 
     /// Puts the data of the file at `index` on stable storage, where fsync(2) does not do that; `None` = it does.

@@ -2,7 +2,7 @@
 //!
 //! The whole file is mapped at once where the address space allows it, otherwise a window of it, which moves
 //! when a unit is outside. A write cannot extend a mapped file, so a file that is opened for writing is given its
-//! full size first; a unit beyond the end of what is mapped is short.
+//! full size first; a unit beyond the end of the mapping is short.
 //!
 //! With `direct` each unit is followed by msync(2); a sync is an msync of everything mapped.
 //!

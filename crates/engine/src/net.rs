@@ -391,8 +391,9 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
         match errno {
             _ if waits => Step::Wait,
-            None | Some(Errno(libc::ECONNRESET)) => self
-                .fail(Errno(libc::ECONNRESET), "the other end closed the connection before it was done"),
+            None | Some(Errno(libc::ECONNRESET)) => {
+                self.fail(Errno(libc::ECONNRESET), "the other end closed the connection before it was done")
+            }
             Some(errno) => self.fail(errno, "receiving failed"),
         }
     }
@@ -406,10 +407,8 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             Err(Errno(libc::EINTR)) => return Step::Wait,
             Err(Errno(libc::ECONNREFUSED)) if self.was_told_goodbye() => return Step::Over,
             Err(Errno(libc::ECONNREFUSED)) => {
-                return self.fail(
-                    Errno(libc::ECONNRESET),
-                    "the other end closed the connection before it was done",
-                );
+                return self
+                    .fail(Errno(libc::ECONNRESET), "the other end closed the connection before it was done");
             }
             Err(errno) => return self.fail(errno, "receiving failed"),
         };

@@ -177,7 +177,7 @@ fn missing(name: &str) -> EngineError {
 }
 
 /// Bytes of stack that a thread needs which uses this engine. Data is on the heap, and the stack holds only the frames of the
-/// loop; but libraries take what threads have by default.
+/// loop; but libraries use the default size of threads.
 pub fn stack_of(name: &str) -> usize {
     if engine(name).is_some_and(|entry| entry.loads_library) { 8 << 20 } else { 512 << 10 }
 }

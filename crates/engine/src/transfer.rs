@@ -163,7 +163,7 @@ impl<T: Transfer> crate::Engine for T {
     #[inline(always)]
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         Queued::Completed(match unit.operation {
-            // SAFETY: the caller promises what `transfer` needs.
+            // SAFETY: the caller upholds the contract of `transfer`.
             Operation::Read => unsafe { self.transfer(unit, false) },
             // SAFETY: as above.
             Operation::Write => unsafe { self.transfer(unit, true) },

@@ -71,7 +71,7 @@ fn depths_beyond_the_submission_queue_are_busy_and_not_lost() {
     impl Visitor for Deep {
         type Out = ();
         fn visit<E: Engine>(self, mut engine: E) {
-            // The kernel's limit is 32768 entries; the engine takes what fits.
+            // The kernel's limit is 32768 entries; the engine uses that.
             let buffers = Buffers::new(512, 40_000);
             engine.open(0, &spec(std::path::Path::new("/dev/zero"), 1 << 20), READ).unwrap();
             engine.prepare(&buffers.layout).unwrap();

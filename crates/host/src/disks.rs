@@ -1,4 +1,5 @@
-//! Disks: which one holds a file, and what its queue can do. Sysfs tells (Linux: Documentation/ABI/stable/sysfs-block).
+//! Disks: which one holds a file, and the properties of its queue, from sysfs (Linux:
+//! Documentation/ABI/stable/sysfs-block).
 
 use crate::DeviceNumber;
 use serde::{Deserialize, Serialize};

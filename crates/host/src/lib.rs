@@ -1,4 +1,4 @@
-//! Facts about the machine, and what is wrong with them, as plain values that can be stored and sent.
+//! Facts about the machine, and errors in reading them, as plain values that can be stored and sent.
 //!
 //! Nothing is decided here. Code that decides (mostly the plan) asks a [`Machine`]. There are two: [`ThisMachine`]
 //! reads facts from the system on demand and remembers them, so that everything in a run is decided by the same facts;

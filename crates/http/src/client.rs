@@ -47,7 +47,7 @@ const SLOWEST: u64 = 64 << 10;
 const SIGNATURE: Duration = Duration::from_secs(10 * 60);
 /// For how long a server may be silent that nothing else limits, when nothing is repeated any more.
 const LAST: Duration = Duration::from_secs(10);
-/// How often a request may be asked who it is from.
+/// How many authentication challenges a request may get.
 const QUESTIONS: u32 = 3;
 /// The longest pause, even if the server asks for more (`Retry-After`).
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);

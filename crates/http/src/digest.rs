@@ -59,7 +59,7 @@ pub(crate) enum Asked {
     Meanwhile,
 }
 
-/// A user who answers challenges.
+/// The credentials that answer challenges.
 #[derive(Clone)]
 pub struct Digest {
     user: String,

@@ -6,7 +6,7 @@ use crate::refusal::element_text;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Most names in one answer: what servers give at most.
+/// The most names in one answer: the limit of servers.
 pub const MOST_NAMES: u32 = 1000;
 /// The element that a list is.
 const ROOT: &str = "ListBucketResult";

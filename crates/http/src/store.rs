@@ -1,4 +1,4 @@
-//! Requests for objects in each protocol: what their heads say.
+//! Requests for objects in each protocol: the content of their heads.
 
 use crate::answer::Answer;
 use crate::digest::{Asked, Digest as Digester};
@@ -133,7 +133,7 @@ pub enum Protocol {
     Swift(Option<String>),
 }
 
-/// How a user of WebDAV shows who it is.
+/// The authentication of a WebDAV user.
 #[derive(Clone, Debug)]
 pub enum User {
     /// By name and password in each request.

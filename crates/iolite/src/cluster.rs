@@ -290,7 +290,7 @@ fn tags(addresses: &[Address]) -> Vec<String> {
 /// How many bytes of a host's name are in the names of files.
 const MOST_OF_A_NAME: usize = 64;
 
-/// The same without what changes the directory, or starts an option.
+/// The same without characters that change the directory, or start an option.
 fn in_file_name(host: &str) -> String {
     let kept = |c: char| if c.is_alphanumeric() || ".:_-@%".contains(c) { c } else { '_' };
     let name: String = host.chars().map(kept).collect();
@@ -617,7 +617,7 @@ impl<'a> Session<'a> {
         self.console.write_page(&page).map_err(|error| error.to_string())
     }
 
-    /// Shows the result to those who look at the page of the run.
+    /// Shows the result to the readers of the run's page.
     fn show(&mut self) {
         let (name, page) = (self.name, self.page.take());
         let shown = page.map_or(Ok(()), |page| page.end(name, &self.cluster));

@@ -135,7 +135,7 @@ impl std::fmt::Display for OpenError {
 }
 
 impl Console {
-    /// Opens what `--output` names. `output_is_data`: a job writes its data to standard output.
+    /// Opens the file of `--output`. `output_is_data`: a job writes its data to standard output.
     pub fn open(run: &RunOptions, output_is_data: bool) -> Result<Console, OpenError> {
         let open = |what: &str, path: &Path| {
             Destination::open(path).map_err(|error| OpenError(format!("{what}{}: {error}", path.display())))
@@ -247,7 +247,7 @@ fn is_page(path: &Path) -> bool {
 pub struct LastError {
     /// Why.
     pub error: io::Error,
-    /// Where it is instead, or what follows.
+    /// The place of the output instead, or the consequence.
     pub what_then: &'static str,
 }
 

@@ -90,7 +90,7 @@ fn afterwards((gate, left): Over, command: Option<&str>, channel: &mut Channel) 
     }
 }
 
-/// Runs the command of the trigger to its end: what went wrong.
+/// Runs the command of the trigger to its end; returns its error.
 fn pull(command: &str) -> Option<String> {
     let trigger = Trigger { command: Some(command.to_owned()), ..Trigger::default() };
     let mut watch = Watch::new(trigger, Vec::new());

@@ -42,7 +42,7 @@ impl Saving {
         run: &RunOptions,
         check: &dyn Fn(&Path) -> Result<(), String>,
     ) -> Result<Option<Saving>, String> {
-        // Scripts that call `fio` find what fio does.
+        // Scripts that call `fio` get the behaviour of fio.
         if name.is_strict() {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
 //! The paths of `--serve-only`: jobs that name anything else are refused before anything is created.
 //!
-//! The kernel refuses it too, whatever it is called ([`iolite_remote::confine`]). This is what tells the client why.
+//! The kernel denies access too, by any name ([`iolite_remote::confine`]). The checks here tell the client why.
 
 use iolite_options::engines::NbdOptions;
 use iolite_options::{JobOptions, SentFile, SentJobs};

@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
         let asked = |format| self.run.output_format.contains(&format);
         let is_told = asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus);
         let is_shown = asked(OutputFormat::Html) || self.run.web.is_some();
-        // Under another name, JSON is what people know of that.
+        // Under the name fio, JSON has fio's keys only.
         if !is_kept && !is_shown && (!is_told || self.name.is_strict()) {
             return;
         }
@@ -178,14 +178,14 @@ impl<'a> Session<'a> {
         self.write_last(report)
     }
 
-    /// Shows the report to those who look at the page of the run, and waits for the page's process, but not for long.
+    /// Shows the report to the readers of the run's page, and waits for the page's process, but not for long.
     pub fn show(&mut self, report: &Report) {
         if let Err(lost) = self.live.end(self.name, report, &self.drawings) {
             self.warning(&lost.to_string());
         }
     }
 
-    /// Tells those who look at the page of the run why it has not begun.
+    /// Tells the readers of the run's page why it has not begun.
     pub fn show_refusal(&mut self, why: Vec<String>, report: Report) {
         let facts = Facts { warnings: why, ..self.facts.take().unwrap_or_default() };
         self.show(&Report { facts: Some(facts), ..report });
@@ -263,7 +263,7 @@ impl Session<'_> {
             }
             EventKind::WrongData(text) => {
                 self.clear_line();
-                // Without the program's name: those who look for these lines know them like that.
+                // Without the program's name: tools search for these lines as they are in fio.
                 console::print_error(&format!("{text}\n"));
             }
             EventKind::Failed { pid, error } => self.failed(pid, &error),

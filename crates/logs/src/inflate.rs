@@ -1,4 +1,4 @@
-//! Reading compressed logs: what `--inflate-log` prints.
+//! Decompresses logs, for `--inflate-log`.
 
 use crate::packed::Layout;
 use flate2::bufread::ZlibDecoder;

@@ -1,9 +1,9 @@
 //! Compressed logs (`.fz`): a sequence of zlib streams with entries in the layout of fio 3.41.
 //!
-//! An entry has 40 bytes, all little endian: time in ms (u64), value (u64), the largest value of a window (u64, 0 without
-//! it), direction and flags (u32), priority (u16), two unused bytes, length (u64). The offset (u64) and the time of issue
-//! (u64) follow if their flags are set. (Seen in what fio 3.41 writes with each of the options.) Entries of fio 3.33 lack
-//! the largest value and the time of issue; they are read too.
+//! An entry has 40 bytes, all little endian: time in ms (u64), value (u64), the largest value of a window (u64, 0
+//! without it), direction and flags (u32), priority (u16), two unused bytes, length (u64). The offset (u64) and the
+//! time of issue (u64) follow if their flags are set. (Observed in logs of fio 3.41 with each of the options.) Entries
+//! of fio 3.33 lack the largest value and the time of issue; they are read too.
 //!
 //! Histograms are stored as text in such streams (fio's files of this kind contain nothing readable).
 

@@ -50,7 +50,7 @@ pub(crate) struct Landing {
     pub(crate) is_end: bool,
 }
 
-/// The receiver of replies, which knows what each is about.
+/// The receiver of replies, which knows the request of each.
 pub(crate) trait Sink {
     /// A whole reply.
     fn record(&mut self, record: &[u8]) -> Result<(), NfsError>;

@@ -1,4 +1,4 @@
-//! The procedures of NFS version 3 (RFC 1813): their numbers, what their answers hold, and what their errors mean.
+//! The procedures of NFS version 3 (RFC 1813): their numbers, answers and errors.
 
 use crate::NfsError;
 use crate::rpc::Program;

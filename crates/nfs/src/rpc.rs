@@ -1,4 +1,4 @@
-//! Calls and replies of remote procedures (ONC RPC, RFC 5531), and who calls (AUTH_SYS).
+//! Calls and replies of remote procedures (ONC RPC, RFC 5531), and the caller's credentials (AUTH_SYS).
 
 use crate::NfsError;
 use crate::url::Address;
@@ -21,7 +21,7 @@ const MOST_GROUPS: usize = 16;
 pub(crate) struct Caller(Vec<u8>);
 
 impl Caller {
-    /// The user whom an address names, or who runs this process.
+    /// The user named in an address, or the user of this process.
     pub(crate) fn new(address: &Address) -> Caller {
         // SAFETY: take nothing, and cannot fail.
         let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };

@@ -437,7 +437,7 @@ impl Session {
         }
     }
 
-    /// Whether the server has granted what an answer is to.
+    /// Whether an answer is a success.
     fn granted(&self, reader: &mut Reader<'_>, what: impl FnOnce() -> String) -> Result<(), NfsError> {
         match reader.u32()? {
             0 => Ok(()),

@@ -1,6 +1,6 @@
 //! `nfs://SERVER[:PORT]/EXPORT[?KEY=VALUE[&…]]`, as libnfs writes it.
 
-/// Where an export is, and who asks for it.
+/// The address of an export, and the user who asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     /// The server's name or address.

@@ -12,7 +12,7 @@ use crate::section::{Section, Setting, could_be_a_typing_mistake, shortened};
 use crate::{Diagnostic, JobOptions, engines, registry};
 use std::path::Path;
 
-/// A file with more mistakes than this is not a job file. Suggesting what each line may have meant takes time.
+/// A file with more mistakes than this is not a job file. Suggesting a correction for each line takes time.
 const ERRORS_WITH_SUGGESTION: usize = 100;
 
 /// Makes jobs from the sections of one batch after another.

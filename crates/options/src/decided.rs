@@ -104,7 +104,7 @@ impl JobOptions {
         self.files.opendir.is_some() && !self.is_replay()
     }
 
-    /// Whether the job verifies what an earlier run has written, using the state that the run left behind.
+    /// Whether the job verifies the writes of an earlier run, using the state that the run left behind.
     pub fn loads_state(&self) -> bool {
         self.verification.is_on() && self.verification.verify_state_load
     }
@@ -141,7 +141,7 @@ impl JobOptions {
         self.verification.verify_only && self.pattern.rw.writes()
     }
 
-    /// Whether the job writes or trims in this run, and does not only verify what an earlier run has done.
+    /// Whether the job writes or trims in this run, rather than only verifying an earlier run.
     pub fn changes_data(&self) -> bool {
         self.pattern.rw.changes() && !self.skips_writes() && !self.loads_state() && !self.files.create_only
     }

@@ -1,7 +1,7 @@
-//! The name under which the program was called, and what follows from it.
+//! The name under which the program was called, and its consequences.
 //!
-//! Scripts that call `fio` depend on what fio says: they parse its version, and they take any line on standard error for a
-//! failure. So a program called `fio` speaks as fio does, to the letter. Under its own name it says more.
+//! Scripts that call `fio` depend on the output of fio: they parse its version, and they take any line on standard
+//! error for a failure. So a program called `fio` speaks as fio does, to the letter. Under its own name it says more.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The version of Iolite.
 const OWN_VERSION: &str = concat!("iolite-", env!("CARGO_PKG_VERSION"));
-/// The version of fio whose language is spoken, as that says it: scripts parse what follows the dash.
+/// The version of fio whose language we speak, in its own format: scripts parse the text after the dash.
 const LANGUAGE: &str = "fio-3.42";
 
 /// The name under which the program was called.

@@ -27,7 +27,7 @@ impl Repeat {
             Some((times, seed)) => (times, Some(seed)),
             None => (value, None),
         };
-        // Not what `parse` takes besides digits.
+        // `parse` would also accept a sign.
         let number =
             |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u64>().ok());
         let seed = seed.map(|seed| number(seed).flatten().ok_or("the seed is a number below 2^64: N:SEED"));

@@ -307,7 +307,7 @@ pub struct PriorityShare {
     pub size: u64,
     /// Percent of the I/Os of this size; the entries of one size sum to at most 100.
     pub percent: u32,
-    /// Encoded as in the kernel; `None` = what `cmdprio_class`, `cmdprio` and `cmdprio_hint` say.
+    /// Encoded as in the kernel; `None` = as in `cmdprio_class`, `cmdprio` and `cmdprio_hint`.
     pub priority: Option<u16>,
 }
 

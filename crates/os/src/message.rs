@@ -52,7 +52,7 @@ impl Message {
     /// Receives the next message; `None` = there is none now.
     ///
     /// # Errors
-    /// `UnexpectedEof` if nobody is left who could send one. Otherwise the socket cannot be read.
+    /// `UnexpectedEof` if no sender is left. Otherwise the socket cannot be read.
     pub fn receive(socket: &Socket) -> io::Result<Option<Message>> {
         let mut buffer = [0; 9 + MOST_TEXT];
         let Some(length) = socket.try_receive_or_end(&mut buffer)? else { return Ok(None) };

@@ -21,7 +21,7 @@ pub enum Locked {
     Yes,
     /// It is held by this thread now, and its last owner died with it.
     Inherited,
-    /// Somebody else holds it.
+    /// The lock is held elsewhere.
     No,
 }
 

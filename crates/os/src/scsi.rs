@@ -19,7 +19,7 @@ pub enum Transfer {
     FromDevice = -3,
 }
 
-/// `sg_io_hdr`: a command on its way to the device, and what became of it. The fields are the kernel's.
+/// `sg_io_hdr`: a command and its result. The fields are the kernel's.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 #[expect(missing_docs, reason = "the names are the kernel's")]

@@ -22,8 +22,8 @@ pub const SCRIPT: &str = concat!(
     include_str!("../assets/live.js")
 );
 
-/// The page of a run whose report, before anything was measured, is this one. `stop`: what proves that the reader may end the
-/// run; `None` = this one may not. `of_hosts`: its jobs are machines, of which the first is all together.
+/// The page of a run whose report, before anything was measured, is this one. `stop`: the proof that the reader may end
+/// the run; `None` = this one may not. `of_hosts`: its jobs are machines, of which the first is all together.
 ///
 /// # Errors
 /// It is no report.

@@ -1,4 +1,4 @@
-//! The page of a sweep: what its points measured, and where it saturates.
+//! The page of a sweep: the measurements of its points, and the knee.
 //!
 //! Sentences and the table of all points need no script. The pictures are drawn by `assets/sweep.js`.
 

@@ -27,7 +27,7 @@ pub(crate) fn of_worker(options: &JobOptions, worker: usize, reserved: Option<u3
 /// The CPUs of the memory nodes that a job's workers run on (`numa_cpu_nodes`); `None` = it names no nodes.
 ///
 /// # Errors
-/// The kernel does not say what nodes there are.
+/// The kernel does not list its nodes.
 pub(crate) fn of_nodes(options: &JobOptions, machine: &dyn Machine) -> Result<Option<Vec<u32>>, Refusal> {
     let named = &options.placement.numa_cpu_nodes;
     if named.is_empty() {
@@ -40,7 +40,7 @@ pub(crate) fn of_nodes(options: &JobOptions, machine: &dyn Machine) -> Result<Op
 /// Where the memory of a job's workers comes from (`numa_mem_policy`), with the nodes that it applies to.
 ///
 /// # Errors
-/// The kernel does not say what nodes there are.
+/// The kernel does not list its nodes.
 pub(crate) fn memory_policy(
     options: &JobOptions,
     machine: &dyn Machine,

@@ -126,7 +126,7 @@ impl Builder<'_> {
         self.plan.jobs.push(job);
     }
 
-    /// Adds what depends on the machine: control group, CPUs, memory nodes.
+    /// Adds the parts that depend on the machine: control group, CPUs, memory nodes.
     fn place_on_machine(&mut self, job: &mut JobPlan) {
         match ControlGroup::of(&job.options, self.machine) {
             Ok(found) => job.control_group = found,

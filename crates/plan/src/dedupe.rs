@@ -1,4 +1,4 @@
-//! Duplicate data: checks for `dedupe_mode=working_set`, and what workers share with `dedupe_global`.
+//! Duplicate data: checks for `dedupe_mode=working_set`, and the state that workers share with `dedupe_global`.
 //!
 //! Workers in several processes write the same blocks without communicating. The content of the working set's blocks
 //! follows from one seed and their numbers, so each worker needs to know only the seed, and which of the blocks it is

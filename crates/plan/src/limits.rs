@@ -33,7 +33,7 @@ fn checking_threads(plan: &Plan) -> Option<Problem> {
 
 fn requests(plan: &Plan, account: AioRequests) -> Option<Problem> {
     let uses = |index: usize| plan.job_of(&plan.workers[index]).engine.takes_aio_requests;
-    // Workers that start later may use what others have released by then.
+    // Workers that start later may reuse resources that others have released by then.
     let together = |index: usize| {
         let worker = &plan.workers[index];
         worker.wait_for.is_empty() && plan.job_of(worker).options.schedule.startdelay.is_none()

@@ -1,4 +1,4 @@
-//! Checks that a job trims only what can be trimmed.
+//! Checks that a job trims only devices that support it.
 //!
 //! Trims are discards (BLKDISCARD), which only block devices support. Without this check the first trim would fail,
 //! after layout. Engines that trim files in another way are not checked.
@@ -32,7 +32,7 @@ pub(crate) fn obstacles<'a>(
     ))
 }
 
-/// The option that makes the job trim, its text in a job file, and what to do instead.
+/// The option that makes the job trim, its text in a job file, and the alternative.
 fn trims(options: &JobOptions) -> Option<(&'static str, String, &'static str)> {
     let verification = &options.verification;
     if !options.changes_data() {

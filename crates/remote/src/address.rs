@@ -88,7 +88,7 @@ impl Address {
         }
     }
 
-    /// Whether others are kept out by what carries it: the file system, or ssh.
+    /// Whether its transport keeps others out: the file system, or ssh.
     pub fn is_protected(&self) -> bool {
         match self {
             Address::Socket(_) | Address::Ssh(_) => true,
@@ -109,7 +109,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The addresses in a list of hosts: one a line; what follows a `#` is a comment.
+/// The addresses in a list of hosts: one per line; text after a `#` is a comment.
 pub fn list(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 
 /// Time limit for a client's greeting.
 const GREETING: Duration = Duration::from_secs(10);
-/// How many connections there may be at a time of those who have not said yet who they are.
+/// The most concurrent connections that are not authenticated yet.
 const MOST_STRANGERS: usize = 64;
 /// How many there may be of others.
 const MOST_CLIENTS: usize = 64;
@@ -376,7 +376,7 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_
         }
         _ => connection.clone(),
     };
-    // Before anything else, so that the other end can tell what this is.
+    // Sent first, so that the other end can recognise us.
     greeting::send(&mut connection).map_err(|why| why.to_string())?;
     greeting::receive(&mut connection).map_err(|why| why.to_string())?;
     let ToAgent::Hello(client) = frame::read(&mut connection).map_err(words)? else {
@@ -385,7 +385,7 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_
     let client = client.shortened();
     let machine = machine_name();
     let hello = Hello { program: shared.settings.program.to_owned(), machine, pid: std::process::id() };
-    // Told in any case, so that the other end can say what differs.
+    // Sent in any case, so that the other end can report the difference.
     frame::write(&mut connection, &FromAgent::Hello(hello)).map_err(words)?;
     client.check(shared.settings.program)?;
     let timeout = shared.settings.timeout;

@@ -76,7 +76,7 @@ impl Carrier {
         }
     }
 
-    /// Ends it at once, with all that it has started: what ssh connects through, too.
+    /// Ends it at once, with all its children, such as the program that ssh connects through.
     fn kill(&self) {
         let mut process = self.process();
         // As long as it has not been waited for, its number is that of its group.
@@ -186,7 +186,7 @@ impl Words {
     }
 }
 
-/// The same without what terminals act on.
+/// The same without control characters.
 pub(crate) fn printable(text: &str) -> String {
     text.trim().chars().filter(|c| !c.is_control()).collect()
 }

@@ -175,13 +175,13 @@ fn version() -> Result<u32, String> {
 const SCOPES_SINCE: u32 = 6;
 
 fn create(handled: u64, scopes: bool) -> io::Result<OwnedFd> {
-    /// Files, network, and what does not leave the run: sockets without a file (1) and signals (2).
+    /// Files, network, and communication with processes outside the run: abstract sockets (1) and signals (2).
     #[repr(C)]
     struct Attributes([u64; 3]);
     let attributes = Attributes([handled, 0, 1 | 2]);
     // An older kernel knows the first word only.
     let length = if scopes { size_of::<Attributes>() } else { size_of::<u64>() };
-    // SAFETY: the attributes have at least as many bytes as the call is told, in the kernel's layout.
+    // SAFETY: the attributes have at least `length` bytes, in the kernel's layout.
     let descriptor = unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, length, 0 as c_long)
     };

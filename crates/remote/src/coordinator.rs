@@ -49,7 +49,7 @@ const DRIFT: Duration = Duration::from_secs(2);
 const REST: u32 = 8;
 /// How many machines are connected to at a time. Encrypted, a connection costs about a millisecond of CPU time.
 const REACHED_AT_A_TIME: usize = 64;
-/// From the decision to begin until that moment, besides what messages need.
+/// The time from the decision to start until the start itself, besides the delay of messages.
 const MARGIN_NS: u64 = 100_000_000;
 /// The time to send a start message to one machine.
 const TELLING_NS: u64 = 200_000;
@@ -280,7 +280,8 @@ impl Finished {
         Together { start: self.run.spread(), steady: self.run.steps.judged() }
     }
 
-    /// Has the machines send what their runs have left, which is kept in the present directory. It may be gigabytes.
+    /// Makes the machines send the files of their runs, which are stored in the current directory. They may be
+    /// gigabytes.
     pub fn gather(&mut self, tell: &mut dyn FnMut(usize, Told)) {
         self.run.send_to_those(State::Done, &ToAgent::Send);
         self.run.hear_while(State::Done, &self.heard, tell);
@@ -592,7 +593,7 @@ fn reach(
     }
 }
 
-/// Makes sure that the same version of this program is at the other end: who it is.
+/// Checks that the other end is the same version of this program; returns its introduction.
 fn meet(connection: &mut Connection, settings: Settings) -> Result<Hello, String> {
     let machine = machine_name();
     let hello = Hello { program: settings.program.to_owned(), machine, pid: std::process::id() };

@@ -65,7 +65,7 @@ pub(crate) enum Stranger {
     Closed,
 }
 
-/// Tells the other end who this is.
+/// Sends the greeting.
 pub(crate) fn send(to: &mut dyn Write) -> Result<(), Stranger> {
     to.write_all(&greeting(&VERSION.to_string())).map_err(Stranger::Silent)
 }
@@ -103,7 +103,7 @@ pub(crate) fn receive(from: &mut dyn Read) -> Result<(), Stranger> {
     judge(&gather(from)?)
 }
 
-/// The first bytes of the other end: so many that it is known who it is, if they are not TLS.
+/// Reads the first bytes of the other end: if they are not TLS, enough to identify it.
 pub(crate) fn first_bytes(stream: &Stream) -> Result<Vec<u8>, Stranger> {
     struct From<'a>(&'a Stream);
     impl Read for From<'_> {

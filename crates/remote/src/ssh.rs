@@ -205,7 +205,7 @@ impl std::fmt::Display for Missed {
     }
 }
 
-/// The agent of this machine, which this process starts: the connection, and who carries it.
+/// Starts the agent of this machine: the connection, and its carrier.
 ///
 /// # Errors
 /// It cannot be started.
@@ -250,12 +250,12 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Passes over what shells say, up to the script's own line: what follows the mark.
+/// Skips output of shells up to the script's own line; returns the text after the mark.
 fn wait_for_mark(stream: &Stream) -> Result<String, Missed> {
     let mut line = Vec::new();
     let mut said = VecDeque::new();
     for _ in 0..NOISE {
-        // One byte at a time: what follows is not for here.
+        // One byte at a time: later bytes belong to the protocol.
         let mut byte = [0];
         match stream.read(&mut byte) {
             Ok(0) => {

@@ -1,4 +1,4 @@
-//! Machines side by side: what each has done, how far it is from the median, and which one is behind.
+//! Machines side by side: the results of each, their distance from the median, and the slowest one.
 
 use crate::rates;
 use crate::units::Units;

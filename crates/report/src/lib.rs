@@ -42,7 +42,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Whether it was called by its own name. Under fio's name, the output contains only what users of fio know.
+    /// Whether it was called by its own name. Under fio's name, the output contains only lines that fio has.
     fn is_itself(&self) -> bool {
         self.version == self.own_version
     }

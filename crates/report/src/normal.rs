@@ -218,7 +218,7 @@ fn write_heading(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::R
     }
 }
 
-/// How many zones were reset, on the line of what resets them.
+/// The number of zone resets, on the line of the operation that resets them.
 fn zone_resets(job: &JobReport, block: &Block<'_>) -> Option<String> {
     let resets = job.zone_resets?;
     let changes = matches!(block.direction, Some(Direction::Write | Direction::Trim));

@@ -18,7 +18,7 @@ pub(crate) struct Orphans {
 }
 
 impl Orphans {
-    /// From now on, what workers of this plan leave behind comes here.
+    /// From now on, orphans of this plan's workers become children of this process.
     pub(crate) fn of(plan: &Plan) -> Orphans {
         if !plan.jobs.iter().any(|job| job.starts_programs) {
             return Orphans { others: None };

@@ -101,7 +101,7 @@ fn rivalries(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Result<R
     if damaged.is_empty() { Ok(rivalries) } else { Err(damaged) }
 }
 
-/// The map of who wrote last to what workers share.
+/// The map of the last writers of places that workers share.
 fn owners(plan: &Plan, rivalries: &Rivalries) -> Result<Arc<Owners>, Vec<Problem>> {
     let owners = Owners::of(rivalries.shared.clone()).map_err(|error| {
         let message = format!("verify: no memory for the owners of what is shared: {error}");

@@ -28,7 +28,7 @@ pub enum Request {
     End,
     /// The same as the one before.
     Again,
-    /// To give up what hangs.
+    /// To give up hanging processes.
     GiveUp,
 }
 

@@ -29,7 +29,7 @@ pub enum Order {
     MeasureIdleness,
     /// Interrupt workers that were asked to stop.
     Interrupt,
-    /// Kill what hangs.
+    /// Kill hanging processes.
     Kill(Victim),
 }
 

@@ -289,7 +289,7 @@ fn check_file(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file is a store of runs, or the journal of one: what nothing else may replace.
+/// Whether a file is a store of runs, or the journal of one. Nothing else may replace these.
 pub fn is_store(path: &Path) -> bool {
     let holds_runs = |path: &Path| {
         // Opening a pipe would wait for its other end.
@@ -366,7 +366,7 @@ fn packed(report: &str) -> Result<Vec<u8>> {
     Ok(packed)
 }
 
-/// A damaged or made-up file may hold what grows without end.
+/// A damaged or forged file may decompress without end.
 fn unpacked(packed: &[u8]) -> Result<String> {
     let mut text = String::new();
     let read = ZlibDecoder::new(packed).take(LARGEST_REPORT + 1).read_to_string(&mut text);

@@ -94,7 +94,7 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
 
 const SUFFIXES: [(char, u32); 5] = [('k', 10), ('m', 20), ('g', 30), ('t', 40), ('p', 50)];
 
-/// A number with an optional suffix at the start of a text, and what follows.
+/// Splits a number with an optional suffix off the start of a text.
 fn number(text: &str) -> Option<(u64, &str)> {
     let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at(digits);

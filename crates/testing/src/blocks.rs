@@ -143,7 +143,7 @@ impl Tgt {
     pub const USER: &'static str = "somebody";
     /// The password of that user.
     pub const PASSWORD: &'static str = "sesame-open-123";
-    /// The password with which it proves who it is, as the user `disk`.
+    /// The password that it proves itself with, as the user `disk`.
     pub const PROOF: &'static str = "sesame-disk-456";
 
     /// Starts one with a disk of this many bytes, in blocks of `block` bytes; with authentication if `asks`.

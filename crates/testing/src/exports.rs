@@ -87,7 +87,7 @@ impl Ganesha {
     /// It does not answer.
     pub fn restart(&mut self) -> Result<(), String> {
         self.kill();
-        // Its verifier is the second in which it starts: who starts in the same one is taken for the same.
+        // Its verifier is the second in which it starts: a restart within the same second would go unnoticed.
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         while now() <= self.started + 1 {
             thread::sleep(Duration::from_millis(20));

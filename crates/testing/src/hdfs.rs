@@ -70,7 +70,7 @@ impl Hdfs {
         line.trim_end().to_owned()
     }
 
-    /// Has the cluster do something; `hdfs/Cluster.java` knows what.
+    /// Sends the cluster a command; `hdfs/Cluster.java` lists them.
     ///
     /// # Panics
     /// When it does not.

@@ -7,7 +7,7 @@
 pub struct Release {
     /// The number behind the point: 41 is 3.41.
     pub minor: u32,
-    /// Fragments of lines in the `normal` format, and what 3.42 prints there.
+    /// Fragments of lines in the `normal` format, and their counterparts in 3.42.
     lines: &'static [fn(&str) -> Option<String>],
     /// Keys of the JSON of 3.42 that it does not print, as paths of the key tree.
     lacks_keys: &'static [&'static str],

@@ -1,6 +1,6 @@
 //! Chance in tests: every test that draws something says from which seed, and takes one from `IOLITE_TEST_SEED`.
 //!
-//! The harness shows what a test prints when the test fails. Run it again with the seed that it printed:
+//! The harness shows the output of a failed test. Run it again with the seed that it printed:
 //!
 //! ```text
 //! IOLITE_TEST_SEED=1234 cargo test -p iolite-content any_bytes_are_checked

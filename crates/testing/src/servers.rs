@@ -1,7 +1,8 @@
 //! Real servers for tests: MinIO (S3) and nginx (WebDAV), on ports of their own, with all they keep in a directory of the
 //! test. They are ended when the test is over.
 //!
-//! MinIO is what `IOLITE_MINIO` names, or what `scripts/minio` has built below `target/minio`; nginx is the system's.
+//! MinIO is the program that `IOLITE_MINIO` names, or the one that `scripts/minio` has built below `target/minio`;
+//! nginx is the system's.
 
 use crate::objects::certificate;
 use std::ffi::OsStr;
@@ -221,7 +222,6 @@ fn configuration(directory: &Path, address: SocketAddr) -> String {
         .map(|name| format!("{name}_temp_path {place}/{name};\n"))
         .concat();
     // It does not fork, so that it can be killed by its process ID. The user who runs the tests owns the files.
-    // owns the files.
     format!(
         "daemon off; master_process off; pid {place}/pid; error_log {place}/error.log;\n\
          events {{ worker_connections 256; }}\n\

@@ -46,7 +46,6 @@ macro_rules! this_test {
 
 /// The name of the running test. The harness runs each test in a thread with the test's name; if it does not
 /// (`--test-threads=1`), the path of the function `here` within the caller has the name.
-/// not (`--test-threads=1`), the function `here` within the one that asks tells.
 pub fn test_name(here: &str) -> String {
     let function = here.trim_end_matches("::here").replace("::{{closure}}", "");
     let package = here.split("::").next().unwrap_or_default();

@@ -118,7 +118,6 @@ fn placement(directory: &Path) -> std::io::Result<Vec<String>> {
 
 /// The devices that exist when the machine boots, as arguments of QEMU and words of the kernel's command line. Their
 /// data is in files of the directory.
-/// keep is in files of the directory.
 fn hardware(directory: &Path) -> std::io::Result<(Vec<String>, Vec<&'static str>)> {
     let mut devices = vec!["-device".to_owned(), "nvme,serial=iolite,id=nvme".to_owned()];
     for (kind, number) in NAMESPACES.iter().zip(1..) {
@@ -199,7 +198,7 @@ impl Machine {
         unsafe { libc::kill(self.process, libc::SIGKILL) };
     }
 
-    /// The end of what its kernel and QEMU have printed.
+    /// The end of its kernel's and QEMU's output.
     fn last_words(&self) -> String {
         let last = |name: &str| {
             let text = fs::read(self.directory.join(name)).unwrap_or_default();

@@ -325,7 +325,6 @@ pub const SAMPLE: [&str; 9] =
 
 /// A script that creates a device, runs the jobs on it (each by fio first, if there is one to compare with), and
 /// records the zones that the device reports.
-/// says of its zones.
 pub fn script(device: &Device, jobs: &[(&Case, &str)], ours: &str, theirs: Option<&str>) -> String {
     let Device { made_by, first, options, has_zones, .. } = device;
     let mut script = format!(

@@ -16,7 +16,7 @@ pub struct Rivals {
 pub struct FileRivals {
     /// The numbers (in headers, from 1) of those whose writes may be found.
     pub numbers: BTreeSet<u16>,
-    /// The states of those who wrote in an earlier run, and the name that each has for the file.
+    /// The states of writers in an earlier run, each with its name for the file.
     pub states: BTreeSet<(PathBuf, String)>,
     /// Some of them cut their blocks in other ways, or trim: their blocks cannot be checked in places that this worker
     /// shares.
@@ -38,7 +38,7 @@ impl Rivals {
         files.map(|(&file, rivals)| (file as u32, rivals.numbers.iter().copied().collect())).collect()
     }
 
-    /// The states of those who wrote in an earlier run, and the name that each has for the file.
+    /// The states of writers in an earlier run, each with its name for the file.
     pub fn states(&self) -> impl Iterator<Item = &(PathBuf, String)> {
         self.files.values().flat_map(|rivals| &rivals.states)
     }

@@ -103,7 +103,7 @@ pub struct Verification {
     pub warning: Option<String>,
     /// Trims of blocks that were written; `None` = there are none.
     pub trims: Option<Trims>,
-    /// Keeps apart from those who write to the same places; `None` = nobody does.
+    /// Serializes I/O with other writers of the same places; `None` = there are none.
     pub turns: Option<Turns>,
     /// The reads at the end of a pass have begun.
     pub at_end: bool,
@@ -125,7 +125,7 @@ pub struct Verification {
 }
 
 impl Verification {
-    /// Begins the verification of a worker with this workload. `owners`: who wrote last to what workers share.
+    /// Begins the verification of a worker with this workload. `owners`: the last writers of shared places.
     ///
     /// # Errors
     ///

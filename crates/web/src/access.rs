@@ -110,7 +110,7 @@ impl Access {
         self.right(wanted).filter(|_| given >= wanted).map(|(_, proof)| proof)
     }
 
-    /// Whether a request of a reader with these rights may do what another right is for, and comes from its page.
+    /// Whether a request of a reader with these rights may use another right, and comes from its page.
     pub fn may(&self, given: Rights, wanted: Rights, request: &Request) -> bool {
         let is_proven = |(line, proof)| request.one(line).is_some_and(|found| is_same(found, proof));
         given >= wanted && self.right(wanted).is_none_or(is_proven)

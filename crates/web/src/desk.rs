@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A job file, and what confirms its targets, has no more bytes.
+/// The maximum size of a job file with the confirmations of its targets.
 pub const MOST_BODY: usize = 1 << 20;
 /// How long a job may be looked at, before it is killed. (A device that sleeps takes some seconds to tell its size.)
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -29,7 +29,7 @@ const LAST_PATIENCE: Duration = Duration::from_secs(5);
 pub struct LivePage {
     process: Child,
     handing: Handing,
-    /// The address of the page for who may end the run, and of that for who may only look.
+    /// The addresses of the page: with the right to end the run, and with the right to look only.
     addresses: [String; 2],
     /// It has everything, and goes on alone.
     is_released: bool,
@@ -112,7 +112,7 @@ impl LivePage {
         Ok(LivePage { process, handing, addresses, is_released: false })
     }
 
-    /// The address of the page for who may end the run, and of that for who may only look. They have secrets in them.
+    /// The addresses of the page: with the right to end the run, and with the right to look only. They contain secrets.
     pub fn addresses(&self) -> &[String; 2] {
         &self.addresses
     }
@@ -135,7 +135,7 @@ impl LivePage {
         Lost(how.map_or_else(|| describe_error(error), |status| format!("its process had {status}")))
     }
 
-    /// The run is over: hands the page of its report on. The process stays for those who look at it, and nobody waits for that.
+    /// The run is over: passes on the page of its report. The process stays for its readers, and nobody waits for it.
     ///
     /// # Errors
     /// The process is gone, or takes nothing.

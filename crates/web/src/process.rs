@@ -42,7 +42,7 @@ impl Site for Own {
     }
 }
 
-/// Serves the pages of the run that has started this process, until that is over, or nobody is left who looks.
+/// Serves the pages of the run that started this process, until the run is over, or no reader is left.
 ///
 /// # Errors
 /// This process was not started by a run.

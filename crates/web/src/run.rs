@@ -112,7 +112,7 @@ impl Run {
         }
     }
 
-    /// Ends the run, as an interrupt does: once, because the second one would give up what hangs.
+    /// Ends the run, as an interrupt does. Only once, because a second one would give up hanging processes.
     fn stop(&self, access: &Access, rights: Rights, request: &Request) -> Answer {
         if !access.may(rights, Rights::End, request) {
             return Answer::text(403, "You may look at the run, but not end it.");

@@ -115,7 +115,7 @@ impl<L: Library> Resident<L> {
         Ok(Resident { listener, security, addresses, shelf: Arc::new(shelf) })
     }
 
-    /// The addresses of the pages, and what each is for. They have secrets in them.
+    /// The addresses of the pages, and the purpose of each. They contain secrets.
     pub fn addresses(&self) -> &[(Rights, String)] {
         &self.addresses
     }

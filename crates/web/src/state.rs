@@ -32,7 +32,7 @@ pub struct State {
     pub messages: VecDeque<Message>,
     /// How many there were.
     pub told: u64,
-    /// Somebody has asked the run to end.
+    /// The run was asked to end.
     pub is_stopping: bool,
     /// The page of the report, when the run is over.
     pub page: Option<String>,

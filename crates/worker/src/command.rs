@@ -26,7 +26,6 @@ pub fn note(job: &str, when: When) -> String {
 
 /// Runs a command in a shell and waits for it. Its standard output and standard error go to a file. Once `stops` is
 /// true, the command is asked to end, and killed if it does not.
-/// asked to end, and killed if it does not.
 ///
 /// The command and its children form a separate process group, which `group` names while it runs: if the worker is
 /// killed, others can end it, and the shell dies with the worker. Processes that continue in the background after the

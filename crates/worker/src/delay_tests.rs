@@ -365,7 +365,7 @@ impl Measured {
         Bounds { least, most }
     }
 
-    /// Each latency is what passed between the engine's calls.
+    /// Each latency is the time between the engine's calls.
     fn is_true(&self) {
         let [slat, clat, lat] = &self.latencies;
         self.bounds(|trip| (trip.issued, trip.completed)).hold_for(clat);

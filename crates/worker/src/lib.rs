@@ -359,7 +359,7 @@ impl Worker<'_> {
         Ok(SetUp { parts, buffers })
     }
 
-    /// Builds what only the full loop uses.
+    /// Builds the parts that only the full loop uses.
     #[inline(never)]
     fn extras(
         &self,

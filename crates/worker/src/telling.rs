@@ -1,4 +1,4 @@
-//! Messages about what ended a job.
+//! Messages about the end of a job.
 
 use super::io_loop::{Attempt, Failure, Missed, failed_check, failed_operation};
 use super::{Stop, Worker, pace};

@@ -145,10 +145,10 @@ pub trait Generator {
         None
     }
 
-    /// Whether the workload depends on what becomes of its I/Os, so that [`Generator::completed`] has to be called.
+    /// Whether the workload depends on the outcome of its I/Os, so that [`Generator::completed`] has to be called.
     const LEARNS: bool = false;
 
-    /// Notes what became of an I/O that this generator gave.
+    /// Notes the outcome of an I/O that this generator gave.
     fn completed(&mut self, io: &Io, fate: Fate) {
         let _ = (io, fate);
     }

@@ -95,7 +95,7 @@ pub struct ZonedGenerator<Z> {
     ios_at_lap: u64,
     writes: u64,
     in_flight: u64,
-    /// Nobody was left who could make room for another open zone.
+    /// No worker was left that could make room for another open zone.
     waited_in_vain: bool,
     /// The file and the zone up to which zones are empty, before a pass that begins with empty ones.
     preparing: Option<(usize, u32)>,

@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 /// The lanes of one word of the state.
 type Vectors = [__m256i; LANES / 4];
 
-/// Does what [`super::fill_beginnings`] does.
+/// The same as [`super::fill_beginnings`].
 #[target_feature(enable = "avx2")]
 pub(super) fn fill_beginnings(
     state: &mut [Words; 4],

@@ -13,7 +13,7 @@ use std::ptr;
 /// answers in milliseconds, and a run that cannot start should fail while somebody is watching.
 const TO_CONNECT: u64 = 30;
 
-/// A connection. It is shut down when it is dropped, after what needs it.
+/// A connection. It is shut down when it is dropped, after its users.
 pub(crate) struct Cluster {
     rados: &'static Librados,
     handle: Handle,

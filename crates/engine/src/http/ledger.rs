@@ -79,7 +79,7 @@ impl Ledger {
         Ledger { directory: directory.to_owned(), file: None, length: 0, entries: BTreeMap::new(), next: 0 }
     }
 
-    /// The server is going to be asked to begin an upload; by what number it is known here.
+    /// Records that the server is about to be asked to begin an upload. Returns our number for the request.
     pub(super) fn begin(&mut self, server: &str, name: &str) -> io::Result<u64> {
         let since = seconds(SystemTime::now());
         self.next += 1;
@@ -95,7 +95,7 @@ impl Ledger {
         Ok(self.next)
     }
 
-    /// It is known what became of asking for it: its id, if the server has said one, and whether it was asked more than once.
+    /// Records the outcome of that: the ID, if the server gave one, and whether the request was repeated.
     pub(super) fn begun(&mut self, number: u64, id: Option<&str>, is_repeated: bool) -> io::Result<()> {
         // It is aborted by its id in the end, whether that could be noted or not.
         if let Some(entry) = self.entries.get_mut(&number) {

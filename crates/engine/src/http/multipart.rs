@@ -296,7 +296,7 @@ impl HttpEngine {
         uploads.units[write.unit as usize].left = number - first;
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends waiting parts, as far as there is room.
     fn send_steps(&mut self) {
         while self.client.in_flight() < self.uploads().most.max(1) {
             let Some((key, step)) = self.uploads().queue.pop_front() else { return };

@@ -50,7 +50,7 @@ impl From<Unfit> for Errno {
     }
 }
 
-/// A namespace, and what its blocks are in the buffers of commands.
+/// A namespace, and the layout of its blocks in the buffers of commands.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
     pub namespace: Namespace,

@@ -1,4 +1,4 @@
-//! Making a ring: which flags the kernel takes, and what its refusals mean.
+//! Making a ring: the flags that the kernel supports, and the meaning of its refusals.
 
 use crate::error::{memory_lock_limit, proc_number};
 use crate::{EngineConfig, EngineError};

@@ -171,9 +171,10 @@ fn client(options: &HdfsOptions, handle: &Handle) -> Result<(Client, String), Fa
             Err(HdfsError::InvalidArgument(_)) => single(format!("{name}:{PORT}")),
             Err(error) => Err(error.into()),
         },
-        port if has_port => {
-            Err(Failure::new(libc::EINVAL, format!("it contains a port already, and port={port} is given as well")))
-        }
+        port if has_port => Err(Failure::new(
+            libc::EINVAL,
+            format!("it contains a port already, and port={port} is given as well"),
+        )),
         port => single(format!("{name}:{port}")),
     }
 }

@@ -90,7 +90,8 @@ fn of_connection(error: &io::Error) -> Failure {
             "nothing listens there: is the namenode running, and is port= its RPC port?".to_owned()
         }
         libc::ECONNRESET => {
-            "the connection was reset: the server has gone, or port= is not the RPC port of a namenode".to_owned()
+            "the connection was reset: the server has gone, or port= is not the RPC port of a namenode"
+                .to_owned()
         }
         _ => iolite_types::describe_error(error),
     };

@@ -9,7 +9,7 @@ use iolite_types::describe_error;
 use std::io;
 use std::ptr;
 
-/// An open image. It is closed when it is dropped, which writes what its cache has.
+/// An open image. Dropping it writes its cache and closes it.
 pub(super) struct Image {
     pub(super) rbd: &'static Librbd,
     pub(super) handle: Handle,

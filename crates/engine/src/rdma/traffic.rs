@@ -80,7 +80,7 @@ pub(super) struct Traffic {
     is_over: bool,
     /// The first error.
     failed: Option<(Errno, String)>,
-    /// Empty polls since the start; every [`VAIN`]th checks the connection.
+    /// Empty polls since the start; every `VAIN`-th one checks the connection.
     vain: u32,
 }
 
@@ -387,7 +387,7 @@ impl Traffic {
         self.end();
     }
 
-    /// Waits for an event, for at most [`SLICE`].
+    /// Waits for an event, for at most `SLICE`.
     fn sleep(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let queue = self.connection.queue;
         // SAFETY: the queue is there as long as the connection.

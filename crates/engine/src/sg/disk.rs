@@ -1,4 +1,4 @@
-//! A disk that is open: what commands to it depend on.
+//! An open disk: the properties that commands depend on.
 
 use iolite_os::scsi::{self, Header};
 use std::io;

@@ -85,7 +85,7 @@ fn attribute(directory: &Path, (file, name, is): (&str, &'static str, Is)) -> Op
     }
 }
 
-/// Adds what every block device has: size, queue, scheduler, cache, zones, atomic writes.
+/// Adds the facts that every block device has: size, queue, scheduler, cache, zones, atomic writes.
 pub(super) fn tell(device: &mut Device, directory: &Path) {
     let queue = &directory.join("queue");
     let size = number(directory, "size").map(|sectors| sectors.saturating_mul(512));

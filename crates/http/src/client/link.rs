@@ -34,7 +34,7 @@ pub(super) struct Flight {
     pub(super) latest: Option<Instant>,
     /// Retries so far.
     pub(super) retries: u32,
-    /// How often the server has asked who it is from.
+    /// The number of authentication challenges.
     pub(super) questions: u32,
     /// When its head was signed.
     pub(super) signed: Instant,
@@ -61,7 +61,7 @@ impl Link {
             (_, Ok(true)) => Ok(true),
             (Err(error), _) | (_, Err(error)) => Err(error),
             (Ok(()), Ok(false)) => {
-                // The data that arrived may be what sending had to wait for.
+                // Sending may have waited for the data that arrived.
                 self.send()?;
                 Ok(false)
             }

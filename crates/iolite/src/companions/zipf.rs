@@ -1,4 +1,4 @@
-//! `iolite zipf`: what share of the accesses goes to what share of the blocks.
+//! `iolite zipf`: the share of accesses that go to a share of the blocks.
 //!
 //! As many accesses are drawn as there are blocks, with the generator that jobs use; the blocks that were hit at all
 //! are then sorted by their hits and shown in rows. That is the table of fio-genzipf.

@@ -1,4 +1,4 @@
-//! Under the name `fio`: what scripts depend on is as fio has it, compared with each fio that is here.
+//! Under the name `fio`: output that scripts depend on is that of fio, compared with each fio that is here.
 //!
 //! They parse the version (see `cli`), take any line on standard error for a failure, and count the failed jobs by the
 //! exit status.
@@ -116,7 +116,7 @@ fn warnings_are_lines_of_the_normal_report() {
     assert!(status == 1 && error.contains(warnings[0]), "{error}");
 }
 
-/// Jobs that fail, with others that do not, and what fio exits with.
+/// Jobs that fail, with others that do not, and fio's exit status.
 const FAILING: &[(i32, &str)] = &[
     (1, "--name=a --filename=/dev/full --rw=write --size=4k"),
     (3, "--filename=/dev/full --rw=write --size=4k --name=a --name=b --name=c"),

@@ -200,7 +200,7 @@ pub fn who_asks_and_where_is_told() {
     let keys = cluster.conf().with_file_name("ours.keyring");
     let caps = ["auth", "get-or-create", "client.some", "mon", "allow r", "osd", "allow rwx pool=other"];
     cluster.tool_with("ceph", &[&caps[..], &["-o", &keys.display().to_string()]].concat());
-    // Only who calls the cluster `ours` finds the key.
+    // The key is found only if the cluster is called `ours`.
     let keyring = keys.with_file_name("$cluster.keyring").display().to_string();
     let conf = cluster.conf_with("named.conf", &format!("keyring = {keyring}"));
     let job = |line: &str| {

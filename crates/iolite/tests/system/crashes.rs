@@ -316,7 +316,7 @@ fn clones_that_shared_a_file() {
     run("--verify_only --verify_state_load=1").refused().says("a bit flip");
 }
 
-/// The time, the loops and the seed of the run that was interrupted do not matter to what its state demands: it is
+/// The time, the loops and the seed of the run that was interrupted do not influence the demands of its state: it is
 /// gone through once, and as a whole.
 #[test]
 fn a_state_is_checked_once_and_as_a_whole() {

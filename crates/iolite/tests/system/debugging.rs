@@ -1,4 +1,4 @@
-//! `--debug`: every category tells something, and what programs read stays free of it.
+//! `--debug`: every category prints something, and output for programs stays free of it.
 
 use crate::common::{Json, Program, scratch};
 use iolite_testing::{partly_skipped, this_test};

@@ -19,7 +19,7 @@ pub fn the_pods_of_a_job_find_each_other() {
     std::os::unix::fs::symlink(&Program::own().path, at("bin/iolite")).unwrap();
     Program::own().run(dir.path(), ["keys", "new", "keys"]).ok();
     fs::write(at("hosts"), "127.0.77.1 lab-0.lab\n127.0.77.2 lab-1.lab\n127.0.77.3 lab-2.lab\n").unwrap();
-    // The one that is there, but for what takes long.
+    // The existing script, without its slow steps.
     let job = fs::read_to_string(deploy.join("job.fio")).unwrap();
     assert!(
         job.contains("directory=/work") && job.contains("runtime=60s") && job.contains("time_based"),

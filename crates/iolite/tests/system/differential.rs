@@ -408,7 +408,7 @@ fn prepare() -> tempfile::TempDir {
 
 fn compare(ours: &Program, peer: &Program, counts: Counts, beyond: Beyond, line: &str) {
     let (our_dir, their_dir) = (prepare(), prepare());
-    // The report apart from what else is printed, and in both formats.
+    // The report separated from other output, and in both formats.
     let args = format!("--output-format=normal,json --output=report.txt {line}");
     let (our_run, their_run) = (ours.line(our_dir.path(), &args), peer.line(their_dir.path(), &args));
     assert_eq!(our_run.code(), their_run.code(), "{line}: exit status\n{our_run}\n{their_run}");

@@ -22,7 +22,7 @@ fn can_confine() -> bool {
 struct Desk {
     running: Running,
     host: String,
-    /// For who may look, end a run, and start one.
+    /// The rights to look, to end a run, and to start one.
     addresses: [String; 3],
 }
 
@@ -62,7 +62,7 @@ fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
     text.split(begin).nth(1).unwrap_or_else(|| panic!("{begin} in {text}")).split(end).next().unwrap()
 }
 
-/// Somebody who writes jobs.
+/// A reader who writes jobs.
 struct Author {
     reader: Reader,
     host: String,
@@ -177,7 +177,7 @@ pub fn starting_is_a_right_of_its_own() {
     assert_eq!(author.reader.post("start", &format!("{lines}\r\nTransfer-Encoding: chunked")).status, 413);
     assert_eq!(author.reader.get("start").status, 404);
 
-    // One run at a time, which who may look does not end, and who may not start does.
+    // One run at a time: a reader who may only look cannot end it, one who may end runs can.
     assert_eq!(author.begin(ENDLESS, &[]).0, json!({ "started": true }));
     let second = author.send("start", &json!({ "text": ENDLESS }));
     assert_eq!((second.status, second.body.as_str()), (409, "A run goes on already: one at a time.\n"));
@@ -203,7 +203,8 @@ pub fn starting_is_a_right_of_its_own() {
     assert_eq!(Json::parse(&kept.stdout).0["jobs"][0]["jobname"], "long");
 }
 
-/// The messages of a check are those of the command line, and what jobs of a page never do is refused before anything happens.
+/// The messages of a check are those of the command line, and options that jobs of a page must not have are refused
+/// before anything happens.
 #[test]
 pub fn mistakes_are_told_as_on_the_command_line() {
     if !can_confine() {

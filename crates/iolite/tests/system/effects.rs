@@ -1,6 +1,5 @@
 //! Each option has an effect that is visible from outside: this table says which, and the tests fail if an option is
 //! missing.
-//! when an option is not in it.
 //!
 //! A row names an option, the rest of a command line, two values of the option (or one, and the option left out), and
 //! what to look at: system calls, files, numbers of the report, the exit status. The program runs with the one value,

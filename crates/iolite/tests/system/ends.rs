@@ -45,7 +45,7 @@ enum Moment {
 struct Way {
     victim: Victim,
     moment: Moment,
-    /// The first job, beyond what its moment needs.
+    /// The first job, beyond the options for its moment.
     first: &'static str,
     /// The jobs after it.
     others: &'static str,

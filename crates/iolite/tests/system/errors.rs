@@ -303,7 +303,7 @@ pub fn a_mounted_device_is_not_written() {
             assert!(run.output().contains("allow_mounted_write"), "the way out is named: {run}");
         }
     }
-    // Reading is harmless, and who insists gets it. The offset is in free space.
+    // Reading is harmless, and allowed with confirmation. The offset is in free space.
     program.line(dir.path(), &format!("--name=a --filename={device} --rw=read --size=64k")).ok();
     let line =
         format!("--name=a --filename={device} --rw=write --size=64k --offset=8M --allow_mounted_write=1");

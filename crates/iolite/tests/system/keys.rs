@@ -1,4 +1,4 @@
-//! Keys of machines: `iolite keys`, and who gets through with which.
+//! Keys of machines: `iolite keys`, and the connections that each key permits.
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
@@ -177,7 +177,7 @@ pub fn strangers_are_refused_at_both_ends() {
         client.signal(libc::SIGKILL);
         let _ = client.has_ended();
     }
-    // Rubbish, and what looks like TLS at first.
+    // Rubbish, and bytes that look like TLS at first.
     let place = agent.address.replace(',', ":");
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\x16\x03\x01\x00\x05aaaaa", b"\x16\x03\x01\xff\xff", b""]
     {

@@ -1,4 +1,4 @@
-//! The page of a run that goes on (`--web`): who may see it, who may end the run, and that nobody who looks is in its way.
+//! The page of a running run (`--web`): who may see it, who may end the run; and readers do not slow the run down.
 
 use crate::common::browser::Browser;
 use crate::common::program::{Running, send};
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Run {
     running: Running,
     host: String,
-    /// For who may end the run, and for who may look.
+    /// The rights to end the run, and to look.
     tokens: [String; 2],
 }
 
@@ -63,7 +63,7 @@ impl Run {
     }
 }
 
-/// Somebody with a cookie.
+/// A reader with a cookie.
 pub struct Reader {
     host: String,
     place: String,
@@ -305,7 +305,7 @@ pub fn a_page_is_for_who_has_the_address() {
     assert!(!ended.stdout.contains(token.as_str()), "the token is told once, on standard error");
 }
 
-/// Readers who come late see all, those who take nothing are in nobody's way, and the final report is on every page.
+/// Late readers see everything, slow readers block nobody, and the final report is on every page.
 #[test]
 pub fn a_page_stays_until_its_readers_have_the_report() {
     let dir = scratch();
@@ -522,7 +522,7 @@ fn a_page_needs_a_place_of_this_machine() {
     assert_eq!(Json::parse(&run.stdout).0.get("iolite"), None);
 }
 
-/// A page can be kept when the run is over, also for who comes only then.
+/// A page can stay after the run, even for readers that come only then.
 #[test]
 pub fn a_page_that_lingers() {
     let dir = scratch();

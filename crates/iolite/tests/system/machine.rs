@@ -79,7 +79,7 @@ fn a_job_can_run_as_somebody_else() {
         let line = format!("--name=j --ioengine=null --size=4k --uid=12345 --gid=12346 {thread}");
         let mut args = crate::common::words(&line);
         args.push("--exec_prerun=id -u; id -g".to_owned());
-        // Somebody else has to be able to write there.
+        // Another user has to be able to write there.
         std::os::unix::fs::chown(dir.path(), Some(12345), Some(12346)).unwrap();
         Program::under_test().run(dir.path(), &args).ok();
         let ids = std::fs::read_to_string(dir.path().join("j.prerun.txt")).unwrap();

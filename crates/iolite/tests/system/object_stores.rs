@@ -145,7 +145,7 @@ fn what_minio_acknowledged_is_there_after_it_was_killed() {
     let json = report(dir.path(), &check);
     let checked = json.job().ios()[0];
     assert!((16..1024).contains(&checked), "{checked} blocks were acknowledged and are there");
-    // A job that may repeat what failed does not mind.
+    // A job with retries survives that.
     let patient = "--filename=/bkt/b --rw=write --size=16m --iodepth=4 --rate_iops=100 --verify=crc32c --http_retries=20";
     let before = server.count();
     let line = s3(&server, patient);

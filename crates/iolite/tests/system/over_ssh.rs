@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A server of ssh, and who runs jobs over it.
+/// An ssh server, and a client that runs jobs over it.
 struct Lab {
     dir: tempfile::TempDir,
     sshd: Sshd,
@@ -52,7 +52,7 @@ impl Lab {
         self.start(words).wait()
     }
 
-    /// Waits until everybody who is in has left, and nothing runs for them.
+    /// Waits until all sessions have ended, and none of their processes is left.
     fn wait_until_idle(&self, family: &[i32]) {
         let until = Instant::now() + Duration::from_secs(120);
         let lives = |pid: &i32| {
@@ -82,7 +82,7 @@ impl Lab {
     }
 }
 
-/// The program without what only debuggers want: it goes through a connection.
+/// The program without debug information, because it is sent through a connection.
 pub fn small_program(directory: &Path) -> PathBuf {
     let program = directory.join("small");
     let stripped = Command::new("strip").arg("-o").arg(&program).arg(&Program::own().path).status();
@@ -104,7 +104,7 @@ pub fn ssh_starts_the_agent() {
     let normal = lab.run(&[&lab.client(), "job.fio"]).ok();
     assert!(normal.stdout.contains("All clients: (groupid=0, jobs=1): err= 0"), "{normal}");
     assert_eq!(normal.stderr, "");
-    // Both at once, and a user who is named.
+    // Both at once, and with a user name.
     let user = Command::new("id").arg("-un").output().unwrap().stdout;
     let list = format!(
         "ssh:{}@127.0.0.1,{port}\nssh:127.0.0.1,{port}\n",

@@ -1,4 +1,4 @@
-//! Rates, pauses and limits on latency, seen from outside: how many I/Os in what time.
+//! Rates, pauses and limits on latency, seen from outside: the number of I/Os over time.
 //!
 //! Run times are only ever checked against their least, and numbers of I/Os against their most: a loaded machine is
 //! slow, never fast. That a job does not wait for longer than it should shows in the sleep that it asks for.

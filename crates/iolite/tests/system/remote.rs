@@ -479,7 +479,7 @@ pub fn rubbish_on_the_port_starts_nothing() {
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.is_empty() || answer.starts_with(b"iolite remote 1\n"), "{answer:?}");
     }
-    // Somebody who says nothing keeps nobody from running jobs.
+    // A silent connection keeps nobody from running jobs.
     let silent = TcpStream::connect(&place).unwrap();
     run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).ok();
     drop(silent);
@@ -617,7 +617,7 @@ pub fn a_run_that_is_asked_to_end_early_reports() {
     let far = dir.path().join("a/far.fio");
     assert!(Command::new("mkfifo").arg(&far).status().unwrap().success());
     let mut client = Program::own().start(dir.path(), ["--remote-config=far.fio", &agent.client()]);
-    // This waits for the one who reads the jobs.
+    // This waits for the rank that reads the jobs.
     let mut jobs = fs::File::options().write(true).open(&far).unwrap();
     let reader = agent.family()[0];
     client.signal(libc::SIGINT);
@@ -637,7 +637,7 @@ pub fn a_run_that_is_asked_to_end_early_reports() {
     agent.end();
 }
 
-/// Somebody on the other machine ends the run: that is no success.
+/// The agent's user ends the run there: that is no success.
 #[test]
 pub fn a_run_that_is_ended_where_it_runs_has_failed() {
     let dir = scratch();
@@ -675,7 +675,7 @@ pub fn a_report_on_request() {
     agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 
-/// Somebody who says nothing does not keep the client from ending.
+/// A silent connection does not keep the client from ending.
 #[test]
 pub fn interrupted_while_it_connects() {
     let dir = scratch();

@@ -1,4 +1,4 @@
-//! `--repeat`: job files several times, in random order, and what their runs say together.
+//! `--repeat`: job files several times, in random order, and the summary of their runs.
 
 use crate::common::{Json, Program, scratch};
 use serde_json::Value;

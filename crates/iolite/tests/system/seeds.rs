@@ -94,7 +94,7 @@ enum Target {
     Directory,
 }
 
-/// A command of a document and what its output has to look like.
+/// A command of a document and the expected shape of its output.
 struct Seed {
     /// As in the document, without the program's name.
     command: &'static str,

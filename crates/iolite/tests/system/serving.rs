@@ -101,7 +101,7 @@ pub fn nothing_but_what_is_served_can_be_used() {
     ask(dir.path(), &agent, &["--aux-path=../other"])
         .refused()
         .says("--aux-path=../other: the server serves");
-    // Not even what every run can read.
+    // Not even files that every local run can read.
     fs::write(at("a/includes.fio"), "[a]\nioengine=null\ninclude /etc/passwd\n").unwrap();
     let including = ["--insecure", &agent.client(), "--remote-config=includes.fio"];
     let refused = run(dir.path(), &including).refused();

@@ -244,7 +244,7 @@ fn late_signals_cost_no_report() {
     for signal in [libc::SIGUSR1, libc::SIGINT, libc::SIGTERM] {
         running.signal(signal);
     }
-    // The end of the report is what closes the last bracket in the first column.
+    // The report ends with the last bracket in the first column.
     let mut report = Vec::new();
     while !report.ends_with(b"\n}\n") {
         running.wait_until("more of it is there", |_| waiting(&pipe) > 0);

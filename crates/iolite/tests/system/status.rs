@@ -85,7 +85,7 @@ fn finished_workers_are_shown_too() {
     shown(line, "Jobs: 1 (f=1): [_(1),R(1)][", 1);
 }
 
-/// Nobody knows how long jobs bounded by size take before they have begun: what runs is shown all the same.
+/// The duration of jobs bounded by size is unknown before they have begun: running jobs are shown all the same.
 #[test]
 fn what_runs_is_shown_while_the_time_of_later_waves_is_unknown() {
     let line = "--eta=always --eta-newline=500ms --eta-interval=500ms --ioengine=null --size=4m --bs=4k \

@@ -1,4 +1,5 @@
-//! Syncs that a job asks for are made, also of files that are closed on the way: how many, of what, and when.
+//! Syncs that a job asks for are made, also for files that are closed meanwhile: their number, their files, and their
+//! times.
 
 use crate::common::json::Json;
 use crate::common::trace::{system_calls, whole_calls};

@@ -159,7 +159,7 @@ fn what_the_workload_trims_is_not_demanded() {
     }
 }
 
-/// Threads that submit do not overtake each other where one trims what another one writes.
+/// Submitting threads do not overtake each other if one trims a block that another one writes.
 #[test]
 fn a_trim_does_not_overtake_its_write() {
     let dir = scratch();

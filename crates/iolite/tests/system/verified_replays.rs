@@ -303,7 +303,7 @@ fn clones_that_replay_to_the_same_file_take_turns() {
             format!("--name=v --read_iolog=a:log --numjobs=4 --replay_no_stall=1 --verify=crc32c {more}");
         Program::under_test().line(dir.path(), &line).ok();
     }
-    // Nobody can say who wrote last, before this run.
+    // The last writer cannot be known before this run.
     let line = "--name=v --read_iolog=a:log --numjobs=2 --verify=crc32c --verify_only";
     Program::under_test().line(dir.path(), line).refused().says("verify_only: another clone wrote to f");
     let line = "--name=v --read_iolog=a:log --numjobs=2 --verify=crc32c --read_iolog_chunked=1";

@@ -12,7 +12,7 @@ pub struct Given<'a> {
     pub definition: &'static Definition,
     /// The text, without surrounding blanks; `None` if the option has no value.
     pub text: Option<&'a str>,
-    /// 1024 or 1000: what `k` means (see [`crate::values`]).
+    /// 1024 or 1000: the meaning of `k` (see [`crate::values`]).
     pub kb_base: u32,
     /// Notes about suspicious input that is accepted. The caller adds name, value and place.
     pub notes: Vec<String>,

@@ -32,7 +32,7 @@ pub static GROUPS: &[Definition] = &[
 /// The most percentiles that a report lists.
 const MOST_PERCENTILES: usize = 20;
 
-/// Latencies, and what measuring them costs.
+/// Latencies, and the cost of measuring them.
 pub static LATENCIES: &[Definition] = &[
     measurement("clat_percentiles", Kind::Bool, "Report percentiles of the completion latency")
         .default("1")

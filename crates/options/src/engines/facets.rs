@@ -296,7 +296,7 @@ impl Facets {
         Facets { capabilities, ..self }
     }
 
-    /// The same facets, where what its names mean is made before the job like files are.
+    /// The same facets, for names whose objects are created before the job, like files.
     pub fn laid_out(self) -> Facets {
         let mut capabilities = Vec::from(self.capabilities);
         capabilities.retain(|&one| one != Capability::MadeByWriting);

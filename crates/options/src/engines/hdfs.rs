@@ -6,7 +6,7 @@ use crate::definition::{Definition, Kind};
 own_options! {
     /// The options of `libhdfs`.
     pub struct HdfsOptions declared by OPTIONS {
-        /// The host of the namenode, or the name service of several; empty = what Hadoop's configuration says.
+        /// The host of the namenode, or the name service of several; empty = as in Hadoop's configuration.
         pub namenode: String,
         /// The port of the namenode; 0 = none was given.
         pub port: u64,

@@ -40,7 +40,7 @@ pub enum ObjectMode {
     Range,
 }
 
-/// How a user of WebDAV shows who it is (`http_auth`).
+/// The authentication of a WebDAV user (`http_auth`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Authentication {
     /// By name and password in each request.
@@ -83,7 +83,7 @@ own_options! {
         pub http_user: String,
         /// The user's password.
         pub http_pass: Secret,
-        /// How the user shows who it is.
+        /// The authentication.
         pub http_auth: Authentication,
         /// The secret key of the S3 account.
         pub http_s3_key: Secret,
@@ -195,7 +195,7 @@ impl HttpOptions {
             && self.http_s3_multipart_size > 0
     }
 
-    /// Whether requests show who makes them (keys, passwords, tokens) on the way to another machine, unencrypted.
+    /// Whether requests carry credentials (keys, passwords, tokens) to another machine unencrypted.
     pub fn identifies_in_the_open(&self) -> bool {
         let identifies = match self.http_mode {
             HttpProtocol::S3 => !self.http_s3_anonymous,

@@ -1,9 +1,9 @@
-//! How many I/Os are in flight, and who submits them.
+//! The number of I/Os in flight, and the thread that submits them.
 
 use crate::typed::SubmitMode;
 
 options! {
-    /// How many I/Os are in flight, and who submits them.
+    /// The number of I/Os in flight, and the thread that submits them.
     pub struct DepthOptions at depth {
         pub iodepth: u32,
         /// Units submitted at once.

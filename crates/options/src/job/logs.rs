@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// `log_window_value`: what an entry for a window contains.
+/// `log_window_value`: the value in an entry for a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogWindow {
     /// The mean.

@@ -202,7 +202,7 @@ fn measurements_of_the_machine() {
 fn questions() {
     let own = concat!("iolite-", env!("CARGO_PKG_VERSION"));
     assert_eq!(printed(&["--version"], ""), (format!("{own}\n"), 0));
-    // Scripts parse the version; the help, which a person reads, says who speaks.
+    // Scripts parse the version. The help is read by people, and names the program.
     let as_fio = |word: &str| match invoke_as(&[OsString::from(word)], "", Name::Fio) {
         Ok(Invocation::Print { text, status: 0 }) => text,
         other => panic!("{other:?}"),

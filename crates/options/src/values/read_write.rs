@@ -1,4 +1,4 @@
-//! `rw`: the directions, and what follows the colon.
+//! `rw`: the directions, and the modifier after the colon.
 
 use super::{integer, keyword};
 use crate::{ReadWrite, ReadWriteModifier};

@@ -1,4 +1,4 @@
-//! The identity of a namespace: how large it is, and what its blocks are.
+//! The identity of a namespace: its size and the format of its blocks.
 
 use super::{ZoneGeometry, identify, number, receive};
 use std::io;

@@ -216,9 +216,9 @@ pub(super) fn syncs(options: &JobOptions) -> SyncRules {
 pub enum PassKind {
     /// It performs its workload.
     Perform,
-    /// It goes through its workload without I/O, to know what an earlier run has written (`verify_only`).
+    /// It goes through its workload without I/O, to compute the writes of an earlier run (`verify_only`).
     Assume,
-    /// Nothing: a saved state says what an earlier run has written (`verify_state_load`).
+    /// Nothing: a saved state lists the writes of an earlier run (`verify_state_load`).
     Skip,
 }
 

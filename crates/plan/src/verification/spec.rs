@@ -36,7 +36,8 @@ pub(super) fn spec(options: &JobOptions, sizes: &BlockSize, unaligned: bool) -> 
     } else if unaligned {
         0
     } else {
-        // Blocks of several sizes are cut into intervals of what divides them all, if a header fits into that.
+        // Blocks of several sizes are divided into intervals of their greatest common divisor, if a header fits into
+        // that.
         sizes.common() as usize
     };
     if spec.interval == 0 && common > 0 && spec.validate(common).is_ok() {

@@ -83,7 +83,8 @@ fn of_worker(
         .then(|| ("verify_state_save", format!("verify_state_save=1: {NO_TABLE}")))
 }
 
-/// Whether only the options say what an earlier run has written. (A state says it however the writes came about.)
+/// Whether the writes of an earlier run are known from the options alone. (A state records them however they came
+/// about.)
 pub(super) fn relies_on_options(options: &JobOptions) -> bool {
     options.skips_writes() && options.verification.is_on() && !options.loads_state()
 }
@@ -140,7 +141,7 @@ fn end(options: &JobOptions, layout: &Layout) -> Option<String> {
     })
 }
 
-/// Why nobody can know what an earlier run has written where: it had another seed.
+/// Why the places of an earlier run's writes are unknown: it had another seed.
 fn places(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Option<String> {
     let job = plan.job_of(worker);
     let alike = alike(&job.options, &workload_spec(job, worker, layout), worker.replay.as_deref());

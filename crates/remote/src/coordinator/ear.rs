@@ -259,7 +259,7 @@ impl Ear {
         Ok(())
     }
 
-    /// Hands on what machines do together; everything else is nothing to keep step by.
+    /// Passes on the events that concern several machines; all others are no reason to act.
     fn keep_step(&mut self, event: Box<Event>) -> Option<Box<Event>> {
         match event.kind {
             EventKind::InStep(together) => self.tell(Heard::InStep(together)),

@@ -37,7 +37,7 @@ pub(super) struct Steps {
     /// The barriers that are open.
     begun: BTreeSet<u32>,
     states: Vec<Shared>,
-    /// Something is new for barriers. Most of what machines tell is not, and looking at all of them takes long.
+    /// An event concerns barriers. Most events do not, and checking all machines is slow.
     is_new: bool,
 }
 

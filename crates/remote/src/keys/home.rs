@@ -136,7 +136,7 @@ pub fn revoke(
         Ok(keys)
     };
     let made = [again(Role::Coordinator)?, again(Role::Agent)?];
-    // First who remembers it, so that an interrupted one can be repeated.
+    // The record comes first, so that an interrupted issue can be repeated.
     save(&authority)?;
     made.iter().try_for_each(save)?;
     Ok((ids, made))

@@ -11,7 +11,7 @@ const LIBRARIES: [&str; 2] = ["libpmix.so.2", "libpmix.so"];
 const NAME: usize = 256;
 /// `PMIX_MAX_KEYLEN`, with the zero.
 const KEY: usize = 512;
-/// `PMIX_RANK_WILDCARD`: what holds for the whole job.
+/// `PMIX_RANK_WILDCARD`: values for the whole job.
 const ALL: u32 = u32::MAX - 1;
 /// `PMIX_STRING`
 const STRING: u16 = 3;

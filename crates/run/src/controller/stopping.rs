@@ -1,4 +1,4 @@
-//! Signals: they end the run, and give up what hangs when it does not end.
+//! Signals: they end the run, and give up processes that hang.
 
 use super::{Controller, End, Events, STOP_PATIENCE_NS};
 use crate::shared::{Phase, attention};

@@ -131,7 +131,7 @@ impl Watch {
         }
     }
 
-    /// Waits for the trigger's command, and says what went wrong with it.
+    /// Waits for the trigger's command; returns its error.
     pub fn finish_command(&mut self) -> Option<String> {
         let mut child = self.command.take()?;
         let command = self.trigger.command.as_deref().unwrap_or_default();

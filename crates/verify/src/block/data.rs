@@ -1,4 +1,4 @@
-//! The content of blocks, for those who write them and for those who check them.
+//! The content of blocks, for writing and for checking them.
 
 use super::digest::digest;
 use super::header::Header;

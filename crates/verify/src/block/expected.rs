@@ -5,7 +5,7 @@
 pub struct Expected<'a> {
     /// Where the block was read: the offset in the file, in bytes.
     pub offset: u64,
-    /// The writes whose data is valid here, the latest first. Empty: nothing is known of who wrote the block, and any
+    /// The writes whose data is valid here, the latest first. Empty: the writer of the block is unknown, and any
     /// write to this place is valid.
     pub writes: &'a [Write],
 }

@@ -272,7 +272,7 @@ fn a_wrong_bit_in_data_of_others() {
     }
 }
 
-/// It is named, whatever is known of who wrote the block.
+/// It is named, whether or not the writer of the block is known.
 #[test]
 fn a_damaged_header_before_intact_data() {
     for (kind, format, offset) in [

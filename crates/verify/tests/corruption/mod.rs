@@ -1,4 +1,4 @@
-//! The ways in which storage damages data, and what each has to be called.
+//! The ways in which storage damages data, and the expected diagnosis of each.
 
 use iolite_content::{Fill, PatternPiece};
 use iolite_verify::block::{Diagnosis, Identity, Mismatch, Spec, Stamper, Write};

@@ -1,4 +1,4 @@
-//! A comparison as a page: what `iolite compare` tells, in tables.
+//! A comparison as a page: the tables of `iolite compare`.
 
 use super::{Library, put};
 use iolite_compare::{Block, Figure, Run, Side, Summary};

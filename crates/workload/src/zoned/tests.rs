@@ -1,4 +1,4 @@
-//! The generator over zones that exist only here: a disk that refuses what real ones refuse.
+//! The generator over simulated zones: the disk refuses the same operations as real ones.
 
 use super::{Claim, ZoneState, ZoneUse, ZonedGenerator, Zones};
 use crate::rng::Rng;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// Zones of 100 bytes.
 const ZONE: u64 = 100;
 
-/// A zone of the disk, and what workers know about it.
+/// A zone of the disk, and the workers' knowledge of it.
 #[derive(Clone, Debug)]
 struct One {
     is_sequential: bool,
@@ -229,7 +229,8 @@ impl Job {
     }
 }
 
-/// Runs one worker for each job over the disk, each with so many I/Os in flight, and gives what each has done, in order.
+/// Runs one worker for each job over the disk, each with so many I/Os in flight, and returns the I/Os of each, in
+/// order.
 /// The disk takes writes at its write pointers only, in the order in which they were issued.
 #[track_caller]
 fn run(disk: Disk, jobs: &[Job], depth: usize) -> (Vec<Vec<Io>>, Disk) {

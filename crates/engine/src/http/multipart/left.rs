@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const CLOCKS_DIFFER: u64 = 15 * 60;
 
 impl HttpEngine {
-    /// Aborts what earlier jobs left in the directory that were killed.
+    /// Aborts uploads in the directory that killed jobs have left.
     pub(in crate::http) fn abort_left(&mut self) {
         if std::mem::replace(&mut self.uploads().has_looked, true) {
             return;

@@ -16,7 +16,7 @@ pub enum Counts {
     Open,
 }
 
-/// In what two runs of one job can differ.
+/// The aspects in which two runs of one job can differ.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Aspect {
     /// The exit status.
@@ -84,7 +84,7 @@ fn is_terse(line: &str) -> bool {
     line.split_once(';').is_some_and(|(version, _)| ["2", "3", "4", "5"].contains(&version))
 }
 
-/// In what our report differs from that of a release.
+/// The differences of our report from that of a release.
 pub fn compare_reports(ours: &Report, theirs: &Report, release: &Release, counts: Counts) -> Vec<Difference> {
     let mut differences = Vec::new();
     let lines = |report: &Report, release: &Release| comparable(&report.normal, release, counts);
@@ -129,7 +129,7 @@ fn terse_fields(line: &str) -> String {
     format!("{version};{}", fields.join(";"))
 }
 
-/// In what our JSON differs from that of a release.
+/// The differences of our JSON from that of a release.
 pub fn compare_json(ours: &Json, theirs: &Json, release: &Release, counts: Counts) -> Vec<Difference> {
     let (ours, theirs) = (ours.clone().told_like(release), theirs.clone().told_like(release));
     let mut differences = Vec::new();

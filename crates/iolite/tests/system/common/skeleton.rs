@@ -112,7 +112,7 @@ fn job_line(line: &str) -> String {
     }
 }
 
-/// A device's name keeps its letters: which loop device it is depends on who else uses one.
+/// A device's name keeps its letters: the number of a loop device depends on other users.
 fn disk_line(line: &str) -> String {
     match line.split_once(": ios=") {
         Some((name, rest)) => {

@@ -248,7 +248,7 @@ impl Door {
 }
 
 impl Proxy {
-    /// Over TCP on this machine, to what an agent has said where it is (`127.0.0.1,PORT`).
+    /// Over TCP on this machine, to the address that an agent has printed (`127.0.0.1,PORT`).
     pub fn on_port(agent: &str) -> Proxy {
         let agent = agent.replace(',', ":");
         let listener = TcpListener::bind("127.0.0.1:0").expect("there are ports");

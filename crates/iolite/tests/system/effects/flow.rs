@@ -1,4 +1,4 @@
-//! Options of how jobs go together: which run, when, and what ends them; and what becomes of errors.
+//! Options for the order of jobs: which run, when, and when they end; and for errors.
 
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};

@@ -360,7 +360,7 @@ fn plain(call: &str) -> String {
         rest = rest[at + 2..].trim_start_matches(|byte: char| byte.is_ascii_hexdigit());
     }
     plain += rest;
-    // A descriptor's number depends on what else is open.
+    // A descriptor's number depends on the other open files.
     let mut parts = plain.split('<');
     let mut without =
         parts.next().unwrap_or_default().trim_end_matches(|byte: char| byte.is_ascii_digit()).to_string();

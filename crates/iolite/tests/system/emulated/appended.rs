@@ -211,7 +211,7 @@ ours verified --ioengine=io_uring_cmd --filename=$ng --rw=write --bs=4k --size=6
     assert!(told(&ran, "verified", "ours").0.contains("does not keep the data of writes"));
 }
 
-/// The device compares, with the commands that fio sends, and what differs is read to say how.
+/// The device compares, with the commands that fio sends; a differing block is read to describe the difference.
 #[test]
 pub fn what_was_written_is_compared_by_the_device() {
     let ran = or_skip!(run(

@@ -279,7 +279,7 @@ const PROTECTED: [Protected; 4] = [
 ];
 
 /// A job for each namespace of which the device (1) and the host (0) makes protection information, in blocks of their own.
-/// `swapped`: who makes it where the other one has made it.
+/// `swapped`: the host makes the information where the device did before, and the other way round.
 fn jobs(rw: &str, swapped: bool, more: &str) -> String {
     let mut file = format!("[global]\nioengine=io_uring_cmd\niodepth=4\napptag=0x4321\nrw={rw}\n{more}\n");
     for Protected { device, number, block, apart } in &PROTECTED {
