@@ -8,9 +8,6 @@ pub enum EngineError {
     /// No engine of that name.
     #[error("ioengine={0}: no such engine")]
     Unknown(String),
-    /// A known engine that is not built in.
-    #[error("ioengine={0}: engine is not supported yet")]
-    NotImplemented(String),
     /// The administrator switched io_uring off.
     #[error(
         "io_uring is disabled on this system (kernel.io_uring_disabled = {setting}); allow it with \
@@ -208,10 +205,7 @@ impl EngineError {
     /// The error number behind it, for reports that want one.
     pub fn errno(&self) -> i32 {
         match self {
-            EngineError::Unknown(_)
-            | EngineError::NotImplemented(_)
-            | EngineError::Http(_)
-            | EngineError::External { .. } => libc::EINVAL,
+            EngineError::Unknown(_) | EngineError::Http(_) | EngineError::External { .. } => libc::EINVAL,
             EngineError::UringDisabled { .. } | EngineError::UringForbidden => libc::EPERM,
             EngineError::NoRingCommand { .. } | EngineError::NoSystemCall { .. } => libc::ENOSYS,
             EngineError::Library { .. } => libc::ELIBACC,

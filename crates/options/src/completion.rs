@@ -65,7 +65,7 @@ fn engine_words() -> Vec<(&'static str, Vec<Word>)> {
     let of = |engine: &engines::EngineInfo| {
         engine.options.iter().filter(|definition| definition.land.is_some()).map(|d| job_word(d)).collect()
     };
-    engines::supported().map(|engine| (engine.name, of(engine))).collect()
+    engines::engines().iter().map(|engine| (engine.name, of(engine))).collect()
 }
 
 /// The profiles, with their own options.
@@ -115,7 +115,7 @@ fn alone<'a>(words: impl IntoIterator<Item = &'a Word>) -> impl Iterator<Item = 
 }
 
 fn engine_names() -> Vec<&'static str> {
-    engines::supported().map(|engine| engine.name).collect()
+    engines::engines().iter().map(|engine| engine.name).collect()
 }
 
 fn companions() -> Vec<&'static str> {

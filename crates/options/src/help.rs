@@ -100,14 +100,8 @@ macro_rules! line {
 }
 
 fn engine_list() -> String {
-    let (works, not_yet): (Vec<&EngineInfo>, Vec<_>) =
-        engines::engines().iter().partition(|engine| engine.supported);
     let mut text = "Available IO engines:\n".to_owned();
-    works.iter().for_each(|engine| line!(text, "\t{}", engine.name));
-    if !not_yet.is_empty() {
-        text.push_str("Known, but not supported yet:\n");
-        not_yet.iter().for_each(|engine| line!(text, "\t{}", engine.name));
-    }
+    engines::engines().iter().for_each(|engine| line!(text, "\t{}", engine.name));
     text
 }
 
@@ -197,8 +191,7 @@ mod tests {
         assert_eq!(command_help(None).text, all);
         let engines = engine_help(None).text;
         assert!(engines.starts_with("Available IO engines:\n\t") && engines.contains("\n\tpsync\n"));
-        let (available, _) = engines.split_once("Known, but not supported yet:\n").unwrap_or((&engines, ""));
-        assert_eq!(available.lines().count() - 1, engines::supported().count());
+        assert_eq!(engines.lines().count() - 1, engines::engines().len());
         assert!(engine_help(Some("libaio")).text.starts_with("userspace_reap          : "));
         assert_eq!(engine_help(Some("null")).text, "IO engine null has no options\n");
     }

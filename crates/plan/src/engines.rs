@@ -30,9 +30,6 @@ pub(crate) fn obstacles(
         );
         return vec![("ioengine", message)];
     }
-    if !engine.supported {
-        found.push(("ioengine", format!("ioengine={name}: this engine is not supported yet")));
-    }
     if options.durability.atomic
         && options.pattern.rw.writes()
         && !engine.facets.can(Capability::AtomicWrites)

@@ -203,7 +203,7 @@ fn landed() -> Vec<String> {
     let of_jobs = registry::job_options()
         .filter(|definition| works(definition.status()))
         .map(|definition| definition.name.to_string());
-    let of_engines = engine_table::engines().iter().filter(|engine| engine.supported).flat_map(|engine| {
+    let of_engines = engine_table::engines().iter().flat_map(|engine| {
         let landed = engine.options.iter().filter(|definition| works(definition.status()));
         landed.map(|definition| format!("{}:{}", engine.name, definition.name))
     });
@@ -253,7 +253,7 @@ fn every_other_option_is_refused() {
         std::fs::write(dir.path().join("job.fio"), text).expect("a job file can be written");
         refused(definition.name, "--name=j --ioengine=null --size=4k job.fio");
     }
-    for engine in engine_table::engines().iter().filter(|engine| engine.supported) {
+    for engine in engine_table::engines() {
         for definition in engine.options.iter().filter(|definition| definition.status() == Status::NotYet) {
             refused(
                 definition.name,

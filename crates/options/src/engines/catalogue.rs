@@ -35,7 +35,6 @@ const fn engine(name: &'static str, help: &'static str) -> EngineInfo {
         name,
         aliases: &[],
         help,
-        supported: true,
         facets: Facets {
             data: Data::LocalFiles,
             target: Target::Any,

@@ -162,7 +162,7 @@ impl EngineOptions {
 mod tests {
     use super::*;
     use crate::definition::Land;
-    use crate::engines::{engine, engines, supported};
+    use crate::engines::{engine, engines};
 
     #[test]
     fn jobs_stay_small_however_many_engines_there_are() {
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn every_option_finds_its_place() {
-        for engine in supported() {
+        for engine in engines() {
             for &definition in engine.options {
                 let Some(Land::Engine(land)) = definition.land else { continue };
                 let keyword = definition.keywords.first().map(|(keyword, _)| *keyword);

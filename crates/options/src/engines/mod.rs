@@ -86,8 +86,6 @@ pub struct EngineInfo {
     pub aliases: &'static [&'static str],
     /// One line of help.
     pub help: &'static str,
-    /// It can be used; otherwise only its name and options are known.
-    pub supported: bool,
     /// Its facets.
     pub facets: Facets,
     /// It loads a library when it is made, which may start threads: nothing that forks later may try it.
@@ -130,15 +128,10 @@ pub fn engines() -> &'static [EngineInfo] {
     &ENGINES
 }
 
-/// The supported engines.
-pub fn supported() -> impl Iterator<Item = &'static EngineInfo> + Clone {
-    ENGINES.iter().filter(|engine| engine.supported)
-}
-
 /// The names of the engines that can do this, for a message: `pvsync2, io_uring, libaio`.
 pub fn capable(capability: Capability) -> String {
     let names: Vec<&str> =
-        supported().filter(|engine| engine.facets.can(capability)).map(|engine| engine.name).collect();
+        ENGINES.iter().filter(|engine| engine.facets.can(capability)).map(|engine| engine.name).collect();
     names.join(", ")
 }
 
@@ -188,10 +181,9 @@ pub fn choose(value: &str) -> Result<(&'static EngineInfo, Option<PathBuf>), Str
         return Err(refusal);
     }
     match engine(word) {
-        Some(engine) if engine.supported && word == value => Ok((engine, None)),
-        Some(engine) if engine.supported => Err(format!("{word} takes nothing behind a colon")),
-        Some(_) => Err(format!("the engine {word} is not supported yet")),
-        None => Err(not_one_of(supported().map(|engine| engine.name), word)),
+        Some(engine) if word == value => Ok((engine, None)),
+        Some(_) => Err(format!("{word} takes nothing behind a colon")),
+        None => Err(not_one_of(ENGINES.iter().map(|engine| engine.name), word)),
     }
 }
 
@@ -230,14 +222,14 @@ mod tests {
         for Elsewhere { name, what, instead } in catalogue::ELSEWHERE {
             let refusal = choose(name).unwrap_err();
             assert_eq!(refusal, format!("{name} ({what}) is not part of this program; {instead}"));
-            let named = supported().any(|engine| instead.contains(engine.name));
+            let named = engines().iter().any(|engine| instead.contains(engine.name));
             assert!(named, "{instead}");
         }
     }
 
     #[test]
     fn capabilities_go_with_the_options_that_ask_for_them() {
-        for engine in supported() {
+        for engine in engines() {
             let has = |option: &str| engine.option(option).is_some();
             // Commands that are passed through have none, although io_uring_cmd lists the options.
             let has_priorities = has("cmdprio") && engine.name != "io_uring_cmd";

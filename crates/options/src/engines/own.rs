@@ -14,9 +14,6 @@ use crate::definition::{Definition, Land};
 use std::any::Any;
 use std::path::Path;
 
-/// The message for an option without a field: only its name is known.
-const NOT_YET: &str = "its engine is not supported yet";
-
 /// An option that has no effect, and why.
 pub type Idle = (&'static str, &'static str);
 
@@ -186,7 +183,7 @@ pub(super) fn named_by<T: OwnOptions>(job: &JobOptions, name: impl Fn(&T) -> &St
 
 /// The place of an option that several engines have.
 pub(super) fn found<T>(place: Option<T>) -> Result<T, String> {
-    place.ok_or_else(|| NOT_YET.to_owned())
+    place.ok_or_else(|| "this engine has no such option".to_owned())
 }
 
 /// The options with the defaults that their declarations have.

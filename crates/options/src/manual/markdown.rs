@@ -35,8 +35,7 @@ pub fn markdown() -> String {
     text.push_str("\n## Engines\n\n| `ioengine` | what it does |\n|---|---|\n");
     for engine in engines::engines() {
         let names = names(std::iter::once(engine.name).chain(engine.aliases.iter().copied()));
-        let not_yet = if engine.supported { "" } else { " Not supported yet." };
-        put!(text, "| {names} | {}.{not_yet} |\n", cell(engine.help));
+        put!(text, "| {names} | {}. |\n", cell(engine.help));
     }
     put!(
         text,

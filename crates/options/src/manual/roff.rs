@@ -198,10 +198,9 @@ fn job_options(page: &mut Page) {
     }
     page.section("i/o engines");
     for engine in engines::engines() {
-        let not_yet = if engine.supported { "" } else { " Not supported yet." };
         let mut term = format!("\\fB{}\\fR", escaped(engine.name));
         engine.aliases.iter().for_each(|alias| term.push_str(&format!(", \\fB{}\\fR", escaped(alias))));
-        page.item(&term, &format!("{}.{not_yet}", engine.help));
+        page.item(&term, &format!("{}.", engine.help));
     }
     page.subsection(Category::Engine.title());
     for (definition, engines) in engine_options() {

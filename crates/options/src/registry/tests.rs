@@ -140,56 +140,6 @@ fn names_are_unique_and_everything_has_help() {
     }
 }
 
-#[test]
-fn supported_engines() {
-    let supported: Vec<&str> = engines::supported().map(|engine| engine.name).collect();
-    assert_eq!(
-        supported,
-        [
-            "cpuio",
-            "mmap",
-            "sync",
-            "psync",
-            "vsync",
-            "pvsync",
-            "pvsync2",
-            "null",
-            "net",
-            "netsplice",
-            "ftruncate",
-            "filecreate",
-            "filestat",
-            "filedelete",
-            "dircreate",
-            "dirstat",
-            "dirdelete",
-            "exec",
-            "page_fault",
-            "nfs",
-            "nbd",
-            "posixaio",
-            "falloc",
-            "e4defrag",
-            "splice",
-            "gfapi",
-            "gfapi_async",
-            "mtd",
-            "sg",
-            "io_uring",
-            "io_uring_cmd",
-            "libaio",
-            "rados",
-            "rbd",
-            "http",
-            "libhdfs",
-            "libiscsi",
-            "dev-dax",
-            "libpmem",
-            "external"
-        ]
-    );
-}
-
 fn place() -> Origin {
     Origin::File { path: "job.fio".to_owned(), line: 7, column: 4 }
 }

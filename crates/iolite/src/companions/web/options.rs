@@ -1,7 +1,7 @@
 //! The options for the job editor: names, types, help, keywords. Derived from their declarations.
 
 use iolite_options::definition::{Definition, Kind, Status};
-use iolite_options::engines::supported;
+use iolite_options::engines::engines;
 use iolite_options::registry::job_options;
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub fn as_json() -> String {
     let of_jobs =
         job_options().filter(|option| option.status() == Status::Works).map(|option| told(option, None));
-    let of_engines = supported().flat_map(|engine| {
+    let of_engines = engines().iter().flat_map(|engine| {
         let own = engine.options.iter().filter(|option| option.status() == Status::Works);
         own.map(move |option| told(option, Some(engine.name)))
     });
@@ -18,7 +18,7 @@ pub fn as_json() -> String {
 
 fn told(option: &Definition, engine: Option<&str>) -> Value {
     let keywords: Vec<[&str; 2]> = match option.name {
-        "ioengine" => supported().map(|engine| [engine.name, engine.help]).collect(),
+        "ioengine" => engines().iter().map(|engine| [engine.name, engine.help]).collect(),
         _ => option.keywords.iter().map(|(word, help)| [*word, *help]).collect(),
     };
     json!({
