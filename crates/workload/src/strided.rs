@@ -18,6 +18,7 @@
 //! - A random distribution applies to the zone (in fio, to the file).
 //! - The end of the region may cut the last zone short. Sequential I/O starts over in it, as in any other zone; fio
 //!   ends the job instead.
+//!
 //! Each file has its own zones. fio counts the bytes of all files together, but moves only the position in the current
 //! file.
 
