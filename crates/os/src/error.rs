@@ -46,8 +46,9 @@ mod tests {
     fn errors_keep_their_number() {
         let error = explained(&io::Error::from_raw_os_error(libc::ENOSPC), "/x: no room".to_owned());
         assert_eq!(errno_of(&error), libc::ENOSPC);
-        let error = explained(&error, format!("{error} (os error 28) and so on"));
+        let words = io::Error::from_raw_os_error(libc::ENOSPC);
+        let error = explained(&error, format!("{error}: {words}, and so on"));
         assert_eq!(errno_of(&error), libc::ENOSPC);
-        assert_eq!(describe_error(&error), "/x: no room and so on");
+        assert_eq!(describe_error(&error), "/x: no room: No space left on device, and so on");
     }
 }

@@ -1,4 +1,5 @@
-//! ARCHITECTURE.md names files that are there, and crates that do not point back up the way.
+//! Rules for the source tree: ARCHITECTURE.md names existing files, lower crates do not depend on upper ones, and one helper
+//! removes error numbers from the system's words.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -61,4 +62,24 @@ fn what_is_below_the_plan_depends_on_no_options() {
         let dependencies = text.split("[dev-dependencies]").next().unwrap();
         assert!(!dependencies.contains("iolite-options"), "{} needs no options", path.display());
     }
+}
+
+/// The standard library appends error numbers to the system's words. `iolite_types::describe_error` removes them; a second
+/// copy of that would search for the same text.
+#[test]
+fn error_numbers_are_removed_in_one_place() {
+    let sought = ["(os", "error"].join(" ");
+    let mut files = BTreeSet::new();
+    for directory in ["crates", "bench", "campaign"] {
+        places(&root().join(directory), &root(), &mut files);
+    }
+    let sources: Vec<PathBuf> = files
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect();
+    assert!(sources.len() > 500, "only {} sources were found", sources.len());
+    let has_it =
+        |path: &PathBuf| std::fs::read_to_string(root().join(path)).is_ok_and(|text| text.contains(&sought));
+    let found: Vec<PathBuf> = sources.into_iter().filter(has_it).collect();
+    assert_eq!(found, [Path::new("crates/types/src/system_error.rs")]);
 }
