@@ -81,6 +81,8 @@ pub mod attention {
     /// Flush logs to disk: the worker may be killed soon. (For the threads that write its logs; the worker itself may
     /// hang.)
     pub const SAVE: u32 = 4;
+    /// Look again whether the ramp is over (see [`Control::hold_ramp`](super::Control::hold_ramp)).
+    pub const RAMP: u32 = 8;
 }
 
 /// The words shared by the controller and one worker.
@@ -119,6 +121,10 @@ pub struct Control {
     pub zones: AtomicU32,
     /// Bytes moved in a ramp that is measured in bytes. Written by the worker.
     pub ramp_bytes: AtomicU64,
+    /// 1 = the ramp goes on, however much has been moved. Written by the controller.
+    ramp_held: AtomicU32,
+    /// 1 = enough has been moved in a ramp that is held. Written by the worker.
+    ramp_moved: AtomicU32,
     /// How long the worker's I/O waited for its logs, in nanoseconds. Written by the worker.
     pub log_wait_ns: AtomicU64,
     /// How many of the threads that write its logs have something in memory that is not in their files. They count
@@ -173,6 +179,33 @@ impl Control {
     /// Sets the phase. Called by the worker.
     pub fn set_phase(&self, phase: Phase) {
         self.phase.store(phase as u32, Release);
+    }
+
+    /// Has the worker's ramp go on until [`release_ramp`](Self::release_ramp), however much it moves. Called by the controller,
+    /// before the worker begins.
+    pub fn hold_ramp(&self) {
+        self.ramp_held.store(1, Release);
+    }
+
+    /// Ends what [`hold_ramp`](Self::hold_ramp) has begun. Called by the controller.
+    pub fn release_ramp(&self) {
+        self.ramp_held.store(0, Release);
+        self.ask(attention::RAMP);
+    }
+
+    /// Whether the ramp goes on, however much has been moved.
+    pub fn holds_ramp(&self) -> bool {
+        self.ramp_held.load(Acquire) != 0
+    }
+
+    /// Notes that enough has been moved. Called by the worker. Returns whether that is new.
+    pub fn has_moved_ramp(&self) -> bool {
+        self.ramp_moved.swap(1, Release) == 0
+    }
+
+    /// Whether the worker has moved enough in a ramp that is held.
+    pub fn is_ramp_moved(&self) -> bool {
+        self.ramp_moved.load(Acquire) != 0
     }
 
     /// Opens the gate, so that the worker starts its I/O.

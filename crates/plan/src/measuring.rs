@@ -14,10 +14,5 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
                        stats=0, or look at iops or bw";
         found.push(("steadystate", message.to_owned()));
     }
-    if options.schedule.client_barrier && options.schedule.ramp_size > 0 {
-        let message = "ramp_size: not supported yet together with client_barrier: each host would end its ramp by \
-                       itself; use ramp_time";
-        found.push(("ramp_size", message.to_owned()));
-    }
     found
 }

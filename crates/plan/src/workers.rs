@@ -65,11 +65,13 @@ pub enum Barrier {
     Wave(u32),
     /// The workers of this job, which wait for those of another one.
     Job(usize),
+    /// The end of the ramp of this job, which is measured in bytes (`ramp_size`): it is over when those of all hosts are.
+    Ramp(usize),
 }
 
 impl Plan {
     /// The points at which all hosts of a client begin together, in the order of the jobs: the first wave, and the
-    /// waves and jobs with `client_barrier`. All others begin independently.
+    /// waves, jobs and ramps with `client_barrier`. All others begin independently.
     pub fn barriers(&self) -> Vec<Barrier> {
         let mut barriers = vec![Barrier::Wave(0)];
         let asking = self.jobs.iter().enumerate().filter(|(_, job)| job.keeps_step);
@@ -79,6 +81,9 @@ impl Plan {
                 if first.wait_for.is_empty() { Barrier::Wave(first.wave) } else { Barrier::Job(number) };
             if !barriers.contains(&barrier) {
                 barriers.push(barrier);
+            }
+            if job.options.schedule.ramp_size > 0 {
+                barriers.push(Barrier::Ramp(number));
             }
         }
         barriers

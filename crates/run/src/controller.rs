@@ -284,6 +284,7 @@ impl<'a> Controller<'a> {
             return Ok(());
         }
         self.idle_meter.iter().for_each(IdleMeter::begin);
+        self.hold_ramps();
         self.tell_sample(events);
         self.begin_wave();
         self.watch.begin(self.now());

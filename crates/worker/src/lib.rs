@@ -216,7 +216,8 @@ impl Worker<'_> {
     fn sized_ramp(&self) -> Option<SizedRamp<'_>> {
         let rules = self.resolved.sized_ramp.as_ref()?;
         let others = rules.others.iter().map(|&other| &self.arena.slot(other).control);
-        Some(SizedRamp::new(rules.bytes, self.control(), others.collect()))
+        let teller = (self.number(), self.messages);
+        Some(SizedRamp::new(rules.bytes, self.control(), others.collect(), teller))
     }
 
     /// Sets the I/O scheduler of the disks that hold the files.

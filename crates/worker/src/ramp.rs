@@ -1,9 +1,12 @@
 //! `ramp_size`: how many bytes have to be moved before counting begins.
 //!
 //! Each worker counts the bytes of its ramp in a word that only it writes. Workers whose reports are merged share one
-//! ramp: it ends for all of them when together they have moved enough.
+//! ramp: it ends for all of them when together they have moved enough. The controller may hold a ramp until those of
+//! other machines are over as well (`client_barrier`).
 
+use iolite_os::message::Message;
 use iolite_os::shared::Control;
+use iolite_os::socket::Socket;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A ramp measured in bytes.
@@ -11,12 +14,14 @@ pub struct SizedRamp<'a> {
     bytes: u64,
     own: &'a Control,
     others: Vec<&'a Control>,
+    /// The number of the worker, and where it tells that a held ramp has moved enough.
+    teller: (u32, &'a Socket),
 }
 
 impl<'a> SizedRamp<'a> {
     /// A ramp of this many bytes, moved by the worker with the word `own` together with these others.
-    pub fn new(bytes: u64, own: &'a Control, others: Vec<&'a Control>) -> Self {
-        SizedRamp { bytes, own, others }
+    pub fn new(bytes: u64, own: &'a Control, others: Vec<&'a Control>, teller: (u32, &'a Socket)) -> Self {
+        SizedRamp { bytes, own, others, teller }
     }
 
     /// Counts moved bytes.
@@ -25,10 +30,18 @@ impl<'a> SizedRamp<'a> {
         own.store(own.load(Relaxed) + bytes, Relaxed);
     }
 
-    /// Whether enough has been moved.
+    /// Whether enough has been moved, and the controller does not hold the ramp. It is told of a held ramp that could be over.
     pub fn is_over(&self) -> bool {
         let moved = |control: &Control| control.ramp_bytes.load(Relaxed);
-        moved(self.own) + self.others.iter().map(|control| moved(control)).sum::<u64>() >= self.bytes
+        if moved(self.own) + self.others.iter().map(|control| moved(control)).sum::<u64>() < self.bytes {
+            return false;
+        }
+        let is_held = self.own.holds_ramp();
+        if is_held && self.own.has_moved_ramp() {
+            let (number, messages) = self.teller;
+            Message::Phase(number).send(messages);
+        }
+        !is_held
     }
 }
 
@@ -41,11 +54,28 @@ mod tests {
     fn those_who_share_a_ramp_add_up() {
         let arena = Arena::new(2).unwrap();
         let (one, other) = (&arena.slot(0).control, &arena.slot(1).control);
-        let alone = SizedRamp::new(100, one, Vec::new());
-        let shared = SizedRamp::new(100, other, vec![one]);
+        let (_controller, messages) = Socket::pair().unwrap();
+        let alone = SizedRamp::new(100, one, Vec::new(), (0, &messages));
+        let shared = SizedRamp::new(100, other, vec![one], (1, &messages));
         alone.moved(60);
         assert!(!alone.is_over());
         shared.moved(40);
         assert!(shared.is_over() && !alone.is_over());
+    }
+
+    #[test]
+    fn a_held_ramp_goes_on_and_tells_once() {
+        let arena = Arena::new(1).unwrap();
+        let control = &arena.slot(0).control;
+        let (controller, messages) = Socket::pair().unwrap();
+        let ramp = SizedRamp::new(100, control, Vec::new(), (0, &messages));
+        control.hold_ramp();
+        let told = || controller.try_receive_or_end(&mut [0; 64]).unwrap().is_some();
+        assert!(!ramp.is_over() && !control.is_ramp_moved() && !told());
+        ramp.moved(100);
+        assert!(!ramp.is_over() && control.is_ramp_moved() && told());
+        assert!(!ramp.is_over() && !told());
+        control.release_ramp();
+        assert!(ramp.is_over() && !told());
     }
 }

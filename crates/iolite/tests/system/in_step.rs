@@ -91,13 +91,50 @@ pub fn a_steady_state_is_that_of_all() {
     assert!(together.iter().all(|state| state["attained"] == 1), "{together:?}");
     let sums = together[2]["data"]["iops"].as_array().expect("measurements of all");
     assert_eq!(sums.len(), 4, "{together:?}");
-    // Ramps in bytes end on each machine by themselves.
-    job(dir.path(), "[j]\nioengine=null\nsize=1g\nramp_size=4k\nclient_barrier=1\n");
-    let refused = run(dir.path(), &[&a, &b, "job.fio"]).refused();
-    assert!(
-        refused.stderr.contains("ramp_size: not supported yet together with client_barrier"),
-        "{refused}"
-    );
+    agents.into_iter().for_each(|agent| drop(agent.end()));
+}
+
+/// The ramp of `a` is over with its first I/O, if it need not wait for that of `b`.
+#[test]
+pub fn ramps_in_bytes_end_together() {
+    let dir = scratch();
+    let agents = ["a", "b"].map(|name| agent(dir.path(), name));
+    let [a, b] = agents.each_ref().map(Agent::client);
+    // That of `b` never ends, and its job only when it is asked to.
+    let endless = "[j]\nioengine=null\nramp_size=1t\ntime_based\nruntime=5m\nsize=1m\nthinktime=1ms\nclient_barrier=1\n";
+    fs::write(dir.path().join("endless.fio"), endless).unwrap();
+    let short = "[j]\nioengine=null\nramp_size=4k\nsize=1m\nexec_postrun=: > done\n";
+    let ramps_of_a = |more: &str| {
+        job(dir.path(), &format!("{short}{more}"));
+        let mut running = Program::own().start(dir.path(), [&a, "job.fio", &b, "endless.fio"]);
+        let done = dir.path().join("a/done");
+        running.wait_until("the end of the short job", |_| done.exists());
+        fs::remove_file(done).unwrap();
+        running.signal(libc::SIGINT);
+        let finished = running.wait();
+        let ended = |who: &str| {
+            let ramp = |line: &&str| line.contains(who) && line.contains("ended within its ramp (ramp_size)");
+            finished.output().lines().filter(ramp).count()
+        };
+        assert_eq!(ended(&agents[1].address), 1, "{finished}");
+        ended(&agents[0].address)
+    };
+    assert_eq!(ramps_of_a(""), 0);
+    assert_eq!(ramps_of_a("client_barrier=1\n"), 1);
+    // When all are over, counting begins; one that has no ramp is waited for by nobody.
+    fs::write(dir.path().join("none.fio"), "[j]\nioengine=null\nsize=4k\n").unwrap();
+    let timed = "[j]\nioengine=null\nramp_size=4m\nsize=1m\ntime_based\nruntime=200ms\nnumjobs=2\ngroup_reporting\n\
+                 client_barrier=1\n";
+    job(dir.path(), timed);
+    for other in ["job.fio", "none.fio"] {
+        let run = run(dir.path(), &[&a, "job.fio", &b, other, "--output-format=json"]).ok();
+        assert_eq!(run.stderr, "", "{run}");
+        let json = Json::parse(&run.stdout);
+        let stats = json.0["client_stats"].as_array().unwrap();
+        let counted = |job: &&serde_json::Value| job["read"]["total_ios"].as_u64() > Some(0);
+        assert_eq!(stats.iter().filter(counted).count(), stats.len(), "{run}");
+        assert!(stats[0]["read"]["runtime"].as_u64() >= Some(200), "{run}");
+    }
     agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 

@@ -11,7 +11,7 @@ pub static OWN: &[Definition] = &[
     own(
         "client_barrier",
         Kind::Bool,
-        "With --client: start behind a stonewall or wait_for, and judge a steady state, on all hosts together",
+        "With --client: start behind a stonewall or wait_for, end a ramp_size, and judge a steady state, on all hosts together",
     )
     .default("0")
     .lands(put!(schedule.client_barrier, boolean())),

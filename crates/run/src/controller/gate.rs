@@ -195,8 +195,12 @@ impl Controller<'_> {
             // Times count from here.
             self.begun = now;
         }
-        if what == Barrier::Wave(self.wave) {
-            self.begin_wave();
+        match what {
+            Barrier::Wave(wave) if wave == self.wave => self.begin_wave(),
+            Barrier::Ramp(job) => {
+                self.behind(job).for_each(|index| self.arena.slot(index).control.release_ramp())
+            }
+            Barrier::Wave(_) | Barrier::Job(_) => {}
         }
         Some(Opened { number: barrier, moment })
     }
@@ -224,6 +228,9 @@ impl Controller<'_> {
                 wave == self.wave && self.present().filter(|&index| !self.is_late(index)).all(is_ready)
             }
             Barrier::Job(job) => self.behind(job).all(is_ready),
+            Barrier::Ramp(job) => self.behind(job).all(|index| {
+                self.members[index].end.is_some() || self.arena.slot(index).control.is_ramp_moved()
+            }),
         }
     }
 
@@ -231,7 +238,18 @@ impl Controller<'_> {
     fn is_passed(&self, what: Barrier) -> bool {
         match what {
             Barrier::Wave(wave) => self.wave > wave,
-            Barrier::Job(job) => self.behind(job).all(|index| self.members[index].end.is_some()),
+            Barrier::Job(job) | Barrier::Ramp(job) => {
+                self.behind(job).all(|index| self.members[index].end.is_some())
+            }
+        }
+    }
+
+    /// Holds the ramps that end on all machines together.
+    pub(super) fn hold_ramps(&self) {
+        for bar in &self.gate.barriers {
+            if let Barrier::Ramp(job) = bar.what {
+                self.behind(job).for_each(|index| self.arena.slot(index).control.hold_ramp());
+            }
         }
     }
 

@@ -185,6 +185,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             usage::publish(self.control);
             self.control.answered(attention::USAGE);
         }
+        if asked & attention::RAMP != 0 {
+            self.control.answered(attention::RAMP);
+            if self.time.ramping {
+                self.time.next_event = self.time.ramp_until;
+            }
+        }
     }
 
     /// Handles a silent period. Waiting for a peer may take longer than the job's time.
