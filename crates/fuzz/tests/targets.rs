@@ -1,4 +1,4 @@
-//! The targets: job files, command lines, values, traces, verify headers, state files, logs.
+//! The targets: job files, command lines, values, traces, verify headers, state files, logs, what machines say to each other.
 //!
 //! `IOLITE_FUZZ_SECONDS=600 cargo test --release -p iolite-fuzz --test targets` runs each for ten minutes.
 
@@ -454,12 +454,12 @@ fn histogram_logs() {
     });
 }
 
-/// The committed corpora are small enough to be read.
 /// Frames that an agent receives from a stranger, or a client from its agent.
 #[test]
 fn frames() {
     use iolite_remote::frame::{self, FrameError};
     use iolite_remote::message::{Done, FromAgent, Hello, Refusal, Request, ToAgent};
+    use iolite_remote::returned::{Bytes, FilePart};
     use iolite_stats::{Event, EventKind, JobReport, Report};
     let hello = || Hello { program: "iolite-0.1.0".into(), machine: "one".into(), pid: 7 };
     let request = Request {
@@ -479,8 +479,12 @@ fn frames() {
     let report = Report { jobs: vec![JobReport::default()], ..Report::default() };
     let event = Event::new(1, None, EventKind::Status(Box::new(report.clone())));
     let to = [ToAgent::Hello(hello()), ToAgent::Run(Box::new(request)), ToAgent::Ping(1), ToAgent::Stop];
+    let part =
+        FilePart { name: "x_bw.1.log".into(), bytes: Bytes(b"1, 2, 0, 4096, 0\n".to_vec()), is_last: true };
     let from = [
         FromAgent::Hello(hello()),
+        FromAgent::File(Box::new(part)),
+        FromAgent::Sent(1),
         FromAgent::Refused(Box::new(Refusal { problems: vec!["a:1:1".into()], report: None })),
         FromAgent::Event(Box::new(event)),
         FromAgent::Done(Box::new(Done { report, ..Done::default() })),
@@ -507,6 +511,73 @@ fn frames() {
     });
 }
 
+/// What a scanner sends to a server's port: what comes before the frames, with and without keys.
+#[test]
+fn greetings() {
+    use iolite_remote::frame;
+    use iolite_remote::keys::{Keys, Role, home};
+    use iolite_remote::message::{Hello, ToAgent};
+    use iolite_remote::stand_in::Caller;
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    home::make(directory.path(), 1, std::time::SystemTime::now()).expect("keys can be made");
+    let keys = Keys::read(&directory.path().join("agents.keys"), Role::Agent).expect("they are good");
+    let hello = Hello { program: "iolite-0.1.0".into(), machine: "one".into(), pid: 7 };
+    let hello = frame::encode(&ToAgent::Hello(hello)).expect("it has a form");
+    let greeting = |words: &str| {
+        let mut bytes = format!("iolite remote {words}\n").into_bytes();
+        bytes.resize(64, 0);
+        bytes
+    };
+    // The first message of TLS 1.3, with its record and its extensions, from a client of another program.
+    let client_hello: Vec<u8> = {
+        let extensions: [&[u8]; 4] = [
+            b"\0\x2b\0\x03\x02\x03\x04",
+            b"\0\x0a\0\x04\0\x02\0\x1d",
+            b"\0\x0d\0\x04\0\x02\x04\x03",
+            &[&b"\0\x33\0\x26\0\x24\0\x1d\0\x20"[..], &[9; 32]].concat(),
+        ];
+        let extensions = extensions.concat();
+        let length = |bytes: &[u8]| (bytes.len() as u16).to_be_bytes().to_vec();
+        let random = [&b"\x03\x03"[..], &[7; 32], b"\0\0\x02\x13\x01\x01\0"].concat();
+        let body = [random, length(&extensions), extensions].concat();
+        let message = [vec![1, 0], length(&body), body].concat();
+        [b"\x16\x03\x01".to_vec(), length(&message), message].concat()
+    };
+    let plain = [&greeting("1")[..], &hello].concat();
+    let seeds = [
+        plain,
+        greeting("2"),
+        greeting("needs keys"),
+        client_hello,
+        b"GET / HTTP/1.1\r\nHost: one\r\n\r\n".to_vec(),
+        b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
+        b"q\0\x05\0\0\0\0\0\0\0\0\0".to_vec(),
+    ];
+    let seeds = seeds.iter().flat_map(|seed| [0, 1].map(|how| [&[how], &seed[..]].concat())).collect();
+    fuzz("greetings", seeds, &["iolite remote ", "\x16\x03\x03"], &mut |input| {
+        let Some((&how, bytes)) = input.split_first() else { return String::new() };
+        let keys = (how & 1 > 0).then_some(&keys);
+        let caller = Caller::with(bytes, keys).expect("it fits into a socket");
+        caller.greet("one").map_or_else(|why| complaint(&why), |_| "a client".to_owned())
+    });
+}
+
+/// Files of keys, which somebody else may have made.
+#[test]
+fn keys() {
+    use iolite_remote::keys::{Keys, home};
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let made = home::make(directory.path(), 1, std::time::SystemTime::now()).expect("keys can be made");
+    let seeds = made.iter().map(|keys| std::fs::read(&keys.file).expect("it is there")).collect();
+    let path = made[0].file.clone();
+    let words = ["revoked: ", "issued: ", "until: ", "-----BEGIN CERTIFICATE-----\n", "0123456789abcdef "];
+    fuzz("keys", seeds, &words, &mut |input| {
+        std::fs::write(&path, input).expect("a file takes bytes");
+        Keys::read_any(&path).map_or_else(|why| complaint(&why), |keys| format!("keys {}", keys.role))
+    });
+}
+
+/// The committed corpora are small enough to be read.
 #[test]
 fn corpora_are_small() {
     let corpora: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");

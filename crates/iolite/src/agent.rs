@@ -4,16 +4,20 @@ use crate::{complain, console, protection, told};
 use iolite_options::{Name, Serving};
 use iolite_os::process;
 use iolite_remote::Address;
+use iolite_remote::INSECURE;
 use iolite_remote::agent::{Agent, Settings};
 use iolite_remote::child::Permissions;
 use iolite_remote::confine;
-use iolite_remote::keys::{Keys, Role};
+use iolite_remote::keys::{Keys, Role, date};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// The protection of a server over TCP without keys.
+const UNPROTECTED: &str = "INSECURE: whoever reaches the port runs jobs as its user";
 
 /// The address that stands for the process that started the server.
 const STARTER: &str = "stdio";
@@ -39,13 +43,14 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
         keys: None,
         timeout: Duration::from_millis(serving.timeout_ms),
         permissions: Permissions { exec: serving.exec, changes: !serving.readonly, only },
+        names_clients: true,
         program: name.own_version(),
         log: |text| console::print_error(&format!("iolite: server: {text}\n")),
     };
     if serving.address == STARTER {
         return serve_starter(name, serving, settings);
     }
-    match begin(name, serving, &settings.permissions.only) {
+    match begin(name, serving, &settings.permissions) {
         Ok(Some((agent, keys))) => agent.serve(Settings { keys, ..settings }),
         // The one that serves is another process.
         Ok(None) => ExitCode::SUCCESS,
@@ -75,7 +80,7 @@ fn serve_starter(name: Name, serving: &Serving, settings: Settings) -> ExitCode 
 fn begin(
     name: Name,
     serving: &Serving,
-    only: &[PathBuf],
+    permissions: &Permissions,
 ) -> Result<Option<(Agent, Option<PathBuf>)>, String> {
     let address = Address::parse(&serving.address)?;
     if address.is_protected() && serving.keys.is_some() {
@@ -88,10 +93,17 @@ fn begin(
         protection::keys(Role::Agent, serving.keys.as_deref(), serving.insecure)
             .map_err(|why| format!("{address}: {why}"))?
     };
+    let mut protection = match (address.is_protected(), serving.insecure) {
+        (true, _) => "for its user only (and root)".to_owned(),
+        (false, true) => format!("{UNPROTECTED} (--insecure)"),
+        (false, false) => format!("{UNPROTECTED} ({INSECURE}=1)"),
+    };
     if let Some(file) = &keys {
         // Bad keys are reported now, rather than when the first client connects.
-        Keys::read(file, Role::Agent)?;
-        if confine::covers(only, file) {
+        let keys = Keys::read(file, Role::Agent)?;
+        protection::warn_of_end(name, &keys);
+        protection = format!("protected by {} (valid until {})", file.display(), date(keys.until));
+        if confine::covers(&permissions.only, file) {
             let words = "jobs can replace the keys of this server, and so choose whom it trusts: do not serve their directory";
             console::print_error(&format!("{name}: warning: --serve-only: {words}\n"));
         }
@@ -101,7 +113,17 @@ fn begin(
     }
     let agent = Agent::listen(&address)?;
     // Nobody may be there to read it.
-    let _ = console::print(&format!("{name}: server listening on {}\n", agent.place()));
+    let told = match name.is_strict() {
+        true => format!("{name}: server listening on {}\n", agent.place()),
+        false => {
+            format!(
+                "{name}: server {protection}, {}, listening on {}\n",
+                what_is_served(permissions),
+                agent.place()
+            )
+        }
+    };
+    let _ = console::print(&told);
     let Some(file) = &serving.pid_file else { return Ok(Some((agent, keys))) };
     let failed = |error: io::Error| format!("--daemonize: {error}");
     let (mut word, mut says) = io::pipe().map_err(failed)?;
@@ -125,6 +147,19 @@ fn begin(
     silent.map_err(failed)?;
     says.write_all(SERVES).map_err(failed)?;
     Ok(Some((agent, keys)))
+}
+
+/// What a server may be asked to do, for its first line.
+fn what_is_served(permissions: &Permissions) -> String {
+    let Permissions { exec, changes, only } = permissions;
+    let does = if *changes { "reading and writing" } else { "only reading (--readonly)" };
+    let names: Vec<String> = only.iter().map(|path| path.display().to_string()).collect();
+    let what = match &names[..] {
+        [] => "whatever that user can".to_owned(),
+        names => format!("{} and nothing else", names.join(", ")),
+    };
+    let programs = if *exec { "running programs (--serve-exec)" } else { "running no programs" };
+    format!("{does} {what}, {programs}")
 }
 
 /// As with fio, a server that runs keeps its file.

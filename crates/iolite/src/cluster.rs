@@ -82,7 +82,11 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
             requests = vec![clients[0].jobs.clone(); addresses.len()];
             gathered.keys
         }
-        None => keys_for(&addresses, keys.as_deref(), insecure).map_err(|why| vec![why])?,
+        None => {
+            let keys = keys_for(&addresses, keys.as_deref(), insecure).map_err(|why| vec![why])?;
+            keys.iter().for_each(|keys| protection::warn_of_end(name, keys));
+            keys
+        }
     };
     // Before there are threads, so that none of them is interrupted.
     let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
@@ -275,7 +279,10 @@ fn tags(addresses: &[Address]) -> Vec<String> {
     // Own states are called so.
     let is_own = |tag: &String| tag == "local";
     let is_only = |tag: &String| !is_own(tag) && shorts.iter().filter(|other| *other == tag).count() == 1;
-    let with_port = |(short, address): (&String, &Address)| format!("{short},{}", address.port());
+    let with_port = |(short, address): (&String, &Address)| match address.port() {
+        0 => format!("{short},ssh"),
+        port => format!("{short},{port}"),
+    };
     let long: Vec<String> = shorts.iter().zip(addresses).map(with_port).collect();
     let tags = long.iter().enumerate().map(|(index, long_tag)| {
         match long.iter().filter(|other| *other == long_tag).count() {
@@ -719,11 +726,11 @@ mod tests {
         assert_eq!(tags(&["one", "two,1", "ssh:me@three", "sock:/tmp/s"]), ["one", "two", "three", "sock"]);
         assert_eq!(tags(&["sock:/tmp/a", "sock:../b c"]), ["tmp_a", "b_c"]);
         assert_eq!(tags(&["one,1", "one,2", "ip6:::1"]), ["one,1", "one,2", "::1"]);
-        assert_eq!(tags(&["ssh:one", "ssh:you@one"]), ["one,22,0", "one,22,1"]);
+        assert_eq!(tags(&["ssh:one", "ssh:you@one"]), ["one,ssh,0", "one,ssh,1"]);
         let long = tags(&[&format!("sock:/{}", "é".repeat(200)), "sock:/"]);
         assert_eq!(long, ["é".repeat(32), "host".to_owned()]);
         // This machine's own verify states are `local-JOB-0-verify.state`.
         assert_eq!(tags(&["local", "ssh:local,5"]), ["local,8765", "local,5"]);
-        assert_eq!(tags(&["ssh:local", "local-1"]), ["local,22", "host-local-1"]);
+        assert_eq!(tags(&["ssh:local", "local-1"]), ["local,ssh", "host-local-1"]);
     }
 }

@@ -42,7 +42,8 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
             give_up_all_but(only, &permissions, &own).map(|()| own.join("logs")).map_err(|why| refusal([why]))
         }
     };
-    let done = spool.and_then(|spool| perform(name, &request, &permissions, &spool, &mut channel));
+    let done = spool
+        .and_then(|spool| perform(name, &request, child::client(words), &permissions, &spool, &mut channel));
     let refused = match done {
         Ok(done) => {
             afterwards(done, request.jobs.run.trigger_remote.as_deref(), &mut channel);
@@ -111,10 +112,24 @@ pub fn give_up_all_but(only: &[PathBuf], permissions: &Permissions, own: &Path) 
     confine::confine(wish).map_err(|why| format!("--serve-only: {why}"))
 }
 
+/// Has the job name its files after its client, as fio does: those that are named in a directory here, those without names later.
+fn name_after(client: &str, job: &mut JobOptions) {
+    client.clone_into(&mut job.files.client);
+    let is_asked = job.files.unique_filename && !client.is_empty() && job.has_files_here();
+    let Some(directory) = job.files.names_in.clone().filter(|_| is_asked) else { return };
+    for name in &mut job.files.filename {
+        if let Ok(rest) = Path::new(&*name).strip_prefix(&directory) {
+            let rest = format!("{client}.{}", rest.display());
+            *name = Path::new(&directory).join(rest).display().to_string();
+        }
+    }
+}
+
 /// Runs the jobs, and tells their result.
 fn perform(
     name: Name,
     request: &Request,
+    client: &str,
     permissions: &Permissions,
     spool: &Path,
     channel: &mut Channel,
@@ -133,6 +148,7 @@ fn perform(
         return Err(refusal(outside));
     }
     let (mut batches, warnings) = read(request, only, name)?;
+    batches.iter_mut().flatten().for_each(|job| name_after(client, job));
     let share = Share { index: request.host, of: request.hosts };
     let unshared: Vec<Problem> = batches.iter_mut().flatten().flat_map(|job| share.take(job)).collect();
     if !unshared.is_empty() {

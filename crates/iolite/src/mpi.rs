@@ -36,6 +36,7 @@ pub fn run(name: Name, args: &[OsString], launched: &Launched) -> ExitCode {
         keys: None,
         timeout: Duration::from_millis(serving.timeout_ms),
         permissions: Permissions { exec: serving.exec, changes: !serving.readonly, only: Vec::new() },
+        names_clients: false,
         program: name.own_version(),
         log: |_| {},
     };

@@ -1,9 +1,12 @@
 //! How machines protect their TCP connections to each other: by keys, unless `--insecure` was given.
 
+use crate::console;
+use iolite_options::Name;
 use iolite_remote::INSECURE;
-use iolite_remote::keys::{self, Role};
+use iolite_remote::keys::{self, Keys, Role};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// The file of keys for TCP connections; `None` = `--insecure` was given. The command line overrides the environment,
 /// and the environment overrides the default place.
@@ -12,6 +15,18 @@ use std::path::{Path, PathBuf};
 /// Neither keys nor `--insecure` were given, or both were.
 pub fn keys(role: Role, file: Option<&Path>, insecure: bool) -> Result<Option<PathBuf>, String> {
     decide(role, file, insecure, &|name| std::env::var_os(name))
+}
+
+/// How long before their end keys are warned of.
+const SOON: Duration = Duration::from_secs(30 * 86_400);
+
+/// Warns of keys that expire soon: all machines have theirs since the same day, and none of them works from one moment on.
+pub fn warn_of_end(name: Name, keys: &Keys) {
+    if keys.until <= SystemTime::now() + SOON {
+        let (file, until) = (keys.file.display(), keys::date(keys.until));
+        let words = "renew them where they were made (iolite keys renew), and copy the files again";
+        console::print_error(&format!("{name}: warning: {file}: the keys expire on {until}; {words}\n"));
+    }
 }
 
 fn decide(
@@ -40,15 +55,21 @@ fn decide(
     if let Some(file) = usual.as_ref().filter(|file| file.symlink_metadata().is_ok()) {
         return Ok(Some(file.clone()));
     }
-    let place = usual.unwrap_or_else(|| role.file_name().into());
+    let file = role.file_name();
+    let ways = format!("--keys=FILE, or {}", keys::VARIABLE);
+    let place = match usual {
+        Some(place) => format!("copy {file} to {} here, or name it ({ways})", place.display()),
+        // As in a unit of systemd.
+        None => format!("name {file} ({ways}; neither XDG_CONFIG_HOME nor HOME says where else it could be)"),
+    };
+    let over_ssh = match role {
+        Role::Agent => "",
+        _ => "; or have ssh start the server, --client=ssh:HOST",
+    };
     Err(format!(
         "there are no keys for TCP here, and without them whoever reaches the port could run jobs, and read and destroy data, \
-         as the user of the server. Make some (iolite keys new), and copy {file} to {place} here, or name it (--keys=FILE, or \
-         {variable}); or use a socket, sock:PATH (ssh can forward it: ssh -L PATH:PATH HOST); or, on a network where \
-         everybody is trusted, say --insecure (or {INSECURE}=1) at both ends",
-        file = role.file_name(),
-        place = place.display(),
-        variable = keys::VARIABLE
+         as the user of the server. Make some (iolite keys new), and {place}; or use a socket, sock:PATH (ssh can forward it: \
+         ssh -L PATH:PATH HOST){over_ssh}; or, on a network where everybody is trusted, say --insecure (or {INSECURE}=1) at both ends"
     ))
 }
 
@@ -77,6 +98,8 @@ mod tests {
         let none = of(None, false, &variables).unwrap_err();
         let usual = home.path().join("iolite/agents.keys");
         assert!(none.contains("iolite keys new") && none.contains(usual.to_str().unwrap()), "{none}");
+        let nowhere = of(None, false, &[]).unwrap_err();
+        assert!(nowhere.contains("neither XDG_CONFIG_HOME nor HOME says where else"), "{nowhere}");
         std::fs::create_dir(home.path().join("iolite")).unwrap();
         std::fs::write(&usual, "").unwrap();
         assert_eq!(of(None, false, &variables), Ok(Some(usual)));

@@ -94,6 +94,13 @@ pub fn adopt_orphans() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
+/// Keeps the memory of this process from other processes of its user: there is no core dump of it, and nobody but root may trace it.
+/// Programs that it starts are not concerned.
+pub fn keep_memory_private() {
+    // SAFETY: a plain system call, which concerns this process only. It cannot fail with this argument.
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+}
+
 /// Makes the kernel kill a program that is about to be started when the thread that starts it ends, however it ends.
 pub fn tie_to_this_thread(command: &mut Command) {
     let parent = process_id();

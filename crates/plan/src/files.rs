@@ -71,11 +71,20 @@ fn format_of(options: &JobOptions, clone: u32) -> String {
     } else {
         &options.files.filename_format
     };
+    let client = &options.files.client[..];
     let name = format
         .replace("$jobname", &options.name)
-        .replace("$clientuid", "localhost")
+        .replace("$clientuid", if client.is_empty() { "localhost" } else { client })
         .replace("$jobnum", &clone.to_string());
-    if options.files.directory.is_empty() { name } else { name.trim_start_matches('/').to_owned() }
+    if options.files.directory.is_empty() {
+        return name;
+    }
+    let name = name.trim_start_matches('/');
+    // Clients of one server have files of their own.
+    match options.files.unique_filename && !client.is_empty() {
+        true => format!("{client}.{name}"),
+        false => name.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -132,6 +141,32 @@ mod tests {
             7,
         );
         assert_eq!(files, ["shared.0", "shared.1"]);
+    }
+
+    #[test]
+    fn clients_of_a_server_have_files_of_their_own() {
+        let with = |unique: bool, directory: bool, format: &str| {
+            named(
+                |o| {
+                    o.files.client = "10.0.0.7".into();
+                    o.files.unique_filename = unique;
+                    o.files.directory = if directory { vec!["d".into()] } else { Vec::new() };
+                    o.files.filename_format = format.into();
+                },
+                0,
+            )
+        };
+        assert_eq!(with(true, true, ""), ["d/10.0.0.7.test.0.0"]);
+        assert_eq!(with(false, true, ""), ["d/test.0.0"]);
+        assert_eq!(with(true, false, ""), ["test.0.0"]);
+        assert_eq!(with(false, true, "$clientuid-$jobname"), ["d/10.0.0.7-test"]);
+        let given = |o: &mut JobOptions| {
+            o.files.client = "10.0.0.7".into();
+            o.files.unique_filename = true;
+            o.files.directory = vec!["d".into()];
+            o.files.filename = vec!["d/f".into()];
+        };
+        assert_eq!(named(given, 0), ["d/f"]);
     }
 
     #[test]

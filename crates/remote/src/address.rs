@@ -6,8 +6,6 @@ use std::path::PathBuf;
 
 /// The port of agents.
 pub const PORT: u16 = 8765;
-/// The port of ssh.
-const SSH_PORT: u16 = 22;
 
 /// The place of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -78,11 +76,11 @@ impl Address {
         }
     }
 
-    /// The port, as reports have it. (As with fio, a socket has the usual one.)
+    /// The port, as reports have it. (As with fio, a socket has the usual one.) 0 = ssh decides.
     pub fn port(&self) -> u16 {
         match self {
             Address::Socket(_) => PORT,
-            Address::Ssh(target) => target.port.unwrap_or(SSH_PORT),
+            Address::Ssh(target) => target.port.unwrap_or_default(),
             Address::Rank { places, .. } => places.first().map_or(PORT, Address::port),
             Address::Port { port, .. } => *port,
         }

@@ -38,6 +38,8 @@ const GREETING: Duration = Duration::from_secs(10);
 const MOST_STRANGERS: usize = 64;
 /// How many there may be of others.
 const MOST_CLIENTS: usize = 64;
+/// How many messages of a client are taken per second: comparing clocks takes tens, often at several barriers in a row.
+const MOST_MESSAGES: u32 = 10_000;
 /// Most refused connections that are reported per second.
 const MOST_TOLD: u64 = 10;
 /// The interval of checks whether something has ended.
@@ -69,6 +71,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// The permissions of its clients.
     pub permissions: Permissions,
+    /// Jobs know the address of their client, to name files after it.
+    pub names_clients: bool,
     /// Program and version, in one word.
     pub program: &'static str,
     /// Prints a message for the user who runs the agent.
@@ -277,10 +281,7 @@ impl Shared {
     /// from the address with the most of them is closed: a client that opens many connections only shuts out itself.
     fn admit(&self, connection: &Connection, peer: Peer) -> Place<'_> {
         let number = self.arrived.fetch_add(1, SeqCst);
-        let from = match peer {
-            Peer::At(place) => Some(place.ip()),
-            Peer::Here | Peer::Starter => None,
-        };
+        let from = peer.address();
         let mut strangers = self.strangers();
         if strangers.len() >= MOST_STRANGERS {
             let of_address = |from| strangers.iter().filter(|stranger| stranger.from == from).count();
@@ -395,7 +396,9 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_
     };
     connection.set_deadline(None);
     connection.set_patience(timeout);
+    let mut pace = Pace::new();
     loop {
+        pace.take();
         let frame = match frame::read_raw::<ToAgent>(&mut connection) {
             Ok(frame) => frame,
             Err(FrameError::Closed) => return Ok(()),
@@ -403,9 +406,9 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_
         };
         if frame[0] == RUN {
             shared.has_run.store(true, SeqCst);
-            let who =
-                format!("{} (process {}) on {}, from {peer}", client.program, client.pid, client.machine);
-            return run(connection, &frame, &who, shared);
+            let who = format!("{}, from {peer}", client.in_words());
+            let address = shared.settings.names_clients.then(|| peer.address()).flatten();
+            return run(connection, &frame, (&who, address), shared);
         }
         match frame::decode(&frame).map_err(words)? {
             ToAgent::Ping(sequence) => pong(&mut connection, sequence).map_err(words)?,
@@ -414,13 +417,42 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_
     }
 }
 
+/// Keeps a client that says too much from keeping this machine busy.
+struct Pace {
+    since: Instant,
+    taken: u32,
+}
+
+impl Pace {
+    fn new() -> Pace {
+        Pace { since: Instant::now(), taken: 0 }
+    }
+
+    /// Takes a message: later, if there were too many in this second.
+    fn take(&mut self) {
+        const SECOND: Duration = Duration::from_secs(1);
+        if self.taken >= MOST_MESSAGES {
+            thread::sleep(SECOND.saturating_sub(self.since.elapsed()));
+        }
+        if self.since.elapsed() >= SECOND {
+            *self = Pace::new();
+        }
+        self.taken += 1;
+    }
+}
+
 /// Answers a ping.
 fn pong(connection: &mut Connection, sequence: u64) -> Result<(), FrameError> {
     frame::write(connection, &FromAgent::Pong { sequence, now_ns: time::monotonic_ns() })
 }
 
-/// Runs the jobs in this frame for this coordinator.
-fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> Result<(), String> {
+/// Runs the jobs in this frame for this coordinator, who comes from this address.
+fn run(
+    mut connection: Connection,
+    frame: &[u8],
+    (who, address): (&str, Option<IpAddr>),
+    shared: &Shared,
+) -> Result<(), String> {
     let turn = match shared.take_next(who, &mut connection) {
         Ok(turn) => turn,
         Err(other) => {
@@ -433,7 +465,7 @@ fn run(mut connection: Connection, frame: &[u8], who: &str, shared: &Shared) -> 
     };
     (shared.settings.log)(&format!("runs jobs for {who}"));
     let spool = child::new_spool();
-    let started = match child::start(request.as_fio, &shared.settings.permissions, &spool) {
+    let started = match child::start(request.as_fio, &shared.settings.permissions, &spool, address) {
         Ok(started) => started,
         Err(error) => {
             let died = FromAgent::Died(format!("cannot be started: {error}"));
@@ -577,6 +609,7 @@ fn hear(
 ) -> Result<(), String> {
     let mut heard = Instant::now();
     let mut seen = 0;
+    let mut pace = Pace::new();
     while !progress.is_over.load(SeqCst) {
         // While a coordinator reads a long report, it says nothing.
         let now_taken = progress.taken.load(SeqCst);
@@ -603,6 +636,7 @@ fn hear(
             Err(error) => return Err(error.to_string()),
         };
         heard = Instant::now();
+        pace.take();
         match message {
             ToAgent::Ping(sequence) => {
                 let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -710,6 +744,7 @@ mod tests {
             keys: None,
             timeout: Duration::from_secs(600),
             permissions: Permissions::default(),
+            names_clients: true,
             program: "test",
             log: |_| {},
         });
@@ -731,6 +766,7 @@ mod tests {
             keys: None,
             timeout: Duration::from_secs(600),
             permissions: Permissions::default(),
+            names_clients: true,
             program: "test",
             log: |_| {},
         });
@@ -755,6 +791,14 @@ mod tests {
         assert!(!said.is_empty());
         drop(Place { shared: &shared, number: own });
         assert_eq!(shared.strangers().len(), MOST_STRANGERS - 1);
+    }
+
+    #[test]
+    fn who_says_too_much_waits() {
+        let mut pace = Pace::new();
+        let begun = pace.since;
+        (0..=MOST_MESSAGES).for_each(|_| pace.take());
+        assert!(begun.elapsed() >= Duration::from_secs(1) && pace.taken <= MOST_MESSAGES);
     }
 
     #[test]

@@ -3,12 +3,13 @@
 
 use crate::frame::{self, FrameError};
 use crate::message::{FromAgent, Request, ToAgent};
-use iolite_os::process::{replace, start_with_blocked, tie_to_this_thread};
+use iolite_os::process::{replace, secret, start_with_blocked, tie_to_this_thread};
 use iolite_os::socket::Socket;
 use iolite_os::time::monotonic_ns;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -29,6 +30,9 @@ const ONLY: &str = "only=";
 const KEPT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH"];
 /// The beginning of the argument that names the directory for returned files.
 const SPOOL: &str = "spool=";
+
+/// The beginning of the argument that has the client's address.
+const CLIENT: &str = "client=";
 
 /// The signals that a run acts on.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
@@ -74,6 +78,11 @@ pub fn spool(words: &[OsString]) -> PathBuf {
     named.map(|path| Path::new(OsStr::from_bytes(path)).to_owned()).unwrap_or_default()
 }
 
+/// Reads the client's address from the arguments of a command line; empty = names of files have nothing to do with it.
+pub fn client(words: &[OsString]) -> &str {
+    words.iter().find_map(|word| word.to_str()?.strip_prefix(CLIENT)).unwrap_or_default()
+}
+
 /// The agent's end.
 #[derive(Debug)]
 pub(crate) struct Started {
@@ -82,10 +91,12 @@ pub(crate) struct Started {
     pub gate: Socket,
 }
 
-/// A new name for a directory in which a run keeps its files until it is over.
+/// A new name for a directory in which a run keeps its files until it is over. Nobody can foresee it, and make one that
+/// stands in the way.
 pub fn new_spool() -> PathBuf {
-    let (process, now) = (std::process::id(), monotonic_ns());
-    std::env::temp_dir().join(format!("iolite-run-{process}-{now:x}"))
+    let (process, secret) = (std::process::id(), secret::<8>().map(u64::from_ne_bytes));
+    std::env::temp_dir()
+        .join(format!("iolite-run-{process}-{:016x}", secret.unwrap_or_else(|_| monotonic_ns())))
 }
 
 /// The command that starts this program again, with this word, as the process of a run with these permissions. It is killed when
@@ -108,10 +119,16 @@ pub fn command(word: &str, as_fio: bool, permissions: &Permissions, spool: &Path
 }
 
 /// Starts the process of a run for a coordinator.
-pub(crate) fn start(as_fio: bool, permissions: &Permissions, spool: &Path) -> io::Result<Started> {
+pub(crate) fn start(
+    as_fio: bool,
+    permissions: &Permissions,
+    spool: &Path,
+    client: Option<IpAddr>,
+) -> io::Result<Started> {
     let (channel, its_channel) = UnixStream::pair()?;
     let (gate, its_gate) = Socket::pair()?;
     let mut command = command(WORD, as_fio, permissions, spool);
+    command.args(client.map(|client| format!("{CLIENT}{client}")));
     command.stdin(OwnedFd::from(its_channel)).stdout(OwnedFd::from(its_gate));
     let process = command.spawn()?;
     Ok(Started { process, channel, gate })

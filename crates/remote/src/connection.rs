@@ -299,6 +299,16 @@ pub(crate) enum Peer {
     At(SocketAddr),
 }
 
+impl Peer {
+    /// Its address; `None` = it is on this machine.
+    pub fn address(self) -> Option<IpAddr> {
+        match self {
+            Peer::At(place) => Some(place.ip().to_canonical()),
+            Peer::Here | Peer::Starter => None,
+        }
+    }
+}
+
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -303,7 +303,8 @@ fn pem(kind: &str, bytes: &[u8]) -> String {
     format!("-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n", lines.join("\n"))
 }
 
-/// Reads a file that only its user can read. The check applies to the open file, so renaming does not matter.
+/// Reads a file that only its user can read. The check applies to the open file, so renaming does not matter. From then
+/// on, the process has keys in its memory, which is kept from others.
 fn read_private(file: &Path) -> Result<String, String> {
     // A FIFO without a writer must not hold anybody up.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
@@ -325,6 +326,7 @@ fn read_private(file: &Path) -> Result<String, String> {
             found.mode() & 0o7777
         ));
     }
+    iolite_os::process::keep_memory_private();
     let mut text = String::new();
     opened.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > LONGEST {
@@ -362,6 +364,9 @@ mod tests {
             assert_eq!((read.id(), read.authority_id()), (keys.id(), authority.id()));
             assert_eq!(fs::metadata(&keys.file).unwrap().mode() & 0o7777, 0o600);
         }
+        // From now on, this process can neither be dumped nor traced.
+        // SAFETY: a plain system call, which only answers.
+        assert_eq!(unsafe { libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0) }, 0);
         let wrong = Keys::read(&agent.file, Role::Coordinator).unwrap_err();
         assert!(wrong.contains("the keys of agents, and here the keys of a coordinator"), "{wrong}");
         // Existing files are not overwritten.

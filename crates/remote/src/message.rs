@@ -57,6 +57,11 @@ impl Hello {
         self
     }
 
+    /// It, in words.
+    pub(crate) fn in_words(&self) -> String {
+        format!("{} (process {}) on {}", self.program, self.pid, self.machine)
+    }
+
     /// Checks that this is the same program, in the same version. In another version, options and reports have another
     /// form, and fields that one end does not know would be dropped silently.
     ///

@@ -14,10 +14,14 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The marker that the script prints before anything else.
 const MARK: &str = "iolite-is-next";
+/// How long to wait before ssh is started again, after a server was crowded.
+const AGAIN: [Duration; 3] =
+    [Duration::from_millis(300), Duration::from_millis(900), Duration::from_millis(2700)];
 /// How much a login shell may say before that.
 const NOISE: u64 = 64 << 10;
 /// How long a machine may be silent while it stores the program that is sent along.
@@ -123,7 +127,7 @@ impl Wish {
     }
 }
 
-/// Starts ssh, and thereby the agent. Returns the connection and its carrier.
+/// Starts ssh, and thereby the agent. Returns the connection and its carrier. `let_in` is called when ssh is in, or has failed.
 ///
 /// # Errors
 /// The agent could not be started. The error has ssh's own words, if there are any.
@@ -131,6 +135,32 @@ pub(crate) fn start(
     target: &Target,
     wish: Wish,
     carriers: &Carriers,
+    mut let_in: impl FnMut(),
+) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
+    // As much time to be let in as to be reached.
+    let until = Instant::now() + 2 * wish.timeout;
+    for pause in AGAIN {
+        match try_to_start(target, wish, carriers, until, &mut let_in) {
+            Err(why) if is_crowded(&why) && Instant::now() + pause < until => thread::sleep(pause),
+            done => return done,
+        }
+    }
+    try_to_start(target, wish, carriers, until, &mut let_in)
+}
+
+/// Whether ssh was sent away before it could say who it is: a server, or a jump host, drops some of many that come at once.
+fn is_crowded(said: &str) -> bool {
+    ["kex_exchange_identification", "ssh_exchange_identification", "Exceeded MaxStartups"]
+        .iter()
+        .any(|words| said.contains(words))
+}
+
+fn try_to_start(
+    target: &Target,
+    wish: Wish,
+    carriers: &Carriers,
+    until: Instant,
+    let_in: &mut dyn FnMut(),
 ) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
     let program =
         std::fs::read_link("/proc/self/exe").map_err(|error| format!("where this program is: {error}"))?;
@@ -146,9 +176,10 @@ pub(crate) fn start(
     let carrier =
         Arc::new(Carrier::start("ssh", command(target, &far, wish.timeout), theirs).map_err(failed)?);
     carriers.add(&carrier)?;
-    // As much time to be let in as to be reached.
-    mine.set_deadline(Some(Instant::now() + 2 * wish.timeout));
-    let prepared = if wish.push { push(&mine) } else { wait_for_mark(&mine).map(drop) };
+    mine.set_deadline(Some(until));
+    let marked = wait_for_mark(&mine);
+    let_in();
+    let prepared = if wish.push { marked.and_then(|kind| push(&mine, &kind)) } else { marked.map(drop) };
     let why = match prepared {
         Ok(()) => return Ok((Arc::new(mine), carrier)),
         Err(why) => why,
@@ -161,10 +192,10 @@ pub(crate) fn start(
         ),
         Some(FAILED) => with_remedy(carrier.said_or(&why.to_string())),
         None => carrier.explain(&why.to_string()),
-        Some(_) => carrier.explain(&match why {
+        Some(_) => with_remedy(carrier.explain(&match why {
             Missed::Closed(said) if said.is_empty() => "the agent cannot be started there".to_owned(),
             Missed::Closed(why) | Missed::Other(why) => format!("the agent cannot be started there: {why}"),
-        }),
+        })),
     })
 }
 
@@ -176,8 +207,20 @@ fn with_remedy(said: String) -> String {
             "log in there once by hand (ssh), and look whether its key is the right one",
         ),
         (
+            "/iolite: Permission denied",
+            "programs cannot be run from the temporary directory there (noexec): set TMPDIR for logins, or install the program",
+        ),
+        (
             "Permission denied",
             "nobody is asked for a password here: ssh needs a key that gets in there, or its agent",
+        ),
+        (
+            "mktemp: ",
+            "--push needs a directory there that can be written: set TMPDIR for logins, or install the program",
+        ),
+        (
+            "kex_exchange_identification",
+            "that server lets in few at a time (MaxStartups of sshd), or does not let this machine in",
         ),
     ];
     match known.iter().find(|(words, _)| said.contains(words)) {
@@ -280,14 +323,13 @@ fn wait_for_mark(stream: &Stream) -> Result<String, Missed> {
     Err(Missed::Other("the login shell there says too much before it runs anything".to_owned()))
 }
 
-/// Sends this program.
-fn push(stream: &Stream) -> Result<(), Missed> {
-    let theirs = wait_for_mark(stream)?;
+/// Sends this program to a machine of this kind.
+fn push(stream: &Stream, theirs: &str) -> Result<(), Missed> {
     let own = own_kind();
     if theirs != own {
         return Err(Missed::Other(format!(
             "--push: that machine is \"{}\", and this program is for \"{own}\"; install the one for it there",
-            printable(&theirs)
+            printable(theirs)
         )));
     }
     stream.set_patience(STORING);

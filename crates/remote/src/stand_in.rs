@@ -7,6 +7,9 @@ use crate::frame::{self, FrameError};
 use crate::greeting;
 use crate::keys::{Keys, Role};
 use crate::message::{FromAgent, Hello, ToAgent};
+use crate::stream::Stream;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,7 +55,19 @@ pub struct Caller<'a> {
     keys: Option<&'a Keys>,
 }
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
+    /// One that comes over TCP, sends these bytes and nothing else, and hears nothing.
+    ///
+    /// # Errors
+    /// There are no sockets, or the bytes are too many for one.
+    pub fn with(bytes: &[u8], keys: Option<&'a Keys>) -> io::Result<Caller<'a>> {
+        let (here, mut there) = UnixStream::pair()?;
+        there.set_nonblocking(true)?;
+        there.write_all(bytes)?;
+        let connection = Connection::over(Stream::over_socket(here))?;
+        Ok(Caller { connection, peer: Peer::At(([127, 0, 0, 1], 1).into()), keys })
+    }
+
     /// Greets the client in the name of this machine, as the same program in the same version.
     ///
     /// # Errors
@@ -109,7 +124,6 @@ impl Conversation {
     /// # Errors
     /// The client is gone.
     pub fn say_encoded(&mut self, frame: &[u8]) -> Result<(), FrameError> {
-        use std::io::Write;
         Ok(self.connection.write_all(frame)?)
     }
 }

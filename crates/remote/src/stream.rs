@@ -26,7 +26,8 @@ pub struct Stream {
     /// `None` = the same as the input, which is a socket.
     output: Option<OwnedFd>,
     patience_ms: AtomicU64,
-    deadline: Mutex<Option<Instant>>,
+    /// With the time that there was for it.
+    deadline: Mutex<Option<(Instant, Duration)>>,
     has_ended: AtomicBool,
 }
 
@@ -67,7 +68,9 @@ impl Stream {
 
     /// When every read and write has to be over; `None` = there is no such moment.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
+        let now = Instant::now();
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) =
+            deadline.map(|deadline| (deadline, deadline.saturating_duration_since(now)));
     }
 
     /// Ends it in both directions, and wakes all threads that wait for it.
@@ -184,7 +187,9 @@ impl Stream {
         let patient = now.checked_add(patience).unwrap_or(now + Duration::from_secs(1 << 32));
         let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
         match deadline {
-            Some(deadline) if deadline <= patient => Limit { until: deadline, why: Why::Deadline },
+            Some((deadline, given)) if deadline <= patient => {
+                Limit { until: deadline, why: Why::Deadline(given) }
+            }
             _ => Limit { until: patient, why: Why::Patience(patience) },
         }
     }
@@ -201,7 +206,9 @@ impl Stream {
             }
             if Instant::now() >= until {
                 let words = match why {
-                    Why::Deadline => "the other end has taken too long".to_owned(),
+                    Why::Deadline(given) => {
+                        format!("the other end has taken too long (more than {:.1}s)", given.as_secs_f64())
+                    }
                     Why::Patience(patience) => format!("the other end was silent for {patience:?}"),
                 };
                 return Err(io::Error::new(io::ErrorKind::TimedOut, words));
@@ -236,7 +243,8 @@ pub(crate) struct Limit {
 /// The limit that ended a wait.
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    Deadline,
+    /// With the time that there was.
+    Deadline(Duration),
     Patience(Duration),
 }
 

@@ -19,6 +19,7 @@ use rustls::{
     SignatureScheme,
 };
 use std::collections::BTreeSet;
+use std::fmt;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -37,8 +38,8 @@ pub(crate) struct Encrypted {
     output: Mutex<()>,
 }
 
-/// The received data.
-#[derive(Debug, Default)]
+/// The received data. (Nothing prints what was decrypted.)
+#[derive(Default)]
 struct Input {
     /// Decrypted.
     plain: Vec<u8>,
@@ -48,6 +49,12 @@ struct Input {
     has_ended: bool,
     /// The error, if there was one.
     failed: Option<String>,
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("bytes", &self.plain.len()).finish_non_exhaustive()
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -74,8 +81,12 @@ impl Encrypted {
 
     /// The coordinator's end: nobody but an agent with a key of the same authority is taken for one.
     pub fn connect(stream: Arc<Stream>, keys: &Keys) -> Result<Encrypted, Stranger> {
-        let failed = |error: Error| Stranger::Keys(words(&error, keys.role));
-        let config = client_config(keys).map_err(failed)?;
+        let config = client_config(keys).map_err(|error| Stranger::Keys(words(&error, keys.role)))?;
+        Encrypted::connect_as(stream, config, keys.role)
+    }
+
+    fn connect_as(stream: Arc<Stream>, config: Arc<ClientConfig>, own: Role) -> Result<Encrypted, Stranger> {
+        let failed = |error: Error| Stranger::Keys(words(&error, own));
         let name = ServerName::try_from(home::AGENT).map_err(|_| Stranger::Other)?;
         let tls = ClientConnection::new(config, name).map_err(failed)?;
         let encrypted = Encrypted::new(stream, tls.into());
@@ -87,7 +98,7 @@ impl Encrypted {
                 other => other,
             });
         }
-        encrypted.shake_hands(&first, keys.role)
+        encrypted.shake_hands(&first, own)
     }
 
     fn new(stream: Arc<Stream>, tls: Connection) -> Encrypted {
@@ -608,6 +619,49 @@ mod tests {
             assert_eq!(met, ["met", "met"]);
             assert!(said.ends_with("is refused: it is revoked"), "{said}");
         }
+    }
+
+    /// A program with TLS of its own, which shows nothing, or knows no newer one.
+    #[test]
+    fn who_shows_no_key_gets_nowhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let [coordinator, agent] = made(directory.path(), 0);
+        let provider = Arc::new(ring::default_provider());
+        let inner =
+            WebPkiServerVerifier::builder_with_provider(roots(&coordinator).unwrap(), provider.clone());
+        let verifier = Unrevoked { inner: inner.build().unwrap(), revoked: BTreeSet::new() };
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth();
+        let (one, other) = streams();
+        let refused = |accepted: Result<Encrypted, Stranger>| accepted.unwrap_err().to_string();
+        thread::scope(|scope| {
+            let agents_end = scope.spawn(|| refused(Encrypted::accept(one, &agent)));
+            // For the client, its handshake is over before the server has refused it.
+            let client = Encrypted::connect_as(other, Arc::new(config), Role::Coordinator).unwrap();
+            let why = client.read(&mut [0; 10]).unwrap_err().to_string();
+            assert!(why.contains("the server refuses the connection: CertificateRequired"), "{why}");
+            assert_eq!(agents_end.join().unwrap(), "the client speaks TLS, but shows no key of Iolite");
+        });
+        // The first message of TLS 1.2, without extensions.
+        let random = [&b"\x03\x03"[..], &[7; 32], b"\0\0\x02\xc0\x2b\x01\0"].concat();
+        let message = [&[1, 0, 0, random.len() as u8], &random[..]].concat();
+        let record = [&[0x16, 3, 1, 0, message.len() as u8], &message[..]].concat();
+        let (one, other) = streams();
+        other.write_all(&record).unwrap();
+        assert_eq!(
+            refused(Encrypted::accept(one, &agent)),
+            "the client speaks an older TLS, and is no Iolite"
+        );
+        // One that goes on only in the middle of it is sent away as well.
+        let (one, other) = streams();
+        one.set_deadline(Some(Instant::now() + Duration::from_millis(50)));
+        other.write_all(&record[..20]).unwrap();
+        let why = refused(Encrypted::accept(one, &agent));
+        assert!(why.contains("has taken too long"), "{why}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Files that runs on other machines send back to their client: logs and verify states.
 
 use crate::common::program::Running;
+use crate::common::wires::{Fault, Plan, Proxy, To};
 use crate::common::{Json, Program, files_in, scratch};
 use crate::remote::Agent;
 use std::fs;
@@ -159,7 +160,6 @@ pub fn states_come_back() {
     let server = agent(dir.path(), "a");
     let client = client_of(dir.path());
     let job = "[v]\nfilename=f\nrw=write\nbs=4k\nsize=1m\nverify=crc32c\nnumber_ios=20\ndo_verify=0\n";
-    fs::write(client.join("job.fio"), job).unwrap();
     let endless = job.replace("number_ios=20", "thinktime=1ms\ntime_based\nruntime=5m");
     fs::write(client.join("long.fio"), endless).unwrap();
     let mut running = Program::own().start(&client, [server.client().as_str(), "long.fio"]);
@@ -222,4 +222,33 @@ pub fn logs_wait_for_the_others() {
         let is_kept = told.stderr.contains("their logs stay in ");
         assert_eq!(is_kept, told.stderr.contains("/a/tmp/"), "{told}");
     }
+}
+
+/// The report is there before the logs: a connection that is cut while they come costs them, and nothing else.
+#[test]
+pub fn a_transfer_that_is_cut() {
+    let dir = scratch();
+    let mut agent = agent(dir.path(), "a");
+    let client = client_of(dir.path());
+    let proxy = Proxy::on_socket(&dir.path().join("proxy"), dir.path().join("a/s"));
+    // The logs have megabytes, and everything before them some kilobytes.
+    proxy.plan(Plan { fault: Fault::Cut, to: To::Client, after: 600_000 });
+    let job = "[one]\nioengine=null\nbs=4k\nsize=160m\nwrite_lat_log=t\n";
+    fs::write(client.join("job.fio"), job).unwrap();
+    let through = format!("--client={}", proxy.address);
+    let failed = Program::own().run(&client, ["--output-format=json", &through, "job.fio"]);
+    assert!(proxy.has_come() && failed.code() == 1, "{failed}");
+    assert!(failed.stderr.contains("what its run has left does not come back: "), "{failed}");
+    let json = Json::parse(&failed.stdout);
+    assert_eq!(json.0["client_stats"][0]["read"]["total_ios"], 40_960, "{failed}");
+    assert!(json.0["hosts"][0].get("lost").is_none(), "{failed}");
+    let came = names(&client);
+    assert!(came.iter().any(|name| name.ends_with(".part")), "{came:?}");
+    // The server has all of them.
+    agent.wait_until_idle();
+    agent.running.wait_until("its words", |running| running.output().contains("their logs stay in "));
+    let kept: Vec<_> = fs::read_dir(dir.path().join("a/tmp")).unwrap().flatten().collect();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(fs::read_dir(kept[0].path()).unwrap().count(), 3);
+    agent.end();
 }

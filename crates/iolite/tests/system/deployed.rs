@@ -1,7 +1,9 @@
-//! The script for the pods of a job in Kubernetes (`deploy/kubernetes`), with names from a file instead of a cluster's.
+//! The script for the pods of a job in Kubernetes (`deploy/kubernetes`), in networks of their own, with names from a file instead of
+//! a cluster's.
 
 use crate::common::program::Running;
-use crate::common::{Json, Program, is_root, scratch};
+use crate::common::wires::Network;
+use crate::common::{Json, Program, scratch};
 use iolite_testing::skip;
 use std::fs;
 use std::path::Path;
@@ -9,16 +11,18 @@ use std::process::Command;
 
 #[test]
 pub fn the_pods_of_a_job_find_each_other() {
-    if !is_root() {
-        skip!("a network and names of its own need root");
-    }
+    let network = match Network::new(3) {
+        Ok(network) => network,
+        Err(error) => skip!("networks of its own cannot be made: {error}"),
+    };
     let dir = scratch();
     let at = |name: &str| dir.path().join(name);
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kubernetes");
     fs::create_dir(at("bin")).unwrap();
     std::os::unix::fs::symlink(&Program::own().path, at("bin/iolite")).unwrap();
     Program::own().run(dir.path(), ["keys", "new", "keys"]).ok();
-    fs::write(at("hosts"), "127.0.77.1 lab-0.lab\n127.0.77.2 lab-1.lab\n127.0.77.3 lab-2.lab\n").unwrap();
+    let names = (0..3).map(|pod| format!("{} lab-{pod}.lab\n", network.address(pod)));
+    fs::write(at("hosts"), names.collect::<String>()).unwrap();
     // The existing script, without its slow steps.
     let job = fs::read_to_string(deploy.join("job.fio")).unwrap();
     assert!(
@@ -34,21 +38,30 @@ pub fn the_pods_of_a_job_find_each_other() {
     for pod in 0..3 {
         fs::create_dir(at(&format!("work{pod}"))).unwrap();
     }
-    let script = format!(
-        "set -e; mount --bind {dir}/hosts /etc/hosts; ip link set lo up\n\
-         pod() {{ export WORK={dir}/work$1 JOB_COMPLETION_INDEX=$1 POD_IP=127.0.77.$(($1 + 1))\n\
-         exec {deploy}/run-job {dir}/job.fio --output-format=json; }}\n\
-         pod 2 >/dev/null & pod 1 >/dev/null & (pod 0)\n\
-         kill $(jobs -p)",
-        dir = dir.path().display(),
-        deploy = deploy.display()
-    );
-    let mut command = Command::new("unshare");
-    command.args(["-m", "-n", "bash", "-c", &script]).current_dir(dir.path());
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}:{path}", at("bin").display()));
-    command.env("IOLITE_PODS", "3").env("IOLITE_NAME", "lab").env("IOLITE_KEYS_FROM", at("keys"));
-    let finished = Running::start(&mut command).wait().ok();
+    let path = format!("{}:{}", at("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let start = |pod: usize| {
+        let script = "mount --bind hosts /etc/hosts && exec \"$0\" job.fio --output-format=json";
+        let mut command = Command::new("unshare");
+        command.args(["-m", "bash", "-c", script]).arg(deploy.join("run-job")).current_dir(dir.path());
+        command.env("PATH", &path).env("TMPDIR", dir.path()).env("IOLITE_KEYS_FROM", at("keys"));
+        command.env("IOLITE_PODS", "3").env("IOLITE_NAME", "lab").env("WORK", at(&format!("work{pod}")));
+        command.env("JOB_COMPLETION_INDEX", pod.to_string()).env("POD_IP", network.address(pod));
+        network.machines[pod].enter(&mut command);
+        Running::start(&mut command)
+    };
+    // The one that coordinates does not come last.
+    let last = start(2);
+    let first = start(0);
+    let others = [start(1), last];
+    let finished = first.wait().ok();
+    for other in others {
+        other.signal(libc::SIGTERM);
+        assert_eq!(other.wait().code(), 128 + libc::SIGTERM);
+    }
+    // Nobody leaves keys behind.
+    let left = fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("tmp.")).collect();
+    assert_eq!(left, [""; 0]);
     let json = Json::parse(&finished.stdout);
     let stats = json.0["client_stats"].as_array().unwrap();
     let hosts: Vec<_> = stats.iter().map(|job| job["hostname"].as_str().unwrap()).collect();

@@ -51,6 +51,11 @@ pub fn machines_with_keys_of_one_set_work_together() {
     let set = Set::new(dir.path(), "keys");
     job(dir.path(), TWO);
     let agents = ["a", "b"].map(|name| set.agent(dir.path(), name));
+    let said = agents[0].running.stdout();
+    assert!(
+        said.contains(&format!("protected by {} (valid until ", set.file(Role::Agent).display())),
+        "{said}"
+    );
     let coordinator = set.option(Role::Coordinator);
     let [first, second] = agents.each_ref().map(Agent::client);
     let words = ["--output-format=json", &coordinator, &first, "job.fio", &second, "job.fio"];
@@ -67,6 +72,8 @@ pub fn machines_with_keys_of_one_set_work_together() {
         command
             .args([&first, "job.fio"])
             .env("XDG_CONFIG_HOME", dir.path().join("nowhere"))
+            .env_remove("IOLITE_KEYS")
+            .env_remove("IOLITE_INSECURE")
             .env(variable, value);
         Running::start(command.current_dir(dir.path())).wait()
     };
@@ -225,8 +232,9 @@ pub fn keys_are_renewed_and_revoked() {
     // The ones before and the new ones go together.
     let renewed = keys(&format!("keys renew --days=7 {home}")).ok();
     assert!(renewed.stdout.contains("coordinator.keys: valid until "), "{renewed}");
-    ask(dir.path(), &agent, &[&set.option(Role::Coordinator)]).ok();
-    ask(dir.path(), &agent, &[&stolen]).ok();
+    let soon = ask(dir.path(), &agent, &[&set.option(Role::Coordinator)]).ok();
+    assert!(soon.stderr.contains("coordinator.keys: the keys expire on "), "{soon}");
+    assert_eq!(ask(dir.path(), &agent, &[&stolen]).ok().stderr, "");
     // The server reads its file for every connection.
     let revoked = keys(&format!("keys revoke {home} {id}")).ok();
     assert!(revoked.stdout.contains(&format!("revoked: {id}")), "{revoked}");

@@ -330,6 +330,15 @@ pub fn one_run_at_a_time() {
     assert_eq!(first.code(), 128, "{first}");
     assert!(first.stdout.contains("\nAll clients: (groupid=0, jobs=2)"), "{first}");
     agent.wait_until_idle();
+    // Under two names as well.
+    let linked = dir.path().join("linked");
+    std::os::unix::fs::symlink(dir.path().join("a"), &linked).unwrap();
+    let linked = format!("--client=sock:{}", linked.join("s").display());
+    for again in [&agent.client(), &linked] {
+        let twice = run(dir.path(), &[&agent.client(), again, "job.fio"]).refused();
+        assert!(twice.stderr.contains("it is named twice, and takes one run at a time"), "{twice}");
+    }
+    agent.wait_until_idle();
     agent.end();
 }
 
@@ -579,6 +588,22 @@ pub fn a_server_says_what_it_may_be_asked_to_do() {
     };
     let [careful, open, readonly] =
         [serve("careful", &[]), serve("open", &["--serve-exec"]), serve("readonly", &["--readonly"])];
+    for (agent, expected) in [
+        (
+            &careful,
+            "for its user only (and root), reading and writing whatever that user can, running no programs",
+        ),
+        (&open, "running programs (--serve-exec)"),
+        (&readonly, "only reading (--readonly) whatever that user can"),
+        (
+            &Agent::on_port(dir.path()),
+            "INSECURE: whoever reaches the port runs jobs as its user (--insecure)",
+        ),
+    ] {
+        let said = agent.running.stdout();
+        let line = said.strip_prefix("iolite: server ").expect("a line");
+        assert!(line.contains(expected) && line.contains(", listening on "), "{said}");
+    }
     job(dir.path(), program);
     let refused = run(dir.path(), &[&careful.client(), "job.fio"]).refused();
     assert!(refused.stderr.contains("job.fio:4:"), "{refused}");
@@ -607,6 +632,35 @@ pub fn a_server_says_what_it_may_be_asked_to_do() {
         files_in(&dir.path().join("readonly")).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["s"]);
     [careful, open, readonly].into_iter().for_each(|agent| drop(agent.end()));
+}
+
+/// Names that are made on a server have their client in them, unless the job says otherwise, or nobody comes over a network.
+#[test]
+pub fn files_of_clients_are_their_own() {
+    let dir = scratch();
+    let made = |agent: &Agent, home: &Path, words: &str| {
+        let _ = fs::remove_dir_all(home.join("d"));
+        fs::create_dir(home.join("d")).unwrap();
+        job(dir.path(), &format!("[j]\nrw=write\nbs=4k\nsize=4k\n{words}"));
+        run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).ok();
+        let names: Vec<String> = files_in(&home.join("d")).into_iter().map(|(name, _)| name).collect();
+        names.join(" ")
+    };
+    let home = dir.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let agent = Agent::on_port(&home);
+    assert_eq!(made(&agent, &home, "directory=d\nnumjobs=2\n"), "127.0.0.1.j.0.0 127.0.0.1.j.1.0");
+    assert_eq!(made(&agent, &home, "directory=d\nunique_filename=0\n"), "j.0.0");
+    assert_eq!(made(&agent, &home, "directory=d\nfilename=f\n"), "127.0.0.1.f");
+    assert_eq!(made(&agent, &home, "filename=d/f\n"), "f");
+    assert_eq!(
+        made(&agent, &home, "directory=d\nunique_filename=0\nfilename_format=$clientuid-$jobname\n"),
+        "127.0.0.1-j"
+    );
+    agent.end();
+    let agent = Agent::on_socket(dir.path(), "a");
+    assert_eq!(made(&agent, &dir.path().join("a"), "directory=d\n"), "j.0.0");
+    agent.end();
 }
 
 /// Asked to end while its jobs are still being read, a machine takes that as a request, and is not killed by it.

@@ -36,6 +36,11 @@ pub fn nothing_but_what_is_served_can_be_used() {
     }
     let dir = scratch();
     let agent = serve(dir.path(), &[]);
+    let said = agent.running.stdout();
+    assert!(
+        said.contains("/a, ") && said.contains("/device and nothing else, running no programs"),
+        "{said}"
+    );
     let at = |name: &str| dir.path().join(name);
     // All kinds of files that a run uses.
     job(

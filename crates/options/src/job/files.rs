@@ -10,6 +10,8 @@ options! {
         pub filename: Vec<String>,
         pub filename_format: String,
         pub unique_filename: bool,
+        /// The address of the client for which a server runs the job; empty = there is none.
+        pub client: String,
         pub opendir: Option<String>,
         pub nrfiles: u32,
         /// `filename` was given in the job's own section (or, for defaults, in a section of defaults): giving it again

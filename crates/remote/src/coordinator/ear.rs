@@ -8,7 +8,7 @@ use super::{
 };
 use crate::connection::Connection;
 use crate::frame::{self, FrameError};
-use crate::message::{FromAgent, Refusal, Request, ToAgent};
+use crate::message::{FromAgent, Hello, Refusal, Request, ToAgent, machine_name};
 use crate::returned::{FilePart, Keeper};
 use iolite_os::time;
 use iolite_stats::{Event, EventKind};
@@ -27,6 +27,12 @@ pub(super) struct Shared {
     pub is_ended: Arc<AtomicBool>,
     /// Limits concurrent comparisons of clocks.
     pub turns: Arc<Turns>,
+}
+
+/// Whether these words of an agent are about this process.
+fn is_this_client(who: &str) -> bool {
+    let own = Hello { program: String::new(), machine: machine_name(), pid: std::process::id() };
+    who.contains(&format!("{}, from ", own.shortened().in_words()))
 }
 
 /// Starts the thread that listens to an agent, and sends it its jobs.
@@ -186,7 +192,12 @@ impl Ear {
                 None => return Ok(None),
             },
             FromAgent::Busy(who) => {
-                let problems = vec![format!("it runs the jobs of another client: {who}")];
+                let problems = vec![match is_this_client(&who) {
+                    true => "it is named twice, and takes one run at a time: name it once (with several job files behind it), or \
+                             start a second server there, with a port or socket of its own"
+                        .to_owned(),
+                    false => format!("it runs the jobs of another client: {who}"),
+                }];
                 return Ok(Some(Told::Refused(Box::new(Refusal { problems, report: None }))));
             }
             FromAgent::Refused(refusal) => return Ok(Some(Told::Refused(refusal))),

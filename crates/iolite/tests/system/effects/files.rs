@@ -59,8 +59,5 @@ pub const TABLE: &[Effect] = &[
     row("invalidate", "@", "1", "0", CallsWith("fadvise64", "DONTNEED")),
     row("fadvise_hint", "@", "1", "0", Calls("fadvise64")),
     test!("write_hint", machine::the_hint_is_the_one_that_was_given),
-    Effect::None(
-        "unique_filename",
-        "it only names files of several clients of one server, of which there are none",
-    ),
+    test!("unique_filename", remote::files_of_clients_are_their_own),
 ];
