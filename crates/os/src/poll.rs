@@ -12,8 +12,20 @@ use crate::error::check;
 /// # Errors
 /// ppoll(2) fails for another reason than a signal.
 pub fn wait_readable(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
+    wait_for(libc::POLLIN, descriptors, timeout)
+}
+
+/// Waits until a write to a descriptor would not wait, or would fail, a signal arrives, or the time is over.
+///
+/// # Errors
+/// ppoll(2) fails for another reason than a signal.
+pub fn wait_writable(descriptor: RawFd, timeout: Duration) -> io::Result<()> {
+    wait_for(libc::POLLOUT, &[descriptor], Some(timeout))
+}
+
+fn wait_for(events: libc::c_short, descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
     let mut polled: Vec<libc::pollfd> =
-        descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+        descriptors.iter().map(|&fd| libc::pollfd { fd, events, revents: 0 }).collect();
     let timeout = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs() as libc::time_t,
         tv_nsec: libc::c_long::from(timeout.subsec_nanos()),

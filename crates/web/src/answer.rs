@@ -2,7 +2,8 @@
 
 use crate::wire::Wire;
 use serde_json::Value;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The default content policy of pages: nothing is allowed.
@@ -23,8 +24,8 @@ pub struct Answer {
     policy: String,
     /// A cookie to set.
     cookie: Option<String>,
-    /// The content.
-    body: Vec<u8>,
+    /// The content. All answers with the page of a report have the same memory.
+    body: Arc<Vec<u8>>,
 }
 
 impl Answer {
@@ -35,7 +36,16 @@ impl Answer {
 
     /// A page with this content policy.
     pub fn page(text: impl Into<Vec<u8>>, policy: &str) -> Answer {
-        Answer { policy: policy.to_owned(), ..Answer::of(200, "text/html; charset=utf-8", text.into()) }
+        Answer::shared_page(Arc::new(text.into()), policy)
+    }
+
+    /// The same, of a page that other answers have, too.
+    pub fn shared_page(text: Arc<Vec<u8>>, policy: &str) -> Answer {
+        Answer {
+            policy: policy.to_owned(),
+            body: text,
+            ..Answer::of(200, "text/html; charset=utf-8", Vec::new())
+        }
     }
 
     /// A file beside a page.
@@ -49,7 +59,7 @@ impl Answer {
     }
 
     fn of(status: u16, kind: &'static str, body: Vec<u8>) -> Answer {
-        Answer { status, kind, policy: NO_POLICY.to_owned(), cookie: None, body }
+        Answer { status, kind, policy: NO_POLICY.to_owned(), cookie: None, body: Arc::new(body) }
     }
 
     /// The same, with a cookie.
@@ -62,8 +72,8 @@ impl Answer {
         let length = format!("Content-Length: {}\r\n", self.body.len());
         let cookie =
             self.cookie.as_ref().map(|cookie| format!("Set-Cookie: {cookie}\r\n")).unwrap_or_default();
-        to.write_all(head(self.status, self.kind, &self.policy, &(length + &cookie)).as_bytes())?;
-        to.write_all(&self.body)?;
+        let head = head(self.status, self.kind, &self.policy, &(length + &cookie));
+        to.send(&[head.as_bytes(), &self.body])?;
         to.finish()?;
         to.read_within(DRAIN);
         let mut rest = [0; 4096];

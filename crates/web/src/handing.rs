@@ -4,6 +4,7 @@ use crate::WORD;
 use crate::access::{Rights, Token};
 use crate::message::{HAS_ALL, Hello, Setup, ToPage};
 use crate::security::Certified;
+use iolite_os::poll::{wait_readable, wait_writable};
 use iolite_os::process::{start_with_none_blocked, start_with_standard_streams_only, tie_to_this_thread};
 use iolite_remote::frame;
 use iolite_stats::{Event, EventKind};
@@ -12,16 +13,16 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many events wait at most for a process that does not take them. Later ones are left out.
 const MOST_WAITING: usize = 1000;
 
-/// How long the process may take for the last message, of a run that is over.
+/// How long the process may take for the first message, and for all that is left when the run is over.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The process of a page, as the run sees it.
@@ -160,12 +161,13 @@ impl Drop for LivePage {
 
 impl Handing {
     /// Says over this socket that a run begins.
-    pub fn over(mut channel: UnixStream, hello: Hello, setup: Setup) -> io::Result<Handing> {
+    pub fn over(channel: UnixStream, hello: Hello, setup: Setup) -> io::Result<Handing> {
         let bytes = frame::encode(&ToPage::Hello(Box::new(hello), setup)).map_err(io::Error::other)?;
-        channel.set_write_timeout(Some(LAST_PATIENCE))?;
-        channel.write_all(&bytes)?;
         channel.set_nonblocking(true)?;
-        Ok(Handing { channel, waiting: VecDeque::new(), sent: 0, is_lost: false })
+        let waiting = VecDeque::from([Waiting { bytes, is_sample: false }]);
+        let mut handing = Handing { channel, waiting, sent: 0, is_lost: false };
+        handing.send_all(Instant::now() + LAST_PATIENCE)?;
+        Ok(handing)
     }
 
     /// Passes an event on, if a page shows it. Does not block. An error is reported once.
@@ -211,24 +213,51 @@ impl Handing {
         Ok(())
     }
 
-    /// Sends the rest and these last messages, and waits until the page has received everything.
+    /// Sends all waiting messages; fails at this time.
+    fn send_all(&mut self, until: Instant) -> io::Result<()> {
+        loop {
+            self.send()?;
+            if self.waiting.is_empty() {
+                return Ok(());
+            }
+            wait_writable(self.channel.as_raw_fd(), left(until)?)?;
+        }
+    }
+
+    /// Sends the rest and these last messages, and waits until the page has received everything, but not for long.
     pub fn end(&mut self, last: impl IntoIterator<Item = ToPage>) -> io::Result<()> {
+        self.end_until(last, Instant::now() + LAST_PATIENCE)
+    }
+
+    /// One moment holds for everything: a process that takes a little now and then is not waited for again and again.
+    fn end_until(&mut self, last: impl IntoIterator<Item = ToPage>, until: Instant) -> io::Result<()> {
         for message in last {
             let bytes = frame::encode(&message).map_err(io::Error::other)?;
             self.waiting.push_back(Waiting { bytes, is_sample: false });
         }
-        self.channel.set_nonblocking(false)?;
-        self.channel.set_write_timeout(Some(LAST_PATIENCE))?;
-        self.channel.set_read_timeout(Some(LAST_PATIENCE))?;
-        self.send()?;
+        self.send_all(until)?;
         let mut answer = [0];
-        self.channel.read_exact(&mut answer)?;
-        if self.waiting.is_empty() && answer == [HAS_ALL] {
-            Ok(())
-        } else {
-            Err(io::ErrorKind::TimedOut.into())
+        loop {
+            match self.channel.read(&mut answer) {
+                Ok(1) if answer == [HAS_ALL] => return Ok(()),
+                Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait_readable(&[self.channel.as_raw_fd()], Some(left(until)?))?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
         }
     }
+}
+
+/// The time that is left.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "its process takes nothing, or too little"));
+    }
+    Ok(left)
 }
 
 #[cfg(test)]
@@ -236,6 +265,7 @@ mod tests {
     use super::*;
     use iolite_stats::Report;
     use std::net::Ipv4Addr;
+    use std::thread;
 
     fn hello() -> Hello {
         Hello {
@@ -246,6 +276,37 @@ mod tests {
             of_hosts: false,
             linger_ms: None,
         }
+    }
+
+    /// Without one moment for all, each part that is taken would begin a new time.
+    #[test]
+    fn a_process_that_takes_a_little_now_and_then_is_not_waited_for() {
+        let (ours, mut its) = UnixStream::pair().unwrap();
+        let mut handing = Handing::over(ours, hello(), Setup::default()).unwrap();
+        let taker = thread::spawn(move || {
+            let mut part = [0; 4096];
+            while !matches!(its.read(&mut part), Ok(0) | Err(_)) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let page = "x".repeat(64 << 20);
+        let ended = handing.end_until([ToPage::End(page)], Instant::now() + Duration::from_millis(50));
+        assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(!handing.waiting.is_empty(), "it was given up on the way");
+        drop(handing);
+        taker.join().unwrap();
+    }
+
+    #[test]
+    fn the_end_needs_an_answer() {
+        let (ours, mut its) = UnixStream::pair().unwrap();
+        let mut handing = Handing::over(ours, hello(), Setup::default()).unwrap();
+        let silent = handing.end_until([], Instant::now() + Duration::from_millis(5));
+        assert_eq!(silent.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        its.write_all(&[HAS_ALL]).unwrap();
+        handing.end([]).unwrap();
+        drop(its);
+        assert_ne!(handing.end([]).unwrap_err().kind(), io::ErrorKind::TimedOut, "it is gone");
     }
 
     #[test]

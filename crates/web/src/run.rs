@@ -5,7 +5,7 @@ use crate::answer::{Answer, stream_head};
 use crate::message::Hello;
 use crate::request::Request;
 use crate::state::State;
-use crate::telling::{Seen, news};
+use crate::telling::{Seen, Texts, news};
 use crate::wire::Wire;
 use iolite_os::process::Process;
 use iolite_page::live;
@@ -13,11 +13,10 @@ use iolite_report::{Exporter, Json, Program};
 use iolite_stats::{Event, Recorder};
 use serde_json::Value;
 use std::collections::VecDeque;
-use std::io::Write;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A reader gets news at most this often, except for messages and the end.
+/// Readers get news at most this often, all at the same moments, except for messages and the end.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Streams of events at a time. Other requests still find a connection.
 const MOST_STREAMS: usize = 64;
@@ -31,6 +30,8 @@ pub struct Run {
     controller: Option<Process>,
     outline: Value,
     of_hosts: bool,
+    /// When readers began to be told.
+    began: Instant,
 }
 
 impl Run {
@@ -57,13 +58,16 @@ impl Run {
             urgent: 0,
             streams: 0,
             owed: 0,
+            texts: Texts::default(),
         };
         let outline = serde_json::from_slice(&json).unwrap_or_default();
         let of_hosts = hello.of_hosts;
-        Run { of_hosts, state: Mutex::new(state), changed: Condvar::new(), controller, outline }
+        let (state, changed, began) = (Mutex::new(state), Condvar::new(), Instant::now());
+        Run { of_hosts, state, changed, controller, outline, began }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// What is known of it.
+    pub fn state(&self) -> MutexGuard<'_, State> {
         // Threads that may panic answer requests and do not change the state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,8 +81,10 @@ impl Run {
     /// The run is over.
     pub fn end(&self, page: String) {
         let mut state = self.state();
-        state.page = Some(page);
+        state.page = Some(Arc::new(page.into_bytes()));
         state.owed = state.streams;
+        // They may be older than the last sample.
+        state.texts = Texts::default();
         state.version += 1;
         state.urgent += 1;
         drop(state);
@@ -100,7 +106,7 @@ impl Run {
         if let Some(page) = state.page.clone() {
             state.owed = state.owed.saturating_sub(1);
             let policy = iolite_page::policy() + "; frame-ancestors 'none'";
-            return Answer::page(page, &policy);
+            return Answer::shared_page(page, &policy);
         }
         drop(state);
         let proof = access.proof(rights, Rights::End).filter(|_| self.controller.is_some());
@@ -136,22 +142,28 @@ impl Run {
         Answer::text(202, "The run is being ended.")
     }
 
+    /// The number of the current period.
+    fn round(&self) -> u32 {
+        (self.began.elapsed().as_nanos() / PERIOD.as_nanos()) as u32
+    }
+
     /// Streams events to a reader until the run has ended or the reader has left.
     fn stream(&self, to: &mut Wire) -> std::io::Result<()> {
-        to.write_all(stream_head().as_bytes())?;
+        to.send(&[stream_head().as_bytes()])?;
         let mut seen = Seen::default();
         loop {
-            let (text, urgent, is_over) = {
-                let state = self.state();
-                (news(&state, &mut seen), state.urgent, state.page.is_some())
+            let round = self.round();
+            let (texts, urgent, is_over) = {
+                let mut state = self.state();
+                (news(&mut state, &mut seen, round.into()), state.urgent, state.page.is_some())
             };
-            to.write_all(text.as_bytes())?;
-            to.flush()?;
+            to.send(&texts.iter().map(|text| text.as_bytes()).collect::<Vec<_>>())?;
+            drop(texts);
             if is_over {
                 return Ok(());
             }
             // Even if nothing is new, something is said: so it is seen that the reader is gone.
-            let due = Instant::now() + PERIOD;
+            let due = self.began + PERIOD * (self.round() + 1);
             let mut state = self.state();
             while state.urgent == urgent {
                 let left = due.saturating_duration_since(Instant::now());
@@ -200,5 +212,32 @@ impl Run {
             ("GET", _) => Answer::text(404, "There is nothing here."),
             _ => Answer::text(405, "This cannot be asked for here."),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::Token;
+    use crate::security::Names;
+    use iolite_stats::Report;
+
+    #[test]
+    fn readers_share_the_page_of_the_report() {
+        let hello = Hello {
+            outline: Report::default(),
+            blocks: Vec::new(),
+            program: "iolite".to_owned(),
+            interval_ns: 1,
+            of_hosts: false,
+            linger_ms: None,
+        };
+        let access = Access::new(Token::of(&[Rights::Look]).unwrap(), Names::Here).unwrap();
+        let run = Run::new(hello, None);
+        run.end("the page".to_owned());
+        let answers = [0; 3].map(|_| run.page(&access, Rights::Look));
+        let kept = run.state().page.clone().unwrap();
+        assert_eq!(*kept, b"the page");
+        assert_eq!(Arc::strong_count(&kept), 2 + answers.len(), "that of the run, this one, and no copies");
     }
 }

@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-/// The maximum number of connections. Further ones get an error.
+/// The maximum number of connections. Some more get an error, and the rest are closed.
 const MOST: usize = 128;
+const MOST_TOLD: usize = 16;
 /// Reports may be nested 128 levels deep, which needs as much stack as the main thread has. Unused stack takes no
 /// memory.
 const STACK: usize = 8 << 20;
@@ -42,10 +43,10 @@ impl Open {
 struct Counted(Open);
 
 impl Counted {
-    fn new(open: &Open) -> Option<Counted> {
+    /// The connection, and how many there were before it.
+    fn new(open: &Open) -> (Counted, usize) {
         let before = open.0.fetch_add(1, SeqCst);
-        let counted = Counted(open.clone());
-        (before < MOST).then_some(counted)
+        (Counted(open.clone()), before)
     }
 }
 
@@ -67,27 +68,78 @@ pub fn serve<S: Site>(
             thread::sleep(PAUSE);
             continue;
         };
-        let counted = Counted::new(open);
-        if counted.is_none() {
-            let _ = stream.set_write_timeout(Some(PAUSE));
+        let (counted, before) = Counted::new(open);
+        if before >= MOST + MOST_TOLD {
+            continue;
         }
         let Ok(mut wire) = Wire::new(stream, security) else { continue };
-        let Some(counted) = counted else {
-            // Encrypted, it would take a thread to say so.
-            if security.is_none() {
-                let _ = Answer::text(503, "Too many pages are open.").send(&mut wire);
-            }
-            continue;
-        };
         let site = site.clone();
         // If there can be no thread, the connection is closed.
         let _ = thread::Builder::new().stack_size(STACK).spawn(move || {
             let _counted = counted;
             match Request::read(&mut wire, S::MOST_BODY) {
+                // Here, and not where connections are taken: somebody who takes the answer slowly is in nobody's way.
+                Ok(_) if before >= MOST => {
+                    drop(Answer::text(503, "Too many pages are open.").send(&mut wire))
+                }
                 Ok(request) => site.answer(&request, &mut wire),
                 Err(Refusal::Bad(status, words)) => drop(Answer::text(status, words).send(&mut wire)),
                 Err(Refusal::Gone) => {}
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{Ipv4Addr, TcpStream};
+    use std::sync::{Condvar, Mutex};
+
+    /// A site whose readers wait until the gate is open.
+    #[derive(Default)]
+    struct Gate {
+        is_open: Mutex<bool>,
+        changed: Condvar,
+    }
+
+    impl Site for Gate {
+        fn answer(&self, _request: &Request, to: &mut Wire) {
+            let is_open = self.is_open.lock().unwrap();
+            drop(self.changed.wait_while(is_open, |is_open| !*is_open).unwrap());
+            Answer::text(200, "Come in.").send(to).unwrap();
+        }
+    }
+
+    fn told(mut stream: TcpStream) -> String {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn a_connection_beyond_the_limit_that_says_nothing_is_in_nobodys_way() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (site, open) = (Arc::new(Gate::default()), Open::default());
+        let (its_site, its_open) = (site.clone(), open.clone());
+        // It ends with this process.
+        thread::spawn(move || serve(&listener, None, &its_site, &its_open));
+        let connect = || TcpStream::connect(address).unwrap();
+        let ask = || {
+            let mut stream = connect();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            stream
+        };
+        let inside: Vec<TcpStream> = (0..MOST).map(|_| ask()).collect();
+        let silent = connect();
+        assert!(told(ask()).starts_with("HTTP/1.1 503 "));
+        // Connections are taken in their order, so this one was taken before, and it was not answered.
+        silent.set_nonblocking(true).unwrap();
+        assert!(!matches!(silent.peek(&mut [0]), Ok(1)), "it is answered when it has asked");
+        *site.is_open.lock().unwrap() = true;
+        site.changed.notify_all();
+        assert!(inside.into_iter().all(|stream| told(stream).starts_with("HTTP/1.1 200 ")));
     }
 }

@@ -1,9 +1,11 @@
 //! The state of a running run.
 
+use crate::telling::Texts;
 use iolite_stats::{Event, EventKind, JobError, Recorder, Report};
 use iolite_types::describe_errno;
 use serde::Serialize;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Messages that are kept, and bytes of each.
 const MOST_MESSAGES: usize = 1000;
@@ -35,7 +37,7 @@ pub struct State {
     /// The run was asked to end.
     pub is_stopping: bool,
     /// The page of the report, when the run is over.
-    pub page: Option<String>,
+    pub page: Option<Arc<Vec<u8>>>,
     /// Grows with each change.
     pub version: u64,
     /// Grows with each change that readers get at once.
@@ -44,6 +46,8 @@ pub struct State {
     pub streams: usize,
     /// The latter.
     pub owed: usize,
+    /// What readers share.
+    pub texts: Texts,
 }
 
 /// Something that a run has told.

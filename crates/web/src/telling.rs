@@ -4,10 +4,14 @@
 use crate::state::State;
 use iolite_report::series_since;
 use serde_json::{Value, json};
-use std::fmt::Write;
+use std::sync::Arc;
 
 /// More jobs than these are not told one by one.
 const MOST_JOBS: usize = 1000;
+
+/// The text of a whole series with at least this many windows serves readers until the series has grown by an eighth: they get
+/// the rest as other readers do. So readers who come one after the other do not need a copy each.
+const LARGE: usize = 64;
 
 /// The state of a machine whose next jobs are set up and wait for those of other machines.
 pub const WAITS: char = 'B';
@@ -25,32 +29,108 @@ pub struct Seen {
     pub version: u64,
 }
 
-/// The news for this reader.
-pub fn news(state: &State, seen: &mut Seen) -> String {
-    let mut text = String::new();
-    let mut event = |name: &str, data: &str| {
-        // Writing to a String does not fail. There are no line breaks in JSON of one line.
-        let _ = write!(text, "event: {name}\ndata: {data}\n\n");
-    };
+/// Texts that were made for one reader and serve the others: all readers get news at the same moments, so most of them need
+/// the same text.
+#[derive(Debug, Default)]
+pub struct Texts {
+    /// The round in which the texts below were made, except for that of the whole series.
+    round: u64,
+    /// Parts of the series.
+    series: Vec<SeriesText>,
+    /// The state of the workers, with the number of urgent changes before it.
+    standing: Option<(u64, Arc<str>)>,
+}
+
+/// The text of a series from a window on.
+#[derive(Clone, Debug)]
+struct SeriesText {
+    round: u64,
+    /// How many samples a window had.
+    per_window: u32,
+    /// The first window, and the one after the last.
+    since: usize,
+    until: usize,
+    text: Arc<str>,
+}
+
+impl SeriesText {
+    /// Whether a reader may get it in this round, when the series has this many windows.
+    fn serves(&self, round: u64, windows: usize) -> bool {
+        let is_whole_enough =
+            self.since == 0 && self.until >= LARGE && windows - self.until <= self.until / 8;
+        self.round == round || is_whole_enough
+    }
+}
+
+impl Texts {
+    /// Removes texts of earlier rounds that no reader needs any more.
+    fn begin(&mut self, round: u64, per_window: u32, windows: usize) {
+        self.series.retain(|told| told.per_window == per_window && told.serves(round, windows));
+        if self.round != round {
+            self.round = round;
+            self.standing = None;
+        }
+    }
+}
+
+/// The news for this reader in this round. All readers of a round share their texts.
+pub fn news(state: &mut State, seen: &mut Seen, round: u64) -> Vec<Arc<str>> {
+    let mut texts = Vec::new();
     if seen.messages != state.told || seen.version == 0 {
-        event("messages", &messages(state, seen.messages).to_string());
+        texts.push(event("messages", &messages(state, seen.messages).to_string()));
         seen.messages = state.told;
     }
-    let series = state.recorder.so_far();
+    let windows = state.recorder.so_far().windows.len();
     let per_window = state.recorder.samples_per_window();
-    let since = if seen.windows.0 == per_window { seen.windows.1 } else { 0 };
-    if !series.windows.is_empty() {
-        let told = series_since(&state.outline, series, since);
-        event("series", &format!("{{\"since\":{since},\"series\":{told}}}"));
+    state.texts.begin(round, per_window, windows);
+    while windows > 0 {
+        let since = if seen.windows.0 == per_window { seen.windows.1 } else { 0 };
+        let told = series_text(state, since, round);
         // The last one may grow.
-        seen.windows = (per_window, series.windows.len() - 1);
+        seen.windows = (per_window, told.until - 1);
+        texts.push(told.text);
+        if told.round == round {
+            break;
+        }
     }
-    event("state", &standing(state).to_string());
+    let urgent = state.urgent;
+    let standing = match &state.texts.standing {
+        Some((of, text)) if *of == urgent => text.clone(),
+        _ => {
+            let text = event("state", &standing(state).to_string());
+            state.texts.standing = Some((urgent, text.clone()));
+            text
+        }
+    };
+    texts.push(standing);
     if state.page.is_some() {
-        event("end", "{}");
+        texts.push(event("end", "{}"));
     }
     seen.version = state.version;
-    text
+    texts
+}
+
+/// The text of an event. There are no line breaks in JSON of one line.
+fn event(name: &str, data: &str) -> Arc<str> {
+    format!("event: {name}\ndata: {data}\n\n").into()
+}
+
+/// The series from this window on: the text that another reader has got, or a new one.
+fn series_text(state: &mut State, since: usize, round: u64) -> SeriesText {
+    if let Some(told) = state.texts.series.iter().find(|told| told.since == since) {
+        return told.clone();
+    }
+    let series = state.recorder.so_far();
+    let told = series_since(&state.outline, series, since);
+    let told = SeriesText {
+        round,
+        per_window: state.recorder.samples_per_window(),
+        since,
+        until: series.windows.len(),
+        text: event("series", &format!("{{\"since\":{since},\"series\":{told}}}")),
+    };
+    state.texts.series.push(told.clone());
+    told
 }
 
 /// The messages behind so many, and the number of the first.
@@ -122,5 +202,94 @@ fn in_words(letter: char) -> &'static str {
         WAITS => "waits for others",
         LOST => "lost",
         _ => "runs",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Hello;
+    use crate::run::Run;
+    use iolite_stats::{Event, EventKind, Report, Snapshot, WorkerSnapshot};
+    use iolite_types::Direction;
+
+    const SAMPLE: u64 = 100_000_000;
+
+    fn sampled(run: &Run, number: u64) {
+        let mut worker = WorkerSnapshot { state: 'r', running: true, ..WorkerSnapshot::default() };
+        worker.uses[Direction::Read] = true;
+        worker.counters[Direction::Read].ios = number;
+        let snapshot = Snapshot { elapsed_ns: number * SAMPLE, workers: vec![worker], ..Snapshot::default() };
+        run.take(Event::new(number * SAMPLE, None, EventKind::Sample(snapshot.into())));
+    }
+
+    fn run() -> Run {
+        let mut outline = Report::default();
+        outline.jobs.push(Default::default());
+        let hello = Hello {
+            outline,
+            blocks: vec![Some(0)],
+            program: "iolite".to_owned(),
+            interval_ns: SAMPLE,
+            of_hosts: false,
+            linger_ms: None,
+        };
+        Run::new(hello, None)
+    }
+
+    /// The I/Os of each part of the series in these texts, after the window with which it begins.
+    fn told(texts: &[Arc<str>]) -> Vec<(u64, Vec<u64>)> {
+        let data = texts.iter().filter_map(|text| text.strip_prefix("event: series\ndata: "));
+        let part = |data: &str| {
+            let part: Value = serde_json::from_str(data).unwrap();
+            let ios = part["series"]["jobs"][0]["read"]["ios"].as_array().unwrap().iter();
+            (part["since"].as_u64().unwrap(), ios.map(|ios| ios.as_u64().unwrap()).collect())
+        };
+        data.map(part).collect()
+    }
+
+    #[test]
+    fn readers_of_one_round_share_their_texts() {
+        let run = run();
+        (0..=10).for_each(|number| sampled(&run, number));
+        let mut state = run.state();
+        let [mut one, mut other] = [Seen::default(); 2];
+        let texts = news(&mut state, &mut one, 0);
+        assert_eq!(told(&texts), [(0, vec![1; 10])]);
+        let again = news(&mut state, &mut other, 0);
+        assert!(texts[1..].iter().zip(&again[1..]).all(|(one, other)| Arc::ptr_eq(one, other)));
+        drop(state);
+        (11..=20).for_each(|number| sampled(&run, number));
+        let mut state = run.state();
+        let texts = news(&mut state, &mut one, 1);
+        assert_eq!(told(&texts), [(9, vec![1; 11])], "the last window may have grown");
+        let again = news(&mut state, &mut other, 1);
+        assert!(texts.iter().zip(&again).all(|(one, other)| Arc::ptr_eq(one, other)));
+        assert_eq!(told(&news(&mut state, &mut Seen::default(), 1)), [(0, vec![1; 20])]);
+        drop(state);
+        sampled(&run, 21);
+        run.end("the page".to_owned());
+        let texts = news(&mut run.state(), &mut one, 1);
+        assert_eq!(told(&texts), [(19, vec![1; 2])], "the end lacks nothing, whatever the round");
+    }
+
+    #[test]
+    fn readers_who_come_one_after_the_other_share_the_beginning() {
+        let run = run();
+        (0..=80).for_each(|number| sampled(&run, number));
+        let first = news(&mut run.state(), &mut Seen::default(), 0);
+        (81..=85).for_each(|number| sampled(&run, number));
+        let mut late = Seen::default();
+        let texts = news(&mut run.state(), &mut late, 5);
+        assert!(Arc::ptr_eq(&texts[1], &first[1]));
+        assert_eq!(told(&texts), [(0, vec![1; 80]), (79, vec![1; 6])]);
+        sampled(&run, 86);
+        assert_eq!(told(&news(&mut run.state(), &mut late, 6)), [(84, vec![1; 2])]);
+        // When there is much more, there is a new text; and when windows have become longer.
+        (87..=100).for_each(|number| sampled(&run, number));
+        assert_eq!(told(&news(&mut run.state(), &mut Seen::default(), 7)), [(0, vec![1; 100])]);
+        (101..=1100).for_each(|number| sampled(&run, number));
+        let parts = told(&news(&mut run.state(), &mut late, 8));
+        assert_eq!((parts.len(), parts[0].0, parts[0].1.iter().sum::<u64>()), (1, 0, 1100));
     }
 }

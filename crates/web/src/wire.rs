@@ -1,4 +1,4 @@
-//! Connections, plain or encrypted, with a deadline for reads.
+//! Connections, plain or encrypted, with a deadline for reads, and one for writes.
 
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::fmt;
@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 
 /// How long writing to a reader may make no progress.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many bytes a second a reader takes of what it is sent, at the least. What is sent is in memory until it is taken, so
+/// somebody who takes one byte now and then is not waited for.
+const SLOWEST: u32 = 64 << 10;
 
 /// A connection.
 #[derive(Debug)]
@@ -33,6 +37,8 @@ struct Socket {
     stream: TcpStream,
     /// Nothing is read later.
     until: Instant,
+    /// Nothing is written later; `None` = nothing but [`PATIENCE`] limits it.
+    taken_by: Option<Instant>,
 }
 
 impl Read for Socket {
@@ -51,6 +57,11 @@ impl Read for Socket {
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.taken_by.map_or(PATIENCE, |until| until.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_write_timeout(Some(left.min(PATIENCE)))?;
         self.stream.write(bytes)
     }
 
@@ -64,8 +75,7 @@ impl Wire {
     pub fn new(stream: TcpStream, security: Option<&Arc<ServerConfig>>) -> io::Result<Wire> {
         // Without it, answers come a little later.
         let _ = stream.set_nodelay(true);
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let socket = Socket { stream, until: Instant::now() };
+        let socket = Socket { stream, until: Instant::now(), taken_by: None };
         Ok(Wire(match security {
             None => Inner::Plain(socket),
             Some(config) => {
@@ -85,6 +95,21 @@ impl Wire {
     /// Sets the deadline for reading; later reads fail as timed out.
     pub fn read_within(&mut self, time: Duration) {
         self.socket().until = Instant::now() + time;
+    }
+
+    /// Sends all of these bytes, one part after the other, to a reader that takes them in the time that their number allows.
+    pub fn send(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        let count: usize = parts.iter().map(|part| part.len()).sum();
+        let time = PATIENCE + Duration::from_secs_f64(count as f64 / f64::from(SLOWEST));
+        self.send_until(parts, Instant::now() + time)
+    }
+
+    fn send_until(&mut self, parts: &[&[u8]], until: Instant) -> io::Result<()> {
+        self.socket().taken_by = Some(until);
+        for part in parts {
+            self.write_all(part)?;
+        }
+        self.flush()
     }
 
     /// Nothing more is written.
@@ -120,5 +145,35 @@ impl Write for Wire {
             // Sends data that rustls has encrypted but not sent.
             Inner::Encrypted(stream) => stream.flush(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::thread;
+
+    /// One that takes four KiB each millisecond would have it all after some time.
+    #[test]
+    fn a_reader_that_takes_too_little_is_given_up() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut reader = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut wire = Wire::new(listener.accept().unwrap().0, None).unwrap();
+        wire.send(&[b"head", b"body"]).unwrap();
+        let taker = thread::spawn(move || {
+            let mut part = [0; 4096];
+            while !matches!(reader.read(&mut part), Ok(0) | Err(_)) {
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let much = vec![0; 64 << 20];
+        let sent = wire.send_until(&[&much], Instant::now() + Duration::from_millis(50));
+        assert!(
+            matches!(sent.unwrap_err().kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock),
+            "it has not taken all of it"
+        );
+        drop(wire);
+        taker.join().unwrap();
     }
 }

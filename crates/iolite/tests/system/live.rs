@@ -559,6 +559,21 @@ fn a_page_holds_nothing_of_the_caller() {
     assert_eq!(run.running.wait().code(), 128);
 }
 
+/// A page process that is stopped delays the end of the run only briefly, and only the page is lost.
+#[test]
+fn a_page_that_is_stopped() {
+    let dir = scratch();
+    let run = Run::start(dir.path(), &format!("--web --web-linger=10m --save --store=s.db {SHORT}"));
+    let (server, host) = (run.server(), run.host.clone());
+    send(server, libc::SIGSTOP);
+    let finished = run.running.wait().ok();
+    assert!(finished.stdout.contains("Run status group 0"), "{finished}");
+    let finished = finished.says("the page of this run (--web) is gone: its process takes nothing");
+    assert!(TcpStream::connect(host).is_err(), "a process that hangs is not left behind: {finished}");
+    let kept = Program::own().line(dir.path(), "runs --store=s.db").ok();
+    assert!(kept.stdout.contains("one"), "{kept}");
+}
+
 /// In a browser, while a job runs: the pictures grow, job names are shown as text, the console has no errors, and the
 /// button ends the run. Then the page becomes the report. With `IOLITE_SCREENSHOTS=DIRECTORY`, pictures are kept there.
 #[test]
