@@ -16,6 +16,7 @@ Without a CASE, all cases run; a CASE may be a part of a name.
   --directory PATH   a file system in memory for the cases that need a file (default: /dev/shm)
   --disk PATH        a file system on a disk for the cases that need one (default: the current directory)
   --rates            measure how exactly rates from 10 to 500000 IOPS are held, instead of the cases
+  --with-page        measure Iolite with a page that is open (--web) beside Iolite without one
   --cluster N        measure runs on N simulated agents, and on two real ones, instead of the cases
   --list             list the cases without running them
   --help             this text
@@ -38,6 +39,8 @@ pub struct Arguments {
     pub disk: PathBuf,
     /// Measure how rates are held, instead of the cases.
     pub rates: bool,
+    /// Compare Iolite with and without a page that is open.
+    pub with_page: bool,
     /// Measure runs on so many simulated agents, instead of the cases.
     pub cluster: Option<usize>,
     /// Only list the cases.
@@ -60,6 +63,7 @@ impl Arguments {
             directory: "/dev/shm".into(),
             disk: ".".into(),
             rates: false,
+            with_page: false,
             cluster: None,
             list: false,
             cases: Vec::new(),
@@ -70,6 +74,7 @@ impl Arguments {
             match word.as_str() {
                 "--help" | "-h" => return Ok(None),
                 "--rates" => arguments.rates = true,
+                "--with-page" => arguments.with_page = true,
                 "--list" => arguments.list = true,
                 "--cluster" => arguments.cluster = Some(number(&word, &value()?, 2)?),
                 "--iolite" => arguments.iolite = value()?.into(),
@@ -114,6 +119,7 @@ mod tests {
         assert_eq!(arguments.cases, ["null-randread", "psync"]);
         assert_eq!((arguments.seconds, arguments.rates), (2, false));
         assert_eq!(parse("--rates").unwrap().unwrap().seconds, 10);
+        assert!(parse("--with-page null").unwrap().unwrap().with_page);
         let cluster = parse("--cluster 1000").unwrap().unwrap();
         assert_eq!((cluster.cluster, cluster.seconds), (Some(1000), 10));
         assert_eq!(parse("--seconds 3 --rates").unwrap().unwrap().seconds, 3);

@@ -14,6 +14,7 @@ mod cluster;
 mod curl;
 mod measure;
 mod memory;
+mod page;
 mod place;
 mod rates;
 mod recorded;
@@ -52,6 +53,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     if arguments.cluster.is_some() {
         return cluster::run(arguments, &rounds::find(&arguments.iolite)?);
+    }
+    if arguments.with_page {
+        return page::run(arguments, &rounds::find(&arguments.iolite)?, &cases);
     }
     let programs = [rounds::find(&arguments.iolite)?, rounds::find(&arguments.peer)?];
     if arguments.rates {

@@ -9,13 +9,27 @@ use std::process::Child;
 pub fn peak(child: &mut Child) -> std::io::Result<u64> {
     let mut peak = 0;
     while child.try_wait()?.is_none() {
-        peak = peak.max(family(child.id()).into_iter().map(pss).sum());
+        peak = peak.max(jobs(child.id()).map(pss).sum());
     }
     Ok(peak)
 }
 
+/// A program and all its processes, without the one that serves the page of a run.
+pub fn jobs(root: u32) -> impl Iterator<Item = u32> {
+    family(root).into_iter().filter(|id| !is_page(*id))
+}
+
+fn is_page(id: u32) -> bool {
+    is_that_of_a_page(&fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default())
+}
+
+/// Whether this is the command line of the process of a page: words that end with a zero.
+fn is_that_of_a_page(line: &[u8]) -> bool {
+    line.split(|byte| *byte == 0).nth(1) == Some(iolite_web::WORD.as_bytes())
+}
+
 /// A process and all its descendants.
-pub fn family(root: u32) -> HashSet<u32> {
+fn family(root: u32) -> HashSet<u32> {
     let parents: HashMap<u32, u32> = processes().filter_map(|id| Some((id, parent(id)?))).collect();
     let belongs = |mut id: u32| {
         // A chain of parents has at most as many links as there are processes, unless processes change meanwhile.
@@ -62,5 +76,14 @@ mod tests {
         assert!(peak(&mut child).unwrap() > 50_000);
         assert!(pss(std::process::id()) > 100_000);
         assert!(family(std::process::id()).contains(&std::process::id()));
+    }
+
+    #[test]
+    fn the_process_of_a_page_is_no_job() {
+        let is_page = |line: &str| is_that_of_a_page(line.replace(' ', "\0").as_bytes());
+        let word = iolite_web::WORD;
+        assert!(is_page(&format!("iolite {word} ")));
+        assert!(!is_page(&format!("iolite --name=x {word} ")) && !is_page("iolite ") && !is_page(""));
+        assert!(jobs(std::process::id()).any(|id| id == std::process::id()));
     }
 }

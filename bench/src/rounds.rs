@@ -3,6 +3,7 @@
 use crate::arguments::Arguments;
 use crate::cases::{Against, Case};
 use crate::measure::{Measure, total_ios};
+use crate::page::Reader;
 use crate::place::Place;
 use crate::{bare, curl, memory, recorded, threads};
 use serde_json::Value;
@@ -66,6 +67,39 @@ pub fn alternate(case: &Case, programs: &[PathBuf; 2], arguments: &Arguments) ->
     Ok(samples)
 }
 
+/// How a case is run.
+pub struct Side<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// Options added to those of the case.
+    pub options: &'a str,
+    /// Whether its page is open.
+    pub with_page: bool,
+}
+
+/// What is known of a run.
+pub struct Outcome {
+    reports: Vec<Value>,
+    wall: f64,
+    peak: u64,
+    worked: threads::Worked,
+}
+
+impl Outcome {
+    /// The number that is compared.
+    pub fn read(&self, measure: Measure) -> Result<f64, String> {
+        let worked = match measure {
+            Measure::WallSeconds => return Ok(self.wall),
+            Measure::PeakMemory => return Ok(self.peak as f64 / (1 << 20) as f64),
+            Measure::RoomForFiles(files) => return Ok(f64::from(files) * 128.0 / self.peak as f64),
+            Measure::ThreadCpuPerIo => self.worked.own,
+            Measure::AllCpuPerIo => self.worked.all,
+            _ => return measure.read(&self.reports),
+        };
+        Ok(worked as f64 / total_ios(&self.reports)?)
+    }
+}
+
 fn run(
     case: &Case,
     options: &str,
@@ -73,14 +107,21 @@ fn run(
     place: &Place,
     arguments: &Arguments,
 ) -> Result<f64, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", program.display());
+    let outcome = perform(case, &Side { program, options, with_page: false }, place, arguments)?;
+    outcome.read(case.measure).map_err(|error| format!("{}: {error}", program.display()))
+}
+
+/// Runs the job of a case, and looks at it as its number needs it.
+pub fn perform(case: &Case, side: &Side, place: &Place, arguments: &Arguments) -> Result<Outcome, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", side.program.display());
     let report = place.directory().join("report.json");
-    let mut command = Command::new(program);
+    let mut command = Command::new(side.program);
     command
+        .args(side.with_page.then_some("--web"))
         .args(["--output-format=json", "--eta=never", "--name=bench"])
         .arg(format!("--output={}", report.display()))
         .args(place.fill_in(case.job).split_whitespace())
-        .args(options.split_whitespace())
+        .args(side.options.split_whitespace())
         .current_dir(place.directory())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -93,6 +134,7 @@ fn run(
     }
     let began = Instant::now();
     let mut child = command.spawn().map_err(|error| failed(&error))?;
+    let reader = child.stderr.take_if(|_| side.with_page).map(Reader::of);
     let peak = match case.measure {
         Measure::PeakMemory | Measure::RoomForFiles(_) => memory::peak(&mut child),
         _ => Ok(0),
@@ -103,18 +145,17 @@ fn run(
     };
     let output = child.wait_with_output().map_err(|error| failed(&error))?;
     let wall = began.elapsed().as_secs_f64();
+    let of_reader = reader.map(Reader::end).transpose();
     if !output.status.success() {
-        return Err(failed(&format!("{}\n{}", output.status, String::from_utf8_lossy(&output.stderr))));
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(&format!(
+            "{}\n{said}{}",
+            output.status,
+            of_reader.ok().flatten().unwrap_or_default()
+        )));
     }
-    match case.measure {
-        Measure::WallSeconds => return Ok(wall),
-        Measure::PeakMemory => return Ok(peak.map_err(|error| failed(&error))? as f64 / (1 << 20) as f64),
-        Measure::RoomForFiles(files) => {
-            let peak = peak.map_err(|error| failed(&error))?;
-            return Ok(f64::from(files) * 128.0 / peak as f64);
-        }
-        _ => {}
-    }
+    of_reader.map_err(|error| failed(&error))?;
+    let (peak, worked) = (peak.map_err(|error| failed(&error))?, worked.map_err(|error| failed(&error))?);
     let text = fs::read_to_string(&report).map_err(|error| failed(&error))?;
     let reports: Vec<Value> = serde_json::Deserializer::from_str(&text)
         .into_iter()
@@ -123,13 +164,7 @@ fn run(
     if case.measure == Measure::LoggedIops {
         all_logged(&reports, place.directory()).map_err(|error| failed(&error))?;
     }
-    let worked = worked.map_err(|error| failed(&error))?;
-    let nanoseconds = match case.measure {
-        Measure::ThreadCpuPerIo => worked.own,
-        Measure::AllCpuPerIo => worked.all,
-        _ => return case.measure.read(&reports).map_err(|error| failed(&error)),
-    };
-    Ok(nanoseconds as f64 / total_ios(&reports).map_err(|error| failed(&error))?)
+    Ok(Outcome { reports, wall, peak, worked })
 }
 
 /// Checks that the log of total latencies has a line for each I/O.

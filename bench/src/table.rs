@@ -42,15 +42,18 @@ pub fn row(case: &Case, samples: &Samples) -> String {
 
 /// The median and the range of several measurements of the same number.
 #[derive(Debug, PartialEq)]
-struct Spread {
-    median: f64,
-    lowest: f64,
-    highest: f64,
+pub struct Spread {
+    /// The one in the middle, or the mean of the two.
+    pub median: f64,
+    /// The lowest.
+    pub lowest: f64,
+    /// The highest.
+    pub highest: f64,
 }
 
 impl Spread {
     /// The spread of at least one number.
-    fn of(numbers: &[f64]) -> Spread {
+    pub fn of(numbers: &[f64]) -> Spread {
         let mut sorted = numbers.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (lowest, highest) = (sorted[0], sorted[sorted.len() - 1]);

@@ -3,7 +3,7 @@
 //! Programs do not agree whose CPU time a report is of: fio runs jobs on some libraries as threads, and counts their own time
 //! without that of the library's threads. Here both programs are looked at in the same way, in `/proc`.
 
-use crate::memory::family;
+use crate::memory::jobs;
 use std::collections::HashMap;
 use std::fs;
 use std::process::Child;
@@ -30,7 +30,7 @@ pub fn worked(child: &mut Child) -> std::io::Result<Worked> {
     while child.try_wait()?.is_none() {
         // Looking for threads takes longer than looking at them.
         if looks.is_multiple_of(10) {
-            present = family(child.id()).into_iter().map(|id| (id, jobs_of(id))).collect();
+            present = jobs(child.id()).map(|id| (id, jobs_of(id))).collect();
         }
         looks += 1;
         for (process, own) in &present {

@@ -1,0 +1,210 @@
+//! Measures whether a page that is open costs the jobs anything: `iolite-bench --with-page`.
+//!
+//! Both sides are Iolite with the same job, in turns: one with `--web` and a reader that follows the events of its page, as a
+//! browser does, and one without. Of each run the number of the case, the I/Os per second and the CPU time of the jobs per
+//! I/O are compared. The process that serves the page is left out where processes are looked at: it is no job. It takes its
+//! share of the machine all the same, which the other numbers show.
+
+use crate::arguments::Arguments;
+use crate::cases::Case;
+use crate::measure::Measure;
+use crate::place::Place;
+use crate::rounds::{self, Samples, Side};
+use crate::table::Spread;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::ChildStderr;
+use std::thread::{self, JoinHandle};
+
+/// Measures these cases and prints the table.
+pub fn run(arguments: &Arguments, program: &Path, cases: &[&Case]) -> Result<(), String> {
+    let version = rounds::identify(program)?;
+    println!(
+        "{version} with a page that is open and without one, {} rounds, of {} s each where the job has no end of its own: \
+         median (lowest – highest)\n\n| case | unit | with a page | without | times better | |\n|---|---|---:|---:|---:|---|",
+        arguments.rounds, arguments.seconds
+    );
+    let (mut compared, mut worse, mut failures) = (0, Vec::new(), Vec::new());
+    for case in cases {
+        eprintln!("{}: {}", case.name, case.about);
+        match alternate(case, program, arguments) {
+            Ok(measured) => {
+                for (measure, samples) in measured {
+                    let Some((row, verdict)) = row(case, measure, &samples) else { continue };
+                    println!("{row}");
+                    compared += 1;
+                    if verdict == Verdict::Worse {
+                        worse.push(format!("{} ({})", case.name, measure.unit()));
+                    }
+                }
+            }
+            // The other rows are still useful.
+            Err(error) => failures.push(format!("{}: {error}", case.name)),
+        }
+    }
+    let worse = if worse.is_empty() { "none".to_owned() } else { worse.join(", ") };
+    println!("\nOf {compared} numbers, worse by more than their spread without a page: {worse}");
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+/// The numbers of a case that are compared, each once.
+fn measures(case: &Case) -> Vec<Measure> {
+    let mut measures = vec![case.measure];
+    measures.extend([Measure::Iops, Measure::CpuPerIo].into_iter().filter(|more| *more != case.measure));
+    measures
+}
+
+/// Runs a case in turns, with a page and without. The side that begins changes with each round.
+fn alternate(case: &Case, program: &Path, arguments: &Arguments) -> Result<Vec<(Measure, Samples)>, String> {
+    let place = Place::new(case.place, arguments)?;
+    let mut measured: Vec<(Measure, Samples)> =
+        measures(case).into_iter().map(|measure| (measure, Samples::default())).collect();
+    for round in 0..arguments.rounds {
+        for turn in 0..2 {
+            let side = (round + turn) % 2;
+            let with_page = side == 0;
+            let outcome =
+                rounds::perform(case, &Side { program, options: "", with_page }, &place, arguments)?;
+            for (measure, samples) in &mut measured {
+                samples[side].push(outcome.read(*measure)?);
+            }
+            place.tidy()?;
+        }
+    }
+    Ok(measured)
+}
+
+/// What a page did to a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Verdict {
+    Within,
+    Better,
+    Worse,
+}
+
+impl Verdict {
+    /// A number has moved when its median differs by more than the number itself differs from run to run.
+    fn of(measure: Measure, with: &Spread, without: &Spread) -> Verdict {
+        if (with.median - without.median).abs() <= without.highest - without.lowest {
+            Verdict::Within
+        } else if measure.advantage(with.median, without.median) > 1.0 {
+            Verdict::Better
+        } else {
+            Verdict::Worse
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Verdict::Within => "within its spread",
+            Verdict::Better => "better",
+            Verdict::Worse => "**worse**",
+        }
+    }
+}
+
+/// The row of a number; `None` = the case has no such number: the CPU time of a job of milliseconds is 0.
+fn row(case: &Case, measure: Measure, samples: &Samples) -> Option<(String, Verdict)> {
+    let [with, without] = [Spread::of(&samples[0]), Spread::of(&samples[1])];
+    if with.median <= 0.0 || without.median <= 0.0 {
+        return None;
+    }
+    let verdict = Verdict::of(measure, &with, &without);
+    let (name, unit, words) = (case.name, measure.unit(), verdict.words());
+    let advantage = measure.advantage(with.median, without.median);
+    Some((format!("| {name} | {unit} | {with} | {without} | {advantage:.2} | {words} |"), verdict))
+}
+
+/// Somebody who looks at the page of a run, until that is over.
+pub struct Reader(JoinHandle<io::Result<String>>);
+
+impl Reader {
+    /// Waits for the address of the page in what the program says on standard error, and follows the page from then on.
+    pub fn of(said: ChildStderr) -> Reader {
+        Reader(thread::spawn(move || {
+            let mut said = BufReader::new(said);
+            let (mut text, mut looking) = (String::new(), None);
+            while said.read_line(&mut text)? > 0 {
+                let line = text.lines().next_back().unwrap_or_default();
+                if looking.is_none()
+                    && let Some((_, address)) = line.split_once("only look: http://")
+                {
+                    let address = address.to_owned();
+                    looking = Some(thread::spawn(move || look(&address)));
+                }
+            }
+            let looked = looking.map_or_else(|| Err(strange("no address of a page")), joined);
+            looked.map_err(|error| io::Error::new(error.kind(), format!("the page: {error}; {text}")))?;
+            Ok(text)
+        }))
+    }
+
+    /// What the program has said on standard error. An error, if the reader could not look.
+    pub fn end(self) -> io::Result<String> {
+        joined(self.0)
+    }
+}
+
+fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
+    thread.join().unwrap_or_else(|_| Err(strange("the reader has failed")))
+}
+
+fn strange(words: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, words)
+}
+
+/// Follows the events of a page to their end, and fetches the report, as a browser does.
+fn look(address: &str) -> io::Result<()> {
+    let (host, token) = address.split_once('/').ok_or_else(|| strange("its address is none"))?;
+    let mut answer = String::new();
+    ask(host, &format!("/{token}"), "")?.read_to_string(&mut answer)?;
+    let between = |begin: &str, end: &str| {
+        let found = answer.split_once(begin).and_then(|(_, rest)| Some(rest.split_once(end)?.0.to_owned()));
+        found.ok_or_else(|| strange("it gave no cookie"))
+    };
+    let (cookie, path) = (between("Set-Cookie: ", ";")?, between("url=", "\"")?);
+    for file in ["events", ""] {
+        let answered = io::copy(&mut ask(host, &format!("{path}{file}"), &cookie)?, &mut io::sink())?;
+        if answered == 0 {
+            return Err(strange("it did not answer"));
+        }
+    }
+    Ok(())
+}
+
+fn ask(host: &str, path: &str, cookie: &str) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(host)?;
+    let cookie = if cookie.is_empty() { String::new() } else { format!("Cookie: {cookie}\r\n") };
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n{cookie}\r\n")?;
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::chosen;
+
+    #[test]
+    fn a_number_moves_when_it_differs_by_more_than_its_spread() {
+        let case = chosen(&["verify-md5".into()]).unwrap()[0];
+        assert_eq!(measures(case), [Measure::WallSeconds, Measure::Iops, Measure::CpuPerIo]);
+        let samples = |with: [f64; 3]| [with.to_vec(), vec![9.0, 10.0, 11.0]];
+        let judged = |measure, with| row(case, measure, &samples(with)).unwrap();
+        let (row, verdict) = judged(Measure::WallSeconds, [8.0, 12.0, 12.5]);
+        assert_eq!(verdict, Verdict::Within);
+        assert!(
+            row.ends_with("| 12.00 (8.00 – 12.50) | 10.00 (9.00 – 11.00) | 0.83 | within its spread |"),
+            "{row}"
+        );
+        assert_eq!(judged(Measure::WallSeconds, [13.0; 3]).1, Verdict::Worse);
+        assert_eq!(judged(Measure::Iops, [13.0; 3]).1, Verdict::Better);
+        assert!(super::row(case, Measure::CpuPerIo, &samples([0.0; 3])).is_none());
+    }
+
+    #[test]
+    fn measures_are_not_told_twice() {
+        let case = chosen(&["null-randread-qd32".into()]).unwrap()[0];
+        assert_eq!(measures(case), [Measure::Iops, Measure::CpuPerIo]);
+    }
+}
