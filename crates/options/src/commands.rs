@@ -76,18 +76,18 @@ pub static ALL: &[Command] = &[
         name: "compare",
         operand: "base new...",
         choices: &[],
-        help: "What differs between stored results, by how much, and how sure that is",
-        details: "Each word is a side: a directory of results (its *.json), one result, or several with commas between them; \
-                  base/*.json vs new/*.json works as well; and runs of the store: run:12,14-18, or label:NAME, which is all runs \
-                  with that label. Results are reports in JSON (--output-format=json or json+), of \
-                  iolite or of fio 3; of several reports in a file (--status-interval), the last is taken. Each further side is \
-                  compared with the first. A result is one run, and a verdict (better, worse) needs five runs a side or \
-                  more; with fewer there are figures only. All verdicts on equal things together are wrong in at most 5% \
-                  of comparisons. A limit is [JOB.][DIRECTION.]FIGURE < CHANGE% or > CHANGE%, with the figures iops, p50, \
-                  p99, bw, mean, p90, p95, p99.9 and cpu. The exit status is 1 if the whole interval of a change is beyond a \
-                  limit, else 3 if an interval is on both sides of one or unknown, else 0. What differs in rw, bs, iodepth, \
-                  ioengine, device and the like is not comparable, unless --allow names it. docs/comparing.md describes the \
-                  method.",
+        help: "Compares stored results: the differences, and how certain they are",
+        details: "Each word is a side: a directory of results (its *.json), one result, or several with commas between \
+                  them; base/*.json vs new/*.json works as well; and runs of the store: run:12,14-18, or label:NAME, \
+                  which is all runs with that label. Results are reports in JSON (--output-format=json or json+), of \
+                  iolite or of fio 3; if a file has several reports (--status-interval), the last one counts. Each \
+                  further side is compared with the first. A result is one run, and a verdict (better, worse) needs at \
+                  least five runs per side; with fewer there are figures only. If the sides are equal, any verdict at \
+                  all appears in at most 5% of comparisons. A limit is [JOB.][DIRECTION.]FIGURE < CHANGE% or > \
+                  CHANGE%, with the figures iops, p50, p99, bw, mean, p90, p95, p99.9 and cpu. The exit status is 1 if \
+                  the whole interval of a change is beyond a limit, else 3 if an interval straddles a limit or is \
+                  unknown, else 0. Runs that differ in rw, bs, iodepth, ioengine, device and the like are not \
+                  comparable, unless --allow names the difference. docs/comparing.md describes the method.",
         options: &[
             word('f', "output-format", "table|json|csv", "How to answer (default: table)")
                 .one_of(&["table", "json", "csv"]),
@@ -102,7 +102,7 @@ pub static ALL: &[Command] = &[
                 'a',
                 "allow",
                 "list",
-                "What may differ between the sides: bs, iodepth, ioengine, device, ...",
+                "Options that may differ between the sides: bs, iodepth, ioengine, device, ...",
             ),
             word('s', "store", "file", "The store of run: and label: (default: that of the user)"),
         ],
@@ -111,7 +111,7 @@ pub static ALL: &[Command] = &[
         name: "completion",
         operand: "shell",
         choices: &["bash", "zsh", "fish"],
-        help: "What a shell needs to complete the command line",
+        help: "Prints the completion script for a shell",
         details: "For bash, put it into ~/.local/share/bash-completion/completions/iolite; for zsh, into a file \
                   _iolite in a directory of $fpath; for fish, into ~/.config/fish/completions/iolite.fish.",
         options: &[],
@@ -121,33 +121,34 @@ pub static ALL: &[Command] = &[
         operand: "file",
         choices: &[],
         help: "How much of a file occurs more than once, and how it compresses",
-        details: "Answers as fio-dedupe does, always exactly as long as its table has room: it keeps about 40 bytes \
-                  for each distinct block, of at most seven million. Beyond that it goes on with a half, a quarter, … \
-                  of the blocks, chosen by their content, and says that the numbers are estimates; they are within \
-                  about a tenth of a percent. What is shorter than a block at the end is left out.",
+        details: "Answers as fio-dedupe does, exactly as long as its table has room: it keeps about 40 bytes for each \
+                  distinct block, of at most seven million. Beyond that it continues with a half, a quarter, … of the \
+                  blocks, chosen by their content, and says that the numbers are estimates; they are within about a \
+                  tenth of a percent. An incomplete block at the end is left out.",
         options: &[
             letter('b', "bytes", "Size of a block (default 4096)"),
             letter('t', "number", "Threads (default: one per processor)"),
-            letter('d', "0|1", "List what occurs more than once, and where"),
+            letter('d', "0|1", "List blocks that occur more than once, and their places"),
             letter('o', "0|1", "Read around the page cache (O_DIRECT)"),
-            letter('c', "0|1", "Compare what has the same hash byte by byte"),
+            letter('c', "0|1", "Compare blocks with the same hash byte by byte"),
             letter('B', "0|1", "Use little memory: a table of a hundred thousand blocks (default 0)"),
             letter('p', "0|1", "Show progress on standard error (default: if it is a terminal)"),
-            letter('C', "0|1", "Compress each distinct block and tell by how much it shrinks (default 0)"),
+            letter('C', "0|1", "Compress each distinct block and show by how much it shrinks (default 0)"),
         ],
     },
     Command {
         name: "device",
         operand: "device",
         choices: &[],
-        help: "What a device is and can do, and jobs that try it",
-        details: "Of a block device, a character device that holds data (/dev/ng0n1, /dev/sg0), or the device below a file: model, \
-                  firmware, serial number, capacity, LBA formats with metadata and protection information, zones and their limits, \
-                  atomic writes, data placement and streams, limits of the queue, scheduler, cache, power states, wear and \
-                  temperature; and a job for each ability. Sysfs tells everybody; the device itself is asked by commands, which \
-                  only read, where the user may send them. What could not be asked is said. Of devices that are built on others \
-                  (dm, md, loop), those follow. With --output-format=jobs, there is only the job file, in which jobs that change \
-                  data are commented out. docs/device.md describes what is told.",
+        help: "Describes a device and its features, with jobs that try them",
+        details: "Describes a block device, a character device that holds data (/dev/ng0n1, /dev/sg0), or the device \
+                  below a file: model, firmware, serial number, capacity, LBA formats with metadata and protection \
+                  information, zones and their limits, atomic writes, data placement and streams, limits of the queue, \
+                  scheduler, cache, power states, wear and temperature; with a job for each feature. Sysfs is readable \
+                  by everybody; commands to the device, which only read, need permission. Queries that fail are \
+                  listed. Devices that are built on others (dm, md, loop) are followed by those. --output-format=jobs \
+                  prints only the job file, in which jobs that change data are commented out. docs/device.md describes \
+                  the facts.",
         options: &[
             word('f', "output-format", "table|json|jobs", "How to answer (default: table)")
                 .one_of(&["table", "json", "jobs"]),
@@ -158,16 +159,17 @@ pub static ALL: &[Command] = &[
         name: "keys",
         operand: "new|show|renew|revoke...",
         choices: &[],
-        help: "Keys by which machines of --client and --server know each other",
-        details: "new [DIR] makes a set of keys in a directory (default: $XDG_CONFIG_HOME/iolite, else ~/.config/iolite): \
-                  coordinator.keys for where --client is called; agents.keys, to be copied to every machine with a --server; \
-                  and authority.keys, which stays there and makes the others. An end finds its file in that directory of its \
-                  user, or by --keys or IOLITE_KEYS; one that others may read is refused (chmod 600). show [DIR|FILE]... tells \
-                  whose keys there are, until when they are valid, which are revoked, and their ids. renew [DIR] makes new \
-                  keys for both ends, which work together with those before until these expire. revoke [DIR] KEY... is for \
-                  keys that are not to be trusted any more: coordinator and agents mean the present ones, others are named by \
-                  their ids; who loses his gets another one. After renew and revoke, copy the files again: an end refuses \
-                  what is revoked once it has its new file, and a server reads its own for every connection.",
+        help: "Keys by which machines of --client and --server authenticate each other",
+        details: "new [DIR] makes a set of keys in a directory (default: $XDG_CONFIG_HOME/iolite, else \
+                  ~/.config/iolite): coordinator.keys for the machine that calls --client; agents.keys, to be copied \
+                  to every machine with a --server; and authority.keys, which stays there and makes the others. Both \
+                  ends look for their file in that directory of their user, or at --keys or IOLITE_KEYS; a file that \
+                  other users can read is refused (chmod 600). show [DIR|FILE]... lists the keys, until when they are \
+                  valid, which are revoked, and their ids. renew [DIR] makes new keys for both ends, which work \
+                  together with the old ones until these expire. revoke [DIR] KEY... revokes keys: coordinator and \
+                  agents mean the current ones, others are named by their ids; replacements are made. After renew and \
+                  revoke, copy the files again: an end refuses revoked keys once it has its new file, and a server \
+                  reads its file for every connection.",
         options: &[word('d', "days", "number", "How long new keys are valid, 1 to 3650 days (default: 365)")],
     },
     Command {
@@ -175,11 +177,11 @@ pub static ALL: &[Command] = &[
         operand: "file",
         choices: &[],
         help: "Latencies as comma-separated values, from json+ reports and histogram logs",
-        details: "A report made with --output-format=json+ becomes a table of its bins: how many I/Os of which job and \
-                  direction had which latency, and what share of all had that or less. With -o there is a file for each \
-                  job, with the columns of fio_jsonplus_clat2csv. Histogram logs (write_hist_log), compressed or not, \
-                  become a table with a row for each window and direction: how many I/Os, their least and largest \
-                  latency, and percentiles. Logs of several workers are added together.",
+        details: "A report made with --output-format=json+ becomes a table of its bins: how many I/Os of each job and \
+                  direction had each latency, and the share of all that had at most that. With -o there is a file for \
+                  each job, with the columns of fio_jsonplus_clat2csv. Histogram logs (write_hist_log), compressed or \
+                  not, become a table with a row for each window and direction: the number of I/Os, their least and \
+                  largest latency, and percentiles. Logs of several workers are added together.",
         options: &[
             word(
                 'p',
@@ -191,7 +193,7 @@ pub static ALL: &[Command] = &[
                 't',
                 "together",
                 "ms",
-                "Add windows of so many milliseconds together (default: none; of several logs, 1000)",
+                "Combine windows to this many milliseconds (default: none; for several logs, 1000)",
             ),
             word('a', "all", "", "Add all directions together"),
             word('u', "unit", "ns|us|ms", "Unit of the latencies of histogram logs (default ns)"),
@@ -202,14 +204,14 @@ pub static ALL: &[Command] = &[
         name: "report",
         operand: "result.json",
         choices: &[],
-        help: "A page with words, figures and pictures, of a stored result",
-        details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3, and makes one HTML file of it that \
-                  needs nothing else. json+ has the histograms that the distribution of latency is drawn from, and reports of \
-                  iolite have the run over time. Of several reports in a file (--status-interval), the last is taken. - is \
-                  standard input; run:12 and label:NAME are runs of the store. With --logs, pictures are drawn from the logs of the \
-                  run (write_bw_log, write_iops_log, write_lat_log, write_hist_log), of iolite or of fio, and not from its samples: \
-                  PREFIX is what the option has, DIRECTORY is for all logs that the result names. docs/results.md says what is on \
-                  the page.",
+        help: "Makes a page with text, figures and pictures of a stored result",
+        details: "Reads a report in JSON (--output-format=json or json+), of iolite or of fio 3, and makes one \
+                  self-contained HTML file of it. The distribution of latency needs the histograms of json+, and \
+                  curves over time need reports of iolite. If a file has several reports (--status-interval), the last \
+                  one counts. - is standard input; run:12 and label:NAME are runs of the store. With --logs, pictures \
+                  are drawn from the logs of the run (write_bw_log, write_iops_log, write_lat_log, write_hist_log), of \
+                  iolite or of fio, instead of its samples: PREFIX is the value of the option, DIRECTORY stands for \
+                  all logs that the result names. docs/results.md describes the page.",
         options: &[
             word('o', "output", "page.html", "Write the page to this file (default: standard output)"),
             word(
@@ -226,25 +228,26 @@ pub static ALL: &[Command] = &[
         operand: "list|show|label|remove|export|import|limits|check",
         choices: &["list", "show", "label", "remove", "export", "import", "limits", "check"],
         help: "The store of runs that were kept with --save",
-        details: "list (which is the default) has a line for each run, show has one run in words, or as a page (--output=page.html). \
-                  label RUN LABEL names a run; remove, export and import take runs out or in: results in JSON, of iolite or of \
-                  fio 3. A RUN is its number, a list such as run:12,14-18, or label:NAME, which is all runs with that label. \
-                  Patterns may have * and ?. Times are dates (2026-11-20), or how long ago (7d, 12h). limits tells and sets how much is \
-                  kept: when it is used up, the oldest runs go, those without a label first, and that is told. check looks whether the \
-                  store is whole. docs/results.md says more.",
+        details: "list (the default) has a line for each run; show shows one run as text, or as a page \
+                  (--output=page.html). label RUN LABEL names a run; remove, export and import take runs out or in: \
+                  results in JSON, of iolite or of fio 3. A RUN is its number, a list such as run:12,14-18, or \
+                  label:NAME, which is all runs with that label. Patterns may have * and ?. Times are dates \
+                  (2026-11-20), or ages (7d, 12h). limits shows and sets how much is kept: when it is used up, the \
+                  oldest runs are dropped, those without a label first, with a message. check checks whether the store \
+                  is intact. docs/results.md has the details.",
         options: &[
             word('s', "store", "file", "The store (default: iolite/runs.db in the user's data directory)"),
             word(
                 'l',
                 "label",
                 "pattern",
-                "Only runs with such a label; of import: the label of what is imported",
+                "Only runs with such a label; for import: the label of the imported runs",
             ),
             word('H', "host", "pattern", "Only runs on such a machine"),
             word('j', "job", "pattern", "Only runs with a job of such a name"),
             word('a', "since", "time", "Only runs that began then or later"),
             word('b', "before", "time", "Only runs that began earlier"),
-            word('n', "last", "number", "Only so many, the newest"),
+            word('n', "last", "number", "Only the newest, this many"),
             word(
                 'f',
                 "output-format",
@@ -256,12 +259,12 @@ pub static ALL: &[Command] = &[
                 'o',
                 "output",
                 "file",
-                "Write what is shown or exported there; of several runs, a directory",
+                "Write the output to this file; for several runs, a directory",
             ),
-            word('q', "quota", "bytes", "limits: all reports together take at most this (default 1g)"),
-            word('m', "most", "number", "limits: so many runs are kept (default 10000)"),
-            word('d', "days", "number", "limits: runs are kept for so many days (default 0: without end)"),
-            word('x', "drop", "", "limits: let runs go that are beyond new limits"),
+            word('q', "quota", "bytes", "limits: the most bytes of all reports together (default 1g)"),
+            word('m', "most", "number", "limits: the most runs (default 10000)"),
+            word('d', "days", "number", "limits: the most days that runs are kept (default 0: unlimited)"),
+            word('x', "drop", "", "limits: drop the runs that are beyond new limits"),
         ],
     },
     Command {
@@ -269,14 +272,15 @@ pub static ALL: &[Command] = &[
         operand: "job.fio",
         choices: &[],
         help: "Runs a job with many values of some options, and shows where it saturates",
-        details: "Any job option with values makes an axis: --iodepth=1..256x2 (doubled each time), --numjobs=1..8+1 (one more each time), \
-                  --bs=4k,64k (a list; a comma within a value is \\,). All combinations are run, each as a run of its own, with the values in \
-                  place of those of each job of the file. Reports go to a directory; after an interrupt the same command goes on where \
-                  it was. In the end there is a table, and in the directory the page result.html, result.json and result.csv: IOPS and latency \
-                  over the depth with the knee, the Universal Scalability Law, and a map of two options. Presets bring their own jobs, 30 s each \
-                  on a file of 1 GiB in the current directory that is removed in the end: oltp, log, vm-boot, streaming, backup, storage; \
-                  --size, --runtime, --directory and others change that. --preset=storage --directory=/a,/b has the targets beside each \
-                  other. docs/sweeps.md says more.",
+        details: "Any job option with values makes an axis: --iodepth=1..256x2 (doubled each time), --numjobs=1..8+1 \
+                  (one more each time), --bs=4k,64k (a list; a comma within a value is \\,). All combinations are run, \
+                  each as a separate run; the values override those of each job of the file. Reports go to a \
+                  directory; after an interrupt, the same command continues there. At the end there is a table, and in \
+                  the directory the page result.html, result.json and result.csv: IOPS and latency over the depth with \
+                  the knee, the Universal Scalability Law, and a map of two options. Presets bring their own jobs, 30 \
+                  s each on a file of 1 GiB in the current directory that is removed at the end: oltp, log, vm-boot, \
+                  streaming, backup, storage; --size, --runtime, --directory and others change that. --preset=storage \
+                  --directory=/a,/b compares the targets. docs/sweeps.md has the details.",
         options: &[
             word(
                 'o',
@@ -300,12 +304,12 @@ pub static ALL: &[Command] = &[
         name: "trace",
         operand: "file",
         choices: &[],
-        help: "What a trace is like: mix, sizes, order, hot ranges, pace, depth",
-        details: "Reads a text log (write_iolog) or a binary trace of blktrace, in memory that does not grow with it. A damaged \
-                  trace is an error that names the line or record. - is standard input. Sequential is an I/O that begins \
-                  where the one before in the same file and direction ended; the depth is that of the device, which only block \
-                  traces tell. A job file made with --to-job has the mix, sizes, order, hot tenths, mean rate and depth \
-                  of the trace; to repeat a trace exactly, use read_iolog.",
+        help: "Describes a trace: mix, sizes, order, hot ranges, pace, depth",
+        details: "Reads a text log (write_iolog) or a binary trace of blktrace, in memory that does not grow with it. \
+                  A damaged trace is an error that names the line or record. - is standard input. An I/O is sequential \
+                  if it begins where the one before in the same file and direction ended; the depth is that of the \
+                  device, which only block traces contain. A job file made with --to-job has the mix, sizes, order, \
+                  hot tenths, mean rate and depth of the trace; to repeat a trace exactly, use read_iolog.",
         options: &[
             word('j', "json", "", "Answer in JSON"),
             word('t', "to-job", "", "Print a job file that imitates the trace"),
@@ -316,19 +320,19 @@ pub static ALL: &[Command] = &[
         name: "verify-state",
         operand: "file",
         choices: &[],
-        help: "What an interrupted job had written, and what a check insists upon",
-        details: "Reads the state file that a job with verify_state_save leaves when it is interrupted or killed: how many \
-                  writes were issued and acknowledged, which were in flight, and for each file how many of them a later \
-                  run with verify_state_load insists upon, under either verify_policy. A damaged file is an error.",
+        help: "Shows the writes of an interrupted job, and those that a check demands",
+        details: "Reads the state file that a job with verify_state_save leaves when it is interrupted or killed: how \
+                  many writes were issued and acknowledged, which were in flight, and for each file how many of them a \
+                  later run with verify_state_load demands, under either verify_policy. A damaged file is an error.",
         options: &[
             word('j', "json", "", "Answer in JSON"),
             word(
                 'l',
                 "list",
                 "",
-                "List each write that is insisted upon, with the numbers that may be found",
+                "List each demanded write, with the numbers that are accepted",
             ),
-            word('p', "policy", "completed|fsynced", "Under which verify_policy (default: completed)")
+            word('p', "policy", "completed|fsynced", "The verify_policy to apply (default: completed)")
                 .one_of(&["completed", "fsynced"]),
         ],
     },
@@ -337,27 +341,28 @@ pub static ALL: &[Command] = &[
         operand: "directory",
         choices: &[],
         help: "Stored results in a browser: a list, the page of each, comparisons",
-        details: "Serves the runs of the store (--save keeps them), or the results in JSON in a directory (its *.json), of iolite or of \
-                  fio 3, until it is ended. The address is printed on standard error, with a secret in it. With --allow-run, whoever \
-                  has another address, which is printed as well, writes jobs in a page, has them looked at as they are typed, \
-                  and runs them, one at a time: that is remote execution, so jobs use nothing but what --serve-only names, and run no \
-                  programs, and runs are kept in the store. Without that, nothing can be changed from there. Other \
-                  machines are served only with --tls. docs/results.md says who can see and do what.",
+        details: "Serves the runs of the store (--save keeps them), or the results in JSON in a directory (its \
+                  *.json), of iolite or of fio 3, until it is ended. The address is printed on standard error, with a \
+                  secret in it. With --allow-run, the holder of another address, which is printed as well, can write \
+                  jobs in a page, which are checked as they are typed, and run them, one at a time. That is remote \
+                  execution, so jobs can only use what --serve-only names, and run no programs; the runs are kept in \
+                  the store. Without that option, nothing can be changed from there. Other machines are served only \
+                  with --tls. docs/results.md describes the security.",
         options: &[
-            word('l', "listen", "address:port", "Where (default: 127.0.0.1 and any port)"),
+            word('l', "listen", "address:port", "The address to listen on (default: 127.0.0.1 and any port)"),
             word(
                 't',
                 "tls",
                 "files",
-                "Encrypt the pages, as other machines need it: certificate,key (in PEM), or new (a key is made)",
+                "Encrypt the pages, as required for other machines: certificate,key (in PEM), or new (a key is made)",
             ),
             word('s', "store", "file", "The store (default: that of the user)"),
-            word('r', "allow-run", "", "Let jobs be written and started there (only with --serve-only)"),
+            word('r', "allow-run", "", "Allow writing and starting jobs there (only with --serve-only)"),
             word(
                 'o',
                 "serve-only",
                 "paths",
-                "What those jobs may use: files and directories, with commas; may be given several times",
+                "Files and directories that those jobs may use, with commas; may be given several times",
             ),
         ],
     },
@@ -365,7 +370,7 @@ pub static ALL: &[Command] = &[
         name: "zipf",
         operand: "",
         choices: &[],
-        help: "Which share of the accesses a random_distribution gives to which blocks",
+        help: "Shows which share of the accesses a random_distribution gives to which blocks",
         details: "Draws as many accesses as there are blocks, counts them, and shows the blocks that were hit in \
                   rows from the most to the least popular, as fio-genzipf does. Needs 4 bytes of memory per block.",
         options: &[

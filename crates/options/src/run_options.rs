@@ -189,7 +189,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "readonly",
         'r',
         NoArgument,
-        &["Change nothing: refuse what would write, trim, make, extend or remove anything"],
+        &["Change nothing: refuse jobs that would write, trim, create, extend or remove files"],
         Some(|asked, _| {
             asked.run.readonly = true;
             Ok(())
@@ -219,7 +219,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "no-series",
         '0',
         NoArgument,
-        &["Leave the run over time out of JSON: it is most of a report of one job"],
+        &["Leave the time series out of JSON: it is most of a report of one job"],
         Some(|asked, _| {
             asked.run.no_series = true;
             Ok(())
@@ -274,7 +274,7 @@ pub(crate) static ALL: &[RunOption] = &[
         't',
         Required("number[:seed]"),
         &[
-            "Run each job file so often (five times or more for verdicts), all in random",
+            "Run each job file this often (five times or more for verdicts), all in random",
             "order, and compare them; --output=DIR keeps the reports, or --save",
         ],
         Some(|asked, value| {
@@ -320,7 +320,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "status-interval",
         'L',
         Required("time"),
-        &["Print a full report of what was measured so far after each such", "period"],
+        &["Print a full interim report after each such", "period"],
         Some(|asked, value| {
             asked.run.status_interval = milliseconds(asked, value, 1)?;
             Ok(())
@@ -344,7 +344,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "aux-path",
         'K',
         Clearable("directory"),
-        &["Put files that the run itself makes here"],
+        &["Put files that the run itself creates here"],
         Some(|asked, value| {
             asked.run.aux_path = Some(PathBuf::from(value));
             Ok(())
@@ -358,7 +358,7 @@ pub(crate) static ALL: &[RunOption] = &[
             "Say more about these, separated by commas: process, file, io, mem,",
             "blktrace, verify, random, parse, diskutil, job, mutex, profile,",
             "time, net, rate, compress, steadystate, helperthread, zbd, all;",
-            "job:N leaves only what belongs to the Nth job; help lists them",
+            "job:N limits the output to the Nth job; help lists them",
         ],
         Some(debug),
     ),
@@ -421,8 +421,8 @@ pub(crate) static ALL: &[RunOption] = &[
         'S',
         Optional("address"),
         &[
-            "Run the jobs of clients that come here: sock:PATH, or [ip:|ip6:]HOST,PORT",
-            "(port 8765) with the keys of agents (--keys); or of the one who starts it:",
+            "Run the jobs of clients that connect here: sock:PATH, or [ip:|ip6:]HOST,PORT",
+            "(port 8765) with the keys of agents (--keys); or those of the parent process:",
             "stdio",
         ],
         Some(|asked, value| {
@@ -445,10 +445,10 @@ pub(crate) static ALL: &[RunOption] = &[
         'C',
         Required("host"),
         &[
-            "Run the job files behind it where this server listens: sock:PATH, or",
+            "Run the job files behind it on this server: sock:PATH, or",
             "[ip:|ip6:]HOST[,PORT] with the keys of a coordinator (--keys); on a machine",
-            "where ssh starts it: ssh:[USER@]HOST[,PORT]; or where the hosts listed in",
-            "this file are; may be given several times",
+            "where ssh starts it: ssh:[USER@]HOST[,PORT]; or on the hosts listed in",
+            "this file; may be given several times",
         ],
         Some(|asked, value| {
             let (address, files_before) = (value.to_owned(), asked.files);
@@ -463,7 +463,7 @@ pub(crate) static ALL: &[RunOption] = &[
         &[
             "Run the job files on all ranks of the launcher that has started this: mpirun,",
             "srun --mpi=pmix or pmi2. They find each other by pmix, pmi2 or dir:PATH, a",
-            "directory that all of them see (default: what the launcher offers)",
+            "directory that all of them can access (default: as the launcher permits)",
         ],
         Some(|asked, value| {
             asked.others.mpi = Some(value.to_owned());
@@ -487,7 +487,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "remote-config",
         'R',
         Required("file"),
-        &["Run a job file that is on the server's side"],
+        &["Run a job file of the server's machine"],
         Some(|asked, value| {
             asked.others.add_remote_file(value);
             Ok(())
@@ -512,7 +512,7 @@ pub(crate) static ALL: &[RunOption] = &[
         'Q',
         Required("time"),
         &[
-            "Give the other end up when it is silent for so long (default 10s, at",
+            "Give up the other end when it is silent for this long (default 10s, at",
             "least 1s); a server ends the jobs then",
         ],
         Some(|asked, value| {
@@ -570,7 +570,7 @@ pub(crate) static ALL: &[RunOption] = &[
         'N',
         NoArgument,
         &[
-            "Serve, and run jobs elsewhere, over TCP without any protection: whoever",
+            "Serve, and run jobs elsewhere, over TCP without any protection: anyone who",
             "reaches the port can run jobs (the same as IOLITE_INSECURE=1)",
         ],
         Some(|asked, _| {
@@ -582,7 +582,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "trigger-file",
         'W',
         Clearable("file"),
-        &["Pull the trigger when this file appears (it is removed): the", "command is run, and the run ends"],
+        &["Fire the trigger when this file appears (it is removed): the", "command is run, and the run ends"],
         Some(|asked, value| {
             asked.run.trigger_file = Some(PathBuf::from(value));
             Ok(())
@@ -592,7 +592,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "trigger-timeout",
         'B',
         Required("time"),
-        &["Pull the trigger when the jobs have run this long"],
+        &["Fire the trigger when the jobs have run this long"],
         Some(|asked, value| {
             if value.trim_start().starts_with('-') {
                 // As in fio, whose clock never gets there.
@@ -607,7 +607,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "trigger",
         'H',
         Clearable("command"),
-        &["What the trigger runs in a shell; without it, it only ends the run"],
+        &["The shell command of the trigger; without it, the trigger only ends the run"],
         Some(|asked, value| {
             asked.run.trigger = Some(value.to_owned());
             Ok(())
@@ -631,7 +631,7 @@ pub(crate) static ALL: &[RunOption] = &[
         '7',
         Required("files"),
         &[
-            "Encrypt the page of --web, as other machines need it: certificate,key (in",
+            "Encrypt the page of --web, as required for other machines: certificate,key (in",
             "PEM), or new, for a key made for this run, whose fingerprint is printed",
         ],
         Some(|asked, value| {
@@ -644,8 +644,8 @@ pub(crate) static ALL: &[RunOption] = &[
         'g',
         Required("time"),
         &[
-            "Keep the page of --web for so long after the end, with the final report",
-            "(default: until the pages that are open have it, at most 10s)",
+            "Keep the page of --web for this long after the end, with the final report",
+            "(default: until all open pages have it, at most 10s)",
         ],
         Some(|asked, value| {
             asked.run.web_linger = Some(milliseconds(asked, value, 0)?);
@@ -657,8 +657,8 @@ pub(crate) static ALL: &[RunOption] = &[
         'J',
         Required("command"),
         &[
-            "What the trigger runs on the servers, when their states are here; only",
-            "with --client, and where servers say --serve-exec",
+            "The shell command of the trigger on the servers, run when their states are",
+            "here; only with --client, and on servers with --serve-exec",
         ],
         Some(|asked, value| {
             asked.run.trigger_remote = Some(value.to_owned());

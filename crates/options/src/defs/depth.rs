@@ -55,8 +55,8 @@ pub static ENGINE: &[Definition] = &[
         .under("iodepth")
         .default("0")
         .lands(put!(depth.serialize_overlap, boolean())),
-    depth("io_submit_mode", Kind::Str, "Who submits I/O")
+    depth("io_submit_mode", Kind::Str, "The thread that submits I/O")
         .default(crate::SubmitMode::DEFAULT)
-        .keywords(&[("inline", "The worker itself"), ("offload", "A pool of threads beside it")])
+        .keywords(&[("inline", "The worker itself"), ("offload", "A separate pool of threads")])
         .lands(put_keyword!(depth.io_submit_mode, SubmitMode)),
 ];

@@ -19,7 +19,7 @@ pub static IGNORED: &[Definition] =
 
 /// Whether a job goes on.
 pub static POLICY: &[Definition] = &[
-    errors("continue_on_error", Kind::Str, "After which errors the job goes on")
+    errors("continue_on_error", Kind::Str, "Errors after which the job continues")
         .default("none")
         .keywords(&[
             ("none", "After none"),

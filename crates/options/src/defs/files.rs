@@ -30,7 +30,7 @@ pub static NAMES: &[Definition] = &[
             job.files.nrfiles_limits_names = false;
             Ok(())
         }),
-    files("lockfile", Kind::Str, "Lock each file while an I/O to it is under way")
+    files("lockfile", Kind::Str, "Lock each file while an I/O to it is in flight")
         .under("filename")
         .default(crate::LockFile::DEFAULT)
         .keywords(&[
@@ -205,7 +205,7 @@ pub static SHARING: &[Definition] = &[
         .default("native")
         .keywords(&[
             ("none", "Not at all"),
-            ("native", "By the system's own call, where the file system has it"),
+            ("native", "By the system's own call, if the file system supports it"),
             ("posix", "By posix_fallocate(3)"),
             ("keep", "By fallocate(2) without changing the file's size"),
             ("truncate", "By setting the file's size"),
@@ -222,7 +222,7 @@ pub static SHARING: &[Definition] = &[
             };
             Ok(())
         }),
-    files("fadvise_hint", Kind::Str, "Which access pattern the kernel is told to expect")
+    files("fadvise_hint", Kind::Str, "The access pattern announced to the kernel")
         .default(crate::FadviseHint::DEFAULT)
         .keywords(&[
             ("0", "Nothing"),

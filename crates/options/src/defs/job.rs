@@ -58,7 +58,7 @@ pub static RUN: &[Definition] = &[
         .lands(put!(schedule.runtime, time(SECOND))),
     job("time_based", Kind::Flag, "Start over until the run time is up, even when all I/O is done")
         .lands(put!(schedule.time_based, boolean())),
-    job("verify_only", Kind::Flag, "Write nothing: check what an earlier run of the same job has written")
+    job("verify_only", Kind::Flag, "Write nothing: check the writes of an earlier run of the same job")
         .lands(put!(verification.verify_only, boolean())),
     job("ramp_time", Kind::Time, "Run this long before measuring; runtime counts from then")
         .lands(put!(schedule.ramp_time, time(SECOND))),

@@ -67,7 +67,7 @@ pub static LOGS: &[Definition] = &[
     logs("write_hist_log", Kind::Str, "Log latency histograms to files of this name")
         .standing_alone()
         .lands(put_prefix!(write_hist_log)),
-    logs("log_window_value", Kind::Str, "What the entry of a window contains")
+    logs("log_window_value", Kind::Str, "The content of an entry for a window")
         .aliases(&["log_max_value"])
         .default("avg")
         .keywords(&[

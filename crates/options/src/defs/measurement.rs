@@ -99,12 +99,12 @@ pub static LATENCIES: &[Definition] = &[
     measurement("job_start_clock_id", Kind::Int, "Clock of the job's start in the report, by number")
         .min(0)
         .lands(put!(measurement.job_start_clock_id, number())),
-    measurement("unified_rw_reporting", Kind::Str, "Whether directions are reported apart")
+    measurement("unified_rw_reporting", Kind::Str, "Whether directions are reported separately")
         .default("none")
         .keywords(&[
-            ("none", "Apart"),
+            ("none", "Separately"),
             ("mixed", "As one"),
-            ("both", "Apart, and then as one"),
+            ("both", "Separately, and then as one"),
             ("0", "Same as none"),
             ("1", "Same as mixed"),
             ("2", "Same as both"),
@@ -121,7 +121,7 @@ pub static LATENCIES: &[Definition] = &[
 
 /// Units of sizes.
 pub static UNITS: &[Definition] = &[
-    measurement("kb_base", Kind::Str, "What k, m, g mean, in values and in the report")
+    measurement("kb_base", Kind::Str, "The meaning of k, m, g in values and in the report")
         .default("1024")
         .keywords(&[
             ("1024", "k is 1024 and kib is 1000 in values, as old scripts expect; reports prefer KiB"),

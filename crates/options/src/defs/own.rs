@@ -15,12 +15,12 @@ pub static OWN: &[Definition] = &[
     )
     .default("0")
     .lands(put!(schedule.client_barrier, boolean())),
-    own("rate_scope", Kind::Str, "With --client: whose the rates are")
+    own("rate_scope", Kind::Str, "With --client: the scope of the rates")
         .under("rate")
         .default(crate::RateScope::DEFAULT)
         .keywords(&[
             ("host", "Each host has the whole rate"),
-            ("all", "The hosts share it: each has its even part"),
+            ("all", "The hosts share it in equal parts"),
         ])
         .lands(put_keyword!(rates.rate_scope, RateScope)),
     own(

@@ -51,7 +51,7 @@ pub static PROCESSORS: &[Definition] = &[
     }),
     placement("cpus_allowed_policy", Kind::Str, "How workers share these CPUs")
         .under("cpus_allowed")
-        .keywords(&[("shared", "Each may run on all of them"), ("split", "Each gets one of its own")])
+        .keywords(&[("shared", "Each may run on all of them"), ("split", "Each gets a separate one")])
         .lands(put_keyword!(placement.cpus_allowed_policy, CpusPolicy)),
     placement("numa_cpu_nodes", Kind::Str, "Memory nodes on whose CPUs the workers run: 0-1, all").lands(
         |job, given| {

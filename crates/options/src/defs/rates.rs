@@ -31,7 +31,7 @@ pub static RATES: &[Definition] = &[
         .default("1")
         .min(0)
         .lands(put!(rates.thinktime_blocks, number())),
-    rates("thinktime_blocks_type", Kind::Str, "What counts as an I/O here")
+    rates("thinktime_blocks_type", Kind::Str, "The event that counts as an I/O here")
         .under("thinktime")
         .default(crate::ThinktimeBlocks::DEFAULT)
         .keywords(&[("complete", "Its completion"), ("issue", "Its submission")])
@@ -60,7 +60,7 @@ pub static RATES: &[Definition] = &[
         .default("1000")
         .min(0)
         .lands(put!(rates.rate_cycle, number())),
-    rates("rate_ignore_thinktime", Kind::Bool, "Do not make up for pauses: go on at the rate after each")
+    rates("rate_ignore_thinktime", Kind::Bool, "Do not make up for pauses: continue at the rate after each")
         .under("rate")
         .range(0, 1)
         .lands(put!(rates.rate_ignore_thinktime, boolean())),

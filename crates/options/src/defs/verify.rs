@@ -14,7 +14,7 @@ fn off_or_size(given: &mut Given<'_>) -> Result<u64, String> {
 
 /// All options of verification.
 pub static VERIFY: &[Definition] = &[
-    Definition::job("verify", Category::Verify, Kind::Str, "Check what was written, by this method")
+    Definition::job("verify", Category::Verify, Kind::Str, "Check writes, by this method")
         .default(crate::Verify::DEFAULT)
         .keywords(&[
             ("0", "Not at all"),
@@ -65,14 +65,14 @@ pub static VERIFY: &[Definition] = &[
             job.verification.verify_pattern = pattern(given.required()?)?;
             Ok(())
         }),
-    verify("verify_pattern_interval", Kind::Int, "Start the pattern anew after this many bytes")
+    verify("verify_pattern_interval", Kind::Int, "Restart the pattern after this many bytes")
         .default("0")
         .min(0)
         .lands(put!(verification.verify_pattern_interval, number())),
     verify("verify_fatal", Kind::Bool, "End the job at the first wrong block")
         .default("0")
         .lands(put!(verification.verify_fatal, boolean())),
-    verify("verify_dump", Kind::Bool, "Save what was read and what was expected")
+    verify("verify_dump", Kind::Bool, "Save the data read and the expected data")
         .default("0")
         .lands(put!(verification.verify_dump, boolean())),
     verify("verify_async", Kind::Int, "Threads that check beside the worker")
@@ -89,17 +89,17 @@ pub static VERIFY: &[Definition] = &[
     verify("verify_backlog_batch", Kind::Int, "How many blocks are checked each time")
         .min(0)
         .lands(put!(verification.verify_backlog_batch, number())),
-    verify("experimental_verify", Kind::Bool, "Determine what to check by running the workload again")
+    verify("experimental_verify", Kind::Bool, "Determine the writes to check by running the workload again")
         .range(0, 1)
         .lands(put!(verification.experimental_verify, boolean())),
     verify(
         "verify_state_load",
         Kind::Bool,
-        "Check only what the saved state of an interrupted run lists as written",
+        "Check only the writes that the saved state of an interrupted run lists",
     )
     .range(0, 1)
     .lands(put!(verification.verify_state_load, boolean())),
-    verify("verify_state_save", Kind::Bool, "Save what was written when a run is interrupted")
+    verify("verify_state_save", Kind::Bool, "Save a list of the writes when a run is interrupted")
         .default("1")
         .lands(put!(verification.verify_state_save, boolean())),
     verify("verify_write_sequence", Kind::Bool, "Check the order in which blocks were written")

@@ -10,7 +10,7 @@ const fn zones(name: &'static str, kind: Kind, help: &'static str) -> Definition
 
 /// All options of zones and placement.
 pub static ZONES: &[Definition] = &[
-    zones("zonemode", Kind::Str, "What zones mean")
+    zones("zonemode", Kind::Str, "How zones are handled")
         .default(crate::ZoneMode::DEFAULT)
         .keywords(&[
             ("none", "Nothing"),
@@ -38,7 +38,7 @@ pub static ZONES: &[Definition] = &[
             Ok(())
         },
     ),
-    zones("read_beyond_wp", Kind::Bool, "Read also what was not written yet")
+    zones("read_beyond_wp", Kind::Bool, "Also read unwritten parts of zones")
         .default("0")
         .lands(put!(zones.read_beyond_wp, boolean())),
     zones("max_open_zones", Kind::Int, "Most zones that all jobs together keep open")
@@ -70,10 +70,10 @@ pub static ZONES: &[Definition] = &[
             job.zones.zone_reset_frequency = given.floats(1)?.first().copied().unwrap_or(0.0);
             Ok(())
         }),
-    zones("recover_zbd_write_error", Kind::Bool, "After a failed write, go on at the zone's write pointer")
+    zones("recover_zbd_write_error", Kind::Bool, "After a failed write, continue at the zone's write pointer")
         .range(0, 1)
         .lands(put!(zones.recover_zbd_write_error, boolean())),
-    zones("write_zone_remainder", Kind::Bool, "Write what is left of a zone with a smaller block")
+    zones("write_zone_remainder", Kind::Bool, "Write the rest of a zone with a smaller block")
         .range(0, 1)
         .lands(put!(zones.write_zone_remainder, boolean())),
     zones("fdp", Kind::Bool, "Let the device place data by handles (flexible data placement)")
@@ -86,7 +86,7 @@ pub static ZONES: &[Definition] = &[
             }
             Ok(())
         }),
-    zones("dataplacement", Kind::Str, "How the device is told where data belongs")
+    zones("dataplacement", Kind::Str, "How writes name the placement of their data")
         .aliases(&["data_placement"])
         .default("none")
         .keywords(&[("none", "Not at all"), ("fdp", "By placement handles"), ("streams", "By write streams")])

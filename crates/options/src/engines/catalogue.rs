@@ -117,7 +117,7 @@ impl EngineInfo {
 
 /// All engines, in the order in which the help lists them.
 pub(super) const ALL: [EngineInfo; 41] = [
-    engine("cpuio", "Burns processor cycles in place of I/O")
+    engine("cpuio", "Burns processor cycles instead of I/O")
         .data(Data::Nowhere)
         .unit(UnitKind::Works)
         .own(|| CpuioOptions::default().into(), local::CPUIO),
@@ -133,7 +133,7 @@ pub(super) const ALL: [EngineInfo; 41] = [
     engine("pvsync2", "preadv2(2) and pwritev2(2) with their flags")
         .can(&[Sync, Trim, Extend, AtomicWrites, Polling])
         .own(|| Pvsync2Options::default().into(), pvsync2::OPTIONS),
-    engine("null", "Completes everything at once: shows what the tester itself costs")
+    engine("null", "Completes everything at once: shows the cost of the tester itself")
         .data(Data::Nowhere)
         .completion(Completion::Engine)
         .can(&[Sync, Trim, Extend, FeignVerify]),

@@ -166,7 +166,7 @@ static TOUCH_OBJECTS: Definition =
 static CEPH_TIMEOUT: Definition = option(
     "ceph_timeout",
     Kind::Time,
-    "For how long an I/O or a question to the cluster may take; 0 = no limit",
+    "The longest time that an I/O or a request to the cluster may take; 0 = no limit",
 )
 .default("120s")
 .lands_in_engine(|own, given| {

@@ -48,7 +48,7 @@ static SINGLE_INSTANCE: Definition =
 static GLUSTER_TIMEOUT: Definition = option(
     "gluster_timeout",
     Kind::Time,
-    "For how long a brick may be silent, in whole seconds; 0 = as long as the volume says",
+    "The longest time that a brick may be silent, in whole seconds; 0 = as the volume is configured",
 )
 .default("0")
 .lands_in_engine(|own, given| {

@@ -55,7 +55,7 @@ static HDFS_USE_DIRECT: Definition =
     option("hdfs_use_direct", Kind::Bool, "Has no effect: there are no buffers of Java")
         .lands_in_engine(own!(HdfsOptions.hdfs_use_direct, boolean()));
 static HDFS_TIMEOUT: Definition =
-    option("hdfs_timeout", Kind::Time, "For how long a request may take; 0 = no limit")
+    option("hdfs_timeout", Kind::Time, "The longest time that a request may take; 0 = no limit")
         .default("60s")
         .lands_in_engine(|own, given| {
             place::<HdfsOptions>(own)?.hdfs_timeout = given.time(1_000_000)?;

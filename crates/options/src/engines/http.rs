@@ -263,7 +263,7 @@ const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definitio
 
 static HTTPS: Definition = option("https", Kind::Str, "Encrypted connections")
     .default("off")
-    .keywords(&[("off", "No"), ("on", "Yes"), ("insecure", "Yes, with whoever answers")])
+    .keywords(&[("off", "No"), ("on", "Yes"), ("insecure", "Yes, without checking the certificate")])
     .lands_in_engine(|own, given| {
         place::<HttpOptions>(own)?.https = match given.keyword()? {
             "on" => Encryption::On,
@@ -279,11 +279,11 @@ static HTTP_USER: Definition =
     option("http_user", Kind::Str, "User name").lands_in_engine(own!(HttpOptions.http_user, string()));
 static HTTP_PASS: Definition =
     option("http_pass", Kind::Str, "Password").secret().lands_in_engine(secret!(HttpOptions.http_pass));
-static HTTP_AUTH: Definition = option("http_auth", Kind::Str, "How the user of WebDAV shows who it is")
+static HTTP_AUTH: Definition = option("http_auth", Kind::Str, "The authentication of the WebDAV user")
     .default("basic")
     .keywords(&[
         ("basic", "Name and password in each request"),
-        ("digest", "Answers to what the server asks, without the password"),
+        ("digest", "Answers to challenges, without the password"),
     ])
     .lands_in_engine(|own, given| {
         place::<HttpOptions>(own)?.http_auth = match given.keyword()? {
@@ -341,7 +341,7 @@ static HTTP_MODE: Definition = option("http_mode", Kind::Str, "Which interface t
 static HTTP_VERBOSE: Definition = option(
     "http_verbose",
     Kind::Int,
-    "What is told about requests on standard error: 1 requests and statuses, 2 their heads as well",
+    "Print on standard error: 1 requests and statuses, 2 their heads as well",
 )
 .default("0")
 .lands_in_engine(own!(HttpOptions.http_verbose, number()));
@@ -359,7 +359,7 @@ static HTTP_OBJECT_MODE: Definition = option("http_object_mode", Kind::Str, "How
         Ok(())
     });
 static HTTP_TIMEOUT: Definition =
-    option("http_timeout", Kind::Time, "For how long nothing of a request may come or go; 0 = no limit")
+    option("http_timeout", Kind::Time, "The longest time without progress of a request; 0 = no limit")
         .default("120s")
         .lands_in_engine(|own, given| {
             place::<HttpOptions>(own)?.http_timeout = given.time(1_000_000)?;
@@ -374,7 +374,7 @@ static HTTP_RETRIES: Definition = option(
 .range(0, 1000)
 .lands_in_engine(own!(HttpOptions.http_retries, number()));
 static HTTP_CREATE: Definition =
-    option("http_create", Kind::Bool, "Write what the job reads before it begins, where it is missing")
+    option("http_create", Kind::Bool, "Write missing data that the job reads before it begins")
         .default("0")
         .lands_in_engine(own!(HttpOptions.http_create, boolean()));
 static HTTP_S3_PROFILE: Definition =
@@ -402,7 +402,7 @@ static HTTP_S3_ADDRESSING: Definition = option("http_s3_addressing", Kind::Str, 
         Ok(())
     });
 static HTTP_S3_CHECKSUM: Definition =
-    option("http_s3_checksum", Kind::Str, "What objects are sent with, for the server to check")
+    option("http_s3_checksum", Kind::Str, "The checksum sent with objects, for the server to check")
         .default("none")
         .keywords(&[("none", "Nothing"), ("crc32c", "CRC-32C"), ("sha256", "SHA-256")])
         .lands_in_engine(|own, given| {
@@ -416,14 +416,14 @@ static HTTP_S3_CHECKSUM: Definition =
 static HTTP_S3_MULTIPART_SIZE: Definition = option(
     "http_s3_multipart_size",
     Kind::Int,
-    "Larger objects are uploaded in parts of so many bytes, iodepth= of them at once; 0 = whole",
+    "Upload larger objects in parts of this many bytes, iodepth= of them at a time; 0 = whole",
 )
 .default("0")
 .lands_in_engine(own!(HttpOptions.http_s3_multipart_size, number()));
 static HTTP_S3_LIST: Definition = option(
     "http_s3_list",
     Kind::Int,
-    "Reads list names that begin like filename, so many at a time; 0 = they read objects",
+    "Reads list names that begin with filename, this many at a time; 0 = they read objects",
 )
 .default("0")
 .range(0, 1000)

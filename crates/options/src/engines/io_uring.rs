@@ -161,7 +161,7 @@ static CDB_LEN: Definition = option("cdb_len", Kind::Str, "Length of SCSI comman
     .default("0")
     .keywords(&[("0", "As needed"), ("10", "10 bytes"), ("16", "16 bytes"), ("32", "32 bytes")])
     .lands_in_engine(of_scsi!());
-static VERIFY_BYTCHK: Definition = option("verify_bytchk", Kind::Str, "What a SCSI VERIFY compares")
+static VERIFY_BYTCHK: Definition = option("verify_bytchk", Kind::Str, "The data that a SCSI VERIFY compares")
     .default("0")
     .keywords(&[("0", "The medium alone"), ("1", "Each block with its data"), ("3", "Every block with one")])
     .lands_in_engine(of_scsi!());

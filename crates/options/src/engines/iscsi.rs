@@ -120,7 +120,7 @@ static ISCSI_INITIATOR: Definition =
         .default("iqn.2026-01.io.iolite:initiator")
         .lands_in_engine(own!(IscsiOptions.iscsi_initiator, string()));
 static ISCSI_TIMEOUT: Definition =
-    option("iscsi_timeout", Kind::Time, "For how long the target may be silent; 0 = no limit")
+    option("iscsi_timeout", Kind::Time, "The longest time that the target may be silent; 0 = no limit")
         .default("60s")
         .lands_in_engine(|own, given| {
             place::<IscsiOptions>(own)?.iscsi_timeout = given.time(1_000_000)?;

@@ -54,7 +54,7 @@ static CPULOAD: Definition =
 static CPUCHUNKS: Definition = option("cpuchunks", Kind::Int, "Length of one busy spell, in µs")
     .default("50000")
     .lands_in_engine(own!(CpuioOptions.cpuchunks, number()));
-static CPUMODE: Definition = option("cpumode", Kind::Str, "What keeps the CPU busy")
+static CPUMODE: Definition = option("cpumode", Kind::Str, "The work that keeps the CPU busy")
     .default("noop")
     .keywords(&[("noop", "Doing nothing"), ("qsort", "Sorting")])
     .lands_in_engine(|own, given| {
@@ -110,7 +110,7 @@ static GRACE_TIME: Definition =
         .default("1")
         .lands_in_engine(own!(ExecOptions.grace_time, number()));
 static STD_REDIRECT: Definition =
-    option("std_redirect", Kind::Bool, "Send what it prints to files named after the job")
+    option("std_redirect", Kind::Bool, "Send its output to files named after the job")
         .default("1")
         .lands_in_engine(own!(ExecOptions.std_redirect, boolean()));
 

@@ -27,7 +27,7 @@ static URI: Definition =
             Ok(())
         });
 static NBD_TIMEOUT: Definition =
-    option("nbd_timeout", Kind::Time, "For how long the server may be silent; 0 = no limit")
+    option("nbd_timeout", Kind::Time, "The longest time that the server may be silent; 0 = no limit")
         .default("60s")
         .lands_in_engine(|own, given| {
             place::<NbdOptions>(own)?.nbd_timeout = given.time(1_000_000)?;

@@ -225,7 +225,7 @@ impl OwnOptions for RdmaOptions {
 static BINDNAME: Definition =
     option("bindname", Kind::Str, "Address of the own end, which chooses the device")
         .lands_in_engine(own!(RdmaOptions.bindname, string()));
-static VERB: Definition = option("verb", Kind::Str, "What the client (rw=write) does")
+static VERB: Definition = option("verb", Kind::Str, "The operation of the client (rw=write)")
     .aliases(&["proto"])
     .default("write")
     .keywords(&[

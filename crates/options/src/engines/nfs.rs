@@ -30,7 +30,7 @@ static NFS_URL: Definition =
         },
     );
 static NFS_TIMEOUT: Definition =
-    option("nfs_timeout", Kind::Time, "For how long the server may be silent or away; 0 = no limit")
+    option("nfs_timeout", Kind::Time, "The longest time that the server may be silent or away; 0 = no limit")
         .default("60s")
         .lands_in_engine(|own, given| {
             place::<NfsOptions>(own)?.nfs_timeout = given.time(1_000_000)?;
@@ -39,7 +39,7 @@ static NFS_TIMEOUT: Definition =
 static NFS_UNCOMMITTED: Definition = option(
     "nfs_uncommitted",
     Kind::Int,
-    "How much is kept of what the server does not have on stable storage, until it is told to put it there",
+    "How much uncommitted data is kept for resending before the server is asked to commit it",
 )
 .default("64m")
 .min(1)

@@ -45,7 +45,7 @@ macro_rules! priority {
 }
 
 pub(super) static CMDPRIO_PERCENTAGE: Definition =
-    option("cmdprio_percentage", Kind::Int, "Percent of I/Os with an I/O priority of their own")
+    option("cmdprio_percentage", Kind::Int, "Percent of I/Os with a separate I/O priority")
         .range(0, 100)
         .lands_in_engine(priority!(percentage));
 pub(super) static CMDPRIO_CLASS: Definition = option("cmdprio_class", Kind::Int, "Class of that priority")
