@@ -307,7 +307,7 @@ impl HttpEngine {
         let has = answer.length;
         match self.options.http_object_mode {
             ObjectMode::Block => {
-                format!("the object has {has} bytes, not {length}: somebody else wrote it")
+                format!("the object has {has} bytes, not {length}: another client wrote it")
             }
             ObjectMode::Range if answer.status != 206 => {
                 format!("the server gave all {has} bytes of the object, not the range that was asked for")

@@ -84,7 +84,7 @@ impl LibiscsiEngine {
         };
         let proof = self.options.proof_of(url).map_err(invalid)?;
         if proof.is_some() && address.user.is_none() {
-            let words = "target_user=: a target proves who it is only to a user who does (USER%PASSWORD@)";
+            let words = "target_user=: a target authenticates only to a user who does too (USER%PASSWORD@)";
             return Err(invalid(words.to_owned()));
         }
         let login = Login {

@@ -152,7 +152,7 @@ impl Transfer for MtdEngine {
         });
         if moved == Err(Errno(libc::EINVAL)) && write {
             let page = self.device(unit.file)?.page;
-            self.complaint = Some(format!("what is written at once is a page, of {page} bytes here"));
+            self.complaint = Some(format!("a write is a multiple of the page size, {page} bytes here"));
         }
         moved
     }

@@ -69,7 +69,7 @@ impl NbdEngine {
     fn obstacle(&self, mode: OpenMode) -> Option<(i32, String)> {
         let Connection { smallest, is_read_only, can_fua, .. } = self.connection;
         if mode.write && is_read_only {
-            return Some((libc::EROFS, "the server lets nobody write to it".to_owned()));
+            return Some((libc::EROFS, "the server permits no writes to it".to_owned()));
         }
         if mode.write && (mode.sync || mode.dsync) && !can_fua {
             let words = "sync=: the server offers no writes to stable storage (FUA); use fsync=1";

@@ -307,8 +307,10 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             }
             errno => {
                 let what = match errno.0 {
-                    libc::EPIPE | libc::ECONNRESET => "the other end is gone before all was sent",
-                    libc::ECONNREFUSED => "nobody receives there",
+                    libc::EPIPE | libc::ECONNRESET => {
+                        "the other end closed the connection before everything was sent"
+                    }
+                    libc::ECONNREFUSED => "nothing receives there",
                     libc::EMSGSIZE => "a block has to fit into a datagram: at most 65507 bytes",
                     _ => "sending failed",
                 };
@@ -323,7 +325,10 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
         // SAFETY: the message has as much room as is said.
         match unsafe { libc::recv(self.descriptor, message.as_mut_ptr().cast(), message.len(), flags) } {
-            0 => self.fail(Errno(libc::ECONNRESET), "the other end is gone before all was sent"),
+            0 => self.fail(
+                Errno(libc::ECONNRESET),
+                "the other end closed the connection before everything was sent",
+            ),
             8 if is_goodbye(&message) => Step::Over,
             1.. if !self.options.pingpong => self.fail(Errno(libc::EPROTO), SENDS_AS_WELL),
             _ => Step::Wait,
@@ -594,7 +599,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             match self.say(&GOODBYES[0]) {
                 Err(Errno(libc::ECONNREFUSED)) if self.sends && !self.was_told_goodbye() => {
                     let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
-                    return Err(explained(&refused, format!("{}: nobody receives there", self.place())));
+                    return Err(explained(&refused, format!("{}: nothing receives there", self.place())));
                 }
                 Err(_) => return Ok(()),
                 Ok(()) if !self.sends => return Ok(()),
@@ -630,7 +635,7 @@ fn remove_socket(path: &Path, made: Option<(u64, u64)>) -> io::Result<()> {
         Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path),
         Ok(_) => {
             let exists = io::Error::from_raw_os_error(libc::EEXIST);
-            Err(explained(&exists, format!("{} is there and is no socket", path.display())))
+            Err(explained(&exists, format!("{} exists and is no socket", path.display())))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

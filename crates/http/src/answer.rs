@@ -312,7 +312,7 @@ fn start_of_range(value: &[u8]) -> Option<u64> {
 }
 
 fn no_answer(why: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("what was received is no answer of HTTP/1.1 ({why})"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("the server sent no valid HTTP/1.1 answer ({why})"))
 }
 
 #[cfg(test)]
@@ -431,7 +431,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
         ] {
             let error = Incoming::new().take(text.as_bytes(), &mut Place::Text, USUAL).unwrap_err();
-            assert!(error.to_string().contains("no answer of HTTP/1.1"), "{text:?}: {error}");
+            assert!(error.to_string().contains("no valid HTTP/1.1 answer"), "{text:?}: {error}");
         }
     }
 }

@@ -43,7 +43,7 @@ pub fn page(answer: &Answer) -> Result<Page, String> {
     let is_cut = element_text(&text, "IsTruncated").is_some_and(|word| word == "true");
     let next = element_text(&text, "NextContinuationToken").filter(|_| is_cut);
     if is_cut && next.is_none() {
-        return Err("the list goes on, and the server does not say where (NextContinuationToken)".to_owned());
+        return Err("the list is incomplete, and the server gives no NextContinuationToken".to_owned());
     }
     Ok(Page { names: text.matches("<Contents>").count(), next })
 }
@@ -104,7 +104,7 @@ mod tests {
     fn what_is_not_the_whole_list_is_not_taken_for_it() {
         let cut = "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
         for (text, length, why) in [
-            (cut, 0, "does not say where"),
+            (cut, 0, "gives no NextContinuationToken"),
             ("<html>Welcome</html>", 0, "no whole <ListBucketResult>"),
             ("<ListBucketResult><Contents><Key>a</Key></Contents>", 0, "no whole"),
             ("<ListBucketResult></ListBucketResult>", 5 << 20, "too long"),

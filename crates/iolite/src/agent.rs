@@ -64,7 +64,10 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
 /// Serves the client that has started this process. The client knows what goes well, so only errors are printed.
 fn serve_starter(name: Name, serving: &Serving, settings: Settings) -> ExitCode {
     let served = match &serving.pid_file {
-        Some(_) => Err("--daemonize: a server that talks to whoever has started it stays there".to_owned()),
+        Some(_) => {
+            Err("--daemonize: a server that talks to its parent process cannot go into the background"
+                .to_owned())
+        }
         None => Agent::serve_starter(Settings { log: |_| {}, ..settings }),
     };
     match served {

@@ -65,11 +65,11 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let has_ssh = addresses.iter().any(|address| matches!(address, Address::Ssh(_)));
     for (option, is_idle) in [("--push", push && !has_ssh), ("--serve-exec", exec && !has_ssh && !on_ranks)] {
         if is_idle {
-            problems.push(format!("{option}: no --client=ssh:HOST is there for it"));
+            problems.push(format!("{option}: there is no --client=ssh:HOST for it"));
         }
     }
     if on_ranks && keys.is_some() {
-        problems.push("--keys: the ranks of a launcher have keys of their own, for each run".to_owned());
+        problems.push("--keys: the ranks of a launcher get separate keys for each run".to_owned());
     }
     if !problems.is_empty() {
         problems.dedup();
@@ -169,7 +169,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let Wishes { signals: _held, requests, asked, mut watch, is_pulled, .. } = wishes;
     if let Ok(held) = HeldSignals::new() {
         held.give_up_when_asked(requests, console::taken, INTERRUPTED.into(), move || {
-            complain(name, &"given up: what is not written yet, or has not come, is lost");
+            complain(name, &"given up: files that are not written or received yet are lost");
         });
     }
     if is_pulled {

@@ -228,7 +228,7 @@ fn check_page(output: &Path, page: &Path) -> Result<(), OpenError> {
     }
     if !found.is_file() || (found.len() > 0 && !is_page(page)) {
         return Err(refused(format!(
-            "the page would go into {}, and what is there is no page of a report",
+            "the page would go into {}, which exists and is no page of a report",
             page.display()
         )));
     }

@@ -25,7 +25,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
         Err(error) => {
             crate::complain(
                 name,
-                &format_args!("this is how an agent starts a run, and nobody else: {error}"),
+                &format_args!("only an agent may start this, as the process of a run: {error}"),
             );
             return ExitCode::FAILURE;
         }

@@ -38,7 +38,8 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     let mut channel = match JobChannel::take_over() {
         Ok(channel) => channel,
         Err(error) => {
-            let what = format_args!("this is how a page starts a job, and nobody else: {error}");
+            let what =
+                format_args!("only the server of a page may start this, as the process of a job: {error}");
             crate::complain(name, &what);
             return ExitCode::FAILURE;
         }

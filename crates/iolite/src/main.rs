@@ -107,8 +107,7 @@ fn serve_page(name: Name) -> ExitCode {
     match iolite_web::serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let what =
-                format_args!("this is how a run starts the process of its page, and nobody else: {error}");
+            let what = format_args!("only a run may start this, as the process of its page: {error}");
             complain(name, &what);
             ExitCode::FAILURE
         }
@@ -305,7 +304,7 @@ fn run_jobs(
         }
     };
     held.give_up_when_asked(outcome.requests, console::taken, INTERRUPTED.into(), move || {
-        complain(name, &"the report is given up: nobody takes it");
+        complain(name, &"the report is given up: nothing reads it");
     });
     let written = session.end(&mut outcome.report);
     if let Err(error) = &written {

@@ -74,7 +74,7 @@ pub fn perform(program: &str, points: &mut dyn Points, directory: &Directory) ->
             End::Interrupted => {
                 directory.give_up(&name);
                 let what = format!(
-                    "interrupted with {} of {count} {} left; the same command goes on in {}",
+                    "interrupted with {} of {count} {} left; the same command continues in {}",
                     (position..count).filter(|position| !directory.has(&points.report(*position))).count(),
                     points.several(),
                     directory.path.display()
@@ -133,7 +133,7 @@ pub fn announce(program: &str, points: &dyn Points, directory: &Directory, more:
     } else {
         String::new()
     };
-    let known = if there > 0 { format!(" ({there} of them are there already)") } else { String::new() };
+    let known = if there > 0 { format!(" ({there} of them exist already)") } else { String::new() };
     let (count, several, place) = (points.count(), points.several(), directory.path.display());
     tell(program, points, &format!("{count} {several}{more}{known}{time}; results go to {place}"));
 }

@@ -227,8 +227,10 @@ impl Repeats<'_> {
         let answer = Answer::of(sides, &allowed)?;
         let mut text = answer.text();
         if !different.is_empty() {
-            text +=
-                &format!("The job files differ in {}; so that is what is compared.\n", different.join(", "));
+            text += &format!(
+                "The job files differ in {}; these differences are compared.\n",
+                different.join(", ")
+            );
         }
         if let Some(sides) = self.sides() {
             let mut command = format!("iolite compare {}", sides.join(" "));

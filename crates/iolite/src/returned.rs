@@ -66,8 +66,8 @@ impl Logs {
                 let expected: BTreeSet<PathBuf> =
                     iolite_plan::logs_asked(plan).map(|(_, _, path)| path).collect();
                 let gone = expected.difference(&left.files).filter_map(|path| path.file_name());
-                let words = gone
-                    .map(|name| format!("{} does not come back: it is not there any more", name.display()));
+                let words =
+                    gone.map(|name| format!("{} does not come back: it no longer exists", name.display()));
                 left.missing.extend(words);
             }
         }

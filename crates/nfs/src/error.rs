@@ -72,10 +72,10 @@ pub enum NfsError {
         bytes: u64,
     },
     /// The server restarts again and again.
-    #[error("the server starts anew again and again: {0} cannot be put on stable storage")]
+    #[error("the server restarts again and again: {0} cannot be put on stable storage")]
     Restless(String),
     /// The server's answer cannot be understood.
-    #[error("the server sends what is no answer of NFS")]
+    #[error("the server sends an invalid NFS answer")]
     Malformed,
     /// A signal has come while waiting.
     #[error("interrupted")]

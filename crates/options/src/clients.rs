@@ -131,8 +131,7 @@ pub(crate) fn serving(
 ) -> Option<Serving> {
     let address = asked.others.server.clone()?;
     if has_jobs || !asked.others.clients.is_empty() || asked.others.mpi.is_some() {
-        let what =
-            "--server: a server runs the jobs of its clients; give it none of its own, and no --client";
+        let what = "--server: a server runs the jobs of its clients; give it no jobs, and no --client";
         errors.push(on_command_line(what.to_owned()));
     } else {
         warnings.extend(not_served(asked, sections));

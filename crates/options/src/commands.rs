@@ -255,12 +255,7 @@ pub static ALL: &[Command] = &[
                 "How to answer (default: table; html: a run as a page)",
             )
             .one_of(&["table", "json", "html"]),
-            word(
-                'o',
-                "output",
-                "file",
-                "Write the output to this file; for several runs, a directory",
-            ),
+            word('o', "output", "file", "Write the output to this file; for several runs, a directory"),
             word('q', "quota", "bytes", "limits: the most bytes of all reports together (default 1g)"),
             word('m', "most", "number", "limits: the most runs (default 10000)"),
             word('d', "days", "number", "limits: the most days that runs are kept (default 0: unlimited)"),
@@ -326,12 +321,7 @@ pub static ALL: &[Command] = &[
                   later run with verify_state_load demands, under either verify_policy. A damaged file is an error.",
         options: &[
             word('j', "json", "", "Answer in JSON"),
-            word(
-                'l',
-                "list",
-                "",
-                "List each demanded write, with the numbers that are accepted",
-            ),
+            word('l', "list", "", "List each demanded write, with the numbers that are accepted"),
             word('p', "policy", "completed|fsynced", "The verify_policy to apply (default: completed)")
                 .one_of(&["completed", "fsynced"]),
         ],

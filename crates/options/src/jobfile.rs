@@ -218,7 +218,7 @@ impl Reader<'_, '_> {
         let origin = line.at(code);
         let shown = shortened(code);
         if self.including.len() > 1 {
-            let message = format!("{shown}: an included file holds options only, no sections of its own");
+            let message = format!("{shown}: an included file holds options only, no sections");
             self.error(origin, message);
             return;
         }

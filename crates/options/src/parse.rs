@@ -336,7 +336,7 @@ fn jobs_beside_profile(sections: &[Section], files: &[OsString]) -> Option<Diagn
     let own =
         sections.iter().find(|section| !section.is_global).map(|section| format!("--name={}", section.name));
     let own = own.or_else(|| files.first().map(|file| file.display().to_string()))?;
-    let message = format!("{own}: --profile brings the jobs of its own; run other jobs without it");
+    let message = format!("{own}: --profile brings its own jobs; run other jobs without it");
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 
@@ -379,7 +379,7 @@ fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
         // fio has no such format, and its jobs are refused.
         _ if name.is_strict() => "unknown format \"html\" (normal, json, json+ or terse)",
         None if has_others => {
-            "beside other formats, the page goes into a file of its own, FILE.html, and needs --output=FILE.json or the like"
+            "beside other formats, the page goes into a separate file, FILE.html, and needs --output=FILE.json or the like"
         }
         Some(output)
             if has_others && output.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html")) =>

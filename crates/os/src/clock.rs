@@ -77,7 +77,7 @@ impl Clock {
                 format!("the processor's invariant counter, {megahertz:.2} MHz")
             }
             Kind::Monotonic => "the system's, the processor has no counter to rely on".to_owned(),
-            Kind::Kept(_) => "a word that a thread of its own keeps".to_owned(),
+            Kind::Kept(_) => "a word that a separate thread maintains".to_owned(),
             Kind::TimeOfDay => "the system's wall clock".to_owned(),
         }
     }

@@ -260,7 +260,7 @@ impl<'a> Log<'a> {
                 line + 1
             ))),
             Err(Broken::CutOff(_)) => Ok(Some(
-                "it is cut off (the run was killed, or the disk was full); what is before that is drawn"
+                "it is cut off (the run was killed, or the disk was full); the part before that is drawn"
                     .to_owned(),
             )),
             Err(Broken::Unreadable(error)) => Err(format!("{}{advice}", told(error))),
@@ -349,7 +349,7 @@ impl<'a> Log<'a> {
         let end = self.tracks.values().map(|track| track.end).max().unwrap_or(0);
         if longest > 0.0 && end as f64 > 1.5 * longest + 5000.0 {
             doubts.push(format!(
-                "{}: it goes on for {} s, and {name} ran for {} s, {probably}",
+                "{}: it lasts {} s, and {name} ran for {} s, {probably}",
                 self.file.path.display(),
                 end / 1000,
                 longest as u64 / 1000

@@ -160,7 +160,7 @@ fn without_threads(options: &JobOptions, machine: &dyn Machine) -> Vec<Obstacle>
     let refused = |(option, cpus): (&'static str, &Vec<u32>)| {
         let usable = if cpus.is_empty() { return None } else { usable(cpus, machine) };
         let cpu = cpus.iter().find(|cpu| !usable.contains(cpu))?;
-        Some((option, format!("{option}: CPU {cpu} is not there, or may not be used")))
+        Some((option, format!("{option}: CPU {cpu} does not exist, or may not be used")))
     };
     all.into_iter().filter_map(refused).collect()
 }
@@ -262,6 +262,6 @@ mod tests {
         let machine = MadeUp::new().with_cpus(2);
         let told = |cpu| told(vec![job(|o| o.logs.log_compression_cpus = vec![0, cpu])], &machine);
         assert_eq!(told(1), [""; 0]);
-        assert_eq!(told(1023), ["log_compression_cpus: CPU 1023 is not there, or may not be used"]);
+        assert_eq!(told(1023), ["log_compression_cpus: CPU 1023 does not exist, or may not be used"]);
     }
 }

@@ -233,7 +233,7 @@ impl Builder<'_> {
         match self.by_name.get(name) {
             Some((workers, true)) => Ok(workers.clone()),
             Some(_) => {
-                Err(format!("wait_for={name}: several jobs have that name; give each a name of its own"))
+                Err(format!("wait_for={name}: several jobs have that name; give each a separate name"))
             }
             None => Err(format!("wait_for={name}: no job of that name comes before this one")),
         }

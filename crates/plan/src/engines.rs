@@ -45,7 +45,7 @@ pub(crate) fn obstacles(
     if let Some(option) = options.sync_asked_for()
         && !engine.facets.can(Capability::Sync)
     {
-        let message = format!("{option}: ioengine={name} cannot put what it writes on stable storage");
+        let message = format!("{option}: ioengine={name} cannot put its writes on stable storage");
         found.push((option, message));
     }
     if options.verification.is_on()
@@ -76,7 +76,7 @@ pub(crate) fn obstacles(
         found.push(("verify_backlog", message.to_owned()));
     }
     match engine.facets.data {
-        Data::OwnStorage => found.extend(without_files(options, engine, "in a storage of its own")),
+        Data::OwnStorage => found.extend(without_files(options, engine, "in its own storage")),
         Data::OtherEnd => {
             found.extend(without_files(options, engine, "at the other end of a connection"));
             found.extend(of_connections(options, engine));
@@ -324,7 +324,7 @@ fn without_files(options: &JobOptions, engine: &EngineInfo, place: &str) -> Vec<
         (
             "fill_device",
             options.extent.fill_device && (options.pattern.rw.reads() || cannot_extend),
-            "nobody knows what is there when it is full",
+            "its content is unknown when it is full",
         ),
         ("ioscheduler", options.placement.ioscheduler.is_some(), "there is no disk of this machine"),
         (
@@ -403,7 +403,7 @@ fn of_rdma(options: &JobOptions, rdma: &RdmaOptions) -> Vec<(&'static str, Strin
     }
     if !serves && options.verification.is_on() && *verb != Verb::Send {
         let why = format!(
-            "verify: with verb={} nobody receives what this job has made, so nobody can verify it; use verb=send",
+            "verify: with verb={} no end receives this job's data, so it cannot be verified; use verb=send",
             verb.keyword()
         );
         found.push(("verify", why));
@@ -437,7 +437,7 @@ fn of_sockets(options: &JobOptions, net: &NetOptions, name: &str) -> Vec<(&'stat
             refuse(
                 "numjobs",
                 format!(
-                    "numjobs={clones}: a local socket is of one pair of jobs; give each a filename of its own"
+                    "numjobs={clones}: a local socket belongs to one pair of jobs; give each its own filename"
                 ),
             );
         }
@@ -492,7 +492,7 @@ fn of_sockets(options: &JobOptions, net: &NetOptions, name: &str) -> Vec<(&'stat
         && options.pattern.rw.writes()
         && options.verification.is_on()
     {
-        refuse("verify", "verify: what is spliced may change before it is sent, when its buffer is used again; use ioengine=net".to_owned());
+        refuse("verify", "verify: spliced data may change before it is sent, when its buffer is used again; use ioengine=net".to_owned());
     }
     found
 }
@@ -622,7 +622,7 @@ mod tests {
         assert_eq!(told(&own, |o| o.pattern.rw = ReadWrite::RandRw), [""; 0]);
         let [message] = &told(&own, |o| o.files.pre_read = true)[..] else { panic!("one") };
         assert!(
-            message.starts_with("pre_read: the data of ioengine=psync is in a storage of its own"),
+            message.starts_with("pre_read: the data of ioengine=psync is in its own storage"),
             "{message}"
         );
         assert_eq!(told(&own, |o| o.files.lockfile = LockFile::Exclusive).len(), 1);

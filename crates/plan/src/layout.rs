@@ -157,7 +157,7 @@ impl Layout {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Neither an option nor an existing file determines the size.
-    #[error("{path} {state}, so there is no size of its own to go by; you need to specify size=")]
+    #[error("{path} {state}, so its size is unknown; you need to specify size=")]
     NoSize {
         /// The file.
         path: String,
@@ -165,7 +165,7 @@ pub enum LayoutError {
         state: &'static str,
     },
     /// Nothing says how much is to be done, and the engine has no files.
-    #[error("the data is {place}, so there is no size of its own to go by; you need to specify size=")]
+    #[error("the data is {place}, so its size is unknown; you need to specify size=")]
     NoAmount {
         /// Where its data lives.
         place: &'static str,

@@ -144,7 +144,7 @@ fn unwritable(path: &Path, machine: &dyn Machine) -> Option<String> {
 pub(crate) fn no_place_for_files(directory: &Path, machine: &dyn Machine) -> Option<String> {
     let shown = directory.display();
     match machine.file(directory) {
-        Ok(None) => Some(format!("there is no directory {shown}; mkdir -p {shown} makes it")),
+        Ok(None) => Some(format!("there is no directory {shown}; mkdir -p {shown} creates it")),
         Ok(Some(place)) if place.kind != EntryKind::Directory => Some(format!("{shown} is not a directory")),
         _ => {
             let refusal = machine.access(directory, Access::MakeFiles).err()?;
@@ -227,7 +227,7 @@ mod tests {
         let bandwidth = |prefix: &str| told(&|options| options.logs.write_bw_log = Some(prefix.into()));
         assert_eq!(bandwidth("/data/x"), [""; 0]);
         let missing = told(&|options| options.logs.write_lat_log = Some("/data/no/such/x".into()));
-        let remedy = "there is no directory /data/no/such; mkdir -p /data/no/such makes it";
+        let remedy = "there is no directory /data/no/such; mkdir -p /data/no/such creates it";
         assert_eq!(missing, [format!("write_lat_log=/data/no/such/x: {remedy}")]);
         assert_eq!(bandwidth("/data/file/x"), ["write_bw_log=/data/file/x: /data/file is not a directory"]);
         let taken = told(&|options| options.logs.write_iops_log = Some("/data/x".into()));

@@ -96,7 +96,7 @@ fn of_optional_commands(
     }
     let largest = namespace.zones.map_or(0, |zones| zones.largest_append);
     let why = match sizes.iter().max() {
-        _ if namespace.zones.is_none() => format!("{name} has no zones of its own; use write_mode=write"),
+        _ if namespace.zones.is_none() => format!("{name} has no zones; use write_mode=write"),
         _ if has_metadata => {
             format!("the blocks of {name} have metadata, which is not appended yet; use write_mode=write")
         }

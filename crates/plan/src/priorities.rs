@@ -23,7 +23,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     // One place is for the priority of the job itself.
     if most >= MOST_PRIORITIES {
         let message = format!(
-            "cmdprio_bssplit: {most} different priorities are more than the {} whose latency can be told apart",
+            "cmdprio_bssplit: {most} different priorities are more than the {} whose latency can be kept separately",
             MOST_PRIORITIES - 1
         );
         found.push(("cmdprio_bssplit", message));

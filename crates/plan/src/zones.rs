@@ -163,7 +163,7 @@ pub(crate) fn in_bytes<'a>(
         (None, 0) => {
             let path = paths.first().map_or_else(String::new, |path| path.display().to_string());
             return Err(format!(
-                "{option}={zones}z: {path} has no zones of its own; give zonesize=, or the size in bytes"
+                "{option}={zones}z: {path} has no zones; give zonesize=, or the size in bytes"
             ));
         }
         (None, size) => size,
@@ -243,9 +243,7 @@ fn zoned_file(options: &JobOptions, file: &FileLayout, machine: &dyn Machine) ->
         ));
     }
     match zones.zonesize {
-        0 => {
-            Err(format!("zonemode=zbd: {path} has no zones of its own; give the size of a zone (zonesize=)"))
-        }
+        0 => Err(format!("zonemode=zbd: {path} has no zones; give the size of a zone (zonesize=)")),
         size if size < SMALLEST_ZONE => {
             Err(format!("zonesize={size}: a zone has at least {SMALLEST_ZONE} bytes"))
         }
@@ -362,7 +360,7 @@ fn refuse_cached(options: &JobOptions, engine: &EngineInfo, path: &Path) -> Resu
     }
     if !options.durability.direct {
         return Err(format!(
-            "zonemode=zbd: what is written to {path} through the page cache does not arrive in sequence; add direct=1"
+            "zonemode=zbd: writes to {path} through the page cache do not arrive in sequence; add direct=1"
         ));
     }
     if engine.facets.can(Capability::CopyIntoFile) {

@@ -387,7 +387,7 @@ fn files_and_devices_that_are_missing() {
     let workers = resolved(&machine, &job("/data/new", "--size=1g")).unwrap();
     assert_eq!(workers[0].layout.files[0].extend_to, Some(GIB));
     let found = resolved(&machine, &job("/data/new", "")).unwrap_err();
-    assert!(found[0].starts_with("/data/new does not exist, so there is no size of its own"), "{found:?}");
+    assert!(found[0].starts_with("/data/new does not exist, so its size is unknown"), "{found:?}");
     let found = resolved(&machine, &job("/dev/nvme9n1", "--size=1g")).unwrap_err();
     assert_eq!(found, ["/dev/nvme9n1 does not exist, and no file is made among devices"]);
 }

@@ -52,7 +52,7 @@ pub(crate) enum Stranger {
     )]
     Tls,
     #[error(
-        "the server cannot use its own keys (they are not there, damaged, or have expired); it tells there why"
+        "the server cannot use its own keys (they are missing, damaged, or expired); its own message says why"
     )]
     LacksKeys,
     #[error("the server has too many connections; try again later")]

@@ -212,7 +212,7 @@ fn with_remedy(said: String) -> String {
         ),
         (
             "Permission denied",
-            "nobody is asked for a password here: ssh needs a key that gets in there, or its agent",
+            "ssh cannot ask for a password here: it needs a key that is accepted there, or its agent",
         ),
         (
             "mktemp: ",

@@ -51,7 +51,7 @@ impl Exporter for Normal {
         for host in &cluster.hosts {
             write!(out, "<{}> ", host.label)?;
             if let Some(why) = &host.lost {
-                write!(out, "lost: {why}; what it had measured until then:")?;
+                write!(out, "lost: {why}; its measurements until then:")?;
             }
             self.write(&host.report, program, out)?;
         }

@@ -104,10 +104,10 @@ fn rivalries(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Result<R
 /// The map of the last writers of places that workers share.
 fn owners(plan: &Plan, rivalries: &Rivalries) -> Result<Arc<Owners>, Vec<Problem>> {
     let owners = Owners::of(rivalries.shared.clone()).map_err(|error| {
-        let message = format!("verify: no memory for the owners of what is shared: {error}");
+        let message = format!("verify: no memory for the owners of shared places: {error}");
         vec![Problem { errno: libc::ENOMEM, ..Problem::of_job(&plan.jobs[0].name, message) }]
     })?;
-    debug!(target: "verify", "owners of what is shared: at most {} bytes", owners.bytes());
+    debug!(target: "verify", "owners of shared places: at most {} bytes", owners.bytes());
     Ok(Arc::new(owners))
 }
 

@@ -34,7 +34,7 @@ impl Axis {
             };
             for value in more {
                 if values.contains(&value) {
-                    return Err(format!("{value} is there twice"));
+                    return Err(format!("{value} is given twice"));
                 }
                 values.push(value);
             }

@@ -38,7 +38,7 @@ impl Hdfs {
         };
         if !installed.join("version").exists() {
             return Err(
-                "HDFS is not there (scripts/hdfs fetches it, scripts/test --everything does)".to_owned()
+                "HDFS is not installed (scripts/hdfs fetches it, scripts/test --everything does)".to_owned()
             );
         }
         let directory = std::env::temp_dir().join(format!("iolite-hdfs-{}", std::process::id()));

@@ -86,7 +86,7 @@ impl Minio {
         };
         if !program.exists() {
             return Err(
-                "MinIO is not there (scripts/minio builds it, scripts/test --everything does)".to_owned()
+                "MinIO is not installed (scripts/minio builds it, scripts/test --everything does)".to_owned()
             );
         }
         let made = fs::create_dir_all(directory.join("minio/bkt"));

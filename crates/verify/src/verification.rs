@@ -341,10 +341,10 @@ impl Verification {
                  that was found, is not known and has not been checked"
             ),
             (Some(Alike::Places | Alike::Nothing), _) if self.wrong > 0 && other.is_some() => {
-                "what this workload writes where depends on its seed".to_owned()
+                "the places of this workload's writes depend on its seed".to_owned()
             }
             (Some(Alike::Nothing), _) if is_all && stranger.is_some() => {
-                "what this workload writes where depends on its seed, so what was written elsewhere has not been checked"
+                "the places of this workload's writes depend on its seed, so writes to other places have not been checked"
                     .to_owned()
             }
             _ => return self.reach.filter(|_| is_all)?.hint(),

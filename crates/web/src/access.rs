@@ -131,13 +131,13 @@ impl Access {
             None => changes,
         };
         if is_foreign {
-            return refused(403, "The request comes from a page of somebody else.");
+            return refused(403, "The request comes from a page of another site.");
         }
         if request.path == "/" && !changes {
             return Admission::Answered(self.exchange(&request.query));
         }
         if request.all("sec-fetch-site").any(|from| !["same-origin", "none"].contains(&from)) {
-            return refused(403, "The request comes from a page of somebody else.");
+            return refused(403, "The request comes from a page of another site.");
         }
         let path = request.path.strip_prefix('/').and_then(|path| path.split_once('/'));
         match path.filter(|(place, _)| is_same(place, &self.place)) {

@@ -175,7 +175,7 @@ impl Desk {
         {
             let mut last = self.last();
             if last.is_busy {
-                return Answer::text(409, "A run goes on already: one at a time.");
+                return Answer::text(409, "A run is in progress already: one at a time.");
             }
             last.is_busy = true;
         }

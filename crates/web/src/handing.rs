@@ -59,7 +59,7 @@ pub struct Lost(String);
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the page of this run (--web) is gone: {}; the run goes on without it", self.0)
+        write!(f, "the page of this run (--web) is gone: {}; the run continues without it", self.0)
     }
 }
 

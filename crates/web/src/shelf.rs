@@ -178,7 +178,7 @@ impl<L: Library> Shelf<L> {
         let Some(desk) = &self.desk else { return String::new() };
         let write = (rights >= Rights::Start).then_some("<a href=\"edit\">Write and run a job</a>");
         let run = desk.standing().map(|goes_on| match goes_on {
-            true => "<a href=\"live/\">The run that goes on</a>",
+            true => "<a href=\"live/\">The current run</a>",
             false => "<a href=\"live/\">The last run</a>",
         });
         let ways: Vec<&str> = write.into_iter().chain(run).collect();
@@ -257,7 +257,7 @@ impl<L: Library> Shelf<L> {
         for (keys, name) in [(base, "base"), (new, "new")] {
             match keys.len() {
                 0 => {
-                    return Err(format!("Choose what is {name}: one result, or five and more for verdicts."));
+                    return Err(format!("Choose {name}: one result, or five and more for verdicts."));
                 }
                 1..=MOST_COMPARED => self.check(keys)?,
                 _ => {

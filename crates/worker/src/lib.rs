@@ -496,7 +496,7 @@ impl Worker<'_> {
     fn warn_of_ramp(&self) {
         let ramp = if self.resolved.sized_ramp.is_some() { "ramp_size" } else { "ramp_time" };
         let name = &self.resolved.name;
-        let text = format!("{name}: ended within its ramp ({ramp}): what is reported is the ramp");
+        let text = format!("{name}: ended within its ramp ({ramp}): the report is about the ramp");
         Message::Warning(self.number(), text).send(self.messages);
     }
 

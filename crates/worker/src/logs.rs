@@ -53,7 +53,7 @@ impl Worker<'_> {
     fn not_opened(&self, function: &str, error: &LogError) -> Stop {
         if error.error.raw_os_error() == Some(libc::EINTR) {
             let name = &self.resolved.name;
-            let text = format!("{name}: did not begin, because nobody reads from the pipe {}", error.what);
+            let text = format!("{name}: did not begin, because nothing reads from the pipe {}", error.what);
             Message::Note(self.number(), text).send(self.messages);
         }
         failed(function, error)

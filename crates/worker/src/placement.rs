@@ -62,7 +62,7 @@ pub fn remedy(job: &str, option: &str, error: io::Error) -> io::Error {
     let remedy = match option {
         "prio" => "real time (prioclass=1) needs root or CAP_SYS_NICE; use prioclass=2",
         "nice" => "a negative value needs root or CAP_SYS_NICE; use 0 or more",
-        "uid" | "gid" => "only root can become somebody else; leave it away, or run as root",
+        "uid" | "gid" => "only root can become another user; leave it out, or run as root",
         _ => return error,
     };
     explained(&error, format!("job {job}: {remedy}"))

@@ -753,7 +753,7 @@ impl Zones for WorkerZones {
         };
         (pointer < io.offset + io.length).then(|| {
             format!(
-                "the write pointer of the zone at offset {} is at {pointer}: what was written from there on is lost",
+                "the write pointer of the zone at offset {} is at {pointer}: the writes from there on are lost",
                 zone.start
             )
         })

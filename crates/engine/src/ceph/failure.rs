@@ -27,7 +27,7 @@ pub(crate) fn in_words(failed: &Failed<'_>) -> String {
              create_only=1"
         ),
         libc::ENOENT => {
-            "it is not there; a section with rw=write makes it, and so does this one with create_only=1"
+            "it does not exist; a section with rw=write creates it, and so does this one with create_only=1"
                 .to_owned()
         }
         libc::ETIMEDOUT => format!(
@@ -40,7 +40,7 @@ pub(crate) fn in_words(failed: &Failed<'_>) -> String {
         }
         libc::ENOSPC | libc::EDQUOT => "the pool is full (ceph df tells)".to_owned(),
         libc::EPERM | libc::EACCES => {
-            "the user may not do that (ceph auth get tells what they may)".to_owned()
+            "the user has no permission for that (ceph auth get shows the permissions)".to_owned()
         }
         libc::ENOTCONN | libc::ESHUTDOWN => {
             "the cluster has put this client on its blocklist (ceph osd blocklist ls)".to_owned()

@@ -178,7 +178,7 @@ impl Ledger {
                 file.write_all_at(MARK.as_bytes(), 0)?;
                 file.sync_all()?;
                 if !is_at(&file, &path) {
-                    return Err(io::Error::other("somebody has removed it"));
+                    return Err(io::Error::other("it was removed meanwhile"));
                 }
                 File::open(&self.directory)?.sync_all()
             });

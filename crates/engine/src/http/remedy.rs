@@ -33,7 +33,7 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
         ("AccessDenied", _) if options.http_s3_anonymous => {
             "anonymous access is not allowed there (http_s3_anonymous=1)".to_owned()
         }
-        ("AccessDenied", _) => "this account may not do that there".to_owned(),
+        ("AccessDenied", _) => "this account has no permission for that there".to_owned(),
         ("EntityTooSmall", _) => {
             "real servers want parts of at least 5 MiB, except for the last (http_s3_multipart_size)".to_owned()
         }

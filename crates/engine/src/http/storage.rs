@@ -90,7 +90,7 @@ impl HttpEngine {
         let offset = number.checked_mul(self.block).filter(|&offset| offset <= i64::MAX as u64 - self.block);
         let offset = offset.ok_or_else(|| {
             io::Error::other(format!(
-                "the server says of every block of {file} that it is there: it is no store of objects"
+                "the server claims that every block of {file} exists: it is no object store"
             ))
         })?;
         name_object(&mut name, &self.options, file, offset, self.block);
@@ -475,7 +475,7 @@ impl Stored for Blocks<'_> {
             && let Some(found) = self.engine.size_of(&self.name)?
         {
             return Err(io::Error::other(format!(
-                "{} is there with {found} bytes, and {size} are needed; remove it, or use size={found}",
+                "{} exists with {found} bytes, and {size} are needed; remove it, or use size={found}",
                 self.name
             )));
         }
@@ -488,7 +488,7 @@ impl Stored for Blocks<'_> {
         if object == 0 {
             // As with fill_device, which nobody can fill here.
             return Err(io::Error::other(format!(
-                "{}: nobody has said how large the object will be; give size=",
+                "{}: the size of the object is unknown; give size=",
                 self.name
             )));
         }

@@ -585,11 +585,7 @@ mod tests {
         assert_eq!(ended(&mut request, -libc::EACCES), Err(Errno(libc::EACCES)));
         assert_eq!(request.end, End::Kernel(Errno(libc::EACCES)));
         for cancelled in [libc::EINTR, libc::ECANCELED] {
-            assert_eq!(
-                ended(&mut request, -cancelled),
-                Err(Errno(libc::EIO)),
-                "it is an I/O error of its own"
-            );
+            assert_eq!(ended(&mut request, -cancelled), Err(Errno(libc::EIO)), "it is a separate I/O error");
             assert_eq!(request.end, End::Cancelled);
         }
     }

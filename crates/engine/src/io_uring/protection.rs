@@ -232,7 +232,7 @@ mod tests {
             assert_eq!(
                 guard(kind, front, back),
                 guard(kind, digits, &[]),
-                "metadata goes on where data ends"
+                "metadata continues where data ends"
             );
         }
     }

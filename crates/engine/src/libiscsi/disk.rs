@@ -333,7 +333,7 @@ impl Disk {
             (GOOD, _) => None,
             (_, Some(failure)) => Some(failure.clone()),
             (RESERVED, None) => {
-                Some((Errno(libc::EBUSY), format!("{}: somebody else has reserved it", self.name)))
+                Some((Errno(libc::EBUSY), format!("{}: it is reserved by another initiator", self.name)))
             }
             (status, None) => Some((Errno(libc::EIO), self.complaint(status))),
         };

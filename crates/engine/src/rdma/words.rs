@@ -37,7 +37,9 @@ pub(super) fn of_event(kind: i32, status: i32, refusal: Option<Reason>) -> (i32,
         event::ROUTE_ERROR => (or(libc::EHOSTUNREACH), text("there is no route to it for RDMA")),
         event::UNREACHABLE => (
             or(libc::ETIMEDOUT),
-            text("no answer: no RDMA device is there, or the way is closed (RoCE needs UDP port 4791)"),
+            text(
+                "no answer: there is no RDMA device, or a firewall is in between (RoCE needs UDP port 4791)",
+            ),
         ),
         event::REJECTED => (libc::ECONNREFUSED, refused(status, refusal)),
         event::DISCONNECTED => (libc::ECONNRESET, "the other end has disconnected".to_owned()),
@@ -114,7 +116,7 @@ pub(super) fn of_status(found: i32, library: &str) -> (i32, String) {
             (libc::EREMOTEIO, "the other end refuses: the block does not fit there".to_owned())
         }
         status::REMOTE_ACCESS => {
-            (libc::EREMOTEIO, "the other end refuses: its memory is not there any more".to_owned())
+            (libc::EREMOTEIO, "the other end refuses: its memory is no longer registered".to_owned())
         }
         status::NO_ANSWER => (libc::ETIMEDOUT, "the other end does not answer any more".to_owned()),
         status::NOT_READY => (libc::ETIMEDOUT, "the other end receives nothing any more".to_owned()),

@@ -51,7 +51,7 @@ fn new(directory: &Path, days: u64) -> Result<String, String> {
         (&agents, "copy it to each machine with an iolite --server"),
         (
             &authority,
-            "leave it here, or better where no jobs are sent from: whoever has it can make keys of this set",
+            "leave it here, or better on a machine that sends no jobs: anyone who has it can make keys of this set",
         ),
     ] {
         line!(text, "{}: {what}", keys.file.display());
@@ -105,7 +105,7 @@ fn revoke(words: &[OsString], days: u64) -> Result<String, String> {
             keys::date(keys.until)
         );
     }
-    line!(text, "copy both again; a machine that has no new file goes on trusting what is revoked");
+    line!(text, "copy both again; a machine without the new file still trusts revoked keys");
     Ok(text)
 }
 

@@ -162,7 +162,7 @@ fn own_files(sweep: &Sweep) -> Result<Vec<PathBuf>, String> {
             let file = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
             if std::fs::symlink_metadata(&file).is_ok() {
                 return Err(format!(
-                    "{}: this file is there, and would be overwritten; remove it, or name one with --filename",
+                    "{}: this file exists, and would be overwritten; remove it, or name one with --filename",
                     file.display()
                 ));
             }
@@ -191,7 +191,7 @@ impl Sweep {
                 (path.display().to_string(), vec![Case::of_file(path)?])
             }
             (_, Some(_)) => {
-                return Err("a preset brings the jobs of its own; give a job file or --preset".to_owned());
+                return Err("a preset brings its own jobs; give a job file or --preset".to_owned());
             }
             _ => return Err("needs one job file, or --preset=NAME".to_owned()),
         };
@@ -237,7 +237,7 @@ fn axes(asked: &Asked) -> Result<Vec<Axis>, String> {
             return Err(format!("--{name}: this option has no values to sweep over"));
         }
         if axes.iter().any(|axis| axis.name == definition.name) {
-            return Err(format!("--{name} is there twice; give all values at once: --{name}=1,4"));
+            return Err(format!("--{name} is given twice; give all values at once: --{name}=1,4"));
         }
         axes.push(Axis::parse(definition.name, values).map_err(|why| format!("--{name}={values}: {why}"))?);
     }

@@ -161,7 +161,7 @@ impl Library for Results {
         let text = match &self.place {
             Place::Directory(path) => {
                 let file = files(path)?.into_iter().find(|file| key_of(file) == key);
-                let file = file.ok_or_else(|| format!("{key}: it is not there any more"))?;
+                let file = file.ok_or_else(|| format!("{key}: it no longer exists"))?;
                 let told = |error: std::io::Error| format!("{key}: {error}");
                 let opened = source::open(&self.program, &file).map_err(told)?;
                 source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?
@@ -170,7 +170,7 @@ impl Library for Results {
                 let number = key.parse().map_err(|_| format!("{key}: it is no number of a run"))?;
                 let report =
                     store(path)?.report(number).map_err(|error| format!("{}: {error}", path.display()))?;
-                report.ok_or_else(|| format!("run {key}: it is not there any more"))?
+                report.ok_or_else(|| format!("run {key}: it no longer exists"))?
             }
         };
         iolite_stored::last_report(&text).map_err(|error| error.of(key))

@@ -47,7 +47,7 @@ pub fn read(name: Name, repeated: &Repeated) -> Result<Vec<Case>, Vec<String>> {
         match Case::read(name, repeated, file) {
             Ok(case) if cases.iter().any(|other| other.shown == case.shown) => {
                 mistakes.push(format!(
-                    "{}: this job file is there twice; --repeat=N runs it N times",
+                    "{}: this job file is given twice; --repeat=N runs it N times",
                     case.shown
                 ));
             }

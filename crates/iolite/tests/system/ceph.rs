@@ -215,7 +215,7 @@ pub fn who_asks_and_where_is_told() {
     job("--filename=who --pool=other --clientname=some").refused().says("client.some").says("named.keyring");
     let forbidden =
         job(&format!("--filename=who --pool={POOL} --clustername=ours --clientname=some")).refused();
-    forbidden.says("the user may not do that");
+    forbidden.says("the user has no permission for that");
     for (line, said) in [
         ("--pool=none", "pool=none: there is no such pool; ceph osd pool create none makes one"),
         (
@@ -388,7 +388,7 @@ fn snapshots_can_be_read() {
         start(&Program::own(), dir.path(), &conf, &line.replace("clientname=admin", "clientname=reader"))
     };
     as_reader("read").ok();
-    as_reader("write").refused().says("the user may not");
+    as_reader("write").refused().says("the user has no permission");
 }
 
 #[test]

@@ -140,7 +140,7 @@ pub fn logs_that_cannot_come_back() {
     fs::write(client.join("job.fio"), removing).unwrap();
     let failed = Program::own().run(&client, [server.client().as_str(), "job.fio"]);
     assert_eq!(failed.code(), 1, "{failed}");
-    assert!(failed.stderr.contains("v_bw.1.log does not come back: it is not there any more"), "{failed}");
+    assert!(failed.stderr.contains("v_bw.1.log does not come back: it no longer exists"), "{failed}");
     assert!(client.join("v_lat.1.log.sock").exists());
     // There is no place there.
     let run = |job: &str| {

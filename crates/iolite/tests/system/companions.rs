@@ -119,7 +119,7 @@ fn a_pipe_is_waited_for() {
         let pipe = dir.path().join("pipe\x1b");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let mut running = ours().start(dir.path(), line.split(' '));
-        let notice = "iolite: pipe\\x1b: waiting up to 60 s for somebody to write to this pipe";
+        let notice = "iolite: pipe\\x1b: waiting up to 60 s for a writer of this pipe";
         running.wait_until("it says that it waits", |running| running.output().contains(notice));
         fs::write(&pipe, content).unwrap();
         running.wait().ok().says(told);

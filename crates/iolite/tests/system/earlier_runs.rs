@@ -226,7 +226,7 @@ fn sequential_runs_with_another_seed_are_checked_as_far_as_they_are_alike() {
     {
         check(job)
             .refused()
-            .says("what this workload writes where depends on its seed; check from the same place");
+            .says("the places of this workload's writes depend on its seed; check from the same place");
     }
 }
 
@@ -299,7 +299,7 @@ fn of_a_mix_with_its_own_seed_everything_is_demanded() {
         fs::write(&path, &bytes).unwrap();
         let found = job(&format!("{more} --verify_only")).refused();
         assert_eq!(reports(&found), 4, "{more}: {found}");
-        assert!(!found.output().contains("depends on its seed"), "{more}: {found}");
+        assert!(!found.output().contains("on its seed"), "{more}: {found}");
     }
 }
 
@@ -325,7 +325,7 @@ fn stale_blocks_of_a_sequential_run_are_found_without_its_seed() {
 fn that_places_depend_on_the_seed_is_told_when_all_is_well_too() {
     let dir = scratch();
     let job = |more: &str| run(dir.path(), &format!("--filename=data {more}"));
-    let words = "so what was written elsewhere has not been checked";
+    let words = "so writes to other places have not been checked";
     job("--rw=write --do_verify=0 --randseed=9").ok();
     job("--rw=randwrite --io_size=100k --verify_only").ok().says(words);
     for all in ["--rw=randwrite", "--rw=write", "--rw=write --bssplit=4k/50:8k/50"] {

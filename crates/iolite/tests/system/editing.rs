@@ -180,10 +180,13 @@ pub fn starting_is_a_right_of_its_own() {
     // One run at a time: a reader who may only look cannot end it, one who may end runs can.
     assert_eq!(author.begin(ENDLESS, &[]).0, json!({ "started": true }));
     let second = author.send("start", &json!({ "text": ENDLESS }));
-    assert_eq!((second.status, second.body.as_str()), (409, "A run goes on already: one at a time.\n"));
+    assert_eq!(
+        (second.status, second.body.as_str()),
+        (409, "A run is in progress already: one at a time.\n")
+    );
     assert_eq!(author.check(ENDLESS).0["busy"], true);
     let [looker, ender] = [desk.reader(0), desk.reader(1)];
-    assert!(looker.get("").body.contains("The run that goes on</a>"));
+    assert!(looker.get("").body.contains("The current run</a>"));
     assert!(!looker.get("live/").body.contains("data-stop"));
     let stop = between(&ender.get("live/").body, "data-stop=\"", "\"").to_owned();
     let with_stop = format!("{origin}\r\nX-Iolite-Stop: {stop}");

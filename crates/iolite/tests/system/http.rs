@@ -236,7 +236,7 @@ pub fn refusals_are_told_with_the_servers_words_and_the_remedy() {
         ("SignatureDoesNotMatch", 403, "http_s3_key"),
         ("InvalidAccessKeyId", 403, "http_s3_keyid"),
         ("RequestTimeTooSkewed", 403, "clock"),
-        ("AccessDenied", 403, "may not do that"),
+        ("AccessDenied", 403, "has no permission for that"),
         ("NoSuchBucket", 404, "make the bucket first"),
         ("SlowDown", 503, "http_retries="),
         ("TooManyRequests", 429, "http_retries="),
@@ -398,7 +398,10 @@ fn files_are_found_by_the_beginning_of_their_names() {
     assert_eq!(run(&server, "--opendir=/bkt/logs --rw=trim").code(), 1);
     // A list that is cut is not taken for the whole.
     for (text, why) in [
-        ("<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>", "does not say where"),
+        (
+            "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+            "gives no NextContinuationToken",
+        ),
         ("<html>Welcome</html>", "no whole <ListBucketResult>"),
         (
             "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>\
@@ -447,7 +450,7 @@ pub fn broken_answers_are_errors_of_their_units() {
     let read = "--filename=/bkt/a --rw=read --size=16k";
     for (reply, said) in [
         (Reply::Cut(100), "the connection was cut after 100 of 4096 bytes"),
-        (Reply::Garbage, "no answer of HTTP/1.1"),
+        (Reply::Garbage, "no valid HTTP/1.1 answer"),
         (Reply::Ended, "did not answer"),
     ] {
         let server = ObjectServer::behaving(move |seen| {

@@ -141,7 +141,7 @@ pub fn without_a_launcher() {
     assert!(run(&[&meet, "job.fio"], &[("IOLITE_RANK", "3")]).contains("without a number of ranks"));
     let of = |rank: &'static str| [("IOLITE_RANK", rank), ("IOLITE_RANKS", "2")];
     fs::create_dir(dir.path().join("meet")).unwrap();
-    assert!(run(&[&meet, "job.fio"], &of("0")).contains("is there already"));
+    assert!(run(&[&meet, "job.fio"], &of("0")).contains("exists already"));
     assert!(dir.path().join("meet").exists(), "it is not ours");
     assert!(run(&[&meet, "job.fio"], &of("1")).contains("is no directory of this user alone"));
     let absent = format!("--mpi=dir:{}", dir.path().join("no/such").display());

@@ -354,7 +354,7 @@ fn a_page_that_dies_and_a_run_that_does() {
     send(run.server(), libc::SIGKILL);
     let finished = run.running.wait().ok();
     assert!(finished.stdout.contains("Run status group 0"), "{finished}");
-    finished.says("the page of this run (--web) is gone").says("the run goes on without it");
+    finished.says("the page of this run (--web) is gone").says("the run continues without it");
 
     let mut run = Run::start(dir.path(), &format!("--web {ENDLESS}"));
     let reader = run.reader(0);
@@ -506,7 +506,7 @@ fn a_page_needs_a_place_of_this_machine() {
             "--insecure --client=127.0.0.1 --web=10.1.2.3:80 job.fio".into(),
             "only addresses of this machine alone".into(),
         ),
-        (iolite_web::WORD.into(), "this is how a run starts the process of its page".into()),
+        (iolite_web::WORD.into(), "only a run may start this, as the process of its page".into()),
     ] {
         let refused = Program::own().line(dir.path(), &line).refused();
         assert!(refused.output().contains(&why), "{why}: {refused}");

@@ -303,7 +303,7 @@ fn what_cannot_be_connected_is_refused() {
         ("--ioengine=net --rw=rw --port=1 --hostname=127.0.0.1", "a job either sends or receives"),
         ("--ioengine=net --rw=trim --port=1 --hostname=127.0.0.1", "cannot trim"),
         ("--ioengine=net --rw=write --protocol=unix", "filename= is missing"),
-        ("--ioengine=net --rw=write --protocol=unix --filename=s --numjobs=2", "of one pair of jobs"),
+        ("--ioengine=net --rw=write --protocol=unix --filename=s --numjobs=2", "to one pair of jobs"),
         ("--ioengine=net --rw=write --port=1 --hostname=127.0.0.1 --nrfiles=2", "a job has one connection"),
         ("--ioengine=net --rw=write --port=65535 --numjobs=2 --hostname=127.0.0.1", "ports end at 65535"),
         ("--ioengine=net --rw=write --port=1 --protocol=udp --hostname=127.0.0.1 --bs=64k", "at most 65507"),
@@ -429,7 +429,7 @@ fn a_receiver_that_goes_away_is_an_error() {
     let (running, mut receiver) = sender(dir.path(), "--size=64m");
     receiver.read_exact(&mut [0; 4096]).unwrap();
     drop(receiver);
-    running.wait().refused().says("the other end is gone before all was sent");
+    running.wait().refused().says("the other end closed the connection before everything was sent");
     // It is no error if it says that it is done.
     let (running, mut receiver) = sender(dir.path(), "--size=64m");
     receiver.read_exact(&mut [0; 4096]).unwrap();
@@ -454,7 +454,7 @@ fn a_sender_knows_whether_what_fits_into_the_sockets_was_taken() {
         let finished = running.wait().refused();
         // (A reset may come while it still sends.)
         assert!(
-            finished.output().contains(why) || finished.output().contains("is gone before"),
+            finished.output().contains(why) || finished.output().contains("closed the connection before"),
             "{finished}"
         );
     }
@@ -480,7 +480,7 @@ fn a_sender_knows_whether_what_fits_into_the_sockets_was_taken() {
         receiver.read_exact(&mut vec![0; reads]).unwrap();
         drop(receiver);
         match running.wait() {
-            finished if reads == 100 => finished.refused().says("the other end is gone before"),
+            finished if reads == 100 => finished.refused().says("the other end closed the connection before"),
             finished => finished.ok(),
         };
         fs::remove_file(&path).unwrap();

@@ -214,7 +214,7 @@ pub fn ssh_says_what_is_wrong() {
     refused(&["--client=ssh:", "job.fio"], "\"\" is no host (ssh:[USER@]HOST[,PORT])");
     refused(&["--client=ssh:-oProxyCommand=touch", "job.fio"], "is no host");
     refused(&["--client=ssh:127.0.0.1,0", "job.fio"], "\"0\" is no port (1 to 65535)");
-    refused(&["--client=sock:x", "--push", "job.fio"], "--push: no --client=ssh:HOST is there for it");
+    refused(&["--client=sock:x", "--push", "job.fio"], "--push: there is no --client=ssh:HOST for it");
     refused(&["--client=sock:x", "--serve-exec", "job.fio"], "--serve-exec: no --client=ssh:HOST");
     // Foreign keys, at both ends.
     let known = fs::read_to_string(lab.dir.path().join("known")).unwrap();
@@ -249,10 +249,7 @@ pub fn a_server_for_the_one_who_starts_it() {
     let dir = scratch();
     let run = |words: &[&str]| Program::own().run(dir.path(), words);
     let refused = run(&["--server=stdio", "--daemonize=pid"]).refused();
-    assert!(
-        refused.stderr.contains("--daemonize: a server that talks to whoever has started it"),
-        "{refused}"
-    );
+    assert!(refused.stderr.contains("--daemonize: a server that talks to its parent process"), "{refused}");
     assert!(!dir.path().join("pid").exists());
     // Nobody is at the other end.
     let refused = run(&["--server=stdio"]).refused();

@@ -112,8 +112,8 @@ pub fn a_page_goes_beside_other_formats() {
 fn a_page_needs_a_place() {
     let dir = scratch();
     for (line, why) in [
-        ("--output-format=html,json", "goes into a file of its own, FILE.html, and needs --output=FILE.json"),
-        ("--output-format=html --append-terse", "goes into a file of its own"),
+        ("--output-format=html,json", "goes into a separate file, FILE.html, and needs --output=FILE.json"),
+        ("--output-format=html --append-terse", "goes into a separate file"),
         ("--output-format=json,html --output=r.html", "the page goes into the file with this ending"),
         ("--output-format=html,json --output=none/r.json", "none/r.json: No such file"),
     ] {

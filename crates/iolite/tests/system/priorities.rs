@@ -46,7 +46,7 @@ pub fn block_sizes_have_priorities_of_their_own() {
 #[test]
 pub fn io_uring_hands_priorities_over() {
     if !is_root() {
-        skip!("only root can become somebody else");
+        skip!("only root can become another user");
     }
     let dir = scratch();
     std::os::unix::fs::chown(dir.path(), Some(12345), Some(12345)).unwrap();

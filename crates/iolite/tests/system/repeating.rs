@@ -78,7 +78,7 @@ pub fn files_take_turns_and_are_compared() {
     }
     // The same again runs nothing, and tells the same as a table. (Its seed needs not be given again.)
     let again = ours().line(dir.path(), "--repeat=5 base.fio new.fio --output=out").ok();
-    assert!(again.stderr.contains("(seed 7) (10 of them are there already)"), "{again}");
+    assert!(again.stderr.contains("(seed 7) (10 of them exist already)"), "{again}");
     assert!(again.stdout.contains("The job files differ in bs"), "{again}");
     let command = again.stdout.lines().find_map(|line| line.split_once(": iolite compare ")).unwrap().1;
     let compared = ours().line(dir.path(), &format!("compare {command} -f json")).ok();
@@ -159,13 +159,13 @@ fn interrupted_repeats_go_on() {
         let ended = running.wait();
         if signal == libc::SIGINT {
             assert_eq!(ended.code(), 128, "{ended}");
-            assert!(ended.stderr.contains("the same command goes on in out"), "{ended}");
+            assert!(ended.stderr.contains("the same command continues in out"), "{ended}");
         }
         assert!(reports() < 6, "{ended}");
     }
     let there = reports();
     let last = ours().line(dir.path(), words).ok();
-    assert!(last.stderr.contains(&format!("({there} of them are there already)")), "{last}");
+    assert!(last.stderr.contains(&format!("({there} of them exist already)")), "{last}");
     assert_eq!(reports(), 6);
     // Interrupted runs are not kept; a kill between store and directory adds one run.
     let runs = json(&ours().line(dir.path(), "runs list -f json --store=s.db").ok().stdout);
@@ -236,7 +236,7 @@ fn mistakes_are_told_before_anything_runs() {
         ("--repeat=5 nosuch.fio base.fio", "nosuch.fio: "),
         ("--repeat=5 bad.fio base.fio worse.fio", "bad.fio:3:6"),
         ("--repeat=5 bad.fio base.fio worse.fio", "worse.fio:2:1"),
-        ("--repeat=5 base.fio base.fio", "this job file is there twice"),
+        ("--repeat=5 base.fio base.fio", "this job file is given twice"),
         ("--repeat=5 base.fio --output=used", "files of others"),
         ("--repeat=5 base.fio --output=new.fio", "--output=new.fio"),
         ("--repeat=5 base.fio --client=a", "--client: not supported together with --repeat"),

@@ -211,7 +211,7 @@ fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
             let run = interrupted(dir.path(), &line, 500);
             assert_eq!(run.code(), 128, "{run}");
             let told = match other_end {
-                false => "j: did not begin, because nobody reads from the pipe p_lat.1.log".to_owned(),
+                false => "j: did not begin, because nothing reads from the pipe p_lat.1.log".to_owned(),
                 true => format!(
                     "func={function}(p_lat.1.log): nobody reads from it, and the job was asked to stop"
                 ),
@@ -263,7 +263,7 @@ fn a_report_that_nobody_reads_can_be_left() {
     let (running, _pipe) = reporting_into_a_pipe(dir.path());
     let run = insist(running);
     assert_eq!(run.code(), 128);
-    assert!(run.stderr.contains("the report is given up: nobody takes it"), "{run}");
+    assert!(run.stderr.contains("the report is given up: nothing reads it"), "{run}");
 }
 
 /// GNU `timeout` signals its child, and then the child's group: that is one request to end.
@@ -370,7 +370,7 @@ fn what_hangs_is_given_up_at_a_later_signal() {
         let run = insist(running);
         assert_eq!(run.code(), 128, "{run}");
         let run = run.says("func=given up: it hung while it was running");
-        assert!(run.stderr.contains("long: what its logs have in memory is lost"), "{run}");
+        assert!(run.stderr.contains("long: log entries in memory are lost"), "{run}");
         let json = Json::parse(&run.stdout);
         let [long, other] = &json.jobs()[..] else { panic!("two jobs: {run}") };
         assert!(long.int("error") != 0 && long.ios()[0] > 0, "{run}");

@@ -90,7 +90,7 @@ fn all_points_are_run() {
     // The same again runs nothing.
     let again = ours().line(dir.path(), "sweep job.fio --iodepth=1..4x2 --blocksize=4k,64k -f csv").ok();
     assert_eq!(again.stdout, table);
-    assert!(again.stderr.contains("6 of them are there already"), "{again}");
+    assert!(again.stderr.contains("6 of them exist already"), "{again}");
     // Another one does not take its place.
     ours().line(dir.path(), "sweep job.fio --iodepth=1,2").refused().says("there is another sweep");
     job(dir.path(), "iodepth=64\nrandrepeat=0");
@@ -132,7 +132,7 @@ fn an_interrupted_sweep_goes_on() {
         let ended = running.wait();
         if signal == libc::SIGINT {
             assert_eq!(ended.code(), 128, "{ended}");
-            assert!(ended.stderr.contains("the same command goes on in out"), "{ended}");
+            assert!(ended.stderr.contains("the same command continues in out"), "{ended}");
             assert!(reports(&out).keys().all(|name| name.ends_with(".json")), "nothing unfinished is left");
         }
         let after = reports(&out);
@@ -143,7 +143,7 @@ fn an_interrupted_sweep_goes_on() {
     }
     let kept = reports(&out);
     let last = ours().line(dir.path(), words).ok();
-    assert!(last.stderr.contains("of them are there already"), "{last}");
+    assert!(last.stderr.contains("of them exist already"), "{last}");
     let all = reports(&out);
     assert_eq!(all.len(), 7, "{:?}", all.keys());
     for (name, text) in kept.iter().filter(|(name, _)| name.ends_with(".json")) {
@@ -174,7 +174,7 @@ fn failures_and_doubts_are_told() {
     fs::create_dir(dir.path().join("none")).unwrap();
     fs::write(dir.path().join("none/f"), vec![1; 4096]).unwrap();
     let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --allow_file_create=0").ok();
-    assert!(run.stderr.contains("1 of them are there already"), "{run}");
+    assert!(run.stderr.contains("1 of them exist already"), "{run}");
 }
 
 fn small(dir: &Path, words: &str) -> Finished {
@@ -198,7 +198,7 @@ fn presets_leave_nothing_behind() {
     fs::write(&file, "somebody's").unwrap();
     small(dir.path(), "--preset=oltp --output=again")
         .refused()
-        .says("this file is there, and would be overwritten");
+        .says("this file exists, and would be overwritten");
     assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's");
     assert!(!dir.path().join("again").exists());
 }
@@ -262,7 +262,7 @@ fn mistakes_are_told_before_anything_runs() {
         ("job.fio --bs=4k -f xml", "not one of table, json, csv"),
         ("--preset=nosuch", "not one of oltp, log, vm-boot"),
         ("--preset=oltp --rw=read", "the cases of this preset"),
-        ("--preset=oltp job.fio", "a preset brings the jobs of its own"),
+        ("--preset=oltp job.fio", "a preset brings its own jobs"),
     ] {
         let run = ours().line(dir.path(), &format!("sweep {words}")).refused();
         assert!(run.stderr.contains(why), "{why}: {run}");

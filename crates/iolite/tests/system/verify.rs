@@ -337,7 +337,7 @@ fn a_section_alone_knows_what_it_wrote_among_others() {
     // At another place it looks elsewhere, and says why that may be.
     fs::write(dir.path().join("k.fio"), jobs.replace("numjobs=3", "numjobs=1")).unwrap();
     run("--verify_only k.fio --section=b").refused().says("zeros").says(
-        "b: no block has a seed of this job (number 2), and some are of job 4: what this workload writes where depends on its seed",
+        "b: no block has a seed of this job (number 2), and some are of job 4: the places of this workload's writes depend on its seed",
     );
 }
 

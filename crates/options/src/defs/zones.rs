@@ -70,9 +70,13 @@ pub static ZONES: &[Definition] = &[
             job.zones.zone_reset_frequency = given.floats(1)?.first().copied().unwrap_or(0.0);
             Ok(())
         }),
-    zones("recover_zbd_write_error", Kind::Bool, "After a failed write, continue at the zone's write pointer")
-        .range(0, 1)
-        .lands(put!(zones.recover_zbd_write_error, boolean())),
+    zones(
+        "recover_zbd_write_error",
+        Kind::Bool,
+        "After a failed write, continue at the zone's write pointer",
+    )
+    .range(0, 1)
+    .lands(put!(zones.recover_zbd_write_error, boolean())),
     zones("write_zone_remainder", Kind::Bool, "Write the rest of a zone with a smaller block")
         .range(0, 1)
         .lands(put!(zones.write_zone_remainder, boolean())),

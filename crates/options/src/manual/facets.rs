@@ -32,7 +32,7 @@ fn row(engine: &EngineInfo) -> String {
     let Facets { data, unit, completion, .. } = engine.facets;
     let data = match data {
         Data::LocalFiles => "local files",
-        Data::OwnStorage => "storage of its own",
+        Data::OwnStorage => "its own storage",
         Data::OtherEnd => "at the other end",
         Data::Nowhere => "nowhere",
     };

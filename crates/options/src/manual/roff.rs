@@ -235,11 +235,11 @@ fn option(page: &mut Page, definition: &Definition, meaning: &str) {
 
 fn ending(page: &mut Page) {
     page.section("exit status");
-    page.item("0", "All jobs have done what they were asked for.");
+    page.item("0", "All jobs succeeded.");
     page.item("1", "Something was wrong with the input or went wrong in a job.");
-    page.item("128", "A signal ended the run; the report of what was measured until then was written.");
+    page.item("128", "A signal ended the run; the report of the measurements until then was written.");
     page.section("signals");
-    page.item("SIGUSR1", "Prints a report of what was measured so far.");
+    page.item("SIGUSR1", "Prints an interim report.");
     page.item(
         "SIGINT, SIGTERM",
         "End the run: jobs stop, and the report is written. Signals that follow within a second mean the same. A later one gives \

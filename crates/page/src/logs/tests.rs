@@ -131,7 +131,7 @@ fn bad_logs_are_told() {
         "{note}"
     );
     let (note, _, _) = told("x_bw.1.log", "500000, 1, 0, 0, 0\n");
-    assert!(note.contains("it goes on for 500 s, and a ran for 10 s"), "{note}");
+    assert!(note.contains("it lasts 500 s, and a ran for 10 s"), "{note}");
     let missing =
         LogFile { path: dir.path().join("y_bw.1.log"), kind: LogKind::Bandwidth, job: None, skip: 0 };
     let why = Drawings::of_all(&report(), &[missing]).unwrap_err();

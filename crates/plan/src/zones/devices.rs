@@ -131,7 +131,7 @@ impl Plan {
         let device = &mut devices[place].1;
         if device.zones.first().is_some_and(|zone| zone.size != zoned.size) {
             return Err(format!(
-                "zonesize={}: another job takes {} for zones of another size; give all the same zonesize",
+                "zonesize={}: another job divides {} into zones of another size; give all the same zonesize",
                 zoned.size,
                 file.path.display()
             ));

@@ -44,9 +44,7 @@ impl Directory {
         if rank == 0 {
             DirBuilder::new().mode(0o700).create(path).map_err(|error| match error.kind() {
                 io::ErrorKind::AlreadyExists => {
-                    format!(
-                        "dir:{shown} is there already, of another run or of one that was killed; remove it"
-                    )
+                    format!("dir:{shown} exists already, from another run or one that was killed; remove it")
                 }
                 _ => format!("dir:{shown}: {error}"),
             })?;

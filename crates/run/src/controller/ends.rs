@@ -180,7 +180,7 @@ impl Controller<'_> {
             // The end of its process after that does not matter.
             (Phase::Exited, _) if member.known.error.is_some() => (End::Failed, None),
             (Phase::Exited, _) if errno != 0 => {
-                let what = "func=worker: what has failed could not be told".to_owned();
+                let what = "func=worker: the failed operation could not be reported".to_owned();
                 (End::Failed, Some(JobError { errno, what }))
             }
             (Phase::Exited, _) => match member.cut_short.take() {

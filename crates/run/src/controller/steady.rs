@@ -128,7 +128,7 @@ impl SteadyGroup {
         let interval = self.intervals;
         self.intervals += 1;
         if before.resets != counters.resets {
-            debug!(target: "steadystate", "worker {first}: counting began anew; this interval is left out");
+            debug!(target: "steadystate", "worker {first}: counters were reset; this interval is left out");
             *told = self.place.map(|state| Measured { state, interval, found: Interval::LeftOut });
             return false;
         }

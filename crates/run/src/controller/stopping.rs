@@ -161,7 +161,7 @@ impl Controller<'_> {
     fn doom(&mut self, index: usize, now: u64, events: &mut Events<'_>) {
         if self.has_unsaved(index) {
             let name = &self.plan.job_of(&self.plan.workers[index]).name;
-            let text = format!("{name}: what its logs have in memory is lost: nobody takes it");
+            let text = format!("{name}: log entries in memory are lost: nothing reads the log");
             self.tell(Some(index as u32), EventKind::Trouble(text), events);
         }
         let phase = self.arena.slot(index).control.phase().in_words();

@@ -229,7 +229,7 @@ fn covered(mapping: &Mapping, setup: &Setup, layout: &Layout, number: u32) -> Re
             ))),
         };
     }
-    Err(corrupt(format_args!("what is flushed of file {number} does not stand still")))
+    Err(corrupt(format_args!("the flushed writes of file {number} keep changing")))
 }
 
 fn in_flight(mapping: &Mapping, setup: &Setup, layout: &Layout) -> Result<Vec<InFlight>, StateError> {

@@ -454,7 +454,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
     fn trouble_with_turns(&self, io: &Io, error: &io::Error) {
         let text = format!(
-            "verify: {}: cannot be locked, which verify needs where several jobs write: {}; give each job a file of its own",
+            "verify: {}: cannot be locked, which verify needs if several jobs write: {}; give each job its own file",
             self.files.name(io.file),
             describe_error(error)
         );

@@ -129,7 +129,7 @@ fn runs(program: &str, places: &[Place], opened: Option<&Opened>) -> Result<Vec<
 fn stored(number: i64, opened: &Opened) -> Result<Run, String> {
     let name = format!("run:{number}");
     let run = opened.named(&name)?.into_iter().next();
-    let run = run.ok_or_else(|| format!("{name} is not there"))?;
+    let run = run.ok_or_else(|| format!("{name} does not exist"))?;
     run_of(&name, &opened.report(run)?)
 }
 

@@ -84,7 +84,7 @@ pub fn cases(name: &str, axes: &[Axis]) -> Result<Vec<Case>, String> {
     };
     if let Some(axis) = axes.iter().find(makes_cases) {
         return Err(format!(
-            "--{}: the cases of this preset have values of their own; use a job file instead",
+            "--{}: the cases of this preset have their own values; use a job file instead",
             axis.name
         ));
     }

@@ -151,7 +151,7 @@ true
         ("large", "takes at most 524288 bytes with a Zone Append, and not bs=1048576"),
         ("verify", "it moves no write pointers"),
         ("alone", "add zonemode=zbd"),
-        ("plain", "has no zones of its own; use write_mode=write"),
+        ("plain", "has no zones; use write_mode=write"),
         ("none", "give the size of a zone (zonesize=)"),
         ("between", "have metadata between them"),
         (
