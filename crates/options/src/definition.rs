@@ -5,11 +5,13 @@
 //! and defaults are all derived from these items; options are listed nowhere else.
 
 mod given;
+mod places;
 
 pub use given::{Given, Number};
+pub(crate) use places::found;
+pub use places::{FarEnd, Places};
 
 use crate::JobOptions;
-use crate::engines::OwnOptions;
 
 /// The subject of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -176,7 +178,7 @@ pub enum Limits {
 pub type LandInJob = fn(&mut JobOptions, &mut Given<'_>) -> Result<(), String>;
 
 /// The same for an engine's own options.
-pub type LandInEngine = fn(&mut dyn OwnOptions, &mut Given<'_>) -> Result<(), String>;
+pub type LandInEngine = fn(&mut dyn Places, &mut Given<'_>) -> Result<(), String>;
 
 /// Where the value of an option is stored.
 #[derive(Clone, Copy)]

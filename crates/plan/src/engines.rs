@@ -373,7 +373,7 @@ fn of_connections(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static st
         })
         .collect();
     if let Some(net) = options.engine.of::<NetOptions>() {
-        found.extend(of_sockets(options, net, name));
+        found.extend(of_sockets(options, net, engine));
     }
     if let Some(rdma) = options.engine.of::<RdmaOptions>() {
         let told = of_rdma(options, rdma).into_iter();
@@ -423,7 +423,8 @@ fn of_last_port(options: &JobOptions, port: u32) -> Option<(&'static str, String
 }
 
 /// Requirements and limits of sockets.
-fn of_sockets(options: &JobOptions, net: &NetOptions, name: &str) -> Vec<(&'static str, String)> {
+fn of_sockets(options: &JobOptions, net: &NetOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
+    let name = engine.name;
     let protocol = net.protocol.keyword();
     let waits = net.waits(options.pattern.rw.reads());
     let clones = options.schedule.numjobs.max(1);
@@ -487,7 +488,7 @@ fn of_sockets(options: &JobOptions, net: &NetOptions, name: &str) -> Vec<(&'stat
             ),
         );
     }
-    if name == "netsplice"
+    if engine.facets.can(Capability::LendBuffers)
         && net.protocol.is_tcp()
         && options.pattern.rw.writes()
         && options.verification.is_on()

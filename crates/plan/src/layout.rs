@@ -484,12 +484,21 @@ fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> 
     };
     let sum = bytes(options.extent.offset, 1)
         .saturating_add(bytes(options.extent.offset_increment, u64::from(clone)));
-    let is_share = |value| matches!(value, SizeValue::Percent(_));
-    if !is_share(options.extent.offset) && !is_share(options.extent.offset_increment) {
+    // (Also of the first clone, which has no increment.)
+    if start_share(options, clone.max(1)).is_none() {
         return sum;
     }
     let align = if options.extent.offset_align > 0 { options.extent.offset_align } else { min_block };
     sum.checked_next_multiple_of(align).unwrap_or(sum)
+}
+
+/// The option that makes the start of a clone's region a share of its file, if there is one, and the percentage.
+pub(crate) fn start_share(options: &JobOptions, clone: u32) -> Option<(&'static str, u32)> {
+    match (options.extent.offset, options.extent.offset_increment) {
+        (SizeValue::Percent(percent), _) => Some(("offset", percent)),
+        (_, SizeValue::Percent(percent)) if clone > 0 => Some(("offset_increment", percent)),
+        _ => None,
+    }
 }
 
 fn share(of: u64, percent: u32) -> u64 {

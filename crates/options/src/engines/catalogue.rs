@@ -19,8 +19,8 @@ use crate::definition::Definition;
 
 use super::{ExtentAct, NameAct, NameKind, NameUse};
 use Capability::{
-    AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, FeignVerify, FixedSize, MadeByWriting, OnlyLook,
-    OnlyWritersMake, Placement, Polling, Priorities, Ranges, Sync, Trim,
+    AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, FeignVerify, FixedSize, LendBuffers,
+    MadeByWriting, OnlyLook, OnlyWritersMake, Placement, Polling, Priorities, Ranges, Sync, Trim,
 };
 use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
@@ -143,7 +143,7 @@ pub(super) const ALL: [EngineInfo; 41] = [
         .own(|| NetOptions::default().into(), network::NET),
     engine("netsplice", "Sends and receives over sockets by splice(2)")
         .data(Data::OtherEnd)
-        .can(&[])
+        .can(&[LendBuffers])
         .own(|| NetOptions::default().into(), network::NET),
     engine("ftruncate", "Sets file sizes").unit(UnitKind::ActsOnExtents(CutOff)).can(&[Sync, Extend]),
     engine("filecreate", "Creates files")

@@ -1,11 +1,12 @@
 //! The options of `rados` and `rbd`.
 
 use super::facets::{Capability, Facets};
-use super::own::{AsFio, OwnOptions, found, named_by, own, own_options, place};
+use super::own::{AsFio, OwnOptions, named_by, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
-use crate::definition::{Definition, Given, Kind};
+use crate::definition::{Definition, Given, Kind, Places, found};
 use crate::values::not_one_of;
 use serde::{Deserialize, Serialize};
+use std::any::Any;
 use std::path::Path;
 
 /// The place of the data, and the user: options of both engines.
@@ -79,11 +80,13 @@ pub enum Luks {
     Two,
 }
 
-impl OwnOptions for RadosOptions {
-    fn ceph(&mut self) -> Option<&mut CephPool> {
+impl Places for RadosOptions {
+    fn part(&mut self) -> Option<&mut dyn Any> {
         Some(&mut self.at)
     }
+}
 
+impl OwnOptions for RadosOptions {
     fn be_as_fio(&mut self, asked: AsFio) {
         self.at.be_as_fio(asked);
         self.lenient = true;
@@ -96,11 +99,13 @@ impl OwnOptions for RadosOptions {
     }
 }
 
-impl OwnOptions for RbdOptions {
-    fn ceph(&mut self) -> Option<&mut CephPool> {
+impl Places for RbdOptions {
+    fn part(&mut self) -> Option<&mut dyn Any> {
         Some(&mut self.at)
     }
+}
 
+impl OwnOptions for RbdOptions {
     fn be_as_fio(&mut self, asked: AsFio) {
         self.at.be_as_fio(asked);
         self.lenient = true;
@@ -136,17 +141,17 @@ const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definitio
 
 static CLUSTERNAME: Definition = option("clustername", Kind::Str, "Name of the Ceph cluster")
     .lands_in_engine(|own, given| {
-        found(own.ceph())?.clustername = given.string()?;
+        found(own.find::<CephPool>())?.clustername = given.string()?;
         Ok(())
     });
 static POOL: Definition = option("pool", Kind::Str, "Pool to work in").lands_in_engine(|own, given| {
-    found(own.ceph())?.pool = given.string()?;
+    found(own.find::<CephPool>())?.pool = given.string()?;
     Ok(())
 });
 static CLIENTNAME: Definition =
     option("clientname", Kind::Str, "User, without \"client.\" when no cluster is named; by default admin")
         .lands_in_engine(|own, given| {
-            found(own.ceph())?.clientname = given.string()?;
+            found(own.find::<CephPool>())?.clientname = given.string()?;
             Ok(())
         });
 static CONF: Definition = option("conf", Kind::Str, "Configuration file of the cluster")
@@ -156,7 +161,7 @@ static CONF: Definition = option("conf", Kind::Str, "Configuration file of the c
 static BUSY_POLL: Definition = option("busy_poll", Kind::Bool, "Look for completions without sleeping")
     .default("0")
     .lands_in_engine(|own, given| {
-        found(own.ceph())?.busy_poll = given.boolean()?;
+        found(own.find::<CephPool>())?.busy_poll = given.boolean()?;
         Ok(())
     });
 static TOUCH_OBJECTS: Definition =
@@ -170,7 +175,7 @@ static CEPH_TIMEOUT: Definition = option(
 )
 .default("120s")
 .lands_in_engine(|own, given| {
-    found(own.ceph())?.timeout = given.time(1_000_000)?;
+    found(own.find::<CephPool>())?.timeout = given.time(1_000_000)?;
     Ok(())
 });
 
@@ -190,7 +195,7 @@ static RBD_ENCRYPTION_PASSPHRASE: Definition =
         .lands_in_engine(secret!(RbdOptions.rbd_encryption_passphrase));
 static PASSPHRASE_ELSEWHERE: [Definition; 2] = elsewhere!(RbdOptions.rbd_encryption_passphrase);
 
-fn luks(own: &mut dyn OwnOptions, given: &mut Given<'_>) -> Result<(), String> {
+fn luks(own: &mut dyn Places, given: &mut Given<'_>) -> Result<(), String> {
     place::<RbdOptions>(own)?.rbd_encryption_format = Some(match given.string()?.as_str() {
         "luks1" => Luks::One,
         "luks2" => Luks::Two,

@@ -1,7 +1,7 @@
 //! The own options of the engine that a job has chosen.
 
 use super::facets::Facets;
-use super::own::{AsFio, FarEnd, Idle, OwnOptions, found};
+use super::own::{AsFio, Idle, OwnOptions};
 use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions,
     HdfsOptions, HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions,
@@ -11,8 +11,7 @@ use super::{
     StatOptions,
 };
 use super::{RadosOptions, RbdOptions, RdmaOptions};
-use crate::definition::Given;
-use crate::definition::LandInEngine;
+use crate::definition::{FarEnd, Given, LandInEngine, Places, found};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::path::Path;
@@ -97,7 +96,8 @@ impl EngineOptions {
 
     /// The same, to be changed.
     pub fn priorities_mut(&mut self) -> Option<&mut CommandPriorities> {
-        self.own_mut()?.priorities_mut()
+        let own: &mut dyn Places = self.own_mut()?;
+        own.find()
     }
 
     /// Whether all files have to be known when the engine is made, because it registers them.

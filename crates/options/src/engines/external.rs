@@ -3,7 +3,7 @@
 use super::Facets;
 use super::own::{OwnOptions, own, own_options};
 use super::shared::option;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Places};
 use std::path::PathBuf;
 
 own_options! {
@@ -19,6 +19,8 @@ own_options! {
         pub described: Option<Facets>,
     }
 }
+
+impl Places for ExternalOptions {}
 
 impl OwnOptions for ExternalOptions {
     fn facets(&self, facets: Facets) -> Facets {

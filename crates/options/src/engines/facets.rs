@@ -162,10 +162,13 @@ pub enum Capability {
     CountBits,
     /// Accept `verify` although it keeps no data that could be verified. Users who choose it know that.
     FeignVerify,
+    /// Lend the pages of a buffer to the kernel, which may go on sending them when the write is complete and the buffer
+    /// is in use again.
+    LendBuffers,
 }
 
 impl Capability {
-    const ALL: [Capability; 16] = [
+    const ALL: [Capability; 17] = [
         Capability::Sync,
         Capability::Trim,
         Capability::Ranges,
@@ -182,6 +185,7 @@ impl Capability {
         Capability::FixedSize,
         Capability::CountBits,
         Capability::FeignVerify,
+        Capability::LendBuffers,
     ];
 }
 

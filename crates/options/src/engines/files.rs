@@ -2,7 +2,7 @@
 
 use super::own::{OwnOptions, named_by, own, own_options, place};
 use super::{Completion, Facets, shared};
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Places};
 use iolite_types::prefixed;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -29,11 +29,13 @@ own_options! {
     }
 }
 
-impl OwnOptions for StatOptions {
+impl Places for StatOptions {
     fn uring(&mut self) -> Option<&mut bool> {
         Some(&mut self.uring)
     }
+}
 
+impl OwnOptions for StatOptions {
     fn facets(&self, facets: Facets) -> Facets {
         acting(facets, self.uring)
     }
@@ -47,11 +49,13 @@ own_options! {
     }
 }
 
-impl OwnOptions for NameOptions {
+impl Places for NameOptions {
     fn uring(&mut self) -> Option<&mut bool> {
         Some(&mut self.uring)
     }
+}
 
+impl OwnOptions for NameOptions {
     fn facets(&self, facets: Facets) -> Facets {
         acting(facets, self.uring)
     }
@@ -90,6 +94,8 @@ own_options! {
         pub inplace: bool,
     }
 }
+
+impl Places for E4defragOptions {}
 
 impl OwnOptions for E4defragOptions {}
 

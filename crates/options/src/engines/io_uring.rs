@@ -1,13 +1,14 @@
 //! The options of `io_uring`. `io_uring_cmd` has the same list, and stores more of them in its struct
 //! ([`IoUringCmdOptions`]).
 
-use super::io_uring_cmd::{Checks, CommandType, IoUringCmdOptions, WriteModes};
-use super::own::{OwnOptions, found, own_options};
+use super::io_uring_cmd::{Checks, CommandType, NvmeWriteMode, WriteModes};
+use super::own::{Idle, OwnOptions, own_options};
 use super::priorities::{
     CMDPRIO, CMDPRIO_BSSPLIT, CMDPRIO_CLASS, CMDPRIO_HINT, CMDPRIO_PERCENTAGE, CommandPriorities,
 };
 use super::shared::{HIPRI, NOWAIT, READFUA, UNCACHED, WRITEFUA, option, passed_through};
-use crate::definition::{Definition, Given, Kind};
+use crate::DataPlacementOptions;
+use crate::definition::{Definition, Given, Kind, Places, found};
 use std::any::Any;
 
 own_options! {
@@ -36,7 +37,7 @@ own_options! {
     }
 }
 
-impl OwnOptions for IoUringOptions {
+impl Places for IoUringOptions {
     fn hipri(&mut self) -> Option<&mut bool> {
         Some(&mut self.hipri)
     }
@@ -49,20 +50,83 @@ impl OwnOptions for IoUringOptions {
         Some(&mut self.nowait)
     }
 
+    fn part(&mut self) -> Option<&mut dyn Any> {
+        Some(&mut self.priorities)
+    }
+}
+
+impl OwnOptions for IoUringOptions {
     fn priorities(&self) -> Option<&CommandPriorities> {
         Some(&self.priorities)
-    }
-
-    fn priorities_mut(&mut self) -> Option<&mut CommandPriorities> {
-        Some(&mut self.priorities)
     }
 
     fn registers_files(&self) -> bool {
         self.registerfiles
     }
+}
 
-    fn ring(&mut self) -> Option<&mut IoUringOptions> {
-        Some(self)
+own_options! {
+    /// The options of `io_uring_cmd`.
+    pub struct IoUringCmdOptions declared by OPTIONS {
+        /// The options of its ring.
+        pub ring: IoUringOptions,
+        /// The commands of which device are passed through.
+        pub cmd_type: CommandType,
+        /// Reads bypass the device's cache.
+        pub readfua: bool,
+        /// Writes are on the medium when they are complete.
+        pub writefua: bool,
+        /// The commands that writes become.
+        pub write_mode: WriteModes,
+        /// The device verifies written data (Compare); otherwise it is read.
+        pub compares: bool,
+        /// Bytes of the separate metadata buffer of each I/O.
+        pub md_per_io_size: u32,
+        /// The device makes and strips protection information; otherwise it is made and checked here.
+        pub pi_act: bool,
+        /// The checks of it.
+        pub pi_chk: Checks,
+        /// Its application tag.
+        pub apptag: u16,
+        /// Bits of the application tag that count.
+        pub apptag_mask: u16,
+        /// Where the device should put written data, according to the job's own options.
+        pub placement: DataPlacementOptions,
+        /// Write Zeroes may deallocate the blocks.
+        pub deac: bool,
+    }
+}
+
+impl Places for IoUringCmdOptions {
+    fn hipri(&mut self) -> Option<&mut bool> {
+        Some(&mut self.ring.hipri)
+    }
+
+    fn readfua(&mut self) -> Option<&mut bool> {
+        Some(&mut self.readfua)
+    }
+
+    fn writefua(&mut self) -> Option<&mut bool> {
+        Some(&mut self.writefua)
+    }
+
+    fn part(&mut self) -> Option<&mut dyn Any> {
+        Some(&mut self.ring)
+    }
+}
+
+impl OwnOptions for IoUringCmdOptions {
+    fn registers_files(&self) -> bool {
+        self.ring.registerfiles
+    }
+
+    fn without_effect(&self) -> Vec<Idle> {
+        let why = "only Write Zeroes may deallocate (write_mode=zeroes)";
+        if self.deac && !self.write_mode.has(NvmeWriteMode::Zeroes) {
+            vec![("deac", why)]
+        } else {
+            Vec::new()
+        }
     }
 }
 
@@ -70,7 +134,7 @@ impl OwnOptions for IoUringOptions {
 macro_rules! ring {
     ($field:ident, $method:ident()) => {
         |own, given| {
-            found(own.ring())?.$field = given.$method()?;
+            found(own.find::<IoUringOptions>())?.$field = given.$method()?;
             Ok(())
         }
     };
@@ -78,7 +142,7 @@ macro_rules! ring {
 
 /// Lets an option land in the struct of `io_uring_cmd`; `io_uring` has no use for it.
 fn in_commands<'a>(
-    own: &'a mut dyn OwnOptions,
+    own: &'a mut dyn Places,
     given: &mut Given<'_>,
 ) -> Result<Option<&'a mut IoUringCmdOptions>, String> {
     if !(own as &mut dyn Any).is::<IoUringCmdOptions>() {
@@ -134,14 +198,14 @@ static SQTHREAD_POLL: Definition =
         .lands_in_engine(ring!(sqthread_poll, boolean()));
 static SQTHREAD_POLL_CPU: Definition = option("sqthread_poll_cpu", Kind::Int, "CPU of that kernel thread")
     .lands_in_engine(|own, given| {
-        found(own.ring())?.sqthread_poll_cpu = Some(given.number()?);
+        found(own.find::<IoUringOptions>())?.sqthread_poll_cpu = Some(given.number()?);
         Ok(())
     });
 static NONVECTORED: Definition =
     option("nonvectored", Kind::Int, "Submit plain reads and writes, not vectors; -1 decides itself")
         .default("-1")
         .lands_in_engine(|own, given| {
-            found(own.ring())?.nonvectored = match given.integer()? {
+            found(own.find::<IoUringOptions>())?.nonvectored = match given.integer()? {
                 -1 => None,
                 value => Some(value != 0),
             };

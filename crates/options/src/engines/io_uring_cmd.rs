@@ -1,8 +1,5 @@
-//! The struct for the options of `io_uring_cmd`. They are declared with those of `io_uring`, whose list is the same.
+//! The values of the options of `io_uring_cmd`. The options are declared with those of `io_uring`, whose list is the same.
 
-use super::io_uring::{IoUringOptions, OPTIONS};
-use super::own::{OwnOptions, own_options};
-use crate::DataPlacementOptions;
 use serde::{Deserialize, Serialize};
 
 /// The commands of which device are passed through.
@@ -157,72 +154,10 @@ impl Checks {
     }
 }
 
-own_options! {
-    /// The options of `io_uring_cmd`.
-    pub struct IoUringCmdOptions declared by OPTIONS {
-        /// The options of its ring.
-        pub ring: IoUringOptions,
-        /// The commands of which device are passed through.
-        pub cmd_type: CommandType,
-        /// Reads bypass the device's cache.
-        pub readfua: bool,
-        /// Writes are on the medium when they are complete.
-        pub writefua: bool,
-        /// The commands that writes become.
-        pub write_mode: WriteModes,
-        /// The device verifies written data (Compare); otherwise it is read.
-        pub compares: bool,
-        /// Bytes of the separate metadata buffer of each I/O.
-        pub md_per_io_size: u32,
-        /// The device makes and strips protection information; otherwise it is made and checked here.
-        pub pi_act: bool,
-        /// The checks of it.
-        pub pi_chk: Checks,
-        /// Its application tag.
-        pub apptag: u16,
-        /// Bits of the application tag that count.
-        pub apptag_mask: u16,
-        /// Where the device should put written data, according to the job's own options.
-        pub placement: DataPlacementOptions,
-        /// Write Zeroes may deallocate the blocks.
-        pub deac: bool,
-    }
-}
-
-impl OwnOptions for IoUringCmdOptions {
-    fn hipri(&mut self) -> Option<&mut bool> {
-        Some(&mut self.ring.hipri)
-    }
-
-    fn readfua(&mut self) -> Option<&mut bool> {
-        Some(&mut self.readfua)
-    }
-
-    fn writefua(&mut self) -> Option<&mut bool> {
-        Some(&mut self.writefua)
-    }
-
-    fn registers_files(&self) -> bool {
-        self.ring.registerfiles
-    }
-
-    fn ring(&mut self) -> Option<&mut IoUringOptions> {
-        Some(&mut self.ring)
-    }
-
-    fn without_effect(&self) -> Vec<super::own::Idle> {
-        let why = "only Write Zeroes may deallocate (write_mode=zeroes)";
-        if self.deac && !self.write_mode.has(NvmeWriteMode::Zeroes) {
-            vec![("deac", why)]
-        } else {
-            Vec::new()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::IoUringCmdOptions;
 
     #[test]
     fn modes_of_writing_are_read() {

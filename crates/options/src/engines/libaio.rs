@@ -5,7 +5,8 @@ use super::priorities::{
     CMDPRIO, CMDPRIO_BSSPLIT, CMDPRIO_CLASS, CMDPRIO_HINT, CMDPRIO_PERCENTAGE, CommandPriorities,
 };
 use super::shared::{NOWAIT, option};
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Places};
+use std::any::Any;
 
 own_options! {
     /// The options of `libaio`.
@@ -21,17 +22,19 @@ own_options! {
     }
 }
 
-impl OwnOptions for LibaioOptions {
+impl Places for LibaioOptions {
     fn nowait(&mut self) -> Option<&mut bool> {
         Some(&mut self.nowait)
     }
 
+    fn part(&mut self) -> Option<&mut dyn Any> {
+        Some(&mut self.priorities)
+    }
+}
+
+impl OwnOptions for LibaioOptions {
     fn priorities(&self) -> Option<&CommandPriorities> {
         Some(&self.priorities)
-    }
-
-    fn priorities_mut(&mut self) -> Option<&mut CommandPriorities> {
-        Some(&mut self.priorities)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Options of engines that need nothing but the kernel.
 
 use super::own::{OwnOptions, own, own_options, place};
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Places};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,8 @@ own_options! {
         pub exit_on_io_done: bool,
     }
 }
+
+impl Places for CpuioOptions {}
 
 impl OwnOptions for CpuioOptions {}
 
@@ -94,6 +96,8 @@ impl ExecOptions {
     }
 }
 
+impl Places for ExecOptions {}
+
 impl OwnOptions for ExecOptions {
     fn starts_programs(&self) -> bool {
         true
@@ -124,6 +128,8 @@ own_options! {
         pub skip_bad: bool,
     }
 }
+
+impl Places for MtdOptions {}
 
 impl OwnOptions for MtdOptions {}
 

@@ -51,8 +51,8 @@ pub use hdfs::HdfsOptions;
 pub use http::{
     Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode,
 };
-pub use io_uring::IoUringOptions;
-pub use io_uring_cmd::{Checks, CommandType, IoUringCmdOptions, NvmeWriteMode, WriteModes};
+pub use io_uring::{IoUringCmdOptions, IoUringOptions};
+pub use io_uring_cmd::{Checks, CommandType, NvmeWriteMode, WriteModes};
 pub use iscsi::IscsiOptions;
 pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};
@@ -60,7 +60,7 @@ pub use mmap::MmapOptions;
 pub use nbd::NbdOptions;
 pub use network::{NetOptions, Protocol, RdmaOptions, Verb};
 pub use nfs::NfsOptions;
-pub use own::{AsFio, FarEnd, OwnOptions};
+pub use own::{AsFio, OwnOptions};
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;
 pub(crate) use secret::PLACEHOLDER;

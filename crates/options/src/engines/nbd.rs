@@ -2,7 +2,7 @@
 
 use super::own::{OwnOptions, own_options, place};
 use super::url::Url;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Places};
 
 own_options! {
     /// The options of `nbd`.
@@ -13,6 +13,8 @@ own_options! {
         pub nbd_timeout: u64,
     }
 }
+
+impl Places for NbdOptions {}
 
 impl OwnOptions for NbdOptions {}
 

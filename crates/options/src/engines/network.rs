@@ -1,7 +1,7 @@
 //! Options of engines that talk to another machine.
 
-use super::own::{FarEnd, Idle, OwnOptions, found, own, own_options, place};
-use crate::definition::{Definition, Kind};
+use super::own::{Idle, OwnOptions, own, own_options, place};
+use crate::definition::{Definition, FarEnd, Kind, Places, found};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -77,11 +77,13 @@ own_options! {
     }
 }
 
-impl OwnOptions for NetOptions {
+impl Places for NetOptions {
     fn far_end(&mut self) -> Option<FarEnd<'_>> {
         Some(FarEnd { hostname: &mut self.hostname, port: &mut self.port })
     }
+}
 
+impl OwnOptions for NetOptions {
     fn without_effect(&self) -> Vec<Idle> {
         let mut all: Vec<Idle> = Vec::new();
         let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
@@ -216,11 +218,13 @@ own_options! {
     }
 }
 
-impl OwnOptions for RdmaOptions {
+impl Places for RdmaOptions {
     fn far_end(&mut self) -> Option<FarEnd<'_>> {
         Some(FarEnd { hostname: &mut self.hostname, port: &mut self.port })
     }
 }
+
+impl OwnOptions for RdmaOptions {}
 
 static BINDNAME: Definition =
     option("bindname", Kind::Str, "Address of the own end, which chooses the device")

@@ -4,66 +4,20 @@
 //! several engines have are declared once ([`super::shared`]); they are stored in the struct of each engine that has a
 //! field for them.
 
-use super::ceph::CephPool;
 use super::facets::Facets;
-use super::io_uring::IoUringOptions;
 use super::priorities::CommandPriorities;
 use crate::JobOptions;
-use crate::definition::Given;
-use crate::definition::{Definition, Land};
+use crate::definition::{Definition, Given, Land, Places, found};
 use std::any::Any;
 use std::path::Path;
 
 /// An option that has no effect, and why.
 pub type Idle = (&'static str, &'static str);
 
-/// Where the other end of a connection is, in the struct of an engine that makes connections.
-pub struct FarEnd<'a> {
-    /// `hostname`
-    pub hostname: &'a mut String,
-    /// `port`
-    pub port: &'a mut u32,
-}
-
-/// The struct of one engine's own options. The methods return the fields of options that several engines share.
-pub trait OwnOptions: Any {
-    /// `hipri`
-    fn hipri(&mut self) -> Option<&mut bool> {
-        None
-    }
-
-    /// `uncached`
-    fn uncached(&mut self) -> Option<&mut bool> {
-        None
-    }
-
-    /// `nowait`
-    fn nowait(&mut self) -> Option<&mut bool> {
-        None
-    }
-
-    /// `readfua`
-    fn readfua(&mut self) -> Option<&mut bool> {
-        None
-    }
-
-    /// `writefua`
-    fn writefua(&mut self) -> Option<&mut bool> {
-        None
-    }
-
-    /// The options of the ring, for engines that have one.
-    fn ring(&mut self) -> Option<&mut IoUringOptions> {
-        None
-    }
-
+/// The struct of one engine's own options, and the questions about a job that these options decide.
+pub trait OwnOptions: Places {
     /// `cmdprio…`
     fn priorities(&self) -> Option<&CommandPriorities> {
-        None
-    }
-
-    /// The same, to be changed.
-    fn priorities_mut(&mut self) -> Option<&mut CommandPriorities> {
         None
     }
 
@@ -91,21 +45,6 @@ pub trait OwnOptions: Any {
     /// Whether I/Os are requests to a server, so that the time to the first byte and repetitions are reported.
     fn makes_requests(&self) -> bool {
         false
-    }
-
-    /// Where the other end of a connection is.
-    fn far_end(&mut self) -> Option<FarEnd<'_>> {
-        None
-    }
-
-    /// `uring`
-    fn uring(&mut self) -> Option<&mut bool> {
-        None
-    }
-
-    /// The place of the data, for the Ceph engines.
-    fn ceph(&mut self) -> Option<&mut CephPool> {
-        None
     }
 
     /// Does as fio does, where that is another thing.
@@ -172,18 +111,13 @@ macro_rules! own {
 pub(super) use {own, own_options};
 
 /// The struct of an engine, where one of its options lands.
-pub(super) fn place<T: OwnOptions>(own: &mut dyn OwnOptions) -> Result<&mut T, String> {
+pub(super) fn place<T: OwnOptions>(own: &mut dyn Places) -> Result<&mut T, String> {
     found((own as &mut dyn Any).downcast_mut())
 }
 
 /// The file that an option names, in a job with this engine.
 pub(super) fn named_by<T: OwnOptions>(job: &JobOptions, name: impl Fn(&T) -> &String) -> Vec<String> {
     job.engine.of::<T>().map(|own| name(own).clone()).into_iter().collect()
-}
-
-/// The place of an option that several engines have.
-pub(super) fn found<T>(place: Option<T>) -> Result<T, String> {
-    place.ok_or_else(|| "this engine has no such option".to_owned())
 }
 
 /// The options with the defaults that their declarations have.

@@ -34,7 +34,7 @@ impl CommandPriorities {
 /// A landing of one number per direction.
 macro_rules! priority {
     ($field:ident) => {
-        |own, given| match own.priorities_mut() {
+        |own, given| match own.find::<CommandPriorities>() {
             Some(priorities) => given.numbers_into(&mut priorities.$field),
             None => {
                 no_use_to_commands(given);
@@ -61,7 +61,7 @@ pub(super) static CMDPRIO: Definition =
 pub(super) static CMDPRIO_BSSPLIT: Definition =
     option("cmdprio_bssplit", Kind::Str, "Percent of I/Os with their own priority, per block size")
         .lands_in_engine(|own, given| {
-            let Some(priorities) = own.priorities_mut() else {
+            let Some(priorities) = own.find::<CommandPriorities>() else {
                 no_use_to_commands(given);
                 return Ok(());
             };

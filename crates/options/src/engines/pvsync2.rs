@@ -2,7 +2,7 @@
 
 use super::own::{OwnOptions, own, own_options};
 use super::shared::{HIPRI, NOWAIT, UNCACHED, option};
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Places};
 
 own_options! {
     /// The options of `pvsync2`.
@@ -18,7 +18,7 @@ own_options! {
     }
 }
 
-impl OwnOptions for Pvsync2Options {
+impl Places for Pvsync2Options {
     fn hipri(&mut self) -> Option<&mut bool> {
         Some(&mut self.hipri)
     }
@@ -31,6 +31,8 @@ impl OwnOptions for Pvsync2Options {
         Some(&mut self.nowait)
     }
 }
+
+impl OwnOptions for Pvsync2Options {}
 
 static HIPRI_PERCENTAGE: Definition =
     option("hipri_percentage", Kind::Int, "Percent of I/Os to which hipri applies")

@@ -2,7 +2,7 @@
 
 use super::own::{OwnOptions, own, own_options, place};
 use super::shared::{HIPRI, READFUA, WRITEFUA, option};
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Kind, Places};
 use serde::{Deserialize, Serialize};
 
 /// The command that a write becomes.
@@ -50,7 +50,7 @@ own_options! {
     }
 }
 
-impl OwnOptions for SgOptions {
+impl Places for SgOptions {
     fn hipri(&mut self) -> Option<&mut bool> {
         Some(&mut self.hipri)
     }
@@ -63,6 +63,8 @@ impl OwnOptions for SgOptions {
         Some(&mut self.writefua)
     }
 }
+
+impl OwnOptions for SgOptions {}
 
 static SG_WRITE_MODE: Definition = option("sg_write_mode", Kind::Str, "SCSI command for writes")
     .default("write")

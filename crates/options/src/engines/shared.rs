@@ -1,8 +1,6 @@
 //! Options that several engines have: declared once, they land in the struct of whichever engine lists them.
 
-use super::own::{OwnOptions, found};
-use crate::definition::Given;
-use crate::definition::{Definition, Kind};
+use crate::definition::{Definition, Given, Kind, Places, found};
 
 /// An option of engines, without effect so far.
 pub(super) const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
@@ -54,7 +52,7 @@ pub(super) fn no_use_to_commands(given: &mut Given<'_>) {
 
 /// An option of commands that are passed through to a device. io_uring proper has them in its table as well, and no use
 /// for them: they are read, and a warning says so.
-pub(super) fn passed_through(_: &mut dyn OwnOptions, given: &mut Given<'_>) -> Result<(), String> {
+pub(super) fn passed_through(_: &mut dyn Places, given: &mut Given<'_>) -> Result<(), String> {
     match given.definition.kind {
         _ if !given.definition.keywords.is_empty() => drop(given.keyword()?),
         Kind::Int => drop(given.integer()?),

@@ -3,6 +3,7 @@
 use super::alike::alike;
 use super::rivalries::Rivalries;
 use super::state::{self, NO_TABLE, keeps_state, policy, requires_state, table_block};
+use crate::layout::start_share;
 use crate::workload::workload_spec;
 use crate::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, WorkerPlan};
 use iolite_host::Machine;
@@ -156,17 +157,7 @@ fn places(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Option<String> {
 /// run, may have extended.
 fn start(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout], machine: &dyn Machine) -> Option<String> {
     let job = plan.job_of(worker);
-    let options = &job.options;
-    let share = |value: SizeValue| match value {
-        SizeValue::Percent(percent) if percent > 0 => Some(percent),
-        SizeValue::Percent(_) | SizeValue::Bytes(_) | SizeValue::Zones(_) => None,
-    };
-    let increment = options.extent.offset_increment;
-    let (option, percent) = match (share(options.extent.offset), share(increment)) {
-        (Some(percent), _) => ("offset", percent),
-        (None, Some(percent)) if worker.clone > 0 => ("offset_increment", percent),
-        _ => return None,
-    };
+    let (option, percent) = start_share(&job.options, worker.clone)?;
     let has_grown = |file: &&FileLayout| {
         file.kind == FileKind::Regular
             && job.engine.facets.keeps_data()

@@ -1,0 +1,74 @@
+//! Places where options land that several engines have.
+
+use std::any::Any;
+
+/// Where the other end of a connection is, in the struct of an engine that makes connections.
+pub struct FarEnd<'a> {
+    /// `hostname`
+    pub hostname: &'a mut String,
+    /// `port`
+    pub port: &'a mut u32,
+}
+
+/// The struct of one engine's own options, where they land. An option that only one engine has finds its field by the
+/// type of the struct. The methods return the places of options that several engines share; `None` = the engine has no
+/// such option.
+pub trait Places: Any {
+    /// `hipri`
+    fn hipri(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// `uncached`
+    fn uncached(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// `nowait`
+    fn nowait(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// `readfua`
+    fn readfua(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// `writefua`
+    fn writefua(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// `uring`
+    fn uring(&mut self) -> Option<&mut bool> {
+        None
+    }
+
+    /// Where the other end of a connection is.
+    fn far_end(&mut self) -> Option<FarEnd<'_>> {
+        None
+    }
+
+    /// A struct of options that several engines have as a whole: those of a ring, of a Ceph pool, of priorities.
+    fn part(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
+}
+
+impl dyn Places {
+    /// The struct of this type: the whole, or a part of it.
+    pub fn find<T: Any>(&mut self) -> Option<&mut T> {
+        match (self as &mut dyn Any).is::<T>() {
+            true => (self as &mut dyn Any).downcast_mut(),
+            false => self.part()?.downcast_mut(),
+        }
+    }
+}
+
+/// The place of an option.
+///
+/// # Errors
+/// The engine has none.
+pub(crate) fn found<T>(place: Option<T>) -> Result<T, String> {
+    place.ok_or_else(|| "this engine has no such option".to_owned())
+}
