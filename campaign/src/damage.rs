@@ -6,7 +6,8 @@
 
 use crate::jobs::{Written, any_engine, sometimes, written};
 use crate::reading::{jobs, wrong_blocks};
-use crate::trial::{Stop, Trial};
+use crate::stop::Stop;
+use crate::trial::Trial;
 use std::collections::BTreeSet;
 use std::fs;
 

@@ -4,7 +4,8 @@
 
 use crate::jobs::{any_method, sometimes};
 use crate::reading::{jobs, tells_of_damage};
-use crate::trial::{Stop, Trial};
+use crate::stop::Stop;
+use crate::trial::Trial;
 use iolite_testing::vm::{self, Ran};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -9,7 +9,8 @@
 use crate::jobs::{any_engine, any_method, sometimes};
 use crate::reading::{jobs, tells_of_damage};
 use crate::running::Finished;
-use crate::trial::{Stop, Trial};
+use crate::stop::Stop;
+use crate::trial::Trial;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,7 +3,8 @@
 use crate::jobs::{any_engine, any_method, sometimes};
 use crate::reading::{Job, jobs, tells_of_damage};
 use crate::running::Finished;
-use crate::trial::{Stop, Trial};
+use crate::stop::Stop;
+use crate::trial::Trial;
 
 /// Performs one trial. Every I/O that is read back is something that could be a false alarm.
 pub fn perform(trial: &mut Trial) -> Result<(), Stop> {

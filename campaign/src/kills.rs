@@ -11,7 +11,8 @@ use crate::jobs::{any_engine, any_method, sometimes};
 use crate::processes::{self, Role};
 use crate::reading::{Job, jobs, tells_of_damage};
 use crate::running::Finished;
-use crate::trial::{Stop, Trial};
+use crate::stop::Stop;
+use crate::trial::Trial;
 use std::fs;
 use std::time::Duration;
 

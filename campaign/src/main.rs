@@ -19,17 +19,20 @@ mod processes;
 mod reading;
 mod running;
 mod signals;
+mod stop;
 mod tally;
 mod trial;
 mod zones;
 
 use arguments::Arguments;
 use parts::Part;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tally::Tally;
+use trial::{Outcome, Setting};
 
 fn main() -> ExitCode {
     let result = match Arguments::parse(std::env::args().skip(1)) {
@@ -63,7 +66,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let seed = arguments.seed.unwrap_or_else(|| iolite_testing::Luck::new().below(1 << 32));
     let mut tally = Tally::default();
     if let Some((part, number)) = arguments.trial {
-        tally.add(part, number, trial::perform(part, number, seed, &program, arguments));
+        tally.add(part, number, perform(part, number, seed, &program, arguments));
         return Ok(tally.told(&program, seed, Duration::ZERO));
     }
     let parts = able(&arguments.parts, &mut tally);
@@ -87,7 +90,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
                         let is_over = |part: &Part| part.count().is_some_and(|count| number >= count);
                         if parts.iter().all(is_over) { break } else { continue }
                     }
-                    let outcome = trial::perform(part, number, seed, &program, arguments);
+                    let outcome = perform(part, number, seed, &program, arguments);
                     tally.lock().expect("no trial panics with it").add(part, number, outcome);
                 }
             });
@@ -95,6 +98,13 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     });
     let tally = tally.into_inner().expect("no trial panics with it");
     Ok(tally.told(&program, seed, began.elapsed()))
+}
+
+/// Performs the trial of this number of a part.
+fn perform(part: Part, number: u64, seed: u64, program: &Path, arguments: &Arguments) -> Outcome {
+    let seed = seed ^ (part as u64 + 1) << 56 ^ number << 24;
+    let setting = Setting { seed, program, directory: &arguments.directory, keep: arguments.keep };
+    trial::perform(setting, |trial| part.perform(trial, number))
 }
 
 /// The parts that can be tried here. Why others cannot is noted.

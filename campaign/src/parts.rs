@@ -1,6 +1,7 @@
 //! The parts of a campaign.
 
-use crate::trial::{Stop, Trial};
+use crate::stop::Stop;
+use crate::trial::Trial;
 use crate::{damage, devices, disks, honest, kills, signals, zones};
 
 /// The parts of a campaign.

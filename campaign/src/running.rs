@@ -1,7 +1,7 @@
 //! A run of the program in a trial. None may take forever.
 
 use crate::processes;
-use crate::trial::Stop;
+use crate::stop::Stop;
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};

@@ -10,7 +10,8 @@ use crate::jobs::{any_engine, any_method, sometimes};
 use crate::processes;
 use crate::reading::{Job, jobs, tells_of_damage};
 use crate::running::Running;
-use crate::trial::{Stop, Trial};
+use crate::stop::Stop;
+use crate::trial::Trial;
 use std::fs;
 use std::time::Duration;
 

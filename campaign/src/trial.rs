@@ -1,9 +1,8 @@
 //! One trial: its choices, its directory, and its outcome.
 
-use crate::arguments::Arguments;
-use crate::parts::Part;
 use crate::processes;
 use crate::running::{Finished, Running};
+use crate::stop::Stop;
 use iolite_testing::Luck;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,17 +24,6 @@ pub enum Finding {
     LeftBehind(String),
     /// Anything else: a run that does not end, or is ended by a signal without our doing; a report that cannot be read.
     Wrong(String),
-}
-
-/// Why a trial ended early.
-#[derive(Clone, Debug)]
-pub struct Stop(pub String);
-
-impl Stop {
-    /// Describes the operation that failed with a system error.
-    pub fn of(what: &str) -> impl Fn(std::io::Error) -> Stop {
-        move |error| Stop(format!("{what}: {error}"))
-    }
 }
 
 /// The outcome of a trial.
@@ -65,17 +53,29 @@ pub struct Trial<'a> {
     expected: Vec<String>,
 }
 
-/// Performs a trial of a part.
-pub fn perform(part: Part, number: u64, seed: u64, program: &Path, arguments: &Arguments) -> Outcome {
+/// What a trial is given.
+pub struct Setting<'a> {
+    /// Decides all its choices.
+    pub seed: u64,
+    /// The program that is tried.
+    pub program: &'a Path,
+    /// Where its directory is made.
+    pub directory: &'a Path,
+    /// Whether its files are kept if something is wrong.
+    pub keep: bool,
+}
+
+/// Performs a trial: makes its directory, does its work, and looks for what is left behind.
+pub fn perform(setting: Setting<'_>, work: impl FnOnce(&mut Trial) -> Result<(), Stop>) -> Outcome {
     /// Two trials never have the same mark, even if they have the same number.
     static MARKS: AtomicU64 = AtomicU64::new(0);
-    let mut luck = Luck::of(seed ^ (part as u64 + 1) << 56 ^ number << 24);
+    let Setting { seed, program, directory, keep } = setting;
+    let mut luck = Luck::of(seed);
     luck.draw();
-    let place = tempfile::Builder::new().prefix("iolite-campaign-").tempdir_in(&arguments.directory);
-    let place = match place {
+    let place = match tempfile::Builder::new().prefix("iolite-campaign-").tempdir_in(directory) {
         Ok(place) => place,
         Err(error) => {
-            let wrong = Finding::Wrong(format!("{}: {error}", arguments.directory.display()));
+            let wrong = Finding::Wrong(format!("{}: {error}", directory.display()));
             return Outcome { findings: vec![wrong], ..Outcome::default() };
         }
     };
@@ -83,13 +83,13 @@ pub fn perform(part: Part, number: u64, seed: u64, program: &Path, arguments: &A
     let mut trial = Trial { luck, outcome: Outcome::default(), program, place, mark, expected: Vec::new() };
     let made =
         ["work", "said"].into_iter().try_for_each(|name| fs::create_dir(trial.place.path().join(name)));
-    let ended = made.map_err(Stop::of("a directory")).and_then(|()| part.perform(&mut trial, number));
+    let ended = made.map_err(Stop::of("a directory")).and_then(|()| work(&mut trial));
     if let Err(Stop(why)) = ended {
         trial.wrong(why);
     }
     trial.look_around();
     let Trial { mut outcome, place, .. } = trial;
-    if arguments.keep && !outcome.findings.is_empty() {
+    if keep && !outcome.findings.is_empty() {
         outcome.kept = Some(place.keep());
     }
     outcome

@@ -1,7 +1,8 @@
 //! Every rule of zones on every zoned device, with every engine, in the virtual machine of the tests ([`iolite_testing::zones`]).
 //! Nothing here is left to chance: the trials go through the table, a few rules at a time, and end with it.
 
-use crate::trial::{Stop, Trial};
+use crate::stop::Stop;
+use crate::trial::Trial;
 use iolite_testing::vm;
 use iolite_testing::zones::{CASES, Case, DEVICES, Device, ENGINES, OTHER_DEVICES, complaints, script};
 use std::fs;

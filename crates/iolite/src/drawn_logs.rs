@@ -1,6 +1,5 @@
 //! Draws the page of a run from the logs that the run writes.
 
-use crate::session::blocks;
 use iolite_page::logs::{Drawings, LogFile};
 use iolite_page::value_of;
 use iolite_plan::{Plan, logs_of_workers};
@@ -29,7 +28,7 @@ struct Written {
 impl Logs {
     /// The logs of a planned run, before it starts.
     pub fn of(plan: &Plan) -> Logs {
-        let blocks = blocks(plan);
+        let blocks = plan.blocks_of_workers();
         let mut known: HashMap<PathBuf, usize> = HashMap::new();
         let mut logs: Vec<Written> = Vec::new();
         for (worker, kind, path, is_shared) in logs_of_workers(plan) {

@@ -199,7 +199,7 @@ fn perform(
     let gate = settings.gate.clone();
     let facts = request.series.then(|| facts::of(&plan, &machine));
     let mut recorder = request.series.then(|| {
-        let blocks = session::blocks(&plan);
+        let blocks = plan.blocks_of_workers();
         settings.sample_interval = Some(Recorder::interval(blocks.len()));
         settings.sample_latencies = blocks.len() <= MOST_WITH_LATENCIES;
         Recorder::new(blocks)

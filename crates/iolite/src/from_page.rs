@@ -6,7 +6,7 @@
 //! page, as any run does.
 
 use crate::elsewhere::{DENIED, executes, give_up_all_but};
-use crate::{Drafted, draft, facts, program, served, session};
+use crate::{Drafted, draft, facts, program, served};
 use iolite_host::ThisMachine;
 use iolite_options::engines::{Data, chosen};
 use iolite_options::{
@@ -89,7 +89,7 @@ fn perform(name: Name, written: Written, permissions: &Permissions, mut channel:
         Step::Start { confirmed } if found.unconfirmed(&confirmed) => return channel.judge(found),
         Step::Start { .. } => {}
     }
-    let blocks = session::blocks(&drafted);
+    let blocks = drafted.blocks_of_workers();
     let told = warnings.into_iter().map(|one| one.message).collect();
     let facts = Facts { warnings: told, ..facts::of(&drafted, &machine) };
     let outline = Report { facts: Some(facts.clone()), ..prepared.outline() };

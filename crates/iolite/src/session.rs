@@ -103,7 +103,7 @@ impl<'a> Session<'a> {
         if !is_kept && !is_shown && (!is_told || self.name.is_strict()) {
             return;
         }
-        let blocks = blocks(plan);
+        let blocks = plan.blocks_of_workers();
         self.workers = blocks.len();
         if is_kept || is_shown || !self.run.no_series {
             self.recorder = Some(Recorder::new(blocks));
@@ -136,7 +136,7 @@ impl<'a> Session<'a> {
     pub fn serve(&mut self, plan: &Plan, outline: impl FnOnce() -> Report) -> Result<(), String> {
         if self.run.web.is_some() {
             let outline = Report { facts: self.facts.clone(), ..outline() };
-            let blocks = blocks(plan);
+            let blocks = plan.blocks_of_workers();
             let interval = Recorder::interval(blocks.len());
             self.live =
                 Live::start(self.name, self.run, About { outline, blocks, interval, of_hosts: false })?;
@@ -339,18 +339,6 @@ impl Session<'_> {
         }
         self.console.show(&text);
     }
-}
-
-/// The report block of each worker; `None` = it has none.
-pub fn blocks(plan: &Plan) -> Vec<Option<u32>> {
-    let mut blocks = vec![None; plan.workers.len()];
-    for (block, members) in (0..).zip(plan.reporting_blocks()) {
-        for worker in members {
-            let is_reported = plan.job_of(&plan.workers[worker]).report.is_reported;
-            blocks[worker] = is_reported.then_some(block);
-        }
-    }
-    blocks
 }
 
 /// The lines that announce the jobs.

@@ -25,6 +25,7 @@ pub mod signals;
 pub mod socket;
 pub mod time;
 pub mod usage;
+mod zone;
 pub mod zones;
 
 pub use clock::{Clock, ClockSource};

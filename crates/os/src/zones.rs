@@ -1,8 +1,6 @@
 //! Zones of block devices: what the kernel reports about them, and commands for whole zones (linux/blkzoned.h).
 
-mod zone;
-
-pub use zone::{Zone, ZoneCondition, ZoneKind};
+pub use crate::zone::{Zone, ZoneCondition, ZoneKind};
 
 use crate::nvme::Namespace;
 use crate::nvme::zones::{self as commands, action};

@@ -26,6 +26,18 @@ impl Plan {
         blocks
     }
 
+    /// The report block of each worker; `None` = it has none.
+    pub fn blocks_of_workers(&self) -> Vec<Option<u32>> {
+        let mut blocks = vec![None; self.workers.len()];
+        for (block, members) in (0..).zip(self.reporting_blocks()) {
+            for worker in members {
+                let is_reported = self.job_of(&self.workers[worker]).report.is_reported;
+                blocks[worker] = is_reported.then_some(block);
+            }
+        }
+        blocks
+    }
+
     /// Jobs that are reported as one but are not looking for the same steady state.
     pub(crate) fn disagreements(&self) -> Vec<Problem> {
         let job = |worker: &usize| self.job_of(&self.workers[*worker]);

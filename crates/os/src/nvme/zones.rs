@@ -2,7 +2,7 @@
 
 use super::identify::ZONED;
 use super::{Command, IOCTL_IO, Namespace, identify, opcode};
-use crate::zones::{Zone, ZoneCondition, ZoneKind};
+use crate::zone::{Zone, ZoneCondition, ZoneKind};
 use std::io;
 use std::os::fd::RawFd;
 
