@@ -53,7 +53,7 @@ pub struct Trial<'a> {
     expected: Vec<String>,
 }
 
-/// What a trial is given.
+/// The inputs of a trial.
 pub struct Setting<'a> {
     /// Decides all its choices.
     pub seed: u64,

@@ -414,7 +414,8 @@ pub trait Engine {
     fn stop_repeating(&mut self) {}
 
     /// The job issues no more units: units that wait for the other end of a connection, possibly for ever, are
-    /// withdrawn ([`WITHDRAWN`]), or given up after a while.
+    /// withdrawn ([`WITHDRAWN`]), or given up after a while. A synchronous engine that can be busy completes or withdraws
+    /// its unit soon.
     fn leave(&mut self) {}
 
     /// Puts the data of the file at `index` on stable storage, where fsync(2) does not do that; `None` = it does.

@@ -16,6 +16,7 @@ mod spliced;
 
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
+    WITHDRAWN,
 };
 pub(crate) use address::Address;
 use iolite_options::engines::{NetOptions, Protocol};
@@ -39,6 +40,9 @@ const PROBE: [u8; 8] = *b"iolite?\n";
 const SILENT: u32 = 100;
 /// After this many silent slices of 10 ms, the answer to a datagram counts as lost.
 const LOST: u32 = 1000;
+
+/// After the end of its job, a sender completes a block that was sent in part, within this many slices of 10 ms.
+const OVERTIME: u32 = 100;
 
 /// How long a receiver that is done keeps reading late data.
 const PARTING: Duration = Duration::from_millis(100);
@@ -89,6 +93,8 @@ pub struct Connection<const SPLICED: bool> {
     waits: bool,
     /// The other end is done.
     over: bool,
+    /// The number of slices since the end of the job.
+    overtime: Option<u32>,
     /// The number of consecutive slices without a datagram.
     silent: u32,
     /// The message about the failure.
@@ -127,6 +133,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             answering: false,
             waits: false,
             over: false,
+            overtime: None,
             silent: 0,
             failed: None,
         })
@@ -460,6 +467,15 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         Step::Wait
     }
 
+    /// Whether the engine completes the current unit although the job is over. A sender does, within limits, if a part of
+    /// the unit was sent: the other end then receives whole blocks only.
+    #[cold]
+    fn goes_on(&mut self) -> bool {
+        let Some(slices) = &mut self.overtime else { return true };
+        *slices += 1;
+        self.sends && (self.done > 0 || self.answering) && *slices <= OVERTIME
+    }
+
     #[cold]
     fn fail(&mut self, errno: Errno, what: &str) -> Step {
         self.failed = Some(format!("{}: {what}", self.place()));
@@ -705,6 +721,9 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
         if self.over {
             return Queued::Over;
         }
+        if self.overtime.is_some() && !self.goes_on() {
+            return Queued::Completed(Err(WITHDRAWN));
+        }
         loop {
             let step = if writes != self.answering { self.send(unit) } else { self.receive(unit) };
             match step {
@@ -725,12 +744,17 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
                 Step::Over => {
                     self.over = true;
                     let done = std::mem::take(&mut self.done) as u64;
-                    let is_partial = done > 0 && !self.answering;
+                    // The other end receives no more, so a block that was sent in part was not received.
+                    let is_partial = done > 0 && !self.sends && !self.answering;
                     return if is_partial { Queued::Completed(Ok(done)) } else { Queued::Over };
                 }
                 Step::Failed(errno) => return Queued::Completed(Err(errno)),
             }
         }
+    }
+
+    fn leave(&mut self) {
+        self.overtime.get_or_insert(0);
     }
 
     fn commit(&mut self) -> Result<usize, Errno> {

@@ -530,6 +530,35 @@ fn nobody_hangs_who_waits_for_somebody_silent() {
     }
 }
 
+/// A sender whose time is over leaves no part of a block behind, which its receiver would count as short.
+#[test]
+fn both_ends_count_the_same_blocks() {
+    const BLOCK: u64 = 8 << 20;
+    let dir = scratch();
+    let (running, mut receiver) = sender(dir.path(), "--bs=8m --size=1g --time_based --runtime=300ms");
+    let mut room = vec![0; 1 << 20];
+    let mut received = 0;
+    // It is always in the middle of a block, because this is slow.
+    loop {
+        match receiver.read(&mut room).unwrap() {
+            0 => break,
+            bytes => received += bytes as u64,
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    drop(receiver);
+    let json = report(&running.wait().ok());
+    let job = json.job();
+    received -= 8;
+    assert_eq!((received, received % BLOCK), (job.bytes()[1], 0));
+    assert_eq!(job.ios(), [0, received / BLOCK, 0]);
+    // A receiver counts the part of a block that there is as short, and nothing as dropped.
+    let json = report(&run_pair("--listen --bs=16k --size=1m", "--bs=3k --size=18k").ok());
+    let receiver = json.jobs()[0];
+    let counts = ["total_ios", "short_ios", "drop_ios"].map(|key| receiver.int(&format!("read.{key}")));
+    assert_eq!(counts, [1, 1, 0]);
+}
+
 #[test]
 fn a_group_receives_what_is_sent_to_it() {
     let dir = scratch();

@@ -2,7 +2,7 @@
 
 use super::IoLoop;
 use super::flight::{REST, UNCOUNTED};
-use iolite_engine::{Engine, Outcome, Queued};
+use iolite_engine::{Engine, Outcome, Queued, WITHDRAWN};
 use iolite_os::message::Message;
 use iolite_types::Operation;
 use iolite_workload::{Fate, Generator};
@@ -15,14 +15,21 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn await_other_end(&mut self, index: u32, mut queued: Queued, marks: u8) -> Option<Outcome> {
         loop {
             match queued {
+                Queued::Completed(Err(WITHDRAWN)) => {
+                    self.take_back(index, marks);
+                    return None;
+                }
                 Queued::Completed(outcome) => return Some(outcome),
-                Queued::Over => self.other_end_is_done(index),
+                Queued::Over => {
+                    self.other_end_is_done(index);
+                    self.take_back(index, marks);
+                    return None;
+                }
                 Queued::Busy => self.look_up(index),
                 Queued::Queued => unreachable!("a synchronous engine does not queue"),
             }
             if self.end.stopping {
-                self.take_back(index, marks);
-                return None;
+                self.engine.leave();
             }
             // SAFETY: the unit's buffer is valid (see `submit`), its file open, and it is not in flight.
             queued = unsafe { self.engine.queue(&self.flight.units[index as usize]) };
@@ -81,11 +88,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             self.learn(index, Fate::Withdrawn);
             self.forget_role(index);
         }
-        if marks & REST != 0 {
-            self.drop_unit(index);
-            return;
-        }
-        if marks & UNCOUNTED == 0
+        // A short I/O whose rest is withdrawn remains issued, and counts as short.
+        if marks & (REST | UNCOUNTED) == 0
             && let Some(direction) = self.flight.units[index as usize].operation.direction()
         {
             let issued = &self.stats.directions[direction.index()].issued;
