@@ -24,6 +24,8 @@ pub struct Case {
     pub against: Against,
     /// The place where it runs.
     pub place: Kind,
+    /// The files that the first round makes serve all others, which only look at them.
+    pub shares_files: bool,
     /// The advantage to reach: how many times better Iolite has to be.
     pub reach: f64,
 }
@@ -223,12 +225,16 @@ const fn case(
     measure: Measure,
     reach: f64,
 ) -> Case {
-    Case { name, about, job, measure, reach, against: Peer, place: Memory }
+    Case { name, about, job, measure, reach, against: Peer, place: Memory, shares_files: false }
 }
 
 impl Case {
     const fn on(self, place: Kind) -> Case {
         Case { place, ..self }
+    }
+
+    const fn sharing_files(self) -> Case {
+        Case { shares_files: true, ..self }
     }
 
     const fn against(self, against: Against) -> Case {
@@ -470,7 +476,8 @@ pub const CASES: &[Case] = &[
         RoomForFiles(1_000_000),
         1.0,
     )
-    .against(Nothing),
+    .against(Nothing)
+    .sharing_files(),
     case(
         "cpuio-load",
         "half of a CPU for 5 s, 1 = exactly",

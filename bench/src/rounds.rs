@@ -61,7 +61,9 @@ pub fn alternate(case: &Case, programs: &[PathBuf; 2], arguments: &Arguments) ->
                 }
             };
             samples[side].push(number.map_err(|error| format!("{}: {error}", case.name))?);
-            place.tidy()?;
+            if !case.shares_files {
+                place.tidy()?;
+            }
         }
     }
     Ok(samples)

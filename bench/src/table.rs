@@ -97,6 +97,7 @@ mod tests {
             measure: Measure::Iops,
             against,
             place: Kind::Memory,
+            shares_files: false,
             reach: 2.0,
         }
     }
