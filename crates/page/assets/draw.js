@@ -1,4 +1,4 @@
-// Numbers in words, and pictures as SVG: nothing here knows what a job is.
+// Formatting of numbers, and charts as SVG: nothing here knows what a job is.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -17,7 +17,7 @@ function shape(name, attributes = {}, ...children) {
   return made;
 }
 
-/** What would act on a terminal or turn the direction of a text is shown as its number. */
+/** Replaces control and bidirectional characters by their numbers. */
 function harmless(text) {
   return String(text).replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     (character) => "\\x" + character.charCodeAt(0).toString(16).padStart(2, "0"));
@@ -29,7 +29,7 @@ function shortened(text, most = 80) {
 }
 
 function digits(given) {
-  // What a report says may be no number at all.
+  // A report may have anything in place of a number.
   const value = Number(given);
   if (!Number.isFinite(value)) return "–";
   if (value === 0) return "0";
@@ -110,7 +110,7 @@ function ticks(low, high, count, log, binary) {
     return marks;
   }
   const rough = (high - low) / Math.max(1, count);
-  // Bytes are scaled by 1024: round numbers are those of their unit.
+  // Bytes are scaled by 1024, so that round numbers are round in their unit.
   const unit = binary ? 1024 ** Math.max(0, Math.floor(Math.log(high) / Math.log(1024) + 1e-9)) : 1;
   const power = 10 ** Math.floor(Math.log10(rough / unit)) * unit;
   const step = [1, 2, 5, 10].find((factor) => factor * power >= rough) * power;
@@ -127,7 +127,7 @@ function scale(low, high, log, from, to) {
   return (value) => from + ((value - low) / (high - low || 1)) * (to - from);
 }
 
-/** A table that is made when somebody opens it. */
+/** A table that is built when it is opened. */
 function tableBelow(name, head, rows) {
   const details = element("details", {}, element("summary", {}, "Table: " + name));
   details.addEventListener("toggle", () => {
@@ -148,14 +148,14 @@ function table(caption, head, rows) {
       element("thead", {}, element("tr", {}, ...cells(head, "th"))), element("tbody", {}, ...body)));
 }
 
-/** How the figures that nobody has seen yet are drawn: a printer shows what a screen has not. */
+/** How figures that have not been shown yet are drawn: printing needs them all. */
 const undrawn = new Set();
 
 function drawAll() {
   undrawn.forEach((draw) => draw());
 }
 
-/** Makes something of a report, which may be anything. What cannot be made is said, and takes nothing else away. */
+/** Builds something from a report, which may be anything. An error becomes a sentence, and affects nothing else. */
 function attempt(what, make) {
   try {
     return make();
@@ -165,7 +165,7 @@ function attempt(what, make) {
   }
 }
 
-/** A figure that is drawn anew when its width changes. */
+/** A figure that is redrawn when its width changes. */
 function figure(title, note, keys, draw, tableOf) {
   const caption = element("figcaption", {}, title, element("small", {}, note));
   const legend = element("div", { class: "legend" }, ...keys.map((key) => element("span", {},
@@ -236,7 +236,7 @@ function drawShades(svg, shades, across, [first, last], bottom) {
 
 const MARGIN = { left: 62, right: 14, top: 10, bottom: 38 };
 
-/** Axes with their grid; what is drawn later is above it. */
+/** Axes with their grid; later drawings are above it. */
 function axes(svg, width, height, x, y) {
   const [left, right, top, bottom] = [MARGIN.left, width - MARGIN.right, MARGIN.top, height - MARGIN.bottom];
   for (const mark of y.ticks) {
@@ -250,7 +250,7 @@ function axes(svg, width, height, x, y) {
     const text = x.format(mark);
     const half = 3.4 * text.length;
     svg.append(shape("path", { class: "axis", d: `M${at} ${bottom}v4` }));
-    // Labels that would touch each other, or the edge, are left out.
+    // Labels that would overlap each other, or the edge, are left out.
     const centre = Math.min(at, width - half - 1);
     if (centre - half < free + 6) continue;
     free = centre + half;
@@ -269,14 +269,14 @@ function outline(xs, ys, x, y) {
       return;
     }
     path += `${pen ? "L" : "M"}${x(value).toFixed(1)} ${y(ys[index]).toFixed(1)}`;
-    // A point between gaps would not be seen.
+    // A point between gaps would be invisible.
     if (!pen && (ys[index + 1] === null || ys[index + 1] === undefined)) path += "h1.5";
     pen = true;
   });
   return path;
 }
 
-/** A dot for each value, of values that no line should join. */
+/** A dot for each value, for values that no line should join. */
 function dots(xs, ys, x, y) {
   return xs.map((value, index) => ((ys[index] ?? null) === null ? "" : `M${x(value).toFixed(1)} ${y(ys[index]).toFixed(1)}h0`)).join("");
 }
@@ -369,7 +369,7 @@ function heatColour(share) {
 /** The smallest share that has a colour; those above have theirs by their logarithm. */
 const FAINTEST = 1e-4;
 
-/** What nothing looks like, behind a heat map: darker than the faintest colour, on a light page as well. */
+/** The background of a heat map: darker than the faintest colour, even on a light page. */
 const NOTHING = [22, 16, 34];
 
 /**

@@ -1,10 +1,10 @@
-// The editor of a job file. What is wrong with the text is asked of the server ("check"), which looks at it as on a command line,
-// and is shown at its place, below the text that is typed: a transparent text with underlines lies behind the text area. Options
-// and their help are a file of the server's ("options.json": name, other names, type, default, help, keywords, engine).
+// The editor of a job file. The server checks the text ("check") as the command line would, and each mistake is underlined at its
+// place: a transparent text with the underlines lies behind the text area. The server provides the options and their help as a file
+// ("options.json": name, other names, type, default, help, keywords, engine).
 
-/** After a change, the text is looked at when this time has passed without another one, in milliseconds. */
+/** The text is checked when it has not changed for this time, in milliseconds. */
 const PAUSE = 250;
-/** So many completions are offered at a time. */
+/** The most completions that are offered at a time. */
 const MOST_OFFERS = 30;
 
 const by = (name) => document.getElementById(name);
@@ -19,7 +19,7 @@ function made(tag, words, name) {
   return element;
 }
 
-/** Asks the server about the text. */
+/** Sends the text to the server for a check. */
 function ask(what, more) {
   return fetch(what, {
     method: "POST",
@@ -28,7 +28,7 @@ function ask(what, more) {
   });
 }
 
-/** What an answer says, or that there is none, in words. */
+/** The error of an answer, or a message that there is none. */
 async function answerOf(response) {
   const answer = await response.catch(() => null);
   if (!answer) return { why: "The server does not answer: it may have been ended." };
@@ -84,7 +84,7 @@ function goTo(mistake) {
   text.scrollTop = Math.max(0, line * height - text.clientHeight / 2);
 }
 
-/** Shows what the server has said. */
+/** Shows the server's answer. */
 function show(answer) {
   known.mistakes = answer.mistakes ?? [];
   const wrong = known.mistakes.filter((one) => !one.warning).length;
@@ -107,13 +107,13 @@ function show(answer) {
   const link = made("a", "A run goes on");
   link.href = "live/";
   by("going").replaceChildren(...(answer.busy ? [link] : []));
-  // Somebody waits for its end.
+  // The caller waits for its end.
   clearTimeout(known.timer);
   if (answer.busy) known.timer = setTimeout(check, 2000);
   mark();
 }
 
-/** Has the text looked at; what has changed meanwhile is looked at next. */
+/** Starts a check of the text; changes during a check start another one. */
 async function check() {
   if (known.isAsking) {
     known.isStale = true;
@@ -152,7 +152,7 @@ function options() {
 
 const named = (name) => options().find((one) => one.name === name || one.aliases.includes(name));
 
-/** What could stand at the caret: where it begins, and what is offered. */
+/** The completions at the caret, and where the completed word begins. */
 function completions(isAsked) {
   const { begin, before } = caretLine();
   const name = /^\s*([A-Za-z0-9_-]*)$/.exec(before);
@@ -180,7 +180,7 @@ function close() {
   text.removeAttribute("aria-activedescendant");
 }
 
-/** Shows what could stand at the caret, if there is something new to it. */
+/** Shows the completions at the caret, if there are any. */
 function offer(isAsked) {
   const found = completions(isAsked);
   const offers = (found?.offers ?? []).slice(0, MOST_OFFERS);
@@ -205,7 +205,7 @@ function offer(isAsked) {
   place();
 }
 
-/** Puts the list below the line of the caret, or above it where there is more room. */
+/** Puts the list below the line of the caret, or above it if there is more room. */
 function place() {
   const style = getComputedStyle(text);
   const height = parseFloat(style.lineHeight);
@@ -217,7 +217,7 @@ function place() {
   list.style.top = `${isBelow ? top + 2 : top - height - list.offsetHeight - 2}px`;
 }
 
-/** Chooses the next one, or the one before. */
+/** Selects the next entry, or the previous one. */
 function move(by_) {
   const count = known.offers.length;
   known.chosen = known.chosen < 0 ? (by_ > 0 ? 0 : count - 1) : (known.chosen + by_ + count) % count;
@@ -227,7 +227,7 @@ function move(by_) {
   text.setAttribute("aria-activedescendant", item.id);
 }
 
-/** Puts one in place of what was typed of it. */
+/** Replaces the word at the caret with a completion. */
 function take(index) {
   const { word } = known.offers[index];
   text.focus();
@@ -239,7 +239,7 @@ function take(index) {
   if (word.endsWith("=")) offer(true);
 }
 
-/** Tells what the option of this line is. */
+/** Shows the help of the option in this line. */
 function explain() {
   const name = /^\s*([A-Za-z0-9_-]+)/.exec(caretLine().whole)?.[1];
   const option = name && named(name);
@@ -250,7 +250,7 @@ function explain() {
 // ---------------------------------------------------------------------------------------------------------------------------
 // Starting
 
-/** Has targets that hold data confirmed: their names are typed. */
+/** Asks for confirmation of targets that hold data: their names have to be typed. */
 function confirm(holds) {
   const section = by("confirm");
   const title = made("h2", holds.length === 1 ? "This target holds data" : "These targets hold data");
@@ -295,7 +295,7 @@ async function start(confirmed) {
 
 // ---------------------------------------------------------------------------------------------------------------------------
 
-/** The text is another one. */
+/** The text has changed. */
 function changed() {
   if (text.value === known.checked) return;
   withdraw();

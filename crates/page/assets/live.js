@@ -1,12 +1,12 @@
-// The page of a run that goes on. The server sends events: "series" (windows that are new, or all), "state" (who does what,
-// time left), "messages" (what was told), "end" (the final report is there). After a lost connection, all of it comes again.
+// The page of a running run. The server sends events: "series" (the new windows, or all), "state" (the phases of the jobs, the
+// time left), "messages" (notes, warnings and errors), "end" (the final report is there). After a lost connection, everything is sent again.
 
-/** More rows than these are not shown while the jobs run, and so many messages. The final report has all jobs. */
+/** The most rows, and the most messages, that are shown while the jobs run. The final report has all jobs. */
 const MOST_ROWS = 200;
 const MOST_MESSAGES = 500;
-/** Pictures are drawn anew after this time at the earliest, in milliseconds. */
+/** Pictures are redrawn at most once in this time, in milliseconds. */
 const PERIOD = 1000;
-/** After so many connections that failed, nobody is there any more. */
+/** After this many failed connections, the server is considered gone. */
 const MOST_FAILURES = 3;
 const LISTS = [...NUMBERS, "clat_classes"];
 const ASKED = [1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99];
@@ -14,7 +14,7 @@ const ASKED = [1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.
 const run = { series: null, state: null, failures: 0, drawnAt: 0, took: 0, isOver: false };
 const by = (name) => document.getElementById(name);
 
-/** What a list has of a window in which nothing was expected of a job. */
+/** The entry of a list for a window in which a job was expected to be idle. */
 const nothingOf = (key) => (key === "clat_classes" ? [] : null);
 
 /** Makes a list as long as this: where a job paused, there is a gap. */
@@ -23,7 +23,7 @@ function fillUp(list, length, key) {
   while (list.length < length) list.push(nothingOf(key));
 }
 
-/** Takes windows from `since` on in place of those that were there. */
+/** Takes windows from `since` on, replacing earlier ones. */
 function grow(since, fresh) {
   if (since === 0 || !run.series) {
     run.series = fresh;
@@ -48,7 +48,7 @@ function grow(since, fresh) {
   }
 }
 
-/** Latencies of all windows behind the ramp: class and count. */
+/** Latencies of all windows after the ramp: class and count. */
 function classesOf(entry) {
   const counts = new Map();
   (entry.clat_classes ?? []).slice(entry.ramp_windows).forEach((list) => {
@@ -57,7 +57,7 @@ function classesOf(entry) {
   return [...counts].sort((a, b) => a[0] - b[0]);
 }
 
-/** What a report would have of these latencies. */
+/** The form that these latencies have in a report. */
 function measured(classes) {
   const total = classes.reduce((sum, [, count]) => sum + count, 0);
   const middle = (kind) => (classBegin(kind) + classBegin(kind + 1)) / 2;
@@ -157,7 +157,7 @@ function showProgress() {
   if (stopping) by("ending")?.remove();
 }
 
-/** The sections of pictures, and how each makes its own. */
+/** The sections of pictures, and how each is built. */
 const sections = [];
 
 function addSections() {
@@ -180,12 +180,12 @@ function addSections() {
   }));
 }
 
-/** Whether somebody reads this picture: it waits. */
+/** Whether the reader is using this picture: it is not redrawn then. */
 const isRead = (picture) => picture.matches(":hover") || picture.contains(document.activeElement) || picture.querySelector("details[open]");
 
 const titleOf = (picture) => picture.querySelector("figcaption")?.firstChild.textContent ?? picture.textContent;
 
-/** Puts new pictures into the place of old ones when they are drawn, so that nothing jumps. */
+/** Replaces old pictures with new ones once these are drawn, so that nothing jumps. */
 function renew(section) {
   const coming = element("div", { class: "pictures coming", "aria-hidden": "true" }, ...section.make());
   section.isComing = true;
@@ -220,7 +220,7 @@ function show() {
   if (!sections.length) addSections();
   showProgress();
   showAnswer();
-  // A slow machine has something else to do than to draw.
+  // A slow machine must not spend all of its time on drawing.
   if (performance.now() - run.drawnAt >= Math.max(PERIOD, 5 * run.took)) draw();
 }
 
@@ -241,7 +241,7 @@ function tell(told) {
   if (isAtEnd) list.scrollTop = list.scrollHeight;
 }
 
-/** Asks whether it is meant, and then ends the run. */
+/** Asks for confirmation, and then ends the run. */
 function offerEnd() {
   const place = by("ending");
   if (!place) return;

@@ -1,6 +1,6 @@
 // Pictures from the logs of a run, at their full detail, or with as many points as a page has room for.
 
-/** What a kind of log is called, and the picture from samples that it stands in place of. */
+/** The name of a kind of logs, and the picture from samples that it replaces. */
 const LOG_KINDS = {
   bw: { title: "Bandwidth over time", unit: "Bytes per second", format: bandwidth, binary: true, replaces: "bw" },
   iops: { title: "IOPS over time", unit: "I/Os per second", format: plain, replaces: "iops" },
@@ -12,7 +12,7 @@ const LOG_KINDS = {
 
 const isList = (list, length) => Array.isArray(list) && list.length === length;
 
-/** What is drawn of logs. A stored report may be anything: what does not fit is left out. */
+/** The drawings of logs. A stored report may be anything: unsuitable entries are skipped. */
 function soundLogs(logs) {
   const ascends = (list) => list.every((value, index) => Number.isFinite(value) && (index === 0 || value >= list[index - 1]));
   const numbers = (list) => list.map((value) => numberOr(value, null));
@@ -34,7 +34,7 @@ function soundLogs(logs) {
   });
 }
 
-/** Which pictures of a job are drawn from its logs. */
+/** The pictures of a job that are drawn from its logs. */
 const replacedBy = (logs) => new Set(logs.filter((log) => log.xs || log.columns).map((log) => LOG_KINDS[log.kind].replaces));
 
 const counted = (count) => String(count).replace(/\B(?=(\d{3})+$)/g, ",");

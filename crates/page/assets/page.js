@@ -63,7 +63,7 @@ function overTime(series, entry) {
   const spans = entry.ios.map((_, index) => Math.max(1, edges[index + 1] - edges[index]) / 1e6);
   const isGap = (index) => (entry.ios[index] ?? null) === null;
   let isWhole = entry.ios.map((_, index) => !isGap(index) && !isGap(index - 1) && !isGap(index + 1));
-  // Of a run that short, there is nothing else to show.
+  // For such a short run, there is nothing else to show.
   if (isWhole.filter((whole) => whole).length < 2) isWhole = entry.ios.map((_, index) => !isGap(index));
   const ramp = entry.ramp_windows ?? 0;
   const isTold = isWhole.map((whole, index) => whole && (ramp === 0 || index > ramp));
@@ -82,7 +82,7 @@ function together(series) {
       sum.to = Math.max(sum.to, entry.first_window + entry.ios.length);
       entry.ios.forEach((_, index) => {
         const at = entry.first_window + index;
-        // Where nothing is expected of any of them, there is a gap in the sum as well.
+        // If all of them are expected to be idle, the sum has a gap as well.
         if ((entry.ios[index] ?? null) === null) return;
         for (const key of ["ios", "bytes", "clat_sum_ns"]) sum[key][at] = (sum[key][at] ?? 0) + (entry[key]?.[index] ?? 0);
         if (index >= (entry.ramp_windows ?? 0)) sum.steady[at] = true;
@@ -92,7 +92,7 @@ function together(series) {
   for (const sum of Object.values(sums)) {
     for (const key of ["ios", "bytes", "clat_sum_ns"]) sum[key] = Array.from({ length: sum.to - sum.from }, (_, index) => sum[key][sum.from + index] ?? null);
     sum.first_window = sum.from;
-    // As long as nobody has left its ramp.
+    // All of them are still in their ramps.
     const behind = sum.ios.findIndex((_, index) => sum.steady[sum.from + index]);
     sum.ramp_windows = behind < 0 ? sum.ios.length : behind;
     // Windows as long as samples have one rate; extremes of sums are in none of the longer ones.
@@ -104,7 +104,7 @@ function together(series) {
   return sums;
 }
 
-/** How a latency is told that may be the last one that is kept: from 16.9 s on, all are one. */
+/** Formats a latency that may be the largest one that is kept: all those from 16.9 s on are the same. */
 const latencyAtMost = (value) => (value >= 16.9e9 ? "17 s or more" : latency(value));
 
 /** The class of latencies that has no end. */
@@ -161,7 +161,7 @@ function steadyState(job, series) {
   return [end - state.duration * 1e6, end];
 }
 
-/** Pictures over time, of the directions that a job has. `job`: what the report says of it; `replaced`: those that its logs have. */
+/** Pictures over time, for the directions of a job. `job`: its part of the report; `replaced`: pictures that come from its logs. */
 function timePictures(series, entries, job, replaced = new Set()) {
   const found = DIRECTIONS.filter((direction) => entries[direction]).map((direction) => ({ direction, ...overTime(series, entries[direction]) }));
   if (!found.length) return [];
@@ -304,7 +304,7 @@ function usagePictures(job) {
   return pictures;
 }
 
-/** Every figure of a job that the report has. */
+/** Every figure of a job in the report. */
 function figures(job) {
   const tables = [];
   const found = DIRECTIONS.filter((direction) => ["total_ios", "short_ios", "drop_ios"].some((key) => job[direction]?.[key] > 0));
@@ -350,7 +350,7 @@ function figures(job) {
   return tables;
 }
 
-/** What the tables above, the pictures and the first part of the page have of a job. */
+/** Keys of a job that appear in the tables above, in the pictures or in the first part of the page. */
 const FIGURES = [/^(jobname|groupid|job_start|error|elapsed|eta|job options)(\.|$)/, /^(job_runtime|usr_cpu|sys_cpu|ctx|majf|minf|total_err)$/,
   /^iodepth_(level|submit|complete)\./, /^latency_(ns|us|ms)\./, /\.(bins|percentile)\./, /\.(slat|clat|lat|lat_from_intended_start|ttfb)_ns\.(min|max|mean|stddev|N)$/,
   /^(read|write|trim|mixed)\.(total_ios|short_ios|drop_ios|io_bytes|io_kbytes|runtime|bw|bw_bytes|bw_min|bw_max|bw_mean|bw_dev|iops|iops_min|iops_max|iops_mean|iops_stddev)$/];
@@ -358,7 +358,7 @@ const FIGURES = [/^(jobname|groupid|job_start|error|elapsed|eta|job options)(\.|
 /** More rows than these are no table for people. */
 const MOST_ROWS_OF_REST = 400;
 
-/** Whatever else there is behind a key, in rows of a path and a value; zeros and what is empty are left out. */
+/** All other keys, in rows of a path and a value; zeros and empty values are left out. */
 function remaining(value, isKnown) {
   const rows = [];
   const walk = (path, one) => {
@@ -433,10 +433,10 @@ function show(report) {
   });
 }
 
-/** What is said of a job above, or in a part of its own. */
+/** Keys of a job that are shown above, or in a separate part. */
 const TOLD_ABOVE = /^(jobs|client_stats|disk_util|global options|fio version|iolite version|timestamp|timestamp_ms|time|iolite\.(host|targets|series|logs|warnings))(\.|$)/;
 
-/** Parts below those of the jobs: disks, and what else a report has. */
+/** The parts below the jobs: disks, and other keys of a report. */
 function others(report) {
   const parts = [];
   const rest = remaining(report, (path) => TOLD_ABOVE.test(path));

@@ -1,4 +1,4 @@
-// The page of a report: it shows what is in it.
+// The page of a report.
 
 unpacked().then(show).catch((error) => {
   const place = document.getElementById("pictures");

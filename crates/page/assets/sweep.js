@@ -11,7 +11,7 @@ const STYLES = ["read", "write", "trim", "mixed"];
 
 const named = (values) => Object.entries(values).map(([name, value]) => shortened(`${name}=${value}`, 40)).join(" ");
 
-/** What the points of a curve measured, by rising depth. */
+/** The measurements at the points of a curve, by rising depth. */
 function pointsOf(curve, result) {
   return curve.points.map((number) => result.points.find((point) => point.number === number)).filter((point) => point?.figures);
 }
