@@ -410,7 +410,8 @@ fn words(error: &Error, own: Role) -> String {
             format!("{its} refuses this end's key: {why}")
         }
         Error::PeerIncompatible(
-            PeerIncompatible::Tls13RequiredForQuic | PeerIncompatible::SupportedVersionsExtensionRequired,
+            PeerIncompatible::SignatureAlgorithmsExtensionRequired
+            | PeerIncompatible::SupportedVersionsExtensionRequired,
         )
         | Error::PeerIncompatible(PeerIncompatible::Tls12NotOfferedOrEnabled) => {
             format!("{its} speaks an older TLS, and is no Iolite")
@@ -646,20 +647,22 @@ mod tests {
             assert!(why.contains("the server refuses the connection: CertificateRequired"), "{why}");
             assert_eq!(agents_end.join().unwrap(), "the client speaks TLS, but shows no key of Iolite");
         });
-        // The first message of TLS 1.2, without extensions.
-        let random = [&b"\x03\x03"[..], &[7; 32], b"\0\0\x02\xc0\x2b\x01\0"].concat();
-        let message = [&[1, 0, 0, random.len() as u8], &random[..]].concat();
-        let record = [&[0x16, 3, 1, 0, message.len() as u8], &message[..]].concat();
-        let (one, other) = streams();
-        other.write_all(&record).unwrap();
-        assert_eq!(
-            refused(Encrypted::accept(one, &agent)),
-            "the client speaks an older TLS, and is no Iolite"
-        );
+        // The first message of TLS 1.1, and of 1.2, which says how it signs.
+        let hello = |extensions: &[u8]| {
+            let random = [&b"\x03\x03"[..], &[7; 32], b"\0\0\x02\xc0\x2b\x01\0", extensions].concat();
+            let message = [&[1, 0, 0, random.len() as u8], &random[..]].concat();
+            [&[0x16, 3, 1, 0, message.len() as u8], &message[..]].concat()
+        };
+        for record in [hello(b""), hello(b"\0\x08\0\x0d\0\x04\0\x02\x04\x03")] {
+            let (one, other) = streams();
+            other.write_all(&record).unwrap();
+            let why = refused(Encrypted::accept(one, &agent));
+            assert_eq!(why, "the client speaks an older TLS, and is no Iolite");
+        }
         // One that goes on only in the middle of it is sent away as well.
         let (one, other) = streams();
         one.set_deadline(Some(Instant::now() + Duration::from_millis(50)));
-        other.write_all(&record[..20]).unwrap();
+        other.write_all(&hello(b"")[..20]).unwrap();
         let why = refused(Encrypted::accept(one, &agent));
         assert!(why.contains("has taken too long"), "{why}");
     }
