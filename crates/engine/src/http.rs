@@ -51,6 +51,8 @@ pub struct HttpEngine {
     flying: usize,
     /// The units that have not been committed.
     queued: Vec<u32>,
+    /// Their requests, which are sent when they are: signing the later ones of a batch is no latency of the first.
+    unsent: Vec<(u32, Request)>,
     /// Objects that are uploaded in parts; `None` = the protocol has no such thing.
     uploads: Option<Box<Uploads>>,
     /// Writes become parts.
@@ -104,6 +106,7 @@ impl HttpEngine {
             names_listed: 0,
             flying: 0,
             queued: Vec::with_capacity(config.depth),
+            unsent: Vec::with_capacity(config.depth),
             splits: part > 0 && uploads.is_some(),
             uploads,
         })
@@ -159,8 +162,13 @@ impl HttpEngine {
         };
         let body = (body.as_ptr(), body.len());
         let request = Request { head, body, sink, head_only: false, fields: false, patient: false };
-        // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
-        unsafe { self.client.begin(unit.index, request) };
+        if self.splits {
+            // Parts share the depth with it.
+            // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
+            unsafe { self.client.begin(unit.index, request) };
+        } else {
+            self.unsent.push((unit.index, request));
+        }
         Ok(())
     }
 
@@ -199,8 +207,7 @@ impl HttpEngine {
             fields: false,
             patient: false,
         };
-        // SAFETY: there is no body, and no memory that the answer goes to.
-        unsafe { self.client.begin(unit.index, request) };
+        self.unsent.push((unit.index, request));
         Ok(())
     }
 
@@ -429,8 +436,12 @@ impl Engine for HttpEngine {
         }
     }
 
-    /// Requests are on their way already. But from this moment on their latency counts, that to the first byte as well.
+    /// Sends the requests of the batch. Their latency counts from when all are sent, that to the first byte as well.
     fn commit(&mut self) -> Result<usize, Errno> {
+        for (unit, request) in self.unsent.drain(..) {
+            // SAFETY: who queued the unit promised that its buffer is valid until it is complete or the engine is gone.
+            unsafe { self.client.begin(unit, request) };
+        }
         if !self.queued.is_empty() {
             let now = Instant::now();
             for unit in self.queued.drain(..) {
@@ -447,7 +458,7 @@ impl Engine for HttpEngine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        let wanted = min.min(max).min(self.flying);
+        let wanted = min.min(max).min(self.flying - self.unsent.len());
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         // Even if nothing is waited for, requests have to go on.
         let mut has_driven = false;
@@ -509,7 +520,6 @@ impl Engine for HttpEngine {
     fn remarks(&mut self) -> Vec<String> {
         self.end_uploads();
         let mut lines = self.news();
-        let counts = self.client.counts();
         if self.names_listed > 0 {
             lines.push(format!("http: names listed: {}", self.names_listed));
         }
@@ -518,12 +528,6 @@ impl Engine for HttpEngine {
                 "http: {} requests for objects that are not there counted as done (404); under its own name this is \
                  an error",
                 self.missing
-            ));
-        }
-        if counts.retries > 0 || counts.throttled > 0 {
-            lines.push(format!(
-                "http: requests repeated: {}, answers that ask for fewer requests (429 or 503): {}",
-                counts.retries, counts.throttled
             ));
         }
         lines

@@ -446,6 +446,26 @@ pub struct Requests {
     pub throttled: u64,
 }
 
+impl Requests {
+    /// Those that came after `earlier`.
+    pub fn since(self, earlier: Requests) -> Requests {
+        Requests {
+            repeated: self.repeated.saturating_sub(earlier.repeated),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
+        }
+    }
+
+    /// A line about them; `None` = there were none.
+    pub fn in_words(self) -> Option<String> {
+        let Requests { repeated, throttled } = self;
+        (repeated > 0 || throttled > 0).then(|| {
+            format!(
+                "requests repeated: {repeated}, answers that ask for fewer requests (429 or 503): {throttled}"
+            )
+        })
+    }
+}
+
 /// Where the worker's buffers are: `count` buffers of `stride` bytes each, one after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferLayout {

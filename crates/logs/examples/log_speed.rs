@@ -41,6 +41,7 @@ fn measure(what: &str, settings: &Settings) {
             complete: start + 90 + number % 64,
             queued: true,
             priority: 0,
+            first_byte: None,
         });
     }
     let made = began.elapsed();

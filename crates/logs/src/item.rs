@@ -22,6 +22,8 @@ pub struct Io {
     pub queued: bool,
     /// The I/O priority: class and level.
     pub priority: u16,
+    /// From its issue to the first byte of the answer; `None` = the unit is no request, or there is no such time.
+    pub first_byte: Option<u64>,
 }
 
 /// An entry of the queue. It is small because at full speed the memory traffic counts: two entries fit in a cache line.
@@ -43,6 +45,8 @@ pub(crate) enum Item {
     },
     /// The upper halves of the numbers of the next I/O, if they do not fit into an [`Item::Io`].
     Wide { lat: u32, slat: u32, length: u32 },
+    /// The time to the first byte of the next I/O.
+    FirstByte(u64),
     /// The value of a completed window.
     Window { kind: LogKind, direction: Direction, at: u64, value: u64, most: u64 },
 }
@@ -70,6 +74,7 @@ pub(crate) struct Done {
     pub lat: u64,
     pub slat: u64,
     pub priority: u16,
+    pub first_byte: Option<u64>,
 }
 
 impl Done {
@@ -85,6 +90,7 @@ impl Done {
             lat: io.complete.saturating_sub(io.start),
             slat: io.issue.saturating_sub(io.start),
             priority: io.priority,
+            first_byte: io.first_byte,
         }
     }
 
@@ -141,6 +147,7 @@ mod tests {
             complete: 10_000,
             queued: true,
             priority: 0,
+            first_byte: None,
         };
         let done = Done::new(&io, 500);
         assert_eq!((done.complete, done.lat, done.slat, done.clat()), (9_500, 9_000, 2_000, 7_000));

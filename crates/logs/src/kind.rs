@@ -16,16 +16,24 @@ pub enum LogKind {
     Completion = 3,
     /// Total latency.
     Total = 4,
+    /// The time to the first byte of an answer, of units that are requests.
+    FirstByte = 5,
     /// Histograms of completion latency.
-    Histogram = 5,
+    Histogram = 6,
 }
 
 impl LogKind {
     /// The kinds whose entries are single values: all but histograms.
-    pub const VALUES: [LogKind; 5] =
-        [LogKind::Bandwidth, LogKind::Iops, LogKind::Submission, LogKind::Completion, LogKind::Total];
+    pub const VALUES: [LogKind; 6] = [
+        LogKind::Bandwidth,
+        LogKind::Iops,
+        LogKind::Submission,
+        LogKind::Completion,
+        LogKind::Total,
+        LogKind::FirstByte,
+    ];
 
-    /// The position in [`LogKind::VALUES`].
+    /// The position in [`LogKind::VALUES`]; that of histograms is behind them.
     pub const fn index(self) -> usize {
         self as usize
     }
@@ -34,7 +42,7 @@ impl LogKind {
     /// logs as well: "this field has valid values in completion latency log file (clat), or submit latency log file
     /// (slat)".)
     pub const fn has_issue_time(self) -> bool {
-        matches!(self, LogKind::Submission | LogKind::Completion)
+        matches!(self, LogKind::Submission | LogKind::Completion | LogKind::FirstByte)
     }
 
     /// The part of the file's name that stands for the kind.
@@ -45,6 +53,7 @@ impl LogKind {
             LogKind::Submission => "slat",
             LogKind::Completion => "clat",
             LogKind::Total => "lat",
+            LogKind::FirstByte => "ttfb",
             LogKind::Histogram => "clat_hist",
         }
     }

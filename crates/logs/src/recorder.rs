@@ -112,6 +112,7 @@ impl Recorder {
             maker: LineMaker::new(settings.columns),
             coarseness: settings.coarseness,
             wide: None,
+            first_byte: None,
         };
         let values = LogKind::VALUES.into_iter().any(has);
         Ok(Recorder {
@@ -152,6 +153,9 @@ impl Recorder {
     pub fn record(&mut self, io: &Io) -> bool {
         let done = Done::new(io, self.zero);
         if self.each {
+            if let Some(time) = done.first_byte {
+                self.queue.push(Item::FirstByte(time));
+            }
             if let Some(upper) = done.upper() {
                 self.queue.push(upper);
             }

@@ -41,6 +41,7 @@ fn io(number: u64) -> Io {
         complete,
         queued: number.is_multiple_of(2),
         priority: 0,
+        first_byte: (number % 2 == 1).then_some(300),
     }
 }
 
@@ -71,6 +72,9 @@ fn nothing_is_lost_however_small_the_queue() {
         assert_eq!(line, expected);
     }
     assert_eq!(lines(LogKind::Submission).lines().count() as u64, COUNT / 2, "only those that were queued");
+    let first_bytes = lines(LogKind::FirstByte);
+    assert_eq!(first_bytes.lines().count() as u64, COUNT / 2, "only those that have one");
+    assert_eq!(first_bytes.lines().nth(1), Some("0, 300, 1, 4096, 12288, 0"));
     assert!(lines(LogKind::Completion).lines().all(|line| line.split(", ").nth(1) == Some("400")));
     assert!(lines(LogKind::Iops).lines().all(|line| line.split(", ").nth(1) == Some("1")));
     assert!(lines(LogKind::Bandwidth).lines().all(|line| line.split(", ").nth(1) == Some("10240000")));
@@ -97,7 +101,8 @@ fn very_long_ones_keep_all_their_digits() {
 #[test]
 fn windows_and_histograms_add_up() {
     let dir = tempfile::tempdir().unwrap();
-    let mut settings = settings(dir.path(), &[LogKind::Iops, LogKind::Total, LogKind::Histogram]);
+    let mut settings =
+        settings(dir.path(), &[LogKind::Iops, LogKind::Total, LogKind::FirstByte, LogKind::Histogram]);
     settings.average_ns = 10_000_000;
     settings.histogram_ns = 10_000_000;
     settings.columns.both = true;
@@ -107,6 +112,9 @@ fn windows_and_histograms_add_up() {
     assert_eq!(total.lines().next(), Some("10, 502, 506, 0, 0, 0, 0"));
     // 25.5 ms: two whole windows and a half one, in two directions.
     assert_eq!(total.lines().count(), 6);
+    let first_byte = fs::read_to_string(path(dir.path(), LogKind::FirstByte)).unwrap();
+    assert_eq!(first_byte.lines().next(), Some("10, 300, 300, 1, 0, 0, 0"));
+    assert_eq!(first_byte.lines().count(), 3, "reads have none");
     let histograms = fs::read_to_string(path(dir.path(), LogKind::Histogram)).unwrap();
     let lines: Vec<HistogramLine> =
         histograms.lines().map(|line| HistogramLine::read(line).unwrap()).collect();
@@ -160,12 +168,13 @@ fn only_latencies_that_have_to_do_with_it_have_a_time_of_issue() {
             text.lines().map(|line| line.split(", ").last().unwrap().parse().unwrap()).collect::<Vec<u64>>()
         })
     };
-    let [bandwidth, iops, submission, completion, total] = columns(0);
+    let [bandwidth, iops, submission, completion, total, first_byte] = columns(0);
     let issued = |some: fn(&Io) -> bool| {
         let ios = (1..5_000).map(io).filter(some);
         ios.map(|io| io.issue - 1_000_000).collect::<Vec<u64>>()
     };
     assert_eq!((submission, completion), (issued(|io| io.queued), issued(|_| true)));
+    assert_eq!(first_byte, issued(|io| io.first_byte.is_some()));
     assert!([bandwidth, iops, total].iter().flatten().all(|&time| time == 0));
     assert!(columns(1_000_000).iter().flatten().all(|&time| time == 0), "averages");
 }

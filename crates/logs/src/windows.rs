@@ -54,6 +54,7 @@ struct Sums {
     submission: Sum,
     completion: Sum,
     total: Sum,
+    first_byte: Sum,
 }
 
 impl Sums {
@@ -62,6 +63,7 @@ impl Sums {
         self.submission.join(&other.submission);
         self.completion.join(&other.completion);
         self.total.join(&other.total);
+        self.first_byte.join(&other.first_byte);
     }
 }
 
@@ -102,6 +104,7 @@ impl Window {
                 (LogKind::Submission, &sums.submission),
                 (LogKind::Completion, &sums.completion),
                 (LogKind::Total, &sums.total),
+                (LogKind::FirstByte, &sums.first_byte),
             ] {
                 if let Some(mean) = sum.mean() {
                     tell(kind, mean, sum.most);
@@ -163,6 +166,9 @@ impl Windows {
         if done.queued {
             sums.submission.add(done.slat);
         }
+        if let Some(time) = done.first_byte {
+            sums.first_byte.add(time);
+        }
         self.latest = now;
         now >= self.due
     }
@@ -222,6 +228,7 @@ mod tests {
             lat,
             slat: slat.unwrap_or(10),
             priority: 0,
+            first_byte: None,
         }
     }
 

@@ -19,13 +19,15 @@ pub(crate) struct Writer {
     pub coarseness: u32,
     /// The upper halves of the numbers of the next I/O, if they have come.
     pub wide: Option<(u32, u32, u32)>,
+    /// The time to the first byte of the next I/O, if it has come.
+    pub first_byte: Option<u64>,
 }
 
 impl Sink for Writer {
     type Entry = Item;
 
     fn take(&mut self, items: &[Item]) -> Result<(), LogError> {
-        let Writer { files, maker, wide, .. } = self;
+        let Writer { files, maker, wide, first_byte, .. } = self;
         for item in items {
             match *item {
                 Item::Io { complete, offset, lat, slat, length, priority, class } => {
@@ -41,10 +43,12 @@ impl Sink for Writer {
                         lat: whole(lat_high, lat),
                         slat: whole(slat_high, slat),
                         priority,
+                        first_byte: first_byte.take(),
                     };
                     write_io(files, maker, &done)?;
                 }
                 Item::Wide { lat, slat, length } => *wide = Some((lat, slat, length)),
+                Item::FirstByte(time) => *first_byte = Some(time),
                 Item::Window { kind, direction, at, value, most } => {
                     maker.at(at);
                     maker.of(direction, 0, 0, 0, 0);
@@ -97,7 +101,7 @@ fn write_io(files: &mut Table, maker: &mut LineMaker, done: &Done) -> Result<(),
         issue_ns: issue,
         ..Sample::default()
     };
-    let [bandwidth, iops, submission, completion, total, _] = files;
+    let [bandwidth, iops, submission, completion, total, first_byte, _] = files;
     if let Some(file) = bandwidth {
         // Thousands of bytes per second, as is usual in logs of single I/Os; 0 for an I/O that took no time.
         let value = done.length.saturating_mul(1_000_000).checked_div(clat).unwrap_or(0);
@@ -116,6 +120,11 @@ fn write_io(files: &mut Table, maker: &mut LineMaker, done: &Done) -> Result<(),
     }
     if let Some(file) = total {
         file.entry(maker, done.lat, done.lat, sample)?;
+    }
+    if let Some(file) = first_byte
+        && let Some(time) = done.first_byte
+    {
+        file.entry(maker, time, time, sample)?;
     }
     Ok(())
 }

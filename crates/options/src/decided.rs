@@ -28,6 +28,11 @@ impl ReadWrite {
 }
 
 impl JobOptions {
+    /// Whether the time to the first byte of an answer is measured.
+    pub fn has_first_bytes(&self) -> bool {
+        self.engine.makes_requests() && !self.measurement.disable_clat
+    }
+
     /// The block sizes of a direction: `bssplit` where it has entries for this direction, else `bsrange`, else `bs`,
     /// which also takes the place of an end of a range that is 0.
     pub fn block_size(&self, direction: Direction) -> BlockSize {

@@ -7,6 +7,7 @@ const LOG_KINDS = {
   slat: { title: "Submission latency over time", unit: "Logarithmic", format: latency, log: true },
   clat: { title: "Completion latency over time", unit: "Logarithmic", format: latency, log: true, replaces: "latency" },
   lat: { title: "Total latency over time", unit: "Logarithmic", format: latency, log: true },
+  ttfb: { title: "Time to the first byte", unit: "Logarithmic", format: latency, log: true },
   clat_hist: { title: "Latency over time", unit: "Completion latency, logarithmic: from below, p50, p99, p99.9 and the largest", format: latency, log: true, replaces: "latency" },
 };
 
@@ -77,7 +78,7 @@ function logPictures(logs) {
         pictures.push(chart({ title: `${kind.title}: ${log.direction}`, note: `${kind.unit}. ${from}`, xs: middles, x, y: { format: latency, tell: latencyAtMost, log: true },
           lines: percentiles.map(([key, name, style]) => ({ name, style, ys: log[key] })) }));
       }
-      const name = { slat: "Submission latency", lat: "Total latency" }[log.kind] ?? "Latency";
+      const name = { slat: "Submission latency", lat: "Total latency", ttfb: "Time to the first byte" }[log.kind] ?? "Latency";
       const map = heatMap({ title: `${name} heat map: ${log.direction}`, note: `The brighter, the more of the I/Os at that time had that latency. ${from}`, edges: log.edges, columns: log.columns,
         begin: classBegin, x, y: { format: latencyAtMost }, head: [x.name, "latency from", "to", "share"],
         rows: () => log.columns.flatMap((column, index) => column.map(([one, share]) =>

@@ -65,6 +65,7 @@ fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
         (LogKind::Submission, "write_lat_log", &logs.write_lat_log, options.measurement.disable_slat),
         (LogKind::Completion, "write_lat_log", &logs.write_lat_log, options.measurement.disable_clat),
         (LogKind::Total, "write_lat_log", &logs.write_lat_log, options.measurement.disable_lat),
+        (LogKind::FirstByte, "write_lat_log", &logs.write_lat_log, !options.has_first_bytes()),
         (LogKind::Histogram, "write_hist_log", &logs.write_hist_log, false),
     ]
     .into_iter()

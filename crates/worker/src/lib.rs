@@ -460,7 +460,12 @@ impl Worker<'_> {
         for line in io_loop.engine.remarks() {
             Message::Note(self.number(), line).send(self.messages);
         }
-        let Requests { repeated, throttled } = io_loop.engine.requests();
+        let requests = io_loop.engine.requests().since(io_loop.requests_before());
+        if let Some(words) = requests.in_words() {
+            Message::Note(self.number(), format!("{}: {words}", self.resolved.engine_name))
+                .send(self.messages);
+        }
+        let Requests { repeated, throttled } = requests;
         self.slot().stats.repeated.set(repeated);
         self.slot().stats.throttled.set(throttled);
         if let Some(verification) = &mut io_loop.extras.verification {

@@ -6,6 +6,7 @@ pub(crate) mod identity;
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch, words};
 use iolite_testing::{ObjectServer, Reply, Seen};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -292,6 +293,12 @@ pub fn repetitions_are_counted_and_end_when_the_run_does() {
         (json.job().int("requests.repeated"), json.job().int("requests.throttled")),
         (refused, refused)
     );
+    // Those of the ramp are no measurement.
+    let server =
+        ObjectServer::behaving(|seen| if seen.number == 0 { error("SlowDown", 503) } else { Reply::Granted });
+    let line = "--filename=/bkt/a --rw=write --size=16k --http_retries=3 --time_based --ramp_time=1s --runtime=100ms --thinktime=10ms";
+    let json = report(&server, line);
+    assert_eq!((json.job().int("requests.repeated"), json.job().int("requests.throttled")), (0, 0));
     // It would be busy for hours.
     let dir = scratch();
     for how in ["--iodepth=4", "--iodepth=4 --thread=1", "--iodepth=4 --io_submit_mode=offload"] {
@@ -321,6 +328,25 @@ fn the_time_to_the_first_byte_is_told() {
         assert!(normal.contains("    ttfb (") && normal.contains("    ttfb percentiles ("), "{normal}");
         let fio = called_fio(&server, dir.path(), &format!("{line} --output-format=json,normal")).ok().stdout;
         assert!(!fio.contains("ttfb") && !fio.contains("\"requests\""), "{fio}");
+        // In logs too: of each request, and of windows.
+        let log = |name: &str, more: &str| {
+            let line = job(&server, &format!("{line} --write_lat_log={name} {more}"));
+            Program::own().line(dir.path(), &line).ok();
+            let read =
+                |kind: &str| fs::read_to_string(dir.path().join(format!("{name}_{kind}.1.log"))).unwrap();
+            let values = |text: &str| -> Vec<u64> {
+                text.lines().map(|line| line.split(", ").nth(1).unwrap().parse().unwrap()).collect()
+            };
+            (values(&read("ttfb")), values(&read("lat")))
+        };
+        let (times, latencies) = log("each", "");
+        assert_eq!(times.len(), latencies.len(), "{how}");
+        assert!(times.iter().zip(&latencies).all(|(time, latency)| (1..=*latency).contains(time)), "{how}");
+        let (times, latencies) = log("mean", "--log_avg_msec=10000");
+        assert!(
+            times.len() == 2 && times.iter().zip(&latencies).all(|(time, latency)| time <= latency),
+            "{how}"
+        );
     }
     // A report without requests to a server has no such line.
     let local = Program::own().line(dir.path(), "--name=l --rw=write --size=64k --output-format=json,normal");

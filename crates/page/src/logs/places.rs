@@ -62,7 +62,7 @@ const fn asking(kind: LogKind) -> &'static str {
     match kind {
         LogKind::Bandwidth => "write_bw_log",
         LogKind::Iops => "write_iops_log",
-        LogKind::Submission | LogKind::Completion | LogKind::Total => "write_lat_log",
+        LogKind::Submission | LogKind::Completion | LogKind::Total | LogKind::FirstByte => "write_lat_log",
         LogKind::Histogram => "write_hist_log",
     }
 }

@@ -151,7 +151,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         clat_buckets: true,
         lat_buckets: options.measurement.lat_percentiles,
         intended_starts: options.measurement.lat_from_intended_start,
-        first_bytes: measured(options.measurement.disable_clat) && options.engine.makes_requests(),
+        first_bytes: measured(false) && options.has_first_bytes(),
         // The directions of a trace are known only when it is replayed.
         moves: iolite_types::Direction::ALL
             .map(|direction| !works && (options.pattern.rw.uses(direction) || options.is_replay())),

@@ -384,6 +384,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 complete: times.complete,
                 queued: times.queued,
                 priority: unit.priority,
+                first_byte: if E::REQUESTS { self.engine.first_byte(index) } else { None },
             };
             if !log.record(&io) {
                 // The error is reported when the log is finished.

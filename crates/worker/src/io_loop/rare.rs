@@ -5,7 +5,7 @@ use super::errors::NOTHING_MOVED;
 use super::failure::Failure;
 use super::flight::{REST, Stamps, Times, UNCOUNTED};
 use crate::usage;
-use iolite_engine::{Completion, Engine, Outcome, WITHDRAWN};
+use iolite_engine::{Completion, Engine, Outcome, Requests, WITHDRAWN};
 use iolite_os::shared::{Phase, attention};
 use iolite_workload::{Fate, Generator};
 use std::sync::atomic::Ordering::Relaxed;
@@ -248,10 +248,18 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
+    /// Requests to a server that do not count: those of the ramp.
+    pub fn requests_before(&self) -> Requests {
+        self.time.requests_before
+    }
+
     /// Discards the measurements so far. Units in flight belong to them and will not be counted.
     pub(super) fn count_anew(&mut self, now: u64) {
         self.flight.stamps.iter_mut().for_each(|stamps| stamps.marks |= UNCOUNTED);
         self.stats.reset(now);
+        if E::REQUESTS {
+            self.time.requests_before = self.engine.requests();
+        }
         usage::reset(self.control);
         self.control.counting_ns.store(now, Relaxed);
     }

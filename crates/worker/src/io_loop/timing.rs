@@ -1,5 +1,7 @@
 //! The time and the ramp of a job: when the loop has to decide something.
 
+use iolite_engine::Requests;
+
 /// When the loop has to decide something besides issuing I/O. Times are nanoseconds of the clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
@@ -13,10 +15,19 @@ pub(super) struct Timing {
     pub ramping: bool,
     /// Number of I/Os until the next read of the clock, if there are no time stamps.
     pub until_clock: u32,
+    /// Requests to a server that had been made when counting began.
+    pub requests_before: Requests,
 }
 
 impl Default for Timing {
     fn default() -> Self {
-        Timing { next_event: u64::MAX, put_off: None, ramp_until: 0, ramping: false, until_clock: 0 }
+        Timing {
+            next_event: u64::MAX,
+            put_off: None,
+            ramp_until: 0,
+            ramping: false,
+            until_clock: 0,
+            requests_before: Requests::default(),
+        }
     }
 }
