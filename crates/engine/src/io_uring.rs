@@ -8,6 +8,7 @@
 //! recorded ([`EngineConfig::defer_submission`]) is this left to the next `reap`, which then submits and waits in a
 //! single call.
 
+mod attributes;
 mod buffers;
 mod commands;
 mod passthrough;
@@ -19,6 +20,7 @@ mod shares;
 
 pub use self::passthrough::IoUringCmdEngine;
 
+use self::attributes::Attributes;
 use self::buffers::FixedBuffers;
 use self::ring::Ring;
 use crate::file::Files;
@@ -46,6 +48,8 @@ enum Transfers {
     Vectored,
     /// READ_FIXED and WRITE_FIXED where the buffer is registered.
     Fixed,
+    /// One of the others, with attributes.
+    Attributed,
 }
 
 /// Queues units in its own ring. It must stay in the thread that made it: the kernel enforces that.
@@ -56,6 +60,7 @@ pub struct IoUringEngine {
     transfers: Transfers,
     fixed: Option<FixedBuffers>,
     segments: Vec<libc::iovec>,
+    attributes: Option<Attributes>,
     rw_flags: TransferFlags,
     sync_file_range_flags: u32,
 }
@@ -77,20 +82,26 @@ impl IoUringEngine {
             (false, None) if setup::has_plain_transfers(ring.kernel()) => Transfers::Plain,
             (false, None) => Transfers::Vectored,
         };
+        let attributes = Attributes::new(config, options, transfers)?;
+        let transfers = if attributes.is_some() { Transfers::Attributed } else { transfers };
         Ok(IoUringEngine {
             ring,
             files: Files::new(config),
             transfers,
             fixed: None,
             segments: Vec::new(),
+            attributes,
             rw_flags: TransferFlags::new(config, options.uncached, options.nowait),
             sync_file_range_flags: config.sync_file_range_flags,
         })
     }
 
-    /// The entry of a unit, without its user data.
+    /// The entry of a unit.
+    ///
+    /// # Errors
+    /// The unit has attributes that cannot be.
     #[inline(always)]
-    fn entry(&mut self, unit: &Unit) -> Entry {
+    fn entry(&mut self, unit: &Unit) -> Result<Entry, Errno> {
         let (file, mut flags) = if self.ring.registered_files {
             (Fd(unit.file as i32), Flags::FIXED_FILE)
         } else {
@@ -99,7 +110,10 @@ impl IoUringEngine {
         let entry = match unit.operation {
             Operation::Read | Operation::Write => {
                 flags |= self.ring.forced();
-                self.transfer(unit, file)
+                match self.transfers {
+                    Transfers::Attributed => self.attributed(unit, file)?,
+                    transfers => self.transfer(unit, file, transfers),
+                }
             }
             Operation::DataSync => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
             Operation::SyncFileRange => opcode::SyncFileRange::new(file, command_length(unit))
@@ -110,15 +124,27 @@ impl IoUringEngine {
             // Performed by a separate system call, see `is_direct_call`.
             Operation::Trim | Operation::Work => unreachable!("trims do not go through the ring"),
         };
-        entry.flags(flags).user_data(u64::from(unit.index))
+        Ok(entry.flags(flags).user_data(u64::from(unit.index)))
+    }
+
+    /// A transfer with attributes. Apart, so that plain ones do not pay for it.
+    #[cold]
+    fn attributed(&mut self, unit: &Unit, file: Fd) -> Result<Entry, Errno> {
+        let base = self.attributes.as_ref().map_or(Transfers::Plain, |attributes| attributes.base);
+        let entry = self.transfer(unit, file, base);
+        match &mut self.attributes {
+            Some(attributes) => attributes.add(unit, entry),
+            None => Ok(entry),
+        }
     }
 
     #[inline(always)]
-    fn transfer(&mut self, unit: &Unit, file: Fd) -> Entry {
+    fn transfer(&mut self, unit: &Unit, file: Fd, transfers: Transfers) -> Entry {
         let write = unit.operation == Operation::Write;
         let (buffer, length, offset) = (unit.buffer, command_length(unit), unit.offset);
         let (rw_flags, priority) = (self.rw_flags.of(write), unit.priority);
-        if let Some(fixed) = &self.fixed
+        if transfers == Transfers::Fixed
+            && let Some(fixed) = &self.fixed
             && let Some(piece) = fixed.piece_of(buffer, unit.length)
         {
             return if write {
@@ -135,7 +161,7 @@ impl IoUringEngine {
                     .build()
             };
         }
-        if self.transfers == Transfers::Vectored {
+        if transfers == Transfers::Vectored {
             let segment = &mut self.segments[unit.index as usize];
             *segment = libc::iovec { iov_base: buffer.cast(), iov_len: unit.length as usize };
             return if write {
@@ -187,7 +213,12 @@ impl Engine for IoUringEngine {
     const SYNCHRONOUS: bool = false;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
-        self.ring.open(&mut self.files, index, spec, mode).map(drop)
+        let descriptor = self.ring.open(&mut self.files, index, spec, mode)?;
+        let Some(attributes) = &mut self.attributes else { return Ok(()) };
+        attributes.opened(index, descriptor, mode).inspect_err(|_| {
+            // The error that matters is the one before.
+            let _ = self.ring.close(&mut self.files, index);
+        })
     }
 
     fn close(&mut self, index: u32) -> io::Result<()> {
@@ -200,7 +231,11 @@ impl Engine for IoUringEngine {
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         self.segments = vec![libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; layout.count];
-        if self.transfers == Transfers::Fixed {
+        let base = self.attributes.as_ref().map_or(self.transfers, |attributes| attributes.base);
+        if let Some(attributes) = &mut self.attributes {
+            attributes.prepare(layout.count);
+        }
+        if base == Transfers::Fixed {
             self.fixed = FixedBuffers::register(self.ring.kernel(), layout)?;
         }
         Ok(())
@@ -215,8 +250,12 @@ impl Engine for IoUringEngine {
         if self.ring.is_full() || unit.index as usize >= self.segments.len() {
             return self.refuse(unit);
         }
-        let entry = self.entry(unit);
-        // SAFETY: everything that the entry points to is valid until the unit is reaped, as the caller promises.
+        let entry = match self.entry(unit) {
+            Ok(entry) => entry,
+            Err(errno) => return Queued::Completed(Err(errno)),
+        };
+        // SAFETY: everything that the entry points to is valid until the unit is reaped, as the caller promises; attributes
+        // stay in their place.
         if unsafe { self.ring.push(entry) } { Queued::Queued } else { Queued::Busy }
     }
 
@@ -233,13 +272,22 @@ impl Engine for IoUringEngine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
+        let before = done.len();
         self.ring.reap(min, max, timeout, done, |entry| {
             let outcome: Outcome = match entry.result() {
                 bytes @ 0.. => Ok(bytes as u64),
                 error => Err(Errno(-error)),
             };
             Completion { unit: entry.user_data() as u32, outcome }
-        })
+        })?;
+        if let Some(attributes) = &mut self.attributes {
+            done[before..].iter_mut().for_each(|done| *done = attributes.look(*done));
+        }
+        Ok(())
+    }
+
+    fn explain(&self, unit: u32) -> Option<String> {
+        self.attributes.as_ref()?.explain(unit)
     }
 }
 

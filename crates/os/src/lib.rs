@@ -12,6 +12,7 @@ pub mod error;
 pub mod faults;
 pub mod files;
 pub mod futex;
+pub mod integrity;
 pub mod memory;
 pub mod message;
 pub mod nvme;

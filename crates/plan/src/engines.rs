@@ -3,9 +3,9 @@
 use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
 use iolite_options::engines::{
     CephPool, CommandType, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions,
-    IoUringCmdOptions, NvmeWriteMode, RadosOptions, RbdOptions, SgOptions,
+    IoUringCmdOptions, IoUringOptions, NvmeWriteMode, RadosOptions, RbdOptions, SgOptions,
 };
-use iolite_options::engines::{HdfsOptions, HttpOptions, NetOptions, Protocol, RdmaOptions, Verb};
+use iolite_options::engines::{HdfsOptions, HttpOptions, NetOptions, Protocol, RdmaOptions, Target, Verb};
 use iolite_options::{
     DataPlacement, FileType, JobOptions, LockFile, PlacementChoice, RunOptions, SubmitMode, Verify, ZoneMode,
 };
@@ -55,6 +55,7 @@ pub(crate) fn obstacles(
         let message = "verify: with this sg_write_mode the disk does not keep the data of writes";
         found.push(("verify", message.to_owned()));
     }
+    found.extend(of_metadata(options));
     found.extend(of_commands(options));
     found.extend(of_unit(options, engine));
     if !run.parse_only {
@@ -124,12 +125,25 @@ fn of_placement(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static s
             format!("dataplacement={name}: ioengine={engine} cannot say where data belongs; {can} can");
         return Some((option, message));
     }
+    if engine.facets.target == Target::Any && !options.durability.direct {
+        let message = format!("dataplacement={name}: the page cache keeps nothing of it; add direct=1");
+        return Some((option, message));
+    }
     if asked.plid_select == PlacementChoice::Scheme {
         let message = "plid_select=scheme: dp_scheme= is missing, the file with the ranges".to_owned();
         return asked.dp_scheme.is_empty().then_some(("plid_select", message));
     }
     (asked.dataplacement == DataPlacement::Streams && asked.plids.is_empty()).then(|| {
         ("dataplacement", "dataplacement=streams: plids= is missing, the streams to write to".to_owned())
+    })
+}
+
+/// Limits of metadata with reads and writes.
+fn of_metadata(options: &JobOptions) -> Option<(&'static str, String)> {
+    let own = options.engine.of::<IoUringOptions>()?;
+    (own.has_metadata() && !options.durability.direct).then(|| {
+        let message = "md_per_io_size: the page cache takes no metadata; add direct=1, or leave pi_act=0 out";
+        ("md_per_io_size", message.to_owned())
     })
 }
 

@@ -120,7 +120,7 @@ fn sizes(size: &BlockSize) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_host::{Format, Guard, MadeUp, Protection};
+    use iolite_host::{Format, Guard, MadeUp, Protection, ZoneGeometry};
     use iolite_options::engines::engine;
     use iolite_options::{ReadWrite, Verify};
 
@@ -133,6 +133,55 @@ mod tests {
         change(&mut options);
         let names = BTreeSet::from([PathBuf::from("/dev/ng0n1")]);
         obstacles(&options, entry, &names, &machine).into_iter().map(|(_, message)| message).collect()
+    }
+
+    fn told_of(namespace: Namespace, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
+        let machine = MadeUp::new().with_namespace("/dev/ng0n1", namespace);
+        let entry = engine("io_uring_cmd").unwrap();
+        let mut options = JobOptions::default();
+        options.choose_engine(entry);
+        options.pattern.rw = ReadWrite::Write;
+        change(&mut options);
+        let names = BTreeSet::from([PathBuf::from("/dev/ng0n1")]);
+        obstacles(&options, entry, &names, &machine).into_iter().map(|(_, message)| message).collect()
+    }
+
+    #[test]
+    fn optional_commands_need_a_device_that_has_them() {
+        let format = Format { data: 4096, metadata: 0, extended: false, protection: None };
+        let zones = ZoneGeometry { blocks: 1024, most_open: 4, most_active: 6, largest_append: 65536 };
+        let plain = Namespace { number: 1, blocks: 1 << 20, format, optional: 1, zones: None };
+        let zoned = Namespace { zones: Some(zones), ..plain };
+        let appends = |o: &mut JobOptions| {
+            o.zones.zonemode = ZoneMode::Zbd;
+            o.engine.of_mut::<IoUringCmdOptions>().unwrap().write_mode = NvmeWriteMode::Append.into();
+        };
+        assert_eq!(told_of(zoned, appends), [""; 0]);
+        let [message] = &told_of(plain, appends)[..] else { panic!("one") };
+        assert!(message.ends_with("has no zones of its own; use write_mode=write"), "{message}");
+        let large = |o: &mut JobOptions| {
+            appends(o);
+            o.pattern.bs.values = [1 << 20; 3];
+        };
+        let [message] = &told_of(zoned, large)[..] else { panic!("one") };
+        assert!(message.contains("takes at most 65536 bytes with a Zone Append"), "{message}");
+        let with_metadata = Namespace { format: Format { metadata: 8, ..format }, ..zoned };
+        let own = |o: &mut JobOptions| {
+            appends(o);
+            o.engine.of_mut::<IoUringCmdOptions>().unwrap().md_per_io_size = 4096;
+        };
+        let [message] = &told_of(with_metadata, own)[..] else { panic!("one") };
+        assert!(message.contains("have metadata, which is not appended yet"), "{message}");
+        let compares = |o: &mut JobOptions| {
+            o.verification.verify = Verify::Crc32c;
+            let own = o.engine.of_mut::<IoUringCmdOptions>().unwrap();
+            (own.compares, own.md_per_io_size) = (true, 4096);
+        };
+        assert_eq!(told_of(plain, compares), [""; 0]);
+        let [message] = &told_of(Namespace { optional: 0, ..plain }, compares)[..] else { panic!("one") };
+        assert!(message.contains("no Compare (ONCS bit 0)"), "{message}");
+        let [message] = &told_of(with_metadata, compares)[..] else { panic!("one") };
+        assert!(message.contains("which is not compared yet"), "{message}");
     }
 
     #[test]

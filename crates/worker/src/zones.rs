@@ -289,14 +289,21 @@ pub struct WorkerZones {
     /// Used by a pass that writes nothing: the write pointers as they were in the run that wrote, for each device and
     /// zone.
     imagined: Option<Vec<Vec<u64>>>,
+    /// Its control word while it works.
+    works: u32,
     arena: Arc<Arena>,
     index: usize,
 }
 
-/// The states of a worker that uses zones, in its control word.
+/// The control word of a worker that uses zones: a bit for each device that it works on, and whether it waits. 0 = it does
+/// not write to zones.
 mod doing {
-    pub const WORKS: u32 = 1;
-    pub const WAITS: u32 = 2;
+    pub const WAITS: u32 = 1 << 31;
+
+    /// The bit of a device. Devices that share one count as one: their workers wait longer than they have to.
+    pub const fn works_on(device: usize) -> u32 {
+        1 << (device % 31)
+    }
 }
 
 impl WorkerZones {
@@ -325,7 +332,11 @@ impl WorkerZones {
             files.push((device, opened));
         }
         // A worker that only reads frees no zones, so no other worker waits for it.
-        arena.slot(index).control.zones.store(if writes { doing::WORKS } else { 0 }, Relaxed);
+        let works = match writes {
+            true => files.iter().fold(0, |all, &(device, _)| all | doing::works_on(device)),
+            false => 0,
+        };
+        arena.slot(index).control.zones.store(works, Relaxed);
         let starts = |device: &Device| device.zones.iter().map(|zone| zone.start).collect();
         Ok(WorkerZones {
             maps: maps.clone(),
@@ -340,6 +351,7 @@ impl WorkerZones {
                 .collect(),
             recovers: rules.recovers,
             imagined: is_dry.then(|| maps.devices.iter().map(starts).collect()),
+            works,
             arena: arena.clone(),
             index,
         })
@@ -421,20 +433,36 @@ impl WorkerZones {
         if !failed {
             record.written.store(next, Release);
         }
-        if next >= end {
-            self.close(file, zone);
-        } else if device.has(zone, ENDING) {
+        if next < end && !device.has(zone, ENDING) {
+            return settled;
+        }
+        if self.is_to_finish(file, zone, next < end, failed) {
             let Zone { start, size, .. } = device.zones[zone as usize];
             if let Some(opened) = &self.files[file as usize].1
-                && !failed
                 && let Err(error) = opened.finish(start, size)
             {
                 settled = Err(self.refused(file, "finishing", zone, &error));
             }
-            record.next.store(end, Relaxed);
-            self.close(file, zone);
         }
+        record.next.store(end, Relaxed);
+        self.close(file, zone);
         settled
+    }
+
+    /// Whether a zone whose last write is done has to be made full on the device. A write that failed leaves it open there,
+    /// where it takes the place of another zone if there is a limit.
+    fn is_to_finish(&self, file: u32, zone: u32, has_room: bool, failed: bool) -> bool {
+        if !failed {
+            return has_room;
+        }
+        let start = self.device(file).zones[zone as usize].start;
+        let asks = self.most_open[file as usize] > 0;
+        let opened = self.files[file as usize].1.as_ref().filter(|_| asks);
+        let found = opened.and_then(|opened| opened.report(start, 1).ok()?.pop());
+        found.is_some_and(|found| {
+            use ZoneCondition::{Closed, ExplicitlyOpen, ImplicitlyOpen};
+            matches!(found.condition, ImplicitlyOpen | ExplicitlyOpen | Closed)
+        })
     }
 
     fn wrote(&mut self, file: u32, zone: u32, io: &Io, fate: Fate) -> Result<(), String> {
@@ -605,7 +633,7 @@ impl Zones for WorkerZones {
             self.release(file, zone);
             return Claim::Limit;
         }
-        self.arena.slot(self.index).control.zones.store(doing::WORKS, Relaxed);
+        self.arena.slot(self.index).control.zones.store(self.works, Relaxed);
         Claim::Granted(self.zone(file, zone))
     }
 
@@ -760,10 +788,12 @@ impl Zones for WorkerZones {
     }
 
     fn waits_in_vain(&mut self) -> bool {
-        self.arena.slot(self.index).control.zones.store(doing::WAITS, Relaxed);
+        self.arena.slot(self.index).control.zones.store(self.works | doing::WAITS, Relaxed);
+        // Only workers on the same devices can make room.
         let works = |index: usize| {
             let control = &self.arena.slot(index).control;
-            control.phase().is_running() && control.zones.load(Relaxed) == doing::WORKS
+            let word = control.zones.load(Relaxed);
+            control.phase().is_running() && word & doing::WAITS == 0 && word & self.works != 0
         };
         !(0..self.arena.count()).any(|index| index != self.index && works(index))
     }

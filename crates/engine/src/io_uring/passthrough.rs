@@ -161,7 +161,7 @@ impl IoUringCmdEngine {
             targets: Vec::new(),
             commands: Commands::new(own, config.seed),
             own: own.clone(),
-            placement: Placement::new(&own.placement, config.seed)?,
+            placement: Placement::new("io_uring_cmd", &own.placement, config.seed)?,
             placed: Vec::new(),
             metadata: Vec::new(),
             // Registered buffers are named by their address.

@@ -28,14 +28,18 @@ impl Placement {
     ///
     /// # Errors
     /// The file with the scheme cannot be read.
-    pub(super) fn new(options: &DataPlacementOptions, seed: u64) -> Result<Option<Placement>, EngineError> {
+    pub(super) fn new(
+        engine: &'static str,
+        options: &DataPlacementOptions,
+        seed: u64,
+    ) -> Result<Option<Placement>, EngineError> {
         if options.dataplacement == DataPlacement::None {
             return Ok(None);
         }
         let has_scheme = options.plid_select == PlacementChoice::Scheme;
         let name = &options.dp_scheme;
         let refused = |errno, why: String| EngineError::Remote {
-            engine: "io_uring_cmd",
+            engine,
             errno,
             why: format!("dp_scheme={name}: {why}"),
         };
@@ -54,6 +58,17 @@ impl Placement {
             scheme,
             state: if options.plid_select == PlacementChoice::Random { seed | 1 } else { 0 },
         }))
+    }
+
+    /// The value of `dataplacement`.
+    pub(super) fn keyword(&self) -> &'static str {
+        self.kind.keyword()
+    }
+
+    /// The streams that the job names.
+    pub(super) fn streams(&self) -> impl Iterator<Item = u16> {
+        let named = self.wanted.iter().copied().chain(self.scheme.iter().map(|&(_, _, place)| place));
+        named.filter(|_| self.kind == DataPlacement::Streams)
     }
 
     /// Whether the device has to be asked for its handles.
@@ -166,7 +181,7 @@ mod tests {
         let mut options =
             DataPlacementOptions { dataplacement: DataPlacement::Fdp, ..DataPlacementOptions::default() };
         change(&mut options);
-        Placement::new(&options, 7).unwrap().unwrap()
+        Placement::new("io_uring_cmd", &options, 7).unwrap().unwrap()
     }
 
     fn handles() -> Vec<Handle> {

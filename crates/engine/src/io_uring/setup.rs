@@ -140,7 +140,10 @@ fn refusal<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
         },
         (Some(libc::EINVAL), _) if size_of::<S>() > 64 && !options.sqthread_poll => EngineError::System {
             engine: "io_uring_cmd",
-            call: "io_uring_setup with entries of 128 bytes, which Linux has since 5.19",
+            call: match options.hipri {
+                true => "io_uring_setup with polled entries of 128 bytes, which Linux has since 6.1",
+                false => "io_uring_setup with entries of 128 bytes, which Linux has since 5.19",
+            },
             source,
         },
         (Some(libc::EINVAL), Some(cpu)) if options.sqthread_poll => EngineError::PollCpu { cpu, source },

@@ -183,6 +183,60 @@ fn fallocate_decides_what_is_allocated() {
     }
 }
 
+/// Streams of writes and metadata of blocks belong to devices, which have to have them; no loop device does, and older kernels know
+/// neither.
+#[test]
+pub fn streams_and_metadata_need_a_device_that_has_them() {
+    let program = Program::under_test();
+    if program.is_peer {
+        skip!("fio has them for commands only");
+    }
+    let dir = scratch();
+    fs::write(dir.path().join("file"), vec![0; 65536]).unwrap();
+    let refused = |filename: &str, words: &str, says: &str| {
+        let line = format!(
+            "--name=t --ioengine=io_uring --filename={filename} --rw=write --bs=4k --size=64k {words}"
+        );
+        program.line(dir.path(), &line).refused().says(says);
+    };
+    let filename = "file";
+    refused(
+        filename,
+        "--dataplacement=streams --plids=1",
+        "the page cache keeps nothing of it; add direct=1",
+    );
+    refused(filename, "--fdp=1", "add direct=1");
+    refused(filename, "--dataplacement=streams --direct=1", "plids= is missing");
+    refused(filename, "--dataplacement=streams --plids=70000 --direct=1", "is not between 0 and 65535");
+    refused(
+        filename,
+        "--fdp=1 --direct=1 --plid_select=scheme --dp_scheme=none",
+        "No such file or directory",
+    );
+    refused(filename, "--dataplacement=streams --plids=1 --direct=1", "it is no block device");
+    refused(filename, "--pi_act=0 --md_per_io_size=8", "the page cache takes no metadata; add direct=1");
+    refused(filename, "--pi_act=0 --md_per_io_size=8 --direct=1", "md_per_io_size");
+    refused(
+        filename,
+        "--pi_act=0 --md_per_io_size=8 --direct=1 --pi_chk=GUARDS",
+        "none of GUARD, APPTAG, REFTAG",
+    );
+    let line = "--name=t --ioengine=io_uring --filename=file --rw=write --bs=4k --size=64k --md_per_io_size=8 --pi_chk=GUARD";
+    program
+        .line(dir.path(), line)
+        .ok()
+        .says("md_per_io_size: has no effect: io_uring transfers metadata with pi_act=0");
+    let reads = "--name=t --ioengine=io_uring --filename=file --rw=read --bs=4k --size=64k --fdp=1";
+    program.line(dir.path(), reads).ok();
+    let device = or_skip!(full_device(dir.path()));
+    refused(&device.path, "--dataplacement=streams --plids=1 --direct=1", "write streams");
+    refused(&device.path, "--fdp=1 --direct=1", "write streams");
+    refused(&device.path, "--pi_act=0 --md_per_io_size=8 --direct=1", "metadata with ");
+    drop(device);
+    let content = fs::read(dir.path().join("loop.img")).unwrap();
+    assert!(content.iter().all(|&byte| byte == 1), "nothing was written");
+}
+
 #[test]
 fn a_loop_device_is_described_with_the_disk_below() {
     let dir = scratch();

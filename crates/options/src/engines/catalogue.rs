@@ -210,7 +210,7 @@ pub(super) const ALL: [EngineInfo; 41] = [
         .own(|| SgOptions::default().into(), sg::OPTIONS),
     engine("io_uring", "The kernel's submission and completion rings")
         .completion(Completion::Kernel)
-        .can(&[Sync, Trim, Extend, AtomicWrites, Priorities, Polling])
+        .can(&[Sync, Trim, Extend, AtomicWrites, Priorities, Polling, Placement])
         .own(|| IoUringOptions::default().into(), io_uring::OPTIONS),
     engine("io_uring_cmd", "Commands passed through to the device by io_uring")
         .works_on(Target::Nvme)

@@ -11,6 +11,7 @@ use super::{
     StatOptions,
 };
 use super::{RadosOptions, RbdOptions, RdmaOptions};
+use crate::DataPlacementOptions;
 use crate::definition::{FarEnd, Given, LandInEngine, Places, found};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -87,6 +88,15 @@ impl EngineOptions {
     /// The same, to be changed.
     pub fn of_mut<T: OwnOptions>(&mut self) -> Option<&mut T> {
         (self.own_mut()? as &mut dyn Any).downcast_mut()
+    }
+
+    /// Tells the engine where the device should put written data, if it can say so.
+    pub fn place(&mut self, placement: &DataPlacementOptions) {
+        if let Some(commands) = self.of_mut::<IoUringCmdOptions>() {
+            commands.placement = placement.clone();
+        } else if let Some(ring) = self.of_mut::<IoUringOptions>() {
+            ring.placement = placement.clone();
+        }
     }
 
     /// The priorities of single I/Os, if the engine supports them.

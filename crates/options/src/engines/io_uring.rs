@@ -34,6 +34,25 @@ own_options! {
         pub force_async: u32,
         /// The priorities of single I/Os.
         pub priorities: CommandPriorities,
+        /// Bytes of the metadata buffer of each I/O.
+        pub md_per_io_size: u32,
+        /// The kernel makes and checks protection information; otherwise it is made and checked here, and transferred.
+        pub pi_act: bool,
+        /// The checks of it.
+        pub pi_chk: Checks,
+        /// Its application tag.
+        pub apptag: u16,
+        /// Bits of the application tag that count.
+        pub apptag_mask: u16,
+        /// Where the device should put written data, according to the job's own options.
+        pub placement: DataPlacementOptions,
+    }
+}
+
+impl IoUringOptions {
+    /// Whether metadata goes with reads and writes.
+    pub fn has_metadata(&self) -> bool {
+        !self.pi_act && self.md_per_io_size > 0
     }
 }
 
@@ -62,6 +81,14 @@ impl OwnOptions for IoUringOptions {
 
     fn registers_files(&self) -> bool {
         self.registerfiles
+    }
+
+    fn without_effect(&self) -> Vec<Idle> {
+        if self.has_metadata() {
+            return Vec::new();
+        }
+        let why = "io_uring transfers metadata with pi_act=0 and md_per_io_size only; otherwise the kernel makes and checks it";
+        ["md_per_io_size", "pi_act", "pi_chk", "apptag", "apptag_mask"].map(|name| (name, why)).to_vec()
     }
 }
 
@@ -165,6 +192,23 @@ macro_rules! command {
     };
 }
 
+/// A landing of an option of metadata, which commands have and reads and writes through a ring.
+macro_rules! metadata {
+    ($field:ident, $value:expr) => {
+        |own, given| {
+            let value: fn(&mut Given<'_>) -> Result<_, String> = $value;
+            let value = value(given)?;
+            let own = own as &mut dyn Any;
+            if let Some(commands) = own.downcast_mut::<IoUringCmdOptions>() {
+                commands.$field = value;
+            } else if let Some(ring) = own.downcast_mut::<IoUringOptions>() {
+                ring.$field = value;
+            }
+            Ok(())
+        }
+    };
+}
+
 /// A landing of an option of SCSI commands, which NVMe has no use for.
 macro_rules! of_scsi {
     () => {
@@ -235,20 +279,20 @@ static READ_MODE: Definition = option("read_mode", Kind::Str, "Device command fo
     .lands_in_engine(of_scsi!());
 static MD_PER_IO_SIZE: Definition = option("md_per_io_size", Kind::Int, "Bytes of separate metadata per I/O")
     .default("0")
-    .lands_in_engine(command!(md_per_io_size, |given| given.number()));
+    .lands_in_engine(metadata!(md_per_io_size, |given| given.number()));
 static PI_ACT: Definition =
     option("pi_act", Kind::Bool, "Let the device make and check protection information")
         .default("1")
-        .lands_in_engine(command!(pi_act, |given| given.boolean()));
+        .lands_in_engine(metadata!(pi_act, |given| given.boolean()));
 static PI_CHK: Definition =
     option("pi_chk", Kind::Str, "Which protection fields are checked: GUARD, REFTAG, APPTAG with commas")
-        .lands_in_engine(command!(pi_chk, |given| Checks::read(given.required()?)));
+        .lands_in_engine(metadata!(pi_chk, |given| Checks::read(given.required()?)));
 static APPTAG: Definition = option("apptag", Kind::Int, "Application tag of the protection information")
     .default("0x1234")
-    .lands_in_engine(command!(apptag, |given| given.number()));
+    .lands_in_engine(metadata!(apptag, |given| given.number()));
 static APPTAG_MASK: Definition = option("apptag_mask", Kind::Int, "Bits of that tag that count")
     .default("0xffff")
-    .lands_in_engine(command!(apptag_mask, |given| given.number()));
+    .lands_in_engine(metadata!(apptag_mask, |given| given.number()));
 static DEAC: Definition = option("deac", Kind::Bool, "Deallocate with write-zeroes commands")
     .default("0")
     .lands_in_engine(command!(deac, |given| given.boolean()));

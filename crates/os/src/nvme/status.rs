@@ -31,8 +31,9 @@ impl Status {
         self.0 as u8
     }
 
-    /// The system error that is most similar, so that options about errors mean the same as on a block device: `EIO`
-    /// for lost data, `EILSEQ` for failed integrity checks.
+    /// The system error that tells options about errors most: `EIO` for lost data, `EILSEQ` for failed integrity checks.
+    /// The block layer of the kernel has other errors for some of these (`ENODATA` for the medium, `ENOLINK` for paths,
+    /// `EREMOTEIO` for an interrupted command), which those options do not know.
     pub fn errno(self) -> i32 {
         match (self.kind(), self.code()) {
             (GENERIC, 0x01 | 0x02 | 0x0b) | (SPECIFIC, 0x80) => libc::EOPNOTSUPP,

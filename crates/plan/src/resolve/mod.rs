@@ -39,7 +39,7 @@ use crate::engines::connects_to;
 use crate::workload::workload_spec;
 use crate::{JobPlan, Layout, Plan, WorkerPlan, content, verification};
 use iolite_engine::{AccessPattern, EngineConfig};
-use iolite_options::engines::{Completion, IoUringCmdOptions, NetOptions};
+use iolite_options::engines::{Completion, NetOptions};
 use iolite_options::{JobOptions, SubmitMode};
 use iolite_verify::Rivals;
 use serde::{Deserialize, Serialize};
@@ -203,9 +203,7 @@ impl JobPlan {
 
 fn probe_config(options: &JobOptions) -> EngineConfig {
     let mut own = options.engine.clone();
-    if let Some(commands) = own.of_mut::<IoUringCmdOptions>() {
-        commands.placement = options.data_placement.clone();
-    }
+    own.place(&options.data_placement);
     EngineConfig {
         direct: options.durability.direct,
         block: options.only_block().unwrap_or(0),
@@ -227,9 +225,7 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
     {
         net.hostname = name.to_owned();
     }
-    if let Some(commands) = own.of_mut::<IoUringCmdOptions>() {
-        commands.placement = options.data_placement.clone();
-    }
+    own.place(&options.data_placement);
     EngineConfig {
         options: own,
         keeps_writes: options.sync_asked_for().is_some() || options.verification.is_on(),

@@ -222,6 +222,23 @@ fn zones_of_a_worker_that_died_go_to_the_next_one() {
     );
 }
 
+/// A worker on another device makes no room on this one.
+#[test]
+fn workers_are_waited_for_on_the_same_device_only() {
+    let run = Run::empty(1);
+    let mut waiting = run.worker(0, false);
+    let other = run.worker(1, false);
+    assert!(!waiting.waits_in_vain());
+    run.arena.slot(1).control.zones.store(super::doing::works_on(1), Relaxed);
+    assert!(waiting.waits_in_vain());
+    let both = super::doing::works_on(1) | super::doing::works_on(0);
+    run.arena.slot(1).control.zones.store(both, Relaxed);
+    assert!(!waiting.waits_in_vain());
+    run.arena.slot(1).control.zones.store(both | super::doing::WAITS, Relaxed);
+    assert!(waiting.waits_in_vain(), "it waits as well");
+    drop(other);
+}
+
 #[test]
 fn who_dies_at_the_count_of_open_zones_leaves_it_right() {
     let run = Run::empty(3);

@@ -305,6 +305,7 @@ pub const TABLE: &[Effect] = &[
     passed_through!("io_uring:cdb_len", "16"),
     passed_through!("io_uring:verify_bytchk", "1"),
     passed_through!("io_uring:read_mode", "prefetch"),
+    // Alone; with one another they need a device.
     passed_through!("io_uring:md_per_io_size", "8"),
     passed_through!("io_uring:pi_act", "0"),
     passed_through!("io_uring:pi_chk", "GUARD"),

@@ -144,41 +144,90 @@ pub(super) fn without_pract(line: &str) -> String {
     format!("{before}cdw10={}", bytes.join(" "))
 }
 
+/// The calls by which each ring is made and prepared, what its kernel thread is given, and the commands. Programs start slowly
+/// there, so all jobs are in one file.
 #[test]
 pub fn rings_are_as_the_options_say() {
-    let ran = or_skip!(run(
-        "nvme-rings",
-        r#"
-nvme_namespaces poll_queues=1 || exit
-cmd() { local name=$1; shift; ours $name --ioengine=io_uring_cmd --filename=$ng --rw=randrw --bs=4k --size=128k --iodepth=8 --verify=crc32c --output-format=json "$@"; }
-cmd fixedbufs --fixedbufs
-cmd registerfiles --registerfiles
-cmd sqthread_poll --sqthread_poll
-cmd sqthread_poll_cpu --sqthread_poll --sqthread_poll_cpu=1
-cmd hipri --hipri --fsync=16
-cmd nonvectored --nonvectored=1
-cmd vectored --nonvectored=0
-cmd force_async --force_async=4
-cmd all --fixedbufs --registerfiles --hipri --sqthread_poll
-dmesg | grep -v nandsim | grep -i 'warning\|\bbug:' >kernel
-true
-"#
-    ));
-    for name in [
-        "fixedbufs",
-        "registerfiles",
-        "sqthread_poll",
-        "sqthread_poll_cpu",
-        "hipri",
-        "nonvectored",
-        "vectored",
-        "force_async",
-        "all",
-    ] {
-        let job = json(&ran, name);
-        assert_eq!(job.job().bytes()[1] + job.job().bytes()[0], (128 << 10) + job.job().bytes()[1], "{name}");
+    /// An option, the flags of io_uring_setup(2) and the calls of io_uring_register(2) that it stands for.
+    const RINGS: [(&str, &str, &[&str], &[&str]); 9] = [
+        ("none", "", &[], &[]),
+        ("fixedbufs", "fixedbufs", &[], &["IORING_REGISTER_BUFFERS"]),
+        ("registerfiles", "registerfiles", &[], &["IORING_REGISTER_FILES"]),
+        // Kernels before 5.11 need registered files for it.
+        ("sqthread_poll", "sqthread_poll", &["IORING_SETUP_SQPOLL"], &["IORING_REGISTER_FILES"]),
+        (
+            "sqthread_poll_cpu",
+            "sqthread_poll\nsqthread_poll_cpu=1",
+            &["IORING_SETUP_SQPOLL", "IORING_SETUP_SQ_AFF", "sq_thread_cpu=0x1"],
+            &["IORING_REGISTER_FILES"],
+        ),
+        ("hipri", "hipri\nfsync=16", &["IORING_SETUP_IOPOLL"], &[]),
+        ("vectored", "nonvectored=0", &[], &[]),
+        ("force_async", "force_async=4", &[], &[]),
+        (
+            "all",
+            "fixedbufs\nregisterfiles\nhipri\nsqthread_poll",
+            &["IORING_SETUP_SQPOLL", "IORING_SETUP_IOPOLL"],
+            &["IORING_REGISTER_BUFFERS", "IORING_REGISTER_FILES"],
+        ),
+    ];
+    let mut file = "[global]\nioengine=io_uring_cmd\nfilename=$ng\nrw=randrw\nbs=4k\nsize=128k\niodepth=8\nverify=crc32c\n\
+        group_reporting=0\n"
+        .to_owned();
+    for (name, options, _, _) in RINGS {
+        file += &format!("[{name}]\nstonewall\n{options}\n");
     }
+    let script = format!(
+        "nvme_namespaces poll_queues=1 || exit\ncat >rings.fio <<END\n{file}END\n\
+         traced=/sys/kernel/tracing; [[ -e $traced/trace ]] || mount -t tracefs tracefs $traced || exit\n\
+         echo >$traced/trace; echo 1 >$traced/events/io_uring/io_uring_queue_async_work/enable\n\
+         strace -f -o calls -e trace=io_uring_setup,io_uring_register '{}' --output-format=json rings.fio >rings.ours 2>&1\n\
+         echo $? >rings.ours.status\n\
+         echo 0 >$traced/events/io_uring/io_uring_queue_async_work/enable; grep -c 'opcode URING_CMD' $traced/trace >punted\n\
+         dmesg | grep -v nandsim | grep -i 'warning\\|\\bbug:' >kernel\ntrue\n",
+        crate::common::Program::under_test().path.display()
+    );
+    let ran = or_skip!(run("nvme-rings", &script));
     assert_eq!(left(&ran, "kernel"), "");
+    let report = json(&ran, "rings");
+    let calls = left(&ran, "calls");
+    // Each job has a process of its own, and a ring.
+    let mut rings: Vec<(&str, Vec<&str>)> = Vec::new();
+    for line in calls.lines() {
+        let process = line.split_whitespace().next().unwrap_or_default();
+        match rings.iter_mut().find(|(other, _)| *other == process) {
+            Some((_, lines)) => lines.push(line),
+            None => rings.push((process, vec![line])),
+        }
+    }
+    // The controller has tried whether there are rings.
+    rings.remove(0);
+    rings.retain(|(_, lines)| lines.iter().any(|line| line.contains("io_uring_setup(8")));
+    assert_eq!(rings.len(), RINGS.len(), "{calls}");
+    const FLAGS: [&str; 4] =
+        ["IORING_SETUP_SQPOLL", "IORING_SETUP_SQ_AFF", "IORING_SETUP_IOPOLL", "sq_thread_cpu=0x1"];
+    const REGISTERED: [&str; 2] = ["IORING_REGISTER_BUFFERS", "IORING_REGISTER_FILES"];
+    for (((name, _, flags, registered), (_, lines)), job) in RINGS.iter().zip(rings).zip(report.jobs()) {
+        let [read, written, _] = job.bytes();
+        assert_eq!(read, 128 << 10, "{name}");
+        assert!(written > 0, "{name}");
+        let found = |call: &str, word: &str| {
+            lines.iter().any(|line| line.contains(call) && line.contains(word) && !line.contains("= -1"))
+        };
+        for word in FLAGS {
+            assert_eq!(found("io_uring_setup(8", word), flags.contains(&word), "{name}: {word}: {lines:?}");
+        }
+        for word in REGISTERED {
+            assert_eq!(
+                found("io_uring_register(", word),
+                registered.contains(&word),
+                "{name}: {word}: {lines:?}"
+            );
+        }
+    }
+    // A quarter of the commands of one job.
+    let punted: u64 = left(&ran, "punted").trim().parse().expect("it is a number");
+    assert!(punted >= 8, "commands that went to threads of the kernel: {punted}");
 }
 
 #[test]
@@ -199,6 +248,8 @@ ours large --ioengine=io_uring_cmd --filename=$ng --rw=read --bs=4m --size=4m
 ours goes-on --ioengine=io_uring_cmd --filename=$ng --bs=4k --size=64k --rw=write --write_mode=uncor --ignore_error=,EOPNOTSUPP --output-format=json
 ours verify --ioengine=io_uring_cmd --filename=$ng --rw=write --write_mode=zeroes --bs=4k --size=64k --verify=crc32c
 ours bsg --ioengine=io_uring_cmd --cmd_type=bsg --filename=$ng --rw=read
+ours streams --ioengine=io_uring --filename=$disk --rw=write --direct=1 --bs=4k --size=64k --dataplacement=streams --plids=1
+ours metadata --ioengine=io_uring --filename=${separate/ng/nvme} --rw=write --direct=1 --bs=4k --size=64k --pi_act=0 --md_per_io_size=64
 ours readonly --ioengine=io_uring_cmd --filename=$ng --rw=write --write_mode=verify --bs=4k --readonly
 ours idle --ioengine=io_uring_cmd --filename=$ng --rw=read --bs=4k --size=64k --deac=1 --nowait=1 --cmdprio_percentage=10 --cdb_len=16
 mkfs.ext4 -q $disk && mkdir -p /run/mounted && mount $disk /run/mounted || exit
@@ -238,6 +289,9 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
     refused("large", "max_hw_sectors_kb");
     refused("verify", "with this write_mode the device does not keep the data of writes");
     refused("bsg", "which Linux has since 7.1");
+    // Debian's kernels 6.1 and 6.12 have neither.
+    refused("streams", "the kernel has no write streams, which Linux has since 6.16");
+    refused("metadata", "which Linux does since 6.14");
     refused("readonly", "--readonly forbids that");
     refused("mounted", "it is mounted on /run/mounted; allow_mounted_write=1 overrides this");
     refused("swap", "it is used as swap");
@@ -262,8 +316,6 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
 struct Protected {
     /// Its name in scripts.
     device: &'static str,
-    /// Its number.
-    number: u32,
     /// Bytes of a block in the buffer when the host makes the information, and when the device does.
     block: [u64; 2],
     /// Bytes of its metadata in a separate buffer.
@@ -271,18 +323,18 @@ struct Protected {
 }
 
 const PROTECTED: [Protected; 4] = [
-    Protected { device: "separate", number: 3, block: [512, 512], apart: [8, 0] },
-    Protected { device: "interleaved", number: 4, block: [520, 512], apart: [0, 0] },
-    Protected { device: "guard64", number: 5, block: [4112, 4096], apart: [0, 0] },
+    Protected { device: "separate", block: [512, 512], apart: [8, 0] },
+    Protected { device: "interleaved", block: [520, 512], apart: [0, 0] },
+    Protected { device: "guard64", block: [4112, 4096], apart: [0, 0] },
     // It has more metadata than protection information, so the host always transfers the metadata.
-    Protected { device: "type3", number: 6, block: [512, 512], apart: [16, 16] },
+    Protected { device: "type3", block: [512, 512], apart: [16, 16] },
 ];
 
 /// A job for each namespace of which the device (1) and the host (0) makes protection information, in blocks of their own.
 /// `swapped`: the host makes the information where the device did before, and the other way round.
 fn jobs(rw: &str, swapped: bool, more: &str) -> String {
     let mut file = format!("[global]\nioengine=io_uring_cmd\niodepth=4\napptag=0x4321\nrw={rw}\n{more}\n");
-    for Protected { device, number, block, apart } in &PROTECTED {
+    for Protected { device, block, apart } in &PROTECTED {
         // Type 3 has no reference tag: fio has it looked at all the same, which the device refuses.
         let checks = if *device == "type3" { "GUARD,APPTAG" } else { "GUARD,APPTAG,REFTAG" };
         for place in [0, 1] {
@@ -290,7 +342,7 @@ fn jobs(rw: &str, swapped: bool, more: &str) -> String {
             let (block, apart) = (block[by], apart[by]);
             let (size, offset) = (block * 256, block * 1024 * place as u64);
             file += &format!(
-                "[{device}{place}]\nfilename=/dev/ng0n{number}\nstonewall\npi_chk={checks}\npi_act={by}\nbs={}\nsize={size}\noffset={offset}\n\
+                "[{device}{place}]\nfilename=${device}\nstonewall\npi_chk={checks}\npi_act={by}\nbs={}\nsize={size}\noffset={offset}\n\
                  md_per_io_size={}\n",
                 block * 8,
                 apart * 8
@@ -313,7 +365,7 @@ pub fn protection_information_is_made_and_checked_as_fio_does() {
         ("mask", jobs("read", true, "apptag=0x4322\napptag_mask=0xff00")),
     ];
     for (name, file) in &files {
-        script += &format!("cat >{name}.fio <<'END'\n{file}END\n");
+        script += &format!("cat >{name}.fio <<END\n{file}END\n");
     }
     // The peer reads our writes, and we read the peer's.
     script += "run() { local who=$1 name=$2 file=$3; shift 3; $who $name --ioengine=null --size=4k --output-format=json,normal \"$@\" $file.fio; }\n\
@@ -487,7 +539,7 @@ pub fn data_is_placed_as_asked_for() {
         ("streams", "the controller says that it has no streams"),
         ("none", "plids= is missing"),
         ("lacking", "dp_scheme= is missing"),
-        ("psync", "cannot say where data belongs; io_uring_cmd can"),
+        ("psync", "cannot say where data belongs; io_uring"),
         ("wide", "is not between 0 and 65535"),
         ("words", "plids=a"),
         ("missing", "dp_scheme=nosuch: No such file or directory"),

@@ -392,6 +392,10 @@ for recovers in 0 1; do
 done
 ours direct --filename=$disk --zonemode=zbd --bs=64k --rw=randwrite --size=6m --direct=1 --output-format=json,normal
 ours mapped $job --rw=write --ioengine=mmap
+zoned_disk 2 2 2 || exit
+# The last blocks of two zones.
+for zone in 4 5; do echo "+$(((zone << 13) + 6144 - 128))-$(((zone << 13) + 6143))" >$made/badblocks; done
+ours bad $job --size=4z --rw=write --ioengine=psync --continue_on_error=write; zones bad
 "#
     );
     let ran = or_skip!(run("zoned-losses", &script));
@@ -409,4 +413,9 @@ ours mapped $job --rw=write --ioengine=mmap
     assert_eq!(bytes(&ran, "direct")[1], 6 * MIB, "conventional zones are written in part");
     let (text, status) = told(&ran, "mapped", "ours");
     assert!(status == 1 && text.contains("use psync, libaio or io_uring"), "{text}");
+    // Zones whose last write fails stay open on the device, and would take the places of the next ones.
+    let (text, _) = told(&ran, "bad", "ours");
+    let json = Report::new(&text).json.expect("the report is in JSON as well");
+    assert_eq!((json.job().int("total_err"), json.job().bytes()[1]), (2, 12 * MIB - (128 << 10)), "{text}");
+    assert_eq!(written(&ran, "bad")[6..8], [3 * MIB, 3 * MIB], "{text}");
 }
