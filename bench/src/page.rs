@@ -1,4 +1,4 @@
-//! Measures whether a page that is open costs the jobs anything: `iolite-bench --with-page`.
+//! Measures whether an open page costs the jobs anything: `iolite-bench --with-page`.
 //!
 //! Both sides are Iolite with the same job, in turns: one with `--web` and a reader that follows the events of its page, as a
 //! browser does, and one without. Of each run the number of the case, the I/Os per second and the CPU time of the jobs per
@@ -75,7 +75,7 @@ fn alternate(case: &Case, program: &Path, arguments: &Arguments) -> Result<Vec<(
     Ok(measured)
 }
 
-/// What a page did to a number.
+/// The effect of the page on a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Verdict {
     Within,
@@ -84,7 +84,7 @@ enum Verdict {
 }
 
 impl Verdict {
-    /// A number has moved when its median differs by more than the number itself differs from run to run.
+    /// A number has changed if the medians differ by more than the spread of the runs without a page.
     fn of(measure: Measure, with: &Spread, without: &Spread) -> Verdict {
         if (with.median - without.median).abs() <= without.highest - without.lowest {
             Verdict::Within
@@ -116,11 +116,11 @@ fn row(case: &Case, measure: Measure, samples: &Samples) -> Option<(String, Verd
     Some((format!("| {name} | {unit} | {with} | {without} | {advantage:.2} | {words} |"), verdict))
 }
 
-/// Somebody who looks at the page of a run, until that is over.
+/// A thread that follows the page of a run until the run ends.
 pub struct Reader(JoinHandle<io::Result<String>>);
 
 impl Reader {
-    /// Waits for the address of the page in what the program says on standard error, and follows the page from then on.
+    /// Waits for the program to print the address of the page on standard error, then follows the page.
     pub fn of(said: ChildStderr) -> Reader {
         Reader(thread::spawn(move || {
             let mut said = BufReader::new(said);
@@ -140,7 +140,7 @@ impl Reader {
         }))
     }
 
-    /// What the program has said on standard error. An error, if the reader could not look.
+    /// Waits for the reader and returns the standard error of the program. Fails if the reader could not follow the page.
     pub fn end(self) -> io::Result<String> {
         joined(self.0)
     }

@@ -75,11 +75,11 @@ pub struct Side<'a> {
     pub program: &'a Path,
     /// Options added to those of the case.
     pub options: &'a str,
-    /// Whether its page is open.
+    /// Whether a reader follows its page.
     pub with_page: bool,
 }
 
-/// What is known of a run.
+/// The measurements of a run.
 pub struct Outcome {
     reports: Vec<Value>,
     wall: f64,

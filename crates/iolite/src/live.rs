@@ -64,7 +64,7 @@ impl Live {
         let page = LivePage::start(address, certified, hello).map_err(|why| format!("--web: {why}"))?;
         let [owner, guest] = page.addresses();
         console::print_error(&format!(
-            "{name}: --web: the run is at {owner}\n{name}: --web: for looking only: {guest}\n"
+            "{name}: --web: the run is at {owner}\n{name}: --web: for those who may only look: {guest}\n"
         ));
         if let Some(words) = fingerprint {
             console::print_error(&format!("{name}: --web-tls: {words}\n"));

@@ -71,11 +71,11 @@ impl Message for ToPage {
 pub struct Written {
     /// The job file.
     pub text: String,
-    /// What to do with it.
+    /// Check or run it.
     pub step: Step,
 }
 
-/// What to do with a job.
+/// Whether to check or run a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Step {
     /// Check it for mistakes.

@@ -66,7 +66,7 @@ impl Run {
         Run { of_hosts, state, changed, controller, outline, began }
     }
 
-    /// What is known of it.
+    /// Locks the state of the run.
     pub fn state(&self) -> MutexGuard<'_, State> {
         // Threads that may panic answer requests and do not change the state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

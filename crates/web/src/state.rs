@@ -42,9 +42,9 @@ pub struct State {
     pub version: u64,
     /// Grows with each change that readers get at once.
     pub urgent: u64,
-    /// Streams that are open, and how many of them have not got the page yet since the run is over.
+    /// Open streams.
     pub streams: usize,
-    /// The latter.
+    /// Open streams that have not yet received the page since the run ended.
     pub owed: usize,
     /// What readers share.
     pub texts: Texts,
