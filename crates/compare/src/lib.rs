@@ -23,7 +23,7 @@ pub use figure::Figure;
 pub use likeness::may_differ;
 pub use limit::{BadLimit, Limit, Outcome, WHOLE_JOB};
 pub use order::order;
-pub use run::{Job, Latency, Part, Run};
+pub use run::{Job, Latency, Part, Run, job_name};
 pub use spread::{SPREAD_CONFIDENCE, SpreadBlock, SpreadRow, spread};
 
 use likeness::InRuns;

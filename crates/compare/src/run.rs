@@ -109,7 +109,8 @@ impl Run {
     }
 }
 
-fn job_name(value: &Value) -> String {
+/// The name of a job in a report; of several machines with that of the machine.
+pub fn job_name(value: &Value) -> String {
     let name = value["jobname"].as_str().unwrap_or("(without a name)");
     match value["hostname"].as_str() {
         Some(host) => format!("{name} on {host}"),

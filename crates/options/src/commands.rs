@@ -89,8 +89,13 @@ pub static ALL: &[Command] = &[
                   unknown, else 0. Runs that differ in rw, bs, iodepth, ioengine, device and the like are not \
                   comparable, unless --allow names the difference. docs/comparing.md describes the method.",
         options: &[
-            word('f', "output-format", "table|json|csv", "How to answer (default: table)")
-                .one_of(&["table", "json", "csv"]),
+            word(
+                'f',
+                "output-format",
+                "table|json|csv|html",
+                "How to answer (default: table); html is a page with curves",
+            )
+            .one_of(&["table", "json", "csv", "html"]),
             word(
                 'l',
                 "fail-if",

@@ -1,6 +1,14 @@
-// Formatting of numbers, and charts as SVG: nothing here knows what a job is.
+// The data of a page, formatting of numbers, and charts as SVG: nothing here knows what a job is.
 
 const SVG = "http://www.w3.org/2000/svg";
+
+/** What is in the page beside what is seen: JSON, compressed. */
+async function unpacked() {
+  const text = document.getElementById("data").textContent.trim();
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
 
 /** An element with attributes and children. Texts are always text, never markup. */
 function element(name, attributes = {}, ...children) {

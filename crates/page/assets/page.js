@@ -11,13 +11,6 @@ function classOf(nanoseconds) {
   return 8 * (power - 6) + Math.floor(nanoseconds / 2 ** (power - 3));
 }
 
-async function unpacked() {
-  const text = document.getElementById("data").textContent.trim();
-  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
-}
-
 /** The lists of a series that have a number for each window. */
 const NUMBERS = ["ios", "bytes", "iops_min", "iops_max", "bw_min", "bw_max", "clat_sum_ns", "p50_ns", "p99_ns", "p99.9_ns", "max_ns"];
 

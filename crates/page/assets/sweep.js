@@ -1,12 +1,5 @@
 // The pictures of a sweep: rates and latencies over the depth, latency over rate, and two options as a map.
 
-async function unpacked() {
-  const text = document.getElementById("data").textContent.trim();
-  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
-}
-
 const STYLES = ["read", "write", "trim", "mixed"];
 
 const named = (values) => Object.entries(values).map(([name, value]) => shortened(`${name}=${value}`, 40)).join(" ");

@@ -27,10 +27,15 @@ pub const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta 
 
 /// The content policy: a page may use its own style and script, nothing else.
 pub fn policy() -> String {
+    policy_of(SCRIPT)
+}
+
+/// The same of a page with another script.
+pub fn policy_of(script: &str) -> String {
     format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
         fingerprint(STYLE),
-        fingerprint(SCRIPT)
+        fingerprint(script)
     )
 }
 

@@ -19,6 +19,7 @@ macro_rules! put {
     ($text:expr, $($format:tt)*) => { write!($text, $($format)*).expect("strings take everything") };
 }
 
+pub mod comparison;
 pub mod editor;
 mod html;
 pub mod live;
@@ -29,6 +30,7 @@ mod steadiness;
 mod sweep;
 pub mod text;
 
+pub use comparison::{Curves, of_comparison};
 pub use html::{BEGINNING, policy};
 pub use packed::masked;
 pub use sweep::of_sweep;

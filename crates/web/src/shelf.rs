@@ -31,7 +31,6 @@ const MOST_COMPARED: usize = 200;
 macro_rules! put {
     ($text:expr, $($format:tt)*) => { write!($text, $($format)*).expect("strings take everything") };
 }
-use put;
 
 /// A result in a list.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -267,8 +266,8 @@ impl<L: Library> Shelf<L> {
                 }
             }
         }
-        let body = comparison::page(&self.library, base, new)?;
-        Ok(Answer::page(framed("Comparison", &body), POLICY))
+        let page = comparison::page(&self.library, base, new)?;
+        Ok(Answer::page(page, &(iolite_page::comparison::policy() + "; frame-ancestors 'none'")))
     }
 }
 

@@ -6,12 +6,15 @@ mod table;
 
 use iolite_compare::{Comparison, Limit, Outcome, Side};
 use iolite_options::commands::Asked;
+use iolite_page::Curves;
 
 /// The sides and the result of the comparison.
 pub struct Answer {
     sides: Vec<Side>,
     limits: Vec<Limit>,
     comparison: Comparison,
+    /// What is drawn of the results, if the answer is a page.
+    curves: Curves,
 }
 
 /// The comparison as text, and the exit status.
@@ -20,11 +23,18 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         None | Some("table") => table::text,
         Some("json") => data::json,
         Some("csv") => data::csv,
-        Some(other) => return Err(format!("--output-format={other}: not one of table, json, csv")),
+        Some("html") => page,
+        Some(other) => return Err(format!("--output-format={other}: not one of table, json, csv, html")),
     };
     let limits = limits(asked)?;
     let allowed = allowed(asked)?;
-    let sides = sides::read(program, asked)?;
+    let is_drawn = asked.value('f') == Some("html");
+    let mut curves = Curves::default();
+    let sides = sides::read(program, asked, |side, report| {
+        if is_drawn {
+            curves.add(side, report);
+        }
+    })?;
     let comparison =
         iolite_compare::compare(&sides, &limits, &allowed).map_err(|why| format!("--fail-if: {why}"))?;
     let status = match comparison.limits.iter().max() {
@@ -33,14 +43,14 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         Some(Outcome::Open) => 3,
         Some(Outcome::Kept) | None => 0,
     };
-    Ok((print(&Answer { sides, limits, comparison }), status))
+    Ok((print(&Answer { sides, limits, comparison, curves }), status))
 }
 
 impl Answer {
     /// Compares sides with the first of them. The options in `allowed` may differ.
     pub fn of(sides: Vec<Side>, allowed: &[String]) -> Result<Answer, String> {
         let comparison = iolite_compare::compare(&sides, &[], allowed)?;
-        Ok(Answer { sides, limits: Vec::new(), comparison })
+        Ok(Answer { sides, limits: Vec::new(), comparison, curves: Curves::default() })
     }
 
     /// For people.
@@ -52,6 +62,10 @@ impl Answer {
     pub fn json(&self) -> String {
         data::json(self)
     }
+}
+
+fn page(answer: &Answer) -> String {
+    iolite_page::of_comparison("", &answer.sides, &answer.comparison, &answer.limits, &answer.curves)
 }
 
 fn limits(asked: &Asked) -> Result<Vec<Limit>, String> {

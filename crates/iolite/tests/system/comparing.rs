@@ -1,6 +1,8 @@
 //! `iolite compare`: stored results of both programs against each other.
 
+use crate::common::browser::Browser;
 use crate::common::{Json, Program, program::Finished, scratch};
+use iolite_testing::or_skip;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -131,7 +133,7 @@ fn limits_set_the_exit_status() {
     ] {
         let mut line = vec!["compare", "base", "new"];
         line.extend(limits.iter().flat_map(|limit| ["--fail-if", limit]));
-        for format in ["table", "json", "csv"] {
+        for format in ["table", "json", "csv", "html"] {
             let run = ours().run(dir.path(), line.iter().copied().chain(["-f", format]));
             assert_eq!(run.code(), status, "{limits:?}: {run}");
         }
@@ -144,7 +146,7 @@ fn limits_set_the_exit_status() {
         ("--fail-if=iops<-5", "at character 6: \"-5\" is no change in percent"),
         ("--fail-if=trim.iops<-5%", "trim.iops<-5%: there is no such figure; there are mix.read.iops"),
         ("--allow=size", "--allow: \"size\" is not one of rw, bs"),
-        ("--output-format=xml", "--output-format=xml: not one of table, json, csv"),
+        ("--output-format=xml", "--output-format=xml: not one of table, json, csv, html"),
     ] {
         ours().line(dir.path(), &format!("compare base new {line}")).refused().says(why);
     }
@@ -208,6 +210,61 @@ fn names_are_shown_as_text() {
     assert!(table.contains("a\\x1b[31m,\"b\" c: read") && !table.contains('\u{1b}'), "{table}");
     let csv = ours().line(dir.path(), "compare -f csv base new").ok().stdout;
     assert!(csv.contains("\"a\\x1b[31m,\"\"b\"\"\nc\",read,iops") && !csv.contains('\u{1b}'), "{csv}");
+    let page = ours().line(dir.path(), "compare -f html base new").ok().stdout;
+    assert!(page.contains("a\\x1b[31m,&quot;b&quot; c: read") && !page.contains('\u{1b}'), "{page}");
     let found = answer(&ours().line(dir.path(), "compare -f json base new").ok());
     assert_eq!(found["comparisons"][0]["job"], "a\u{1b}[31m,\"b\"\nc");
+}
+
+/// The curves of both sides are over each other, and the figures are those of JSON.
+#[test]
+fn a_page_of_a_comparison_in_a_browser() {
+    let browser = or_skip!(Browser::start());
+    let dir = scratch();
+    let hostile = "<img src=x onerror=document.title='taken'>";
+    let words = ["--filename=f", "--rw=randrw", "--bs=4k", "--size=1m", "--ioengine=libaio", "--iodepth=4"];
+    let more = ["--time_based", "--runtime=1200ms", "--output-format=json+", "--output=made"];
+    ours().run(dir.path(), [&format!("--name={hostile}")[..]].into_iter().chain(words).chain(more)).ok();
+    let like = Json::parse(&fs::read_to_string(dir.path().join("made")).unwrap()).0;
+    repeats(dir.path(), "base", &like, 1.0, 5);
+    repeats(dir.path(), "new", &like, 0.5, 5);
+    let line = "compare base new --fail-if=read.iops<-5%";
+    let page = ours().line(dir.path(), &format!("{line} -f html"));
+    assert_eq!(page.code(), 1, "the limit holds for pages as well");
+    fs::write(dir.path().join("p.html"), &page.stdout).unwrap();
+    let found = answer(&ours().line(dir.path(), &format!("{line} -f json")));
+    for (width, height, is_dark) in
+        [(1280, 900, false), (1280, 900, true), (390, 844, false), (390, 844, true)]
+    {
+        browser.show_as(width, height, is_dark);
+        browser.open(&dir.path().join("p.html"));
+        browser.wait_until("return document.documentElement.dataset.ready === 'yes'");
+        browser.run("document.querySelectorAll('details.job').forEach((job) => (job.open = true))");
+        browser.wait_until("return document.querySelectorAll('svg.chart').length === 8");
+        assert_eq!(browser.run("return document.title"), "Comparison");
+        // Each picture has a line and a band for each side, with its name.
+        let drawn = browser.run(
+            "return [...document.querySelectorAll('figure')].map((one) => [one.querySelectorAll('path.line[d^=M]').length - one.querySelectorAll('.legend path').length, \
+               one.querySelectorAll('path.band[d^=M]').length, one.querySelector('.legend').textContent])",
+        );
+        assert_eq!(drawn, json!(vec![json!([2, 2, "basenew"]); 8]));
+        let text = browser.run("return document.body.innerText");
+        let text = text.as_str().unwrap();
+        let change = row(&found, "read", "iops")["change_percent"].as_f64().unwrap();
+        for words in
+            [&format!("{change:+.1}%"), "worse", "read.iops<-5%: broken", &format!("{hostile}: read")]
+        {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        let told = browser.run(
+            "const chart = document.querySelector('svg.chart'); \
+             chart.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true })); \
+             return chart.closest('figure').querySelector('output').textContent",
+        );
+        assert!(
+            told.as_str().unwrap().contains("base ") && told.as_str().unwrap().contains("new "),
+            "{told}"
+        );
+        browser.check(&format!("compare-{width}-{}", if is_dark { "dark" } else { "light" }));
+    }
 }

@@ -356,17 +356,7 @@ fn a_browser_writes_and_runs_a_job() {
 }
 
 fn write_and_run(browser: &Browser, desk: &Desk, width: u32, (height, is_dark): (u32, bool)) {
-    let picture = |what: &str| {
-        assert_eq!(
-            browser.run("return document.documentElement.scrollWidth <= innerWidth"),
-            true,
-            "at {width}"
-        );
-        if let Some(directory) = std::env::var_os("IOLITE_SCREENSHOTS") {
-            let name = format!("edit-{what}-{width}.png.base64");
-            fs::write(Path::new(&directory).join(name), browser.screenshot()).unwrap();
-        }
-    };
+    let picture = |what: &str| browser.check(&format!("edit-{what}-{width}"));
     browser.show_as(width, height, is_dark);
     browser.go_to(&desk.addresses[2]);
     browser.wait_until("return document.querySelector('a[href=edit]') !== null");

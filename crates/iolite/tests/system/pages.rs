@@ -179,6 +179,51 @@ fn results_of_fio_have_pages() {
     }
 }
 
+/// Pages of our results and of those of each fio, and of one whose names contain markup, control characters and a megabyte
+/// of text: all names are shown as text.
+#[test]
+fn pages_of_hostile_and_of_foreign_results_in_a_browser() {
+    let browser = or_skip!(Browser::start());
+    let dir = scratch();
+    let mut names = Vec::new();
+    for (place, peer) in Program::peers().into_iter().chain([ours()]).enumerate() {
+        let name = format!("r{place}.json");
+        peer.line(dir.path(), &format!("{JOB} --output-format=json+ --output={name}")).ok();
+        names.push(name);
+    }
+    let mut hostile = json(&dir.path().join(names.last().unwrap()));
+    let evil =
+        format!("</script><script>document.title='taken'</script>\u{1b}[31m\u{202e}{}", "x".repeat(1 << 20));
+    hostile["jobs"][0]["jobname"] = evil.clone().into();
+    hostile["jobs"][0]["job options"]["description"] = evil.clone().into();
+    hostile["iolite"]["host"]["kernel"] = evil.clone().into();
+    hostile["iolite"]["warnings"] = serde_json::json!([evil]);
+    fs::write(dir.path().join("hostile.json"), format!("{hostile:#}\n")).unwrap();
+    names.push("hostile.json".to_owned());
+    for (name, (width, height, is_dark)) in
+        names.iter().flat_map(|name| [(1280, 900, false), (390, 844, true)].map(|screen| (name, screen)))
+    {
+        ours().line(dir.path(), &format!("report {name} -o p.html")).ok();
+        browser.show_as(width, height, is_dark);
+        browser.open(&dir.path().join("p.html"));
+        browser.wait_until("return document.documentElement.dataset.ready === 'yes'");
+        browser.wait_until("return document.querySelectorAll('svg.chart').length >= 3");
+        let report = json(&dir.path().join(name));
+        for direction in ["read", "write"] {
+            let shown = format!(
+                "return +document.querySelector('tr[data-direction={direction}] [data-iops]').dataset.iops"
+            );
+            assert_eq!(browser.run(&shown).as_f64(), report["jobs"][0][direction]["iops"].as_f64(), "{name}");
+        }
+        let text = browser.run("return document.body.innerText");
+        let acts = |character: char| character == '\u{1b}' || character == '\u{202e}';
+        assert!(!text.as_str().unwrap().contains(acts), "{name}");
+        assert_eq!(browser.run("return document.scripts.length"), 2, "{name}");
+        assert!(!browser.run("return document.title").as_str().unwrap().starts_with("taken"));
+        browser.check(&format!("of-{name}-{width}"));
+    }
+}
+
 /// The page in a browser, at phone and desktop width, light and dark: its numbers are those of the JSON, nothing is
 /// loaded, the console has no errors, nothing is clipped, and a job's name is shown as text. With
 /// `IOLITE_SCREENSHOTS=DIRECTORY`, the pictures are kept there.
@@ -219,12 +264,6 @@ fn a_browser_shows_the_page() {
         let title = browser.run("return document.title");
         assert_eq!(title, format!("{hostile} and 1 more job").as_str());
         assert_eq!(browser.run("return document.images.length"), 0);
-        assert_eq!(
-            browser.run("return performance.getEntriesByType('resource').length"),
-            0,
-            "nothing is loaded"
-        );
-        assert_eq!(browser.console(), Vec::<String>::new());
         for (job, direction) in [(0, "read"), (0, "write"), (1, "write")] {
             let row = format!("tr[data-job='{job}'][data-direction='{direction}']");
             let shown =
@@ -247,19 +286,6 @@ fn a_browser_shows_the_page() {
                classBegin(classOf(ns)) > ns || classBegin(classOf(ns) + 1) <= ns)",
         );
         assert_eq!(misplaced, serde_json::json!([]));
-        // Only tables may be wider than the screen, and they scroll by themselves.
-        assert_eq!(
-            browser.run("return document.documentElement.scrollWidth <= innerWidth"),
-            true,
-            "at {width}"
-        );
-        let overlapping = browser.run(
-            "return [...document.querySelectorAll('svg.chart')].flatMap((svg) => { \
-               const boxes = [...svg.querySelectorAll('text')].map((text) => text.getBoundingClientRect()); \
-               return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => a.left < b.right - 1 && b.left < a.right - 1 \
-                 && a.top < b.bottom - 2 && b.top < a.bottom - 2).map(() => svg.getAttribute('aria-label'))); })",
-        );
-        assert_eq!(overlapping, serde_json::json!([]), "texts overlap at {width}");
         // By keyboard: the values of a picture, and its table.
         let told = browser.run(
             "const chart = document.querySelector('svg.chart'); chart.focus(); \
@@ -269,10 +295,8 @@ fn a_browser_shows_the_page() {
         assert!(told.as_str().unwrap().contains("write "), "{told}");
         browser.run("document.querySelector('figure details').open = true");
         browser.wait_until("return document.querySelectorAll('figure details tbody tr').length > 3");
-        if let Some(directory) = std::env::var_os("IOLITE_SCREENSHOTS") {
-            let name = format!("page-{width}-{}.png.base64", if is_dark { "dark" } else { "light" });
-            fs::write(Path::new(&directory).join(name), browser.screenshot()).unwrap();
-        }
+        // Only tables may be wider than the screen, and they scroll by themselves.
+        browser.check(&format!("page-{width}-{}", if is_dark { "dark" } else { "light" }));
     }
 }
 
@@ -390,8 +414,6 @@ fn pictures_of_logs_in_a_browser() {
             assert!(text.contains(&format!("Latency heat map: {direction}")), "{text}");
         }
         assert!(text.contains("From h_clat_hist.1.log: "), "{text}");
-        let wide = browser.run("return document.documentElement.scrollWidth <= window.innerWidth");
-        assert_eq!(wide, true, "the page is as wide as the window");
-        assert_eq!(browser.console(), Vec::<String>::new());
+        browser.check(&format!("logs-{width}"));
     }
 }

@@ -167,29 +167,18 @@ fn a_browser_goes_through_the_results() {
         browser.go_to(&shelf.address);
         browser.wait_until("return document.querySelectorAll('tbody tr').length === 2");
         browser.run("document.querySelector('[aria-label=\"base: a.json\"]').click(); document.querySelector('[aria-label=\"new: b.json\"]').click()");
-        assert_eq!(
-            browser.run("return document.documentElement.scrollWidth <= innerWidth"),
-            true,
-            "at {width}"
-        );
-        if let Some(directory) = std::env::var_os("IOLITE_SCREENSHOTS") {
-            fs::write(Path::new(&directory).join(format!("web-{width}.png.base64")), browser.screenshot())
-                .unwrap();
-        }
+        browser.check(&format!("web-{width}"));
         browser.run("[...document.querySelectorAll('button')].at(-1).click()");
-        browser.wait_until("return document.querySelector('h1').textContent === 'Comparison'");
-        assert_eq!(
-            browser.run("return document.documentElement.scrollWidth <= innerWidth"),
-            true,
-            "at {width}"
-        );
+        browser.wait_until("return document.querySelector('h1').textContent === 'Comparison' && document.documentElement.dataset.ready === 'yes'");
+        browser.wait_until("return document.querySelectorAll('svg.chart').length >= 1");
+        browser.check(&format!("web-compare-{width}"));
         browser.run("document.querySelector('a').click()");
         browser.wait_until("return document.querySelector('h1').textContent === 'Stored results'");
         browser.run(
             "[...document.querySelectorAll('th a')].find((link) => link.textContent === 'a.json').click()",
         );
         browser.wait_until("return document.documentElement.dataset.ready === 'yes' && document.querySelector('h1').textContent === 'a'");
-        assert_eq!(browser.console(), Vec::<String>::new());
+        browser.check(&format!("web-run-{width}"));
     }
     shelf.end();
 }

@@ -5,6 +5,7 @@ use crate::companions::source;
 use iolite_compare::{Run, Side};
 use iolite_options::commands::Asked;
 use iolite_types::is_standard_stream;
+use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::io::BufReader;
 use std::os::unix::ffi::OsStrExt;
@@ -22,8 +23,8 @@ enum Place {
     Store(i64),
 }
 
-/// The sides that the words name.
-pub fn read(program: &str, asked: &Asked) -> Result<Vec<Side>, String> {
+/// The sides that the words name. `look`: is shown each result, with the position of its side.
+pub fn read(program: &str, asked: &Asked, mut look: impl FnMut(usize, &Value)) -> Result<Vec<Side>, String> {
     let operands = &asked.operands[..];
     let is_any_kept = operands.iter().any(|word| kept::is_kept(word));
     let opened = is_any_kept.then(|| Opened::of(asked, 's')).transpose()?;
@@ -56,8 +57,12 @@ pub fn read(program: &str, asked: &Asked) -> Result<Vec<Side>, String> {
         }
         found.push((name_of(words), places));
     }
-    let sides = found.into_iter();
-    sides.map(|(name, places)| Ok(Side { name, runs: runs(program, &places, opened.as_ref())? })).collect()
+    let sides = found.into_iter().enumerate();
+    let side = |(position, (name, places)): (usize, (String, Vec<Place>))| {
+        let runs = runs(program, &places, opened.as_ref(), &mut |report| look(position, report))?;
+        Ok(Side { name, runs })
+    };
+    sides.map(side).collect()
 }
 
 fn name_of(words: &[OsString]) -> String {
@@ -106,14 +111,21 @@ fn files_of(word: &OsStr) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-fn runs(program: &str, places: &[Place], opened: Option<&Opened>) -> Result<Vec<Run>, String> {
+fn runs(
+    program: &str,
+    places: &[Place],
+    opened: Option<&Opened>,
+    look: &mut dyn FnMut(&Value),
+) -> Result<Vec<Run>, String> {
     let mut runs: Vec<Run> = Vec::new();
     for place in places {
-        let run = match (place, opened) {
+        let (name, text) = match (place, opened) {
             (Place::File(file), _) => result(program, file)?,
             (Place::Store(number), Some(opened)) => stored(*number, opened)?,
             (Place::Store(_), None) => continue,
         };
+        let report = iolite_stored::last_report(&text).map_err(|error| error.of(&name))?;
+        let run = Run::of(&name, &report).map_err(|error| error.of(&name))?;
         if let Some(other) = runs.iter().find(|other| other.is_same_run(&run)) {
             return Err(format!(
                 "{} and {} are results of the same run (their jobs began in the same millisecond), and no repeats; \
@@ -121,28 +133,27 @@ fn runs(program: &str, places: &[Place], opened: Option<&Opened>) -> Result<Vec<
                 other.name, run.name
             ));
         }
+        look(&report);
         runs.push(run);
     }
     Ok(runs)
 }
 
-fn stored(number: i64, opened: &Opened) -> Result<Run, String> {
+/// The name and the text of a run in the store.
+fn stored(number: i64, opened: &Opened) -> Result<(String, String), String> {
     let name = format!("run:{number}");
     let run = opened.named(&name)?.into_iter().next();
     let run = run.ok_or_else(|| format!("{name} does not exist"))?;
-    run_of(&name, &opened.report(run)?)
+    let text = opened.report(run)?;
+    Ok((name, text))
 }
 
-fn result(program: &str, path: &Path) -> Result<Run, String> {
+/// The name and the text of a file.
+fn result(program: &str, path: &Path) -> Result<(String, String), String> {
     let name =
         if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
     let told = |error: std::io::Error| format!("{name}: {error}");
     let opened = source::open(program, path).map_err(told)?;
     let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
-    run_of(&name, &text)
-}
-
-fn run_of(name: &str, text: &str) -> Result<Run, String> {
-    let report = iolite_stored::last_report(text).map_err(|error| error.of(name))?;
-    Run::of(name, &report).map_err(|error| error.of(name))
+    Ok((name, text))
 }

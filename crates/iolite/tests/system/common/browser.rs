@@ -158,6 +158,37 @@ impl Browser {
         answer["data"].as_str().expect("a picture").to_owned()
     }
 
+    /// Checks what holds of each page: it is as wide as its window, texts of its pictures do not overlap, nothing is loaded from
+    /// elsewhere, and the console has been told nothing. With `IOLITE_SCREENSHOTS=DIRECTORY`, a picture of it is kept there
+    /// under this name.
+    ///
+    /// # Panics
+    /// Something of that does not hold.
+    pub fn check(&self, name: &str) {
+        if let Some(directory) = std::env::var_os("IOLITE_SCREENSHOTS") {
+            let file = Path::new(&directory).join(format!("{name}.png.base64"));
+            std::fs::write(file, self.screenshot()).expect("a picture can be kept");
+        }
+        let wide = self.run(
+            "return document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('main *')] \
+               .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest('.scroll')).map((one) => one.outerHTML.slice(0, 100))",
+        );
+        assert_eq!(wide, json!([]), "{name} is wider than its window");
+        let overlapping = self.run(
+            "return [...document.querySelectorAll('svg.chart')].flatMap((svg) => { \
+               const boxes = [...svg.querySelectorAll('text')].map((text) => text.getBoundingClientRect()); \
+               return boxes.flatMap((a, i) => boxes.slice(i + 1).filter((b) => a.left < b.right - 1 && b.left < a.right - 1 \
+                 && a.top < b.bottom - 2 && b.top < a.bottom - 2).map(() => svg.getAttribute('aria-label'))); })",
+        );
+        assert_eq!(overlapping, json!([]), "texts overlap in {name}");
+        let loaded = self.run(
+            "return performance.getEntriesByType('resource').map((one) => one.name) \
+               .filter((one) => location.protocol === 'file:' || !one.startsWith(location.origin + '/'))",
+        );
+        assert_eq!(loaded, json!([]), "{name} loads something from elsewhere");
+        assert_eq!(self.console(), Vec::<String>::new(), "the console of {name}");
+    }
+
     fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let answer = self.call(method, &format!("{}{path}", self.session), body);
         answer.unwrap_or_else(|why| panic!("{method} {path}: {why}"))
