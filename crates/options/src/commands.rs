@@ -280,7 +280,8 @@ pub static ALL: &[Command] = &[
                   the knee, the Universal Scalability Law, and a map of two options. Presets bring their own jobs, 30 \
                   s each on a file of 1 GiB in the current directory that is removed at the end: oltp, log, vm-boot, \
                   streaming, backup, storage; --size, --runtime, --directory and others change that. --preset=storage \
-                  --directory=/a,/b compares the targets. docs/sweeps.md has the details.",
+                  --directory=/a,/b compares the targets, and so does --target='disk: directory=/a' --target='nfs: \
+                  ioengine=nfs nfs_url=nfs://server/export filename=f'. docs/sweeps.md has the details.",
         options: &[
             word(
                 'o',
@@ -295,6 +296,12 @@ pub static ALL: &[Command] = &[
                 "one-at-a-time",
                 "",
                 "Vary each option alone, while the others have their first values",
+            ),
+            word(
+                't',
+                "target",
+                "name: options",
+                "A target that differs in several options from the others; may be repeated",
             ),
             word('p', "preset", "name", "Run these jobs: oltp, log, vm-boot, streaming, backup, storage")
                 .one_of(&["oltp", "log", "vm-boot", "streaming", "backup", "storage"]),

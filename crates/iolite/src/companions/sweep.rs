@@ -4,6 +4,7 @@ mod load;
 mod outcome;
 mod presets;
 mod table;
+mod targets;
 
 use crate::INTERRUPTED;
 use crate::points::directory::Directory;
@@ -35,6 +36,8 @@ pub struct Run {
     pub case: usize,
     pub values: Vec<(String, String)>,
     pub load: Load,
+    /// The sweep makes its file, and removes it.
+    pub owns_file: bool,
 }
 
 impl Run {
@@ -158,7 +161,7 @@ fn files_of(directory: &Directory) -> impl Iterator<Item = PathBuf> {
 fn own_files(sweep: &Sweep) -> Result<Vec<PathBuf>, String> {
     let mut files: Vec<PathBuf> = Vec::new();
     for run in &sweep.runs {
-        for file in run.load.files.iter().filter(|_| sweep.cases[run.case].owns_file(&sweep.axes)) {
+        for file in run.load.files.iter().filter(|_| run.owns_file) {
             let file = std::path::absolute(file).map_err(|error| format!("{}: {error}", file.display()))?;
             if std::fs::symlink_metadata(&file).is_ok() {
                 return Err(format!(
@@ -183,9 +186,16 @@ fn usual_place(sweep: &Sweep) -> PathBuf {
 impl Sweep {
     /// Parses the options. Nothing is written yet.
     fn of(asked: &Asked) -> Result<Sweep, String> {
-        let axes = axes(asked)?;
+        let mut axes = axes(asked)?;
+        let targets = targets::read(asked)?;
+        let its_axis = targets::axis(&targets, &axes)?;
+        axes.extend(its_axis);
         let (name, cases) = match (&asked.operands[..], asked.value('p')) {
-            ([], Some(preset)) => (preset.to_owned(), presets::cases(preset, &axes)?),
+            ([], Some(preset)) => {
+                let of_targets = targets.iter().flat_map(|target| &target.settings).map(|(name, _)| name);
+                let set: Vec<&String> = axes.iter().map(|axis| &axis.name).chain(of_targets).collect();
+                (preset.to_owned(), presets::cases(preset, &set)?)
+            }
             ([file], None) => {
                 let path = Path::new(file);
                 (path.display().to_string(), vec![Case::of_file(path)?])
@@ -209,8 +219,10 @@ impl Sweep {
                 if cases.len() > 1 {
                     named.insert(0, ("case".to_owned(), text.name.clone()));
                 }
-                let load = text.with(&values)?;
-                runs.push(Run { number: runs.len() + 1, case, values: named, load });
+                let settings = targets::settings(&values, &targets);
+                let load = text.with(&settings)?;
+                let owns_file = text.owns_file(&settings);
+                runs.push(Run { number: runs.len() + 1, case, values: named, load, owns_file });
             }
         }
         let axes = axes.into_iter().map(|Axis { name, values }| Axis {
@@ -225,23 +237,28 @@ impl Sweep {
 fn axes(asked: &Asked) -> Result<Vec<Axis>, String> {
     let mut axes: Vec<Axis> = Vec::new();
     for (name, values) in &asked.job_options {
-        let definition = registry::find_job(name)
-            .or_else(|| registry::find_any_engine(name).first().map(|(_, found)| *found));
-        let Some(definition) = definition else {
-            let meant = registry::suggest(name, "")
-                .map(|meant| format!("; did you mean --{meant}?"))
-                .unwrap_or_default();
-            return Err(format!("unknown option --{name}{meant}"));
-        };
-        if matches!(definition.name, "name" | "stonewall" | "wait_for" | "group_reporting" | "new_group") {
-            return Err(format!("--{name}: this option has no values to sweep over"));
-        }
-        if axes.iter().any(|axis| axis.name == definition.name) {
+        let known = checked(name)?;
+        if axes.iter().any(|axis| axis.name == known) {
             return Err(format!("--{name} is given twice; give all values at once: --{name}=1,4"));
         }
-        axes.push(Axis::parse(definition.name, values).map_err(|why| format!("--{name}={values}: {why}"))?);
+        axes.push(Axis::parse(known, values).map_err(|why| format!("--{name}={values}: {why}"))?);
     }
     Ok(axes)
+}
+
+/// The name of an option that may be swept, as the table of options has it.
+fn checked(name: &str) -> Result<&'static str, String> {
+    let definition =
+        registry::find_job(name).or_else(|| registry::find_any_engine(name).first().map(|(_, found)| *found));
+    let Some(definition) = definition else {
+        let meant =
+            registry::suggest(name, "").map(|meant| format!("; did you mean --{meant}?")).unwrap_or_default();
+        return Err(format!("unknown option --{name}{meant}"));
+    };
+    if matches!(definition.name, "name" | "stonewall" | "wait_for" | "group_reporting" | "new_group") {
+        return Err(format!("--{name}: this option has no values to sweep over"));
+    }
+    Ok(definition.name)
 }
 
 /// A value as it may be shown.

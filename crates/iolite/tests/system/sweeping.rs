@@ -2,7 +2,7 @@
 
 use crate::common::browser::Browser;
 use crate::common::{Json, Program, program::Finished, scratch};
-use iolite_testing::or_skip;
+use iolite_testing::{NbdServer, or_skip};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -227,6 +227,29 @@ fn targets_are_beside_each_other() {
     fs::remove_file(dir.path().join("b/iolite-sweep-storage.data")).unwrap();
     let again = small(dir.path(), "--preset=storage --directory=a,b --direct=0").ok();
     assert!(again.stdout.contains("randrw, IOPS"), "{again}");
+    // Those that differ in several options: a directory, and a server of its own engine.
+    let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 8M"));
+    let uri = format!("--target=nbd: ioengine=nbd uri={}", server.uri());
+    let words = [
+        "sweep",
+        "--preset=storage",
+        "--size=4m",
+        "--ramp_time=0",
+        "--runtime=60ms",
+        "--output=engines",
+        "-f",
+        "json",
+    ];
+    let run =
+        ours().run(dir.path(), words.into_iter().chain(["--target=disk: directory=a direct=0", &uri])).ok();
+    let relative = &json(&run.stdout)["relative"];
+    assert_eq!(
+        (&relative["option"], &relative["columns"]),
+        (&"target".into(), &serde_json::json!(["disk", "nbd"]))
+    );
+    let measured = |row: &Value| row["values"].as_array().unwrap().iter().all(Value::is_f64);
+    assert!(relative["rows"].as_array().unwrap().iter().all(measured), "{relative}");
+    assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 0, "its own file is removed");
 }
 
 #[test]
@@ -263,6 +286,10 @@ fn mistakes_are_told_before_anything_runs() {
         ("--preset=nosuch", "not one of oltp, log, vm-boot"),
         ("--preset=oltp --rw=read", "the cases of this preset"),
         ("--preset=oltp job.fio", "a preset brings its own jobs"),
+        ("--preset=oltp --target=a", "--target=…: needs a name, a colon, and options"),
+        ("--preset=oltp --target=a:bs=4k --target=a:bs=8k", "--target=a: …: this name is given twice"),
+        ("--preset=oltp --target=a:bs=4k --bs=8k", "--bs: target a sets it as well"),
+        ("--preset=log --target=a:bs=4k", "--bs: the cases of this preset have their own values"),
     ] {
         let run = ours().line(dir.path(), &format!("sweep {words}")).refused();
         assert!(run.stderr.contains(why), "{why}: {run}");

@@ -1,6 +1,6 @@
 //! All points together: figures, curves, and targets beside each other.
 
-use super::{Run, Sweep};
+use super::{Run, Sweep, targets};
 use iolite_sweep::{Figures, Point, Saturation, little, saturation};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -180,7 +180,21 @@ fn value(outcome: &Outcome<'_>) -> Value {
 }
 
 /// Options that choose a target: results for different values are compared with each other.
-const TARGETS: [&str; 3] = ["directory", "filename", "ioengine"];
+const TARGETS: [&str; 13] = [
+    targets::AXIS,
+    "directory",
+    "filename",
+    "ioengine",
+    "nfs_url",
+    "uri",
+    "http_host",
+    "hostname",
+    "volume",
+    "brick",
+    "namenode",
+    "pool",
+    "rbdname",
+];
 
 /// The targets beside each other, each relative to the first: of a sweep with cases over targets and nothing else.
 fn relative(outcome: &Outcome<'_>) -> Option<Value> {

@@ -3,7 +3,7 @@
 //! Each is safe to run: it writes to its own file in the current directory, and removes it.
 
 use super::load::Case;
-use iolite_sweep::Axis;
+use iolite_sweep::Point;
 
 /// A preset.
 struct Preset {
@@ -71,21 +71,20 @@ const USUAL: &str = "size=1g\ntime_based\nruntime=30\nramp_time=2\n";
 /// Files of presets begin with this.
 const FILE: &str = "iolite-sweep-";
 
-/// The cases of a preset. An option that distinguishes them cannot be swept.
-pub fn cases(name: &str, axes: &[Axis]) -> Result<Vec<Case>, String> {
+/// The cases of a preset. An option that distinguishes them cannot be swept. `set`: the options that the sweep sets.
+pub fn cases(name: &str, set: &[&String]) -> Result<Vec<Case>, String> {
     let Some(preset) = PRESETS.iter().find(|preset| preset.name == name) else {
         let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
         return Err(format!("--preset={name}: not one of {}", names.join(", ")));
     };
-    let makes_cases = |axis: &&Axis| {
-        preset.cases.iter().any(|(_, options)| {
-            options.lines().any(|line| line.split('=').next() == Some(axis.name.as_str()))
-        })
+    let makes_cases = |option: &&&String| {
+        let of_case =
+            |options: &str| options.lines().any(|line| line.split('=').next() == Some(option.as_str()));
+        preset.cases.iter().any(|(_, options)| of_case(options))
     };
-    if let Some(axis) = axes.iter().find(makes_cases) {
+    if let Some(option) = set.iter().find(makes_cases) {
         return Err(format!(
-            "--{}: the cases of this preset have their own values; use a job file instead",
-            axis.name
+            "--{option}: the cases of this preset have their own values; use a job file instead"
         ));
     }
     let case = |(case, options): &(&str, &str)| Case {
@@ -98,9 +97,10 @@ pub fn cases(name: &str, axes: &[Axis]) -> Result<Vec<Case>, String> {
 
 impl Case {
     /// Whether the sweep makes its file, and removes it: nobody has named another one, or an engine that may have no files.
-    pub fn owns_file(&self, axes: &[Axis]) -> bool {
-        let is_named =
-            axes.iter().any(|axis| matches!(axis.name.as_str(), "filename" | "ioengine" | "filename_format"));
+    pub fn owns_file(&self, settings: &Point) -> bool {
+        let is_named = settings
+            .iter()
+            .any(|(name, _)| matches!(name.as_str(), "filename" | "ioengine" | "filename_format"));
         !self.name.is_empty() && !is_named
     }
 }
