@@ -36,6 +36,17 @@ pub enum StoreError {
         /// The bytes that may be kept.
         most: u64,
     },
+    /// A report is larger than any that can be read again.
+    #[error(
+        "the report has {bytes} bytes, and none of more than {most} bytes can be kept (group_reporting makes the report of many jobs \
+         smaller)"
+    )]
+    LargeReport {
+        /// The bytes of the report.
+        bytes: u64,
+        /// The bytes that a report may have.
+        most: u64,
+    },
     /// The runs in the store have labels, and are not removed to make room for imports.
     #[error(
         "the store is full of runs with labels, which do not go for what is imported; remove some (iolite runs remove), or let it \

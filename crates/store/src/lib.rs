@@ -149,6 +149,7 @@ impl Store {
     fn insert(&mut self, report: &str, label: &str, now_ms: u64, going: Going) -> Result<Kept> {
         check_label(label).map_err(StoreError::Label)?;
         let summary = summary::Summary::of(report, now_ms)?;
+        fits(report.len() as u64)?;
         let packed = packed(report)?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let limits = limits::read(&transaction)?;
@@ -358,6 +359,15 @@ fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
 /// SQLite's numbers have a sign.
 fn whole(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// What is larger could be kept, and never be read again.
+fn fits(bytes: u64) -> Result<()> {
+    if bytes <= LARGEST_REPORT {
+        Ok(())
+    } else {
+        Err(StoreError::LargeReport { bytes, most: LARGEST_REPORT })
+    }
 }
 
 fn packed(report: &str) -> Result<Vec<u8>> {

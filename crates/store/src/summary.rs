@@ -45,8 +45,8 @@ impl Summary {
                 .take(LONGEST_NAME)
                 .collect(),
             program: iolite_stored::program(&report).chars().take(LONGEST_NAME).collect(),
-            iops: jobs.iter().map(|job| sum(job, &|part| number(part, "iops"))).sum(),
-            bandwidth: jobs.iter().map(|job| sum(job, &bandwidth)).sum(),
+            iops: finite(jobs.iter().map(|job| sum(job, &|part| number(part, "iops"))).sum()),
+            bandwidth: finite(jobs.iter().map(|job| sum(job, &bandwidth)).sum()),
             jobs: names,
         })
     }
@@ -57,4 +57,9 @@ fn sum(job: &Value, figure: &dyn Fn(&Value) -> f64) -> f64 {
     let [apart @ .., mixed] = &DIRECTIONS;
     let apart: f64 = apart.iter().map(|direction| figure(&job[direction])).sum();
     if apart > 0.0 { apart } else { figure(&job[mixed]) }
+}
+
+/// A made-up result may have rates whose sum is no number any more: it has none.
+fn finite(sum: f64) -> f64 {
+    if sum.is_finite() { sum } else { 0.0 }
 }

@@ -197,3 +197,20 @@ fn a_store_is_known_without_being_opened() {
         assert_eq!(is_store(&path(name)), is_one, "{name}");
     }
 }
+
+#[test]
+fn what_could_not_be_read_again_is_not_kept() {
+    assert!(crate::fits(crate::LARGEST_REPORT).is_ok());
+    let words = crate::fits(crate::LARGEST_REPORT + 1).unwrap_err().to_string();
+    assert!(words.contains("1073741825 bytes") && words.contains("group_reporting"), "{words}");
+}
+
+#[test]
+fn rates_without_an_end_are_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut store = store(&directory);
+    let job = "{\"jobname\": \"a\", \"read\": {\"iops\": 1e308, \"bw_bytes\": 1e308}}";
+    store.import(&format!("{{\"jobs\": [{job}, {job}]}}"), "", 1).unwrap();
+    let run = &store.runs().unwrap()[0];
+    assert_eq!((run.iops, run.bandwidth), (0.0, 0.0));
+}
