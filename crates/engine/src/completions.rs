@@ -5,15 +5,13 @@
 //! the [`Completions`] that it keeps.
 //!
 //! Each unit has one place for its outcome, and those that are done form a list through these places: a thread that
-//! completes a unit changes two words, without allocating or blocking. It writes to an eventfd only if the worker
-//! sleeps. Engines that also wait for sockets poll that descriptor among theirs ([`Completions::reap_with`]).
+//! completes a unit changes two words, without allocating or blocking. It wakes the worker only if that sleeps: on a
+//! word (futex), which is one call for either of them.
 
 use crate::{Completion, Errno, Outcome};
 use std::collections::VecDeque;
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// No unit: the end of the list.
@@ -22,6 +20,13 @@ const NONE: u32 = u32::MAX;
 /// States of a unit that are no outcome.
 const IDLE: i64 = i64::MIN;
 const IN_FLIGHT: i64 = i64::MIN + 1;
+
+/// States of the worker. (A library's own locks have no such numbers: traces of system calls show who sleeps.)
+const AWAKE: u32 = 0;
+const ASLEEP: u32 = 0x51ee9;
+
+/// The longest sleep. A wait that has any limit is ended by every signal, one without may begin again.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A unit's place.
 #[derive(Debug)]
@@ -37,9 +42,8 @@ struct Shared {
     slots: Box<[Slot]>,
     /// The unit that was completed last.
     last: AtomicU32,
-    /// The worker sleeps, or is about to.
-    sleeps: AtomicBool,
-    event: OwnedFd,
+    /// Whether the worker sleeps, or is about to.
+    worker: AtomicU32,
 }
 
 /// The worker's side: the units in flight, and those that are done.
@@ -57,28 +61,17 @@ pub struct Completer(Arc<Shared>);
 
 impl Completions {
     /// Room for units with an index below `units`.
-    ///
-    /// # Errors
-    /// The system has no descriptor left.
-    pub fn new(units: usize) -> io::Result<Self> {
-        // SAFETY: takes nothing but integers.
-        let descriptor = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new, and nobody else's.
-        let event = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    pub fn new(units: usize) -> Self {
         let slot = || Slot { state: AtomicI64::new(IDLE), next: AtomicU32::new(NONE) };
-        Ok(Completions {
+        Completions {
             shared: Arc::new(Shared {
                 slots: (0..units).map(|_| slot()).collect(),
                 last: AtomicU32::new(NONE),
-                sleeps: AtomicBool::new(false),
-                event,
+                worker: AtomicU32::new(AWAKE),
             }),
             in_flight: 0,
             ready: VecDeque::with_capacity(units),
-        })
+        }
     }
 
     /// The handle by which callbacks complete units.
@@ -121,22 +114,6 @@ impl Completions {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        self.reap_with(min, max, timeout, done, poll)
-    }
-
-    /// The same for engines that also wait for other descriptors: `wait` sleeps until the given descriptor is readable
-    /// or another event has happened (true), or the time is up (false).
-    ///
-    /// # Errors
-    /// Those of `wait`. An interruption by a signal ends the wait, and is no error.
-    pub fn reap_with(
-        &mut self,
-        min: usize,
-        max: usize,
-        timeout: Option<Duration>,
-        done: &mut Vec<Completion>,
-        mut wait: impl FnMut(RawFd, Option<Duration>) -> Result<bool, Errno>,
-    ) -> Result<(), Errno> {
         self.collect();
         let wanted = min.min(max).min(self.in_flight);
         let end = if self.ready.len() < wanted { timeout.and_then(in_time) } else { None };
@@ -145,7 +122,7 @@ impl Completions {
             if left.is_some_and(|left| left.is_zero()) {
                 break;
             }
-            let woken = self.sleep(|event| wait(event, left));
+            let woken = self.sleep(left);
             self.collect();
             match woken {
                 Ok(true) => {}
@@ -159,19 +136,16 @@ impl Completions {
         Ok(())
     }
 
-    /// Lets `wait` sleep on the descriptor, unless a unit has been completed meanwhile; then `Ok(true)`, like after a
-    /// wake-up.
-    fn sleep(&self, wait: impl FnOnce(RawFd) -> Result<bool, Errno>) -> Result<bool, Errno> {
+    /// Sleeps until a unit is completed (true) or the time is up (false), unless one has been completed meanwhile. May
+    /// return true earlier.
+    fn sleep(&self, limit: Option<Duration>) -> Result<bool, Errno> {
         let shared = &*self.shared;
-        // A thread that completes a unit reads this flag after adding the unit to the list, and we read the list after
-        // setting the flag, so at least one of the two sees the other.
-        shared.sleeps.store(true, Ordering::SeqCst);
+        // A thread that completes a unit reads this word after adding the unit to the list, and we read the list after
+        // setting the word, so at least one of the two sees the other.
+        shared.worker.store(ASLEEP, Ordering::SeqCst);
         let is_done = shared.last.load(Ordering::SeqCst) != NONE;
-        let woken = if is_done { Ok(true) } else { wait(shared.event.as_raw_fd()) };
-        if !shared.sleeps.swap(false, Ordering::SeqCst) {
-            // A thread has seen the flag, and has written or is about to write: that must not end the next sleep.
-            drain(shared.event.as_raw_fd());
-        }
+        let woken = if is_done { Ok(true) } else { wait(&shared.worker, limit) };
+        shared.worker.store(AWAKE, Ordering::SeqCst);
         woken
     }
 
@@ -214,8 +188,8 @@ impl Completer {
                 Err(other) => last = other,
             }
         }
-        if shared.sleeps.swap(false, Ordering::SeqCst) {
-            wake(shared.event.as_raw_fd());
+        if shared.worker.swap(AWAKE, Ordering::SeqCst) == ASLEEP {
+            wake(&shared.worker);
         }
         true
     }
@@ -226,39 +200,27 @@ fn in_time(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }
 
-/// Waits until a descriptor is readable; false when the time is up.
-fn poll(descriptor: RawFd, timeout: Option<Duration>) -> Result<bool, Errno> {
-    let mut watched = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-    let limit = timeout.map(|timeout| libc::timespec {
-        tv_sec: timeout.as_secs().min(i64::MAX as u64) as libc::time_t,
-        tv_nsec: timeout.subsec_nanos().into(),
-    });
-    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: one descriptor and at most one time, both valid through the call.
-    match unsafe { libc::ppoll(&mut watched, 1, limit, std::ptr::null()) } {
-        -1 => Err(Errno::last()),
-        count => Ok(count > 0),
+/// Waits as long as the worker is to sleep; false when the time is up.
+fn wait(worker: &AtomicU32, limit: Option<Duration>) -> Result<bool, Errno> {
+    let time = limit.unwrap_or(LONGEST).min(LONGEST);
+    let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word and the time are valid through the call.
+    match unsafe { libc::syscall(libc::SYS_futex, worker.as_ptr(), operation, ASLEEP, &raw const time) } {
+        0 => Ok(true),
+        _ => match Errno::last() {
+            // It was woken before it slept.
+            Errno(libc::EAGAIN) => Ok(true),
+            Errno(libc::ETIMEDOUT) => Ok(limit.is_none_or(|limit| limit > LONGEST)),
+            errno => Err(errno),
+        },
     }
 }
 
-fn wake(event: RawFd) {
-    let one = 1u64;
-    // The counter cannot overflow, as every sleep writes it at most once: there is nothing that could fail.
-    // SAFETY: the value is valid for its eight bytes.
-    unsafe { libc::write(event, (&raw const one).cast(), 8) };
-}
-
-/// Consumes the wake-up that a completer has written or is about to write, so that it cannot end the next sleep.
-fn drain(event: RawFd) {
-    let mut value = 0u64;
-    loop {
-        // SAFETY: the value is valid for its eight bytes.
-        let read = unsafe { libc::read(event, (&raw mut value).cast(), 8) };
-        if read == 8 {
-            return;
-        }
-        std::thread::yield_now();
-    }
+fn wake(worker: &AtomicU32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word is valid through the call. (If nobody sleeps any more, the worker has seen that it is to be awake.)
+    unsafe { libc::syscall(libc::SYS_futex, worker.as_ptr(), operation, 1) };
 }
 
 #[cfg(test)]
@@ -267,7 +229,7 @@ mod tests {
     use std::sync::mpsc;
 
     fn begun(units: u32) -> (Completions, Completer) {
-        let mut completions = Completions::new(units as usize).unwrap();
+        let mut completions = Completions::new(units as usize);
         (0..units).for_each(|unit| completions.begin(unit));
         let completer = completions.completer();
         (completions, completer)
@@ -327,7 +289,7 @@ mod tests {
     fn nothing_is_lost_between_threads() {
         const UNITS: u32 = 8;
         const ROUNDS: u64 = 20_000;
-        let mut completions = Completions::new(UNITS as usize).unwrap();
+        let mut completions = Completions::new(UNITS as usize);
         let (orders, threads): (Vec<_>, Vec<_>) = (0..3)
             .map(|_| {
                 let (order, orders) = mpsc::channel::<(u32, u64)>();
@@ -389,27 +351,5 @@ mod tests {
         assert_eq!(reaped(&mut completions, 1, 1, None), []);
         drop(over);
         signals.join().unwrap();
-    }
-
-    #[test]
-    fn engines_may_wait_for_more_than_completions() {
-        let (mut completions, completer) = begun(1);
-        let mut done = Vec::new();
-        let mut waits = 0;
-        let wait = |event, timeout| {
-            assert_eq!(timeout, None);
-            waits += 1;
-            // The first two wake-ups are other events.
-            if waits == 3 {
-                assert!(completer.complete(0, Ok(5)));
-                assert_eq!(poll(event, timeout), Ok(true));
-            }
-            Ok(true)
-        };
-        completions.reap_with(1, 1, None, &mut done, wait).unwrap();
-        assert_eq!((waits, done.len()), (3, 1));
-        // No signal is left over that would end the next sleep.
-        completions.begin(0);
-        assert_eq!(reaped(&mut completions, 1, 1, Some(Duration::from_millis(1))), []);
     }
 }

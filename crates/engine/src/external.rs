@@ -85,12 +85,7 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
         let Loaded { engine, facets } = loaded;
         let error = |why| EngineError::External { library: own.library.display().to_string(), why };
         let by_threads = facets.completion == CompletedBy::LibraryThreads;
-        let completions = match by_threads {
-            true => {
-                Some(Completions::new(config.depth).map_err(|source| error(format!("eventfd: {source}")))?)
-            }
-            false => None,
-        };
+        let completions = by_threads.then(|| Completions::new(config.depth));
         let told = Box::new(tell(config, own, completions.as_ref()).map_err(error)?);
         let create = || create(&engine, &told.worker);
         // Only engines that complete on threads have relevant ones.

@@ -284,7 +284,8 @@ impl Engine for GfapiAsyncEngine {
     }
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
-        self.tickets.prepare("gfapi_async", layout)
+        self.tickets.prepare(layout);
+        Ok(())
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {

@@ -25,7 +25,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The engine.
 pub struct LibhdfsEngine {
@@ -154,13 +154,14 @@ impl LibhdfsEngine {
         let mut promise = Promise { ticket, unit: unit.index, words: self.words.clone(), is_kept: false };
         let (chunks, length) = (file.chunks.clone(), unit.length);
         let memory = Memory(unit.buffer);
+        let queued = Instant::now();
         let turns = match unit.operation {
             Operation::Read => file.turns_to_read(unit),
             Operation::Write => file.turns_to_write(unit),
             _ => {
                 let turns = file.turns_of_all();
                 self.cluster.handle.spawn(async move {
-                    let result = sync(&chunks, turns).await;
+                    let result = sync(&chunks, turns, queued).await;
                     promise.keep(result.map(|()| length));
                 });
                 return Ok(());
@@ -168,7 +169,7 @@ impl LibhdfsEngine {
         };
         let writes = unit.operation == Operation::Write;
         self.cluster.handle.spawn(async move {
-            let done = transfer(&chunks, turns, memory, writes).await;
+            let done = transfer(&chunks, turns, memory, writes, queued).await;
             promise.keep(done.map(|()| length));
         });
         Ok(())
@@ -202,7 +203,7 @@ impl File {
     /// Syncs all writes to stable storage. No unit is in flight.
     fn sync(&mut self) -> Result<(), Failure> {
         let turns = self.turns_of_all();
-        self.chunks.cluster.handle.block_on(sync(&self.chunks, turns))
+        self.chunks.cluster.handle.block_on(sync(&self.chunks, turns, Instant::now()))
     }
 
     /// Closes the chunks that are being written. No unit is in flight.
@@ -212,20 +213,34 @@ impl File {
         let mut result = Ok(());
         for (chunk, place) in turns {
             let finished = chunks.cluster.wait(async { chunks.finish(&mut *place.await, chunk).await });
+            // The others would be waited for as long, one after the other.
+            let is_silent = matches!(&finished, Err(failure) if failure.errno == libc::ETIMEDOUT);
             result = result.and(finished);
+            if is_silent {
+                break;
+            }
         }
         result
     }
 }
 
 /// Reads or writes the parts of a unit as their turns come. The time limit of a part starts with its turn.
-async fn transfer(chunks: &Chunks, turns: Turns, mut memory: Memory, writes: bool) -> Result<(), Failure> {
+async fn transfer(
+    chunks: &Chunks,
+    turns: Turns,
+    mut memory: Memory,
+    writes: bool,
+    queued: Instant,
+) -> Result<(), Failure> {
     let mut at = 0;
     for (part, place) in turns {
         let mut slot = match place {
             Some(place) => Some(place.await),
             None => None,
         };
+        if let Some(slot) = &slot {
+            slot.is_answered(queued)?;
+        }
         let part_of_unit = async {
             // SAFETY: the parts of a unit are as long as its buffer together, which is its own until it is complete.
             let bytes = unsafe { memory.part(at, part.length) };
@@ -238,17 +253,24 @@ async fn transfer(chunks: &Chunks, turns: Turns, mut memory: Memory, writes: boo
                 None => chunks.read(part, bytes).await,
             }
         };
-        chunks.cluster.within(part_of_unit).await?;
+        let done = chunks.cluster.within(part_of_unit).await;
+        if let Some(slot) = &mut slot {
+            slot.heard(&done);
+        }
+        done?;
         at += part.length;
     }
     Ok(())
 }
 
 /// Syncs the writes to these chunks to stable storage.
-async fn sync(chunks: &Chunks, turns: Vec<(u64, Place)>) -> Result<(), Failure> {
+async fn sync(chunks: &Chunks, turns: Vec<(u64, Place)>, queued: Instant) -> Result<(), Failure> {
     for (chunk, place) in turns {
         let mut slot = place.await;
-        chunks.cluster.within(chunks.sync(&mut slot, chunk)).await?;
+        slot.is_answered(queued)?;
+        let done = chunks.cluster.within(chunks.sync(&mut slot, chunk)).await;
+        slot.heard(&done);
+        done?;
     }
     Ok(())
 }
@@ -286,7 +308,8 @@ impl Engine for LibhdfsEngine {
     }
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
-        self.tickets.prepare("libhdfs", layout)
+        self.tickets.prepare(layout);
+        Ok(())
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {

@@ -135,7 +135,8 @@ impl Engine for RbdEngine {
     }
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
-        self.tickets.prepare(NAME, layout)
+        self.tickets.prepare(layout);
+        Ok(())
     }
 
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {

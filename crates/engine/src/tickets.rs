@@ -1,6 +1,6 @@
 //! Units that threads of a library complete: each has a ticket, whose address the library gives back with the completion.
 
-use crate::{BufferLayout, Completer, Completion, Completions, EngineError, Errno, Outcome, Unit};
+use crate::{BufferLayout, Completer, Completion, Completions, Errno, Outcome, Unit};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -81,16 +81,14 @@ impl Tickets {
     }
 
     /// One for each unit that has a buffer.
-    pub(crate) fn prepare(&mut self, engine: &'static str, layout: &BufferLayout) -> Result<(), EngineError> {
-        let refused = |source| EngineError::System { engine, call: "eventfd", source };
-        let completions = Completions::new(layout.count.max(layout.depth)).map_err(refused)?;
+    pub(crate) fn prepare(&mut self, layout: &BufferLayout) {
+        let completions = Completions::new(layout.count.max(layout.depth));
         let blank =
             Flight { act: Act::Other, buffer: std::ptr::null_mut(), length: 0, file: 0, result: 0, errno: 0 };
         let ticket =
             |unit| Ticket { completer: completions.completer(), unit, flight: UnsafeCell::new(blank) };
         self.all = (0..layout.count.max(layout.depth) as u32).map(ticket).collect();
         self.completions = Some(completions);
-        Ok(())
     }
 
     /// The unit is about to be handed to the library, which gives this back when it is done.
@@ -274,7 +272,7 @@ mod tests {
     fn who_refuses_a_unit_and_completes_it_does_it_once() {
         let mut tickets = Tickets::new(false);
         let layout = BufferLayout { start: 8 as *mut u8, stride: 0, count: 2, depth: 2, files: 1 };
-        tickets.prepare("rados", &layout).unwrap();
+        tickets.prepare(&layout);
         let unit = Unit {
             buffer: std::ptr::null_mut(),
             length: 4,
@@ -301,7 +299,7 @@ mod tests {
     fn a_library_that_never_answers_hangs_nobody() {
         let mut tickets = Tickets::new(false);
         let layout = BufferLayout { start: 8 as *mut u8, stride: 0, count: 2, depth: 2, files: 1 };
-        tickets.prepare("rados", &layout).unwrap();
+        tickets.prepare(&layout);
         let unit = |index| Unit {
             buffer: std::ptr::null_mut(),
             length: 4,

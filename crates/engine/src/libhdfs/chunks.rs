@@ -18,6 +18,7 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex as PlainMutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// The part of an I/O that lies in one chunk.
@@ -68,6 +69,28 @@ struct Writer {
 #[derive(Default)]
 pub(super) struct Slot {
     writer: Option<Writer>,
+    /// When a unit gave up here because nobody answered, and its words.
+    silence: Option<(Instant, Failure)>,
+}
+
+impl Slot {
+    /// Notes that a unit has given up, if it has.
+    pub(super) fn heard(&mut self, result: &Result<(), Failure>) {
+        if let Err(failure) = result
+            && failure.errno == libc::ETIMEDOUT
+        {
+            self.silence = Some((Instant::now(), failure.clone()));
+        }
+    }
+
+    /// Fails units that have waited since `queued`, if one before them gave up meanwhile: as long as that, one after the
+    /// other, they would hang the run.
+    pub(super) fn is_answered(&self, queued: Instant) -> Result<(), Failure> {
+        match &self.silence {
+            Some((at, failure)) if *at >= queued => Err(failure.clone()),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The queue of a chunk: its lock is fair.
@@ -261,6 +284,7 @@ fn out_of_order(length: u64, part: Part) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn bytes_are_in_one_chunk_or_in_several() {
@@ -279,6 +303,18 @@ mod tests {
         for other in ["job", "job.", "job.x", "job.01", "job.-1", ".3"] {
             assert_eq!(chunk_of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn who_waits_while_nobody_answers_does_not_wait_again() {
+        let mut slot = Slot::default();
+        let before = Instant::now();
+        slot.heard(&Err(Failure::new(libc::EIO, "it is damaged")));
+        assert!(slot.is_answered(before).is_ok());
+        slot.heard(&Err(Failure::silence(Duration::from_secs(1))));
+        assert_eq!(slot.is_answered(before).unwrap_err().errno, libc::ETIMEDOUT);
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(slot.is_answered(Instant::now()).is_ok(), "what comes later tries again");
     }
 
     #[test]

@@ -229,7 +229,12 @@ impl Traffic {
         let queue: *mut CompletionQueue = self.connection.queue;
         // SAFETY: the queue is there as long as the connection, and there is room for so many.
         let count = unsafe { ((*(*queue).context).operations.poll)(queue, BATCH as i32, found.as_mut_ptr()) };
-        let count = usize::try_from(count).unwrap_or(0).min(BATCH);
+        let Ok(count) = usize::try_from(count).map(|count| count.min(BATCH)) else {
+            // Nothing in flight will ever be complete.
+            self.fail((libc::EIO, "the device does not tell what is complete".to_owned()));
+            (0..self.flying.len() as u32).for_each(|unit| self.finish(unit, Err(Errno(libc::EIO))));
+            return 0;
+        };
         found[..count].iter().for_each(|completion| self.completed(completion));
         count
     }

@@ -128,6 +128,8 @@ fn what_is_missing_is_made_by_those_who_write() {
     assert_eq!(json.job().bytes(), [16384, 0, 0], "the object says how large it is");
     report(cluster, &rados(cluster, "--filename=mis-a --rw=read --size=64k --create_only=1"));
     report(cluster, &rados(cluster, "--readonly --filename=mis-a --rw=read"));
+    report(cluster, &rados(cluster, "--filename=mis-w --rw=write --size=64k --create_only=1"));
+    report(cluster, &rados(cluster, "--filename=mis-w --rw=read --size=64k"));
     // A job that reads and writes has all of it before it begins.
     let json = report(cluster, &rados(cluster, "--filename=mis-c --rw=randrw --size=128k --iodepth=8"));
     assert_eq!(json.job().bytes().iter().sum::<u64>(), 128 << 10);
@@ -148,9 +150,12 @@ fn what_is_missing_is_made_by_those_who_write() {
 #[test]
 pub fn objects_are_touched_before_they_are_written() {
     let cluster = or_skip!(Ceph::shared());
-    for (touch, made) in [(1, sizes(&[("touch1", 0)])), (0, vec![])] {
-        let line =
-            format!("--filename=touch{touch} --touch_objects={touch} --rw=write --size=16k --create_only=1");
+    // The second file is never written to.
+    for (touch, made) in
+        [(1, sizes(&[("touch1-a", 4096), ("touch1-b", 0)])), (0, sizes(&[("touch0-a", 4096)]))]
+    {
+        let names = format!("--filename=touch{touch}-a:touch{touch}-b --touch_objects={touch}");
+        let line = format!("{names} --rw=write --size=32k --file_service_type=sequential --number_ios=1");
         report(cluster, &rados(cluster, &line));
         assert_eq!(objects(cluster, &format!("touch{touch}")), made);
     }
@@ -258,12 +263,13 @@ pub fn completions_are_looked_for_without_sleeping() {
     let cluster = or_skip!(Ceph::shared());
     image(cluster, "busy", 8);
     let dir = scratch();
-    // The worker sleeps in ppoll on an eventfd, which its library does not use.
+    // The worker sleeps on a word with a number of its own, which the locks of its library do not have.
     let sleeps = |line: &str| {
         let mut args = words(line);
         args.push("--rw=randwrite".into());
-        system_calls(&Program::own(), dir.path(), "ppoll", &args)
-            .map(|(done, log)| (done.ok(), log.lines().filter(|line| line.contains("eventfd")).count()).1)
+        system_calls(&Program::own(), dir.path(), "futex", &args).map(|(done, log)| {
+            (done.ok(), log.lines().filter(|line| line.contains("FUTEX_WAIT_PRIVATE, 335593")).count()).1
+        })
     };
     let job = rados(cluster, "--filename=busy --size=64k --iodepth=2");
     let Some(sleeping) = sleeps(&job) else {

@@ -2,7 +2,7 @@
 
 use crate::{FileLayout, JobPlan, Layout, Plan, ReplayPlan, WorkerPlan, content};
 use iolite_engine::{EngineConfig, OpenMode};
-use iolite_options::engines::{Capability, Data, HdfsOptions};
+use iolite_options::engines::{Capability, Data};
 use iolite_options::{FadviseHint, Fallocate, JobOptions, LockFile, SyncMode, WriteHint};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
@@ -54,6 +54,8 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
     let job = plan.job_of(worker);
     let options = &*job.options;
     let fills = fills(job);
+    let can = |capability| job.engine.facets.can(capability);
+    let makes_for_readers = can(Capability::OnlyWritersMake) && !can(Capability::MadeByWriting);
     Creation {
         time: if options.relies_on_earlier_run() || plan.readonly {
             CreationTime::Never
@@ -65,14 +67,14 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
         },
         data: job.engine.facets.data,
         engine: (job.engine.name.to_owned(), job.storage_config()),
-        must_extend: job.engine.facets.data == Data::OwnStorage && !job.engine.facets.can(Capability::Extend),
+        must_extend: job.engine.facets.data == Data::OwnStorage && !can(Capability::Extend),
         on_open: options.files.create_on_open,
         fallocate: options.files.fallocate,
-        // (A file of HDFS is only there when it has been written.)
+        // (What is made on a server is made for readers, and has no size there before it is written.)
         is_filled: options.pattern.rw.reads()
             || options.files.overwrite
             || options.files.pre_read
-            || (options.files.create_only && options.engine.of::<HdfsOptions>().is_some()),
+            || (options.files.create_only && makes_for_readers),
         may_be_short: options.extent.fill_device,
         fills,
         sync: options.files.create_fsync,
