@@ -13,6 +13,7 @@ pub struct Hdfs {
     pub port: u16,
     orders: ChildStdin,
     answers: BufReader<ChildStdout>,
+    id: i32,
 }
 
 impl Hdfs {
@@ -52,9 +53,10 @@ impl Hdfs {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         // Ended by a signal, it would not clean up, so it ends when its standard input does.
         let mut server = command.spawn().map_err(|error| format!("java: {error}"))?;
+        let id = i32::try_from(server.id()).expect("a pid fits");
         let orders = server.stdin.take().expect("it has a standard input");
         let answers = BufReader::new(server.stdout.take().expect("it has a standard output"));
-        let mut hdfs = Hdfs { port: 0, orders, answers };
+        let mut hdfs = Hdfs { port: 0, orders, answers, id };
         let words = || fs::read_to_string(directory.join("log")).unwrap_or_default();
         let said = hdfs.answer();
         hdfs.port = match said.strip_prefix("ready ").and_then(|port| port.parse().ok()) {
@@ -82,6 +84,12 @@ impl Hdfs {
             Some(rest) => rest.trim().to_owned(),
             None => panic!("{order}: {answer}"),
         }
+    }
+
+    /// Stops the cluster, or has it go on (SIGSTOP, SIGCONT).
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: takes nothing but integers. It is a child that nobody has waited for.
+        unsafe { libc::kill(self.id, signal) };
     }
 
     /// The files in a directory with their lengths, in the order of their names: `NAME=BYTES`.

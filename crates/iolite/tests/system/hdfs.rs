@@ -142,9 +142,33 @@ pub fn what_is_wrong_is_told() {
     hdfs.tell("safemode enter");
     refused(dir.path(), &on(&hdfs, "/safe", write), "dfsadmin -safemode");
     hdfs.tell("safemode leave");
-    // Names are still known when the data is gone.
+    // All is silent while a job writes. Units that wait for each other give up together.
+    let line = "--filename=s --rw=write --bs=64k --size=640m --iodepth=16 --rate_iops=200 --hdfs_timeout=2s";
+    let line = on(&hdfs, "/silent", &format!("{line} --status-interval=100ms"));
+    let mut job = Program::own().start(dir.path(), line.split_whitespace());
+    job.wait_until("it runs", |job| job.stdout().contains("IOPS="));
+    hdfs.signal(libc::SIGSTOP);
+    let ended = job.wait();
+    hdfs.signal(libc::SIGCONT);
+    assert_eq!(ended.code(), 1, "{}", ended.output());
+    assert!(ended.output().contains("no answer within 2 s (hdfs_timeout)"), "{}", ended.output());
+    // A datanode dies while one job writes and another reads. Names are still known when the data is gone.
     run(dir.path(), &on(&hdfs, "/gone", &format!("{write} --filename=f"))).ok();
+    let paced =
+        "--bs=64k --rate_iops=50 --time_based --runtime=300 --hdfs_timeout=10s --status-interval=100ms";
+    let jobs = ["--filename=w --rw=write --size=640m --verify=crc32c", "--filename=f --rw=read"];
+    let mut jobs = jobs.map(|line| {
+        let line = on(&hdfs, "/gone", &format!("{line} {paced}"));
+        Program::own().start(dir.path(), line.split_whitespace())
+    });
+    jobs.iter_mut().for_each(|job| job.wait_until("it runs", |job| job.stdout().contains("IOPS=")));
     hdfs.tell("stop-datanode");
+    for job in jobs {
+        let ended = job.wait();
+        assert_eq!(ended.code(), 1, "{}", ended.output());
+        assert!(ended.output().contains("io_u error on file "), "{}", ended.output());
+        assert!(ended.output().contains("datanode"), "{}", ended.output());
+    }
     refused(
         dir.path(),
         &on(&hdfs, "/gone", "--rw=read --bs=64k --filename=f --hdfs_timeout=10s"),
@@ -153,6 +177,7 @@ pub fn what_is_wrong_is_told() {
     refused(dir.path(), &on(&hdfs, "/gone", write), "dfsadmin -report");
     hdfs.tell("start-datanode");
     run(dir.path(), &on(&hdfs, "/gone", "--rw=read --bs=64k --filename=f")).ok();
+    run(dir.path(), &on(&hdfs, "/gone", &format!("{write} --filename=w --verify=crc32c"))).ok();
 }
 
 #[test]

@@ -30,6 +30,8 @@ public class Cluster {
         configuration.set("hdfs.minidfs.basedir", arguments[0] + "/data");
         // The smallest blocks that a server allows by default: files soon have several.
         configuration.setLong("dfs.blocksize", 1 << 20);
+        // Files are closed before the datanode has told of their last block: waiting for that costs clients half a second.
+        configuration.setInt("dfs.namenode.file.close.num-committed-allowed", 1);
         cluster = new MiniDFSCluster.Builder(configuration).numDataNodes(1).format(true).build();
         cluster.waitActive();
         System.out.println("ready " + cluster.getNameNodePort());
