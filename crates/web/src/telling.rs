@@ -83,14 +83,16 @@ pub fn news(state: &mut State, seen: &mut Seen, round: u64) -> Vec<Arc<str>> {
     let windows = state.recorder.so_far().windows.len();
     let per_window = state.recorder.samples_per_window();
     state.texts.begin(round, per_window, windows);
-    while windows > 0 {
-        let since = if seen.windows.0 == per_window { seen.windows.1 } else { 0 };
-        let told = series_text(state, since, round);
-        // The last one may grow.
-        seen.windows = (per_window, told.until - 1);
-        texts.push(told.text);
-        if told.round == round {
-            break;
+    if windows > 0 {
+        loop {
+            let since = if seen.windows.0 == per_window { seen.windows.1 } else { 0 };
+            let told = series_text(state, since, round);
+            // The last one may grow.
+            seen.windows = (per_window, told.until - 1);
+            texts.push(told.text);
+            if told.round == round {
+                break;
+            }
         }
     }
     let urgent = state.urgent;
