@@ -158,7 +158,7 @@ mod tests {
         };
         assert_eq!(told_of(zoned, appends), [""; 0]);
         let [message] = &told_of(plain, appends)[..] else { panic!("one") };
-        assert!(message.ends_with("has no zones of its own; use write_mode=write"), "{message}");
+        assert!(message.ends_with("has no zones; use write_mode=write"), "{message}");
         let large = |o: &mut JobOptions| {
             appends(o);
             o.pattern.bs.values = [1 << 20; 3];

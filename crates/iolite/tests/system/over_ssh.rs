@@ -215,7 +215,10 @@ pub fn ssh_says_what_is_wrong() {
     refused(&["--client=ssh:-oProxyCommand=touch", "job.fio"], "is no host");
     refused(&["--client=ssh:127.0.0.1,0", "job.fio"], "\"0\" is no port (1 to 65535)");
     refused(&["--client=sock:x", "--push", "job.fio"], "--push: there is no --client=ssh:HOST for it");
-    refused(&["--client=sock:x", "--serve-exec", "job.fio"], "--serve-exec: no --client=ssh:HOST");
+    refused(
+        &["--client=sock:x", "--serve-exec", "job.fio"],
+        "--serve-exec: there is no --client=ssh:HOST for it",
+    );
     // Foreign keys, at both ends.
     let known = fs::read_to_string(lab.dir.path().join("known")).unwrap();
     let file = |name: &str| lab.dir.path().join(name);

@@ -85,7 +85,7 @@ fn results_are_listed_shown_and_compared() {
         ("run?key=%2e%2e%2fsecret.json", "There is no result"),
         ("run?key=broken.json", "broken.json:1:"),
         ("run?key=<script>", "There is no result &quot;&lt;script&gt;&quot;."),
-        ("compare?base=a.json", "Choose what is new"),
+        ("compare?base=a.json", "Choose new"),
         ("compare?base=a.json&new=%3Cscript%3E", "There is no result &quot;&lt;script&gt;&quot;."),
         ("compare?base=a.json&base=a.json&new=b.json", "results of the same run"),
     ] {
