@@ -334,8 +334,7 @@ fn an_external_engine_is_the_file_that_it_is_in() {
 
 #[test]
 fn options_of_passed_through_commands_mean_nothing_to_io_uring() {
-    for (word, warns) in
-        [("readfua=1", true), ("readfua=0", false), ("cmd_type=bsg", true), ("pi_chk=GUARD", true)]
+    for (word, warns) in [("readfua=1", true), ("readfua=0", false), ("cmd_type=bsg", true), ("deac=1", true)]
     {
         let (_, warnings) = job(&["ioengine=io_uring", word]).unwrap();
         assert_eq!(warnings.len(), usize::from(warns), "{word}: {warnings:?}");
