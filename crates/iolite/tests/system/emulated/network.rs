@@ -108,6 +108,15 @@ killed() {
 }
 killed orphan server
 killed widow client
+# A server that may lock 64 KiB in memory.
+(
+    ulimit -l 64
+    setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock 'PROGRAM' --name=j $job --bs=64k --port=9108 --rw=read
+    echo $? >locked.server.ours.status
+) >locked.server.ours 2>&1 &
+begun 'waiting for connection' locked.server.ours
+ours locked.client $job --bs=64k --port=9108 --rw=write --verb=send --hostname=10.9.9.1
+wait $!
 "#;
     let program = Program::under_test().path;
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/servers/rdma.fio");
@@ -146,6 +155,8 @@ killed widow client
         ("unequal.server", "the blocks of this end have 4096 bytes, those of the other 8192 bytes"),
         ("orphan.client", "rdma 10.9.9.1 port 9107: the other end"),
         ("widow.server", "rdma port 9107: the other end"),
+        ("locked.server", "RLIMIT_MEMLOCK is 65536 bytes: raise it with 'ulimit -l unlimited'"),
+        ("locked.client", "the server could not take the connection; see its own message"),
     ] {
         let (told, status) = told(&ran, name, "ours");
         assert!(status == 1 && told.contains(text), "{name}: {status}: {told}");
