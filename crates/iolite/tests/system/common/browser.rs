@@ -1,5 +1,6 @@
 //! A browser without a window, for tests of pages: headless Chromium, driven by WebDriver (<https://www.w3.org/TR/webdriver2/>).
 
+use iolite_os::process::children_of;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -235,11 +236,17 @@ fn answer(stream: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        let browsers = children_of(self.driver.id() as i32);
         if !self.session.is_empty() {
             // The browser ends with its session.
             let _ = self.call("DELETE", &self.session, &Value::Null);
         }
         let _ = self.driver.kill();
         let _ = self.driver.wait();
+        // On a busy machine it has not ended yet, and would be left behind.
+        for browser in browsers {
+            // SAFETY: a plain system call; the process is one that the driver of this test started.
+            unsafe { libc::kill(browser, libc::SIGKILL) };
+        }
     }
 }
