@@ -155,7 +155,7 @@ impl<const SYNCHRONOUS: bool> AnyEngine<SYNCHRONOUS> {
 
 impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
     const SYNCHRONOUS: bool = SYNCHRONOUS;
-    const ERASED: bool = true;
+    const ANY_GENERATOR: bool = true;
     const REQUESTS: bool = true;
     const PLACES: bool = !SYNCHRONOUS;
 

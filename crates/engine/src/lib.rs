@@ -271,9 +271,10 @@ pub trait Engine {
     /// Whether [`Engine::queue`] always answers `Completed`: no depth, no submission latency.
     const SYNCHRONOUS: bool;
 
-    /// Whether the engine behind this one is known only at run time. The loop is then compiled for all of them at once,
-    /// and for all generators at once: choosing between generators costs less than the calls through the pointer.
-    const ERASED: bool = false;
+    /// Whether the plain loop of this engine is compiled once for all generators, rather than once for each. The loop
+    /// then chooses the generator for each I/O, which takes a nanosecond: little beside a system call per I/O, or beside
+    /// a call through a pointer.
+    const ANY_GENERATOR: bool = false;
 
     /// Whether units are issued and reaped on other threads, which take the time ([`Engine::times`]).
     const STAMPS: bool = false;

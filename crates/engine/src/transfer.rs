@@ -137,6 +137,7 @@ pub(crate) use has_no_files;
 
 impl<T: Transfer> crate::Engine for T {
     const SYNCHRONOUS: bool = true;
+    const ANY_GENERATOR: bool = true;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let mode = Self::mode(mode);

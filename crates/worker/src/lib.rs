@@ -310,7 +310,7 @@ impl Worker<'_> {
         } else {
             iolite_workload::new(workload).map_err(no_workload)?
         };
-        if E::ERASED {
+        if E::ANY_GENERATOR {
             self.work::<E, AnyGenerator, false>(engine, generator, set_up)
         } else {
             generator.visit(WithGenerator { worker: self, engine, set_up })
