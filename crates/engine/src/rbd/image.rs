@@ -142,8 +142,8 @@ fn why_not_open(errno: i32, pool: &Pool, options: &RbdOptions) -> String {
              {pool}/{image}@{snapshot} makes one"
         ),
         (libc::EPERM | libc::EACCES, _) => format!(
-            "the user may not use image {image} of pool {pool} (ceph auth get tells what they may, and 'profile rbd' is \
-             what they need)"
+            "the user has no permission for image {image} of pool {pool} (ceph auth get shows the permissions; \
+             'profile rbd' is needed)"
         ),
         (libc::EROFS, _) => format!("image {image} of pool {pool} can only be read"),
         (errno, _) => format!("image {image} of pool {pool} cannot be opened: {}", describe(errno)),
