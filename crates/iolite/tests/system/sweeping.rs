@@ -196,6 +196,10 @@ fn presets_leave_nothing_behind() {
     }
     let file = dir.path().join("iolite-sweep-oltp.data");
     fs::write(&file, "somebody's").unwrap();
+    // With a file of the user's, the preset's own is neither made nor touched.
+    small(dir.path(), "--preset=oltp --direct=0 --filename=mine --output=mine.out").ok();
+    assert_eq!(fs::metadata(dir.path().join("mine")).unwrap().len(), 4 << 20);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's");
     small(dir.path(), "--preset=oltp --output=again")
         .refused()
         .says("this file exists, and would be overwritten");

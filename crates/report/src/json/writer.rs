@@ -111,7 +111,9 @@ impl<'a> Writer<'a> {
                 '\n' => write!(self.out, "\\n")?,
                 '\t' => write!(self.out, "\\t")?,
                 '\r' => write!(self.out, "\\r")?,
-                control if control.is_control() => write!(self.out, "\\u{:04x}", u32::from(control))?,
+                acts if acts.is_control() || turns_text(acts) => {
+                    write!(self.out, "\\u{:04x}", u32::from(acts))?;
+                }
                 other => write!(self.out, "{other}")?,
             }
         }
@@ -138,6 +140,12 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// Characters that show the text behind them in another order (Unicode's embeddings, overrides and isolates). They are
+/// escaped, as control characters are: a filter of what terminals show would make something else of them.
+fn turns_text(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,7 +156,7 @@ mod tests {
         let mut json = Writer::new(&mut out);
         let written = (|| {
             json.open_root()?;
-            json.text("a \"b\"", "c\\d\te\u{1}é")?;
+            json.text("a \"b\"", "c\\d\te\u{1}é\u{202e}")?;
             json.open_array("list")?;
             json.open_element()?;
             json.float("x", 0.5)?;
@@ -162,7 +170,7 @@ mod tests {
             json.close_root()
         })();
         written.expect("memory takes everything");
-        let expected = "{\n  \"a \\\"b\\\"\" : \"c\\\\d\\te\\u0001é\",\n  \"list\" : [\n    {\n      \"x\" : \
+        let expected = "{\n  \"a \\\"b\\\"\" : \"c\\\\d\\te\\u0001é\\u202e\",\n  \"list\" : [\n    {\n      \"x\" : \
                         0.500000,\n      \"y\" : -1\n    },\n    {\n      \"z\" : 18446744073709551615\n    }\n  \
                         ],\n  \"nan\" : 0.000000\n}\n";
         assert_eq!(String::from_utf8(out).expect("text"), expected);

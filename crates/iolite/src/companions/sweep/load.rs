@@ -6,6 +6,9 @@ use iolite_options::{Invocation, JobOptions, Origin, SizeValue, parse_with};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// The option whose values add up.
+const FILENAME: &str = "filename";
+
 /// A job file that is swept.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -133,13 +136,18 @@ fn check(jobs: &[JobOptions], values: &[(String, String)]) -> Result<(), String>
     Ok(())
 }
 
-/// The text with these settings at the end of each job: of settings of one option, the last counts.
+/// The text with these settings at the end of each job: of settings of one option, the last counts. Several `filename` of
+/// one job are all used, so those of the text are left out where the settings have one.
 fn overridden(text: &str, values: &[(String, String)]) -> String {
     let settings: String = values.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     let mut out = String::with_capacity(text.len() + settings.len());
+    let names_files = values.iter().any(|(name, _)| name == FILENAME);
     let mut is_job = false;
     for line in text.lines() {
         let code = line.split([';', '#']).next().unwrap_or_default().trim();
+        if names_files && code.split('=').next().is_some_and(|option| option.trim_end() == FILENAME) {
+            continue;
+        }
         if let Some(header) = code.strip_prefix('[') {
             if is_job {
                 out += &settings;
@@ -191,6 +199,18 @@ mod tests {
         assert_eq!(load.depth, 11.0);
         let read = jobs(&load.text, "job.fio").unwrap();
         assert_eq!((read[0].depth.iodepth, read[1].depth.iodepth, read[1].schedule.numjobs), (8, 8, 3));
+    }
+
+    #[test]
+    fn files_that_are_set_replace_those_of_the_job() {
+        let text = "[global]\nfilename=e\n[a]\nfilename = f ; mine\nfilename=g\n";
+        let case = Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
+        let named = |pairs: &[(&str, &str)]| {
+            let load = case.with(&values(pairs)).unwrap();
+            jobs(&load.text, "job.fio").unwrap()[0].files.filename.clone()
+        };
+        assert_eq!(named(&[("filename", "h")]), ["h"]);
+        assert_eq!(named(&[("bs", "8k")]), ["f", "g"]);
     }
 
     #[test]
