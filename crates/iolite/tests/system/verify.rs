@@ -572,7 +572,7 @@ fn what_cannot_be_verified_is_refused() {
             "--verify=crc32c --verify_interval=768 --verify_offset=1024 --bssplit=4k/50:12k/50",
             "verify_offset=1024 does not fit",
         ),
-        ("--verify=md5 --verify_async=1 --verify_async_cpus=1023", "CPU 1023 is not there"),
+        ("--verify=md5 --verify_async=1 --verify_async_cpus=1023", "CPU 1023 does not exist"),
         ("--verify=md5 --verify_only --time_based --runtime=1", "verify_only cannot know"),
         ("--verify=md5 --verify_only --randrepeat=0 --rw=randwrite", "verify_only cannot know"),
         ("--verify=md5 --verify_only --file_append=1", "verify_only cannot know where"),
