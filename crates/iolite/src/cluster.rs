@@ -26,8 +26,10 @@ use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often a machine reports during its run, so that its measurements are known if it is lost.
-const KEPT_MS: u64 = 5000;
+/// The shortest and longest interval of reports of a machine during its run, so that its measurements are known if it is lost.
+const KEPT_MS: [u64; 2] = [1000, 5000];
+/// Of all machines together, at most one report comes in so many milliseconds.
+const KEPT_MS_OF_EACH: u64 = 5;
 
 /// Runs the jobs, on the ranks of a launcher if there are any; the exit status.
 pub fn run(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> u8 {
@@ -147,12 +149,13 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let mut session = Session::new(name, &run, &mut console, labels, &addresses, wishes_of_all);
     session.page = page;
     let places = places(&requests);
+    let kept_ms = (requests.len() as u64 * KEPT_MS_OF_EACH).clamp(KEPT_MS[0], KEPT_MS[1]);
     let requests = requests.into_iter().zip(places).map(|(jobs, (host, hosts))| Request {
         host,
         hosts,
         as_fio: name.is_strict(),
         snapshot_ms: if session.is_live { run.eta_interval } else { 0 },
-        status_ms: if run.status_interval > 0 { run.status_interval } else { KEPT_MS },
+        status_ms: if run.status_interval > 0 { run.status_interval } else { kept_ms },
         sample_ms,
         series: wants_series,
         jobs,

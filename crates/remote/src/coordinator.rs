@@ -501,8 +501,10 @@ impl Run {
         }
     }
 
+    /// How far apart they began; `None` = there were no two.
     fn spread(&self) -> Option<StartSpread> {
         let lates = || self.lates.iter().flatten().copied();
+        lates().nth(1)?;
         let spread_ns = lates().max()?.saturating_sub(lates().min()?);
         Some(StartSpread { spread_ns, uncertainty_ns: self.round_trip_ns })
     }

@@ -1,11 +1,26 @@
 //! Machines side by side: the results of each, their distance from the median, and the slowest one.
+//!
+//! Only machines with the same jobs are compared, by the 99th percentile of their completion latencies, and lost ones with
+//! none. Any two machines differ, so a machine is called slow only if chance does not explain it: there are at least three to
+//! compare; its percentile is more than 10 % above the median; it is farther from the median than machines typically are
+//! (median absolute deviation); and it had enough I/Os to know its percentile, whose interval lies above that of the median.
 
 use crate::rates;
 use crate::units::Units;
 use iolite_stats::{Cluster, HostReport, Latency};
 
-/// A machine is behind when the 99th percentile of its latencies is so many percent above the median of all.
+/// With fewer machines, nobody knows which one is the odd one.
+const LEAST_MACHINES: usize = 3;
+/// A machine is behind when its percentile is so many percent above the median.
 const BEHIND: f64 = 10.0;
+/// And when it is so many standard deviations above. Of numbers with a normal distribution, one is the median absolute deviation
+/// times 1.4826.
+const DEVIATIONS: f64 = 3.0 * 1.4826;
+/// How many standard errors the interval of a percentile extends to both sides. Slow I/Os come in bursts, so these say less
+/// than as many independent ones.
+const ERRORS: f64 = 5.0;
+/// The percentile that is compared.
+const PERCENTILE: f64 = 99.0;
 
 /// The results of one machine, in all directions.
 pub struct Line<'a> {
@@ -19,30 +34,76 @@ pub struct Line<'a> {
     pub bandwidth: u64,
     /// The 99th percentile of completion latencies in nanoseconds; `None` = they were not measured.
     pub p99: Option<u64>,
-    /// Its distance from the median of all machines, in percent of it; `None` for a single machine.
+    /// Its distance from the median of the machines with the same jobs, in percent of it; `None` = there is no other, or it was
+    /// lost.
     pub of_median: Option<f64>,
+    /// No other machine is so far behind, and it is not so by chance.
+    pub is_straggler: bool,
+    /// The interval of the percentile; `None` = too few I/Os.
+    interval: Option<(u64, u64)>,
 }
 
 /// One line for each machine, in their order.
 pub fn lines(cluster: &Cluster) -> Vec<Line<'_>> {
     let mut lines: Vec<Line<'_>> = cluster.hosts.iter().map(line).collect();
-    let mut known: Vec<u64> = lines.iter().filter_map(|line| line.p99).collect();
-    known.sort_unstable();
-    if known.len() > 1 {
-        // Of two machines, the slower one is measured by the faster one.
-        let median = known[(known.len() - 1) / 2].max(1) as f64;
-        for line in &mut lines {
-            line.of_median = line.p99.map(|p99| (p99 as f64 / median - 1.0) * 100.0);
-        }
+    let mut left: Vec<usize> = (0..lines.len())
+        .filter(|&place| lines[place].host.lost.is_none() && lines[place].p99.is_some())
+        .collect();
+    while let Some(&first) = left.first() {
+        let (same, others) =
+            left.into_iter().partition(|&place| has_same_jobs(lines[first].host, lines[place].host));
+        compare(&mut lines, same);
+        left = others;
     }
+    let distance = |line: &Line<'_>| line.of_median.unwrap_or(0.0);
+    let behind = lines.iter().filter(|line| line.is_straggler).map(distance).reduce(f64::max);
+    lines.iter_mut().for_each(|line| line.is_straggler &= Some(distance(line)) == behind);
     lines
+}
+
+fn has_same_jobs(one: &HostReport, other: &HostReport) -> bool {
+    let jobs = |host: &HostReport| -> Vec<(String, u32)> {
+        host.report.jobs.iter().map(|job| (job.name.clone(), job.members)).collect()
+    };
+    jobs(one) == jobs(other)
+}
+
+/// Compares machines with the same jobs, whose percentiles are known.
+fn compare(lines: &mut [Line<'_>], mut places: Vec<usize>) {
+    if places.len() < 2 {
+        return;
+    }
+    let p99 = |line: &Line<'_>| line.p99.unwrap_or(0);
+    places.sort_by_key(|&place| p99(&lines[place]));
+    // Of two machines, the slower one is measured by the faster one.
+    let middle = (places.len() - 1) / 2;
+    let (median, interval) = (p99(&lines[places[middle]]), lines[places[middle]].interval);
+    let mut distances: Vec<u64> = places.iter().map(|&place| p99(&lines[place]).abs_diff(median)).collect();
+    distances.sort_unstable();
+    let usual = distances[middle] as f64;
+    let is_enough = places.len() >= LEAST_MACHINES;
+    for place in places {
+        let line = &mut lines[place];
+        let distance = p99(line) as f64 - median as f64;
+        let percent = distance / median.max(1) as f64 * 100.0;
+        let is_known = matches!((line.interval, interval), (Some((low, _)), Some((_, high))) if low > high);
+        line.of_median = Some(percent);
+        line.is_straggler = is_enough && is_known && percent > BEHIND && distance > DEVIATIONS * usual;
+    }
 }
 
 /// The machine that is farthest behind; `None` = they are all alike.
 pub fn straggler<'a, 'b>(lines: &'b [Line<'a>]) -> Option<&'b Line<'a>> {
-    let distance = |line: &Line<'_>| line.of_median.unwrap_or(0.0);
-    let worst = lines.iter().max_by(|one, other| distance(one).total_cmp(&distance(other)))?;
-    (distance(worst) > BEHIND).then_some(worst)
+    lines.iter().find(|line| line.is_straggler)
+}
+
+/// The values between which the percentile is; `None` = too few I/Os.
+fn interval(latency: &Latency) -> Option<(u64, u64)> {
+    let share = PERCENTILE / 100.0;
+    let error = (share * (1.0 - share) / latency.histogram.total() as f64).sqrt() * 100.0;
+    let places = [PERCENTILE - ERRORS * error, PERCENTILE + ERRORS * error];
+    let values = latency.histogram.percentiles(&places);
+    (places[0] > 0.0 && places[1] < 100.0).then(|| (values[0], values[1]))
 }
 
 fn line(host: &HostReport) -> Line<'_> {
@@ -61,9 +122,10 @@ fn line(host: &HostReport) -> Line<'_> {
             latency += &direction.clat;
         }
     }
-    let p99 = latency.histogram.percentiles(&[99.0]).into_iter().next();
+    let p99 = latency.histogram.percentiles(&[PERCENTILE]).into_iter().next();
     let p99 = p99.filter(|_| latency.moments.count > 0).map(|p99| p99.min(latency.moments.max));
-    Line { host, units, iops, bandwidth, p99, of_median: None }
+    let interval = interval(&latency);
+    Line { host, units, iops, bandwidth, p99, of_median: None, is_straggler: false, interval }
 }
 
 #[cfg(test)]
@@ -73,11 +135,15 @@ mod tests {
     use iolite_stats::{JobReport, Report, StartSpread};
     use iolite_types::Direction;
 
+    /// The number of I/Os of each.
+    const IOS: usize = 3000;
+
     fn host(label: &str, latency_ns: u64) -> HostReport {
         let mut job = JobReport { name: "a".into(), members: 1, ..JobReport::default() };
         let read = &mut job.directions[Direction::Read];
-        (read.ios, read.issued, read.bytes, read.runtime_ms) = (100, 100, 409_600, 1000);
-        read.clat = example::latency(&[(latency_ns, 100)]);
+        (read.ios, read.issued, read.runtime_ms) = (IOS as u64, IOS as u64, 1000);
+        read.bytes = 4096 * read.ios;
+        read.clat = example::latency(&[(latency_ns, IOS)]);
         let report = Report { jobs: vec![job], ..Report::default() };
         HostReport { label: label.into(), address: format!("{label}.net"), port: 8765, report, lost: None }
     }
@@ -89,9 +155,13 @@ mod tests {
     }
 
     fn text(exporter: &dyn Exporter, version: &str) -> String {
+        text_of(&cluster(), exporter, version)
+    }
+
+    fn text_of(cluster: &Cluster, exporter: &dyn Exporter, version: &str) -> String {
         let program = Program { version: version.into(), own_version: "iolite-0.1.0".into() };
         let mut out = Vec::new();
-        exporter.write_cluster(&cluster(), &program, &mut out).unwrap();
+        exporter.write_cluster(cluster, &program, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -103,7 +173,100 @@ mod tests {
         assert_eq!((distances[0], distances[1]), (0.0, 0.0));
         assert!((190.0..210.0).contains(&distances[2]), "{distances:?}");
         assert_eq!(straggler(&lines).unwrap().host.label, "slow");
-        assert!(straggler(&lines[..2]).is_none());
+    }
+
+    fn behind(hosts: Vec<HostReport>) -> Option<String> {
+        let cluster = Cluster { hosts, ..Cluster::default() };
+        straggler(&lines(&cluster)).map(|line| line.host.label.clone())
+    }
+
+    #[test]
+    fn chance_is_no_straggler() {
+        let hosts = |p99s: &[u64]| -> Vec<HostReport> {
+            p99s.iter().enumerate().map(|(number, &p99)| host(&number.to_string(), p99)).collect()
+        };
+        assert_eq!(behind(hosts(&[1000, 3000])), None, "which of two is the odd one?");
+        assert_eq!(behind(hosts(&[1000, 1000, 1080])), None, "8 % is little");
+        assert_eq!(behind(hosts(&[1000, 1300, 1600])), None, "they are all different");
+        assert_eq!(behind(hosts(&[1000, 1050, 1100, 3000, 5000])).as_deref(), Some("4"), "the farthest");
+        let mut few = hosts(&[1000, 1000, 3000]);
+        let read = &mut few[2].report.jobs[0].directions[Direction::Read];
+        read.clat = example::latency(&[(3000, 1000)]);
+        assert_eq!(behind(few), None, "ten I/Os above a percentile are not enough");
+        // A hundredth of the I/Os is slow in both cases, so their percentiles are anywhere between.
+        let mut wide = hosts(&[1000, 1000, 1000]);
+        for (host, slow) in wide.iter_mut().zip([29, 29, 31]) {
+            let read = &mut host.report.jobs[0].directions[Direction::Read];
+            read.clat = example::latency(&[(1000, IOS - slow), (9000, slow)]);
+        }
+        assert_eq!(behind(wide), None);
+    }
+
+    #[test]
+    fn only_machines_with_the_same_jobs_are_compared() {
+        let mut hosts = vec![host("one", 1000), host("two", 1000), host("slow", 3000)];
+        hosts[2].report.jobs[0].name = "b".into();
+        let cluster = Cluster { hosts, ..Cluster::default() };
+        let lines = lines(&cluster);
+        assert!(straggler(&lines).is_none());
+        let distances: Vec<Option<f64>> = lines.iter().map(|line| line.of_median).collect();
+        assert_eq!(distances, [Some(0.0), Some(0.0), None]);
+    }
+
+    #[test]
+    fn a_lost_machine_is_marked_everywhere_and_compared_with_none() {
+        let mut lost = cluster();
+        lost.hosts[2].lost = Some("cut off".into());
+        let normal = text_of(&lost, &Normal, "iolite-0.1.0");
+        for expected in [
+            "<slow> lost: cut off; its last report:\na: (groupid=0, jobs=1): err=112 (lost: cut off, error=Host is down)",
+            "\nAll clients: (groupid=0, jobs=3): err=112 (1 of 3 hosts lost: slow, error=Host is down): ",
+            "\n  slow was lost: cut off\n",
+        ] {
+            assert!(normal.contains(expected), "{expected}: {normal}");
+        }
+        assert!(
+            normal.lines().any(|line| line.starts_with("  slow ") && line.ends_with("  lost")),
+            "{normal}"
+        );
+        assert!(!normal.contains("behind"), "{normal}");
+        for version in ["iolite-0.1.0", "fio-3.42"] {
+            let json: serde_json::Value =
+                serde_json::from_str(&text_of(&lost, &Json { bins: false }, version)).unwrap();
+            let of = |index: usize| &json["client_stats"][index];
+            assert_eq!((&of(0)["error"], of(0).get("lost")), (&0.into(), None));
+            assert_eq!((&of(2)["error"], &of(2)["lost"]), (&112.into(), &"cut off".into()));
+            assert_eq!((&of(3)["error"], &of(3)["lost"]), (&112.into(), &"1 of 3 hosts lost: slow".into()));
+            assert_eq!(of(3)["read"]["total_ios"], 3 * IOS);
+            let slow = &json["hosts"][2];
+            assert_eq!((&slow["lost"], &slow["straggler"]), (&"cut off".into(), &0.into()));
+            assert!(slow.get("percent_from_median").is_none());
+        }
+        let terse = text_of(&lost, &Terse { version: TerseVersion::V3 }, "fio-3.42");
+        let errors: Vec<&str> = terse.lines().map(|line| line.split(';').nth(4).unwrap()).collect();
+        assert_eq!(errors, ["0", "0", "112", "112"]);
+    }
+
+    #[test]
+    fn a_run_of_which_nothing_is_left_says_so() {
+        let mut none = cluster();
+        for host in &mut none.hosts {
+            (host.report, host.lost) = (Report::default(), Some("cut off".into()));
+        }
+        let normal = text_of(&none, &Normal, "fio-3.42");
+        let all = "\nAll clients: (groupid=0, jobs=0): err=112 (3 of 3 hosts lost: one, two, slow, error=Host is down)";
+        assert!(
+            normal.contains(all) && normal.contains("<one> lost: cut off; it had reported nothing\n"),
+            "{normal}"
+        );
+        assert!(!normal.contains("IO depths"), "{normal}");
+        let json: serde_json::Value =
+            serde_json::from_str(&text_of(&none, &Json { bins: false }, "fio-3.42")).unwrap();
+        assert_eq!(json["client_stats"][0]["error"], 112);
+        assert_eq!(json["hosts"][0]["lost"], "cut off");
+        let terse = text_of(&none, &Terse { version: TerseVersion::V3 }, "fio-3.42");
+        assert!(terse.starts_with("3;fio-3.42;All clients;0;112;0;"), "{terse}");
+        assert_eq!(terse.lines().count(), 1);
     }
 
     #[test]
@@ -115,7 +278,7 @@ mod tests {
             assert!(own.contains(expected), "{expected}: {own}");
         }
         assert!(own.contains("  slow is behind the others\n  started within 40.00us of each other"), "{own}");
-        assert!(own.contains("issued rwts: total=300,0,0,0"), "{own}");
+        assert!(own.contains("issued rwts: total=9000,0,0,0"), "{own}");
         assert!(!text(&Normal, "fio-3.42").contains("Hosts:"));
     }
 
@@ -127,7 +290,7 @@ mod tests {
         assert_eq!(stats.len(), 4);
         assert_eq!((&stats[2]["hostname"], &stats[2]["port"]), (&"slow.net".into(), &8765.into()));
         assert_eq!(stats[3]["jobname"], "All clients");
-        assert_eq!(stats[3]["read"]["total_ios"], 300);
+        assert_eq!(stats[3]["read"]["total_ios"], 9000);
         assert_eq!(own["hosts"][2]["straggler"], 1);
         assert_eq!(own["start"]["spread_ns"], 40_000);
         assert!(own.get("jobs").is_none());
@@ -136,6 +299,6 @@ mod tests {
     #[test]
     fn terse_has_a_line_for_all() {
         let terse = text(&Terse { version: TerseVersion::V3 }, "fio-3.42");
-        assert!(terse.contains("\n3;fio-3.42;All clients;0;0;1200;"), "{terse}");
+        assert!(terse.contains("\n3;fio-3.42;All clients;0;0;36000;"), "{terse}");
     }
 }

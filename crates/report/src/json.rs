@@ -11,8 +11,8 @@ pub use over_time::series_since;
 use crate::rates::Block;
 use crate::{Exporter, Program, clock, cluster, comparison, far_end, rates};
 use iolite_stats::{
-    BlockReport, BlockState, Cluster, DirectionReport, DiskReport, Display, Histogram, IdleReport, JobReport,
-    Latency, Quantity, Report, SteadyReport, midpoint,
+    BlockReport, BlockState, Cluster, DirectionReport, DiskReport, Display, Histogram, HostReport,
+    IdleReport, JobReport, Latency, Quantity, Report, SteadyReport, midpoint,
 };
 use std::io::{self, Write};
 use writer::Writer;
@@ -65,49 +65,67 @@ impl Exporter for Json {
         global_options(json, cluster)?;
         json.open_array("client_stats")?;
         for host in &cluster.hosts {
-            for job in &host.report.jobs {
-                self.job(json, &host.report, job, Some((&host.address, host.port)))?;
-            }
+            let report = host.marked();
+            report.jobs.iter().try_for_each(|job| self.job(json, &report, job, Some(Place::of(host))))?;
         }
         if let Some(all) = cluster.all() {
-            self.job(json, &all, &all.jobs[0], Some((&all.jobs[0].name, 0)))?;
+            let (job, lost) = (&all.jobs[0], cluster.lost());
+            let at = Place { address: &job.name, port: 0, lost: lost.as_deref() };
+            self.job(json, &all, job, Some(at))?;
         }
         json.close_array()?;
-        if cluster.hosts.iter().any(|host| !host.report.disks.is_empty()) {
-            json.open_array("disk_util")?;
-            for host in &cluster.hosts {
-                let at = Some((host.address.as_str(), host.port));
-                host.report.disks.iter().try_for_each(|disk| disk_util(json, disk, at))?;
-            }
-            json.close_array()?;
+        json.open_array("disk_util")?;
+        for host in &cluster.hosts {
+            let at = Some(Place::of(host));
+            host.report.disks.iter().try_for_each(|disk| disk_util(json, disk, at))?;
         }
-        if program.is_itself() {
+        json.close_array()?;
+        // A machine that was lost before it had measured anything is nowhere else.
+        if program.is_itself() || cluster.lost().is_some() {
             hosts(json, cluster)?;
         }
         json.close_root()
     }
 }
 
-/// Where a machine is: its address and port.
-type Place<'a> = Option<(&'a str, u16)>;
-
-fn place(json: &mut Writer, at: Place<'_>) -> io::Result<()> {
-    let Some((address, port)) = at else { return Ok(()) };
-    json.text("hostname", address)?;
-    json.integer("port", port.into())
+/// The machine that something is about.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    address: &'a str,
+    port: u16,
+    /// Why it was lost. This key is ours, and only lost machines have it.
+    lost: Option<&'a str>,
 }
 
-/// Of one machine as without machines; of several each with its place.
-fn global_options(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
-    if let [host] = &cluster.hosts[..] {
-        return options(json, "global options", &host.report.global_options);
+impl Place<'_> {
+    fn of(host: &HostReport) -> Place<'_> {
+        Place { address: &host.address, port: host.port, lost: host.lost.as_deref() }
     }
-    json.open_array("global options")?;
-    for host in &cluster.hosts {
-        json.open_element()?;
-        place(json, Some((&host.address, host.port)))?;
+}
+
+fn place(json: &mut Writer, at: Option<Place<'_>>) -> io::Result<()> {
+    let Some(Place { address, port, lost }) = at else { return Ok(()) };
+    json.text("hostname", address)?;
+    json.integer("port", port.into())?;
+    lost.map_or(Ok(()), |why| json.text("lost", why))
+}
+
+/// Of one machine as without machines; of several each with its place, if it has any, as with fio.
+fn global_options(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
+    let key = "global options";
+    let write = |json: &mut Writer, host: &HostReport| {
         host.report.global_options.iter().try_for_each(|(name, value)| json.text(name, value))?;
-        json.close()?;
+        json.close()
+    };
+    if let [host] = &cluster.hosts[..] {
+        json.open(key)?;
+        return write(json, host);
+    }
+    json.open_array(key)?;
+    for host in cluster.hosts.iter().filter(|host| !host.report.global_options.is_empty()) {
+        json.open_element()?;
+        place(json, Some(Place::of(host)))?;
+        write(json, host)?;
     }
     json.close_array()
 }
@@ -115,12 +133,11 @@ fn global_options(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
 /// The machines side by side, and how they began.
 fn hosts(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
     let lines = cluster::lines(cluster);
-    let behind = cluster::straggler(&lines).map(|line| line.host);
     json.open_array("hosts")?;
     for line in &lines {
         json.open_element()?;
         json.text("name", &line.host.label)?;
-        place(json, Some((&line.host.address, line.host.port)))?;
+        place(json, Some(Place::of(line.host)))?;
         json.integer("iops", line.iops)?;
         json.integer("bw_bytes", line.bandwidth)?;
         if let Some(p99) = line.p99 {
@@ -129,10 +146,7 @@ fn hosts(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
         if let Some(percent) = line.of_median {
             json.float("percent_from_median", percent)?;
         }
-        json.integer("straggler", behind.is_some_and(|host| std::ptr::eq(host, line.host)).into())?;
-        if let Some(why) = &line.host.lost {
-            json.text("lost", why)?;
-        }
+        json.integer("straggler", line.is_straggler.into())?;
         json.close()?;
     }
     json.close_array()?;
@@ -152,7 +166,13 @@ impl Json {
         json.text("time", &clock::local(timestamp_ms))
     }
 
-    fn job(self, json: &mut Writer, report: &Report, job: &JobReport, at: Place<'_>) -> io::Result<()> {
+    fn job(
+        self,
+        json: &mut Writer,
+        report: &Report,
+        job: &JobReport,
+        at: Option<Place<'_>>,
+    ) -> io::Result<()> {
         json.open_element()?;
         json.text("jobname", &job.name)?;
         json.integer("groupid", job.group.into())?;
@@ -477,7 +497,7 @@ fn steady_state(json: &mut Writer, state: &SteadyReport) -> io::Result<()> {
 }
 
 /// A disk, followed by its component disks.
-fn disk_util(json: &mut Writer, disk: &DiskReport, at: Place<'_>) -> io::Result<()> {
+fn disk_util(json: &mut Writer, disk: &DiskReport, at: Option<Place<'_>>) -> io::Result<()> {
     let counters = &disk.counters;
     json.open_element()?;
     json.text("name", &disk.name)?;

@@ -51,12 +51,19 @@ impl Exporter for Normal {
         for host in &cluster.hosts {
             write!(out, "<{}> ", host.label)?;
             if let Some(why) = &host.lost {
-                write!(out, "lost: {why}; its measurements until then:")?;
+                let kept = match host.report.jobs.is_empty() {
+                    true => "it had reported nothing",
+                    false => "its last report:",
+                };
+                write!(out, "lost: {why}; {kept}")?;
             }
-            self.write(&host.report, program, out)?;
+            self.write(&host.marked(), program, out)?;
         }
         if let Some(all) = cluster.all() {
-            write_job(&all, &all.jobs[0], program, out)?;
+            match &all.jobs[0] {
+                nothing if nothing.members == 0 => write_heading(&all, nothing, out)?,
+                job => write_job(&all, job, program, out)?,
+            }
         }
         if program.is_itself() { write_hosts(cluster, out) } else { Ok(()) }
     }
@@ -114,18 +121,28 @@ fn write_hosts(cluster: &Cluster, out: &mut dyn Write) -> io::Result<()> {
     let titles = ["host", "IOPS", "BW", "clat 99%", "of median"].map(str::to_owned);
     let mut cells = vec![titles];
     for line in &lines {
+        let place = match line.of_median {
+            _ if line.host.lost.is_some() => "lost".to_owned(),
+            Some(percent) => format!("{percent:+.0}%"),
+            None => "-".to_owned(),
+        };
         cells.push([
             line.host.label.clone(),
             units::count(line.iops, line.units.figures),
             line.units.rate(line.bandwidth),
             line.p99.map_or("-".to_owned(), units::duration),
-            line.of_median.map_or("-".to_owned(), |percent| format!("{percent:+.0}%")),
+            place,
         ]);
     }
     writeln!(out, "\nHosts:")?;
     write_table(&cells, 1, out)?;
     if let Some(line) = cluster::straggler(&lines) {
         writeln!(out, "  {} is behind the others", line.host.label)?;
+    }
+    for host in &cluster.hosts {
+        if let Some(why) = &host.lost {
+            writeln!(out, "  {} was lost: {why}", host.label)?;
+        }
     }
     match cluster.start {
         Some(start) => writeln!(

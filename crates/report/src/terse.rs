@@ -50,9 +50,10 @@ impl Exporter for Terse {
     }
 
     fn write_cluster(&self, cluster: &Cluster, program: &Program, out: &mut dyn Write) -> io::Result<()> {
-        let all = cluster.all();
-        let reports = cluster.hosts.iter().map(|host| &host.report);
-        reports.chain(&all).try_for_each(|report| self.write(report, program, out))
+        for host in &cluster.hosts {
+            self.write(&host.marked(), program, out)?;
+        }
+        cluster.all().map_or(Ok(()), |all| self.write(&all, program, out))
     }
 }
 

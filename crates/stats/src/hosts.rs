@@ -1,7 +1,8 @@
 //! The results of several machines that ran together.
 
-use crate::{Facts, Identity, JobReport, Report, Series, SteadyReport, Window};
+use crate::{Facts, First, Identity, JobError, JobReport, Report, Series, SteadyReport, Window};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The results of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,10 @@ pub struct StartSpread {
 
 /// The name of the totals over all machines.
 const ALL: &str = "All clients";
+/// `EHOSTDOWN`, the error of what a lost machine had measured: the only mark for which every format has room.
+const HOST_IS_DOWN: i32 = 112;
+/// The most lost machines that are named in one line.
+const MOST_NAMED: usize = 8;
 
 impl Cluster {
     /// When the report was made: the latest time stamp of all.
@@ -47,16 +52,48 @@ impl Cluster {
         self.hosts.iter().map(|host| host.report.timestamp_ms).max().unwrap_or(0)
     }
 
-    /// All jobs of all machines as one, exactly; `None` = there are none.
+    /// All jobs of all machines as one, exactly; `None` = there are none. If machines were lost, it has an error, even if
+    /// no machine had measured anything.
     pub fn all(&self) -> Option<Report> {
         let reports = self.hosts.iter().map(|host| &host.report);
-        let mut all = one_of(reports.flat_map(|report| &report.jobs), ALL, self.timestamp_ms())?;
+        let lost = self.lost();
+        let mut all = match one_of(reports.flat_map(|report| &report.jobs), ALL, self.timestamp_ms()) {
+            Some(all) => all,
+            None if lost.is_none() => return None,
+            None => {
+                let nothing = JobReport { name: ALL.to_owned(), ..JobReport::default() };
+                Report { timestamp_ms: self.timestamp_ms(), jobs: vec![nothing], ..Report::default() }
+            }
+        };
+        let job = &mut all.jobs[0];
         // Of several, none is that of all jobs.
-        if let ([state], Some(job)) = (&self.steady[..], all.jobs.first_mut()) {
+        if let [state] = &self.steady[..] {
             job.steady_state = Some(state.clone());
+        }
+        if let Some(lost) = lost {
+            mark(job, &lost);
         }
         Some(all)
     }
+
+    /// Which machines were lost, for a reader; `None` = none.
+    pub fn lost(&self) -> Option<String> {
+        let lost = || self.hosts.iter().filter(|host| host.lost.is_some());
+        let mut names: Vec<&str> = lost().take(MOST_NAMED).map(|host| host.label.as_str()).collect();
+        let count = lost().count();
+        if count > names.len() {
+            names.push("…");
+        }
+        (count > 0).then(|| format!("{count} of {} hosts lost: {}", self.hosts.len(), names.join(", ")))
+    }
+}
+
+/// Gives measurements that are incomplete because of a lost machine an error, unless they have one.
+fn mark(job: &mut JobReport, what: &str) {
+    job.error.get_or_insert_with(|| First {
+        worker: job.identity.worker,
+        value: JobError { errno: HOST_IS_DOWN, what: what.to_owned() },
+    });
 }
 
 impl Cluster {
@@ -68,11 +105,11 @@ impl Cluster {
         let mut series = Vec::new();
         let (mut first_block, mut first_worker) = (0, 0);
         for host in &self.hosts {
-            let report = &host.report;
+            let report = &*host.marked();
             if self.hosts.len() == 1 {
                 whole.global_options.clone_from(&report.global_options);
             }
-            series.extend(report.series.as_ref().map(|series| (first_block, series)));
+            series.extend(host.report.series.as_ref().map(|series| (first_block, series)));
             let (mut blocks, mut workers) = (0, 0);
             for job in &report.jobs {
                 let Identity { block, worker, last } = job.identity;
@@ -155,6 +192,14 @@ fn side_by_side(all: &[(u32, &Series)]) -> Option<Series> {
 }
 
 impl HostReport {
+    /// Its report; the jobs of a lost machine have an error.
+    pub fn marked(&self) -> Cow<'_, Report> {
+        let Some(why) = &self.lost else { return Cow::Borrowed(&self.report) };
+        let mut report = self.report.clone();
+        report.jobs.iter_mut().for_each(|job| mark(job, &format!("lost: {why}")));
+        Cow::Owned(report)
+    }
+
     /// All jobs of this machine as one, exactly; `None` = there are none.
     pub fn all(&self) -> Option<Report> {
         one_of(self.report.jobs.iter(), &self.label, self.report.timestamp_ms)
@@ -271,6 +316,31 @@ mod tests {
             .map(|window| window.parts.iter().map(|part| (part.block, part.ios)).collect())
             .collect();
         assert_eq!(ios, [vec![(0, 1), (1, 3)], vec![(0, 2), (1, 7)], vec![(1, 5)], vec![(1, 6)]]);
+    }
+
+    #[test]
+    fn what_a_lost_machine_had_measured_is_kept_and_marked() {
+        let fine = || JobReport { members: 1, job_runtime_ms: 5, ..JobReport::default() };
+        let mut hosts = ["one", "two"].map(|label| HostReport { label: label.into(), ..host(vec![fine()]) });
+        hosts[1].lost = Some("cut off".into());
+        let error =
+            |report: &Report| report.jobs[0].error.clone().map(|error| (error.value.errno, error.value.what));
+        assert_eq!(error(&hosts[0].marked()), None);
+        assert_eq!(error(&hosts[1].marked()), Some((112, "lost: cut off".into())));
+        let cluster = Cluster { hosts: hosts.to_vec(), ..Cluster::default() };
+        let all = cluster.all().unwrap();
+        assert_eq!(error(&all), Some((112, "1 of 2 hosts lost: two".into())));
+        assert_eq!((all.jobs[0].members, all.jobs[0].job_runtime_ms), (2, 10));
+        let errors: Vec<bool> = cluster.together().jobs.iter().map(|job| job.error.is_some()).collect();
+        assert_eq!(errors, [false, true]);
+
+        let nothing =
+            |label: &str| HostReport { lost: Some("cut off".into()), label: label.into(), ..host(vec![]) };
+        let names: Vec<String> = (0..10).map(|number| number.to_string()).collect();
+        let cluster =
+            Cluster { hosts: names.iter().map(|name| nothing(name)).collect(), ..Cluster::default() };
+        let told = "10 of 10 hosts lost: 0, 1, 2, 3, 4, 5, 6, 7, …";
+        assert_eq!(error(&cluster.all().unwrap()), Some((112, told.into())));
     }
 
     #[test]

@@ -48,6 +48,7 @@ mod libiscsi;
 mod live;
 mod log_tools;
 mod logs;
+mod lost_hosts;
 mod machine;
 mod memory;
 mod names;

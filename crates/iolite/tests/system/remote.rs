@@ -96,10 +96,11 @@ pub fn a_job_runs_where_the_server_is() {
         "Run status group 1 (all jobs):".to_owned(),
         "All clients: (groupid=1, jobs=2): err= 0: pid=0".to_owned(),
         "issued rwts: total=16,16,0,0".to_owned(),
-        "started within ".to_owned(),
     ] {
         assert!(normal.stdout.contains(&expected), "{expected}\n{normal}");
     }
+    // There is no other that it could have started with.
+    assert!(!normal.stdout.contains("started within "), "{normal}");
     assert_eq!(normal.stderr, "");
     assert_eq!(fs::metadata(dir.path().join("there/f")).unwrap().len(), 65_536);
 
@@ -113,7 +114,7 @@ pub fn a_job_runs_where_the_server_is() {
     assert_eq!(stats[2]["read"]["total_ios"], 16);
     assert_eq!(stats[2]["write"]["io_bytes"], 65_536);
     assert_eq!(json.0["global options"]["size"], "64k");
-    assert!(json.0["start"]["spread_ns"].is_u64(), "{}", json.0);
+    assert!(json.0.get("start").is_none(), "{}", json.0);
     // Where no time is involved, one process counts the same.
     let alone = Json::parse(&run(dir.path(), &["--output-format=json", "job.fio"]).ok().stdout);
     for (job, here) in stats.iter().zip(alone.jobs()) {
@@ -140,10 +141,8 @@ pub fn several_machines_have_one_result() {
         let names: Vec<String> =
             stats.iter().map(|job| job["jobname"].as_str().unwrap().to_owned()).collect();
         let last = stats.last().unwrap();
-        assert_eq!(
-            json.0["hosts"].as_array().unwrap().len(),
-            json.0["global options"].as_array().unwrap().len()
-        );
+        assert!(json.0["hosts"].as_array().unwrap().len() >= 2, "{}", json.0);
+        assert!(json.0["start"]["spread_ns"].is_u64(), "{}", json.0);
         (names.join(" "), last["write"]["total_ios"].as_u64().unwrap())
     };
     let [a, b, c] = agents.each_ref().map(Agent::client);
