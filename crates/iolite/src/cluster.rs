@@ -124,7 +124,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         has_begun: &has_begun,
         since: Instant::now(),
         watches: false,
-        is_pulled: false,
+        has_fired: false,
         name,
     };
     let coordinator = match Coordinator::reach(&addresses, keys, settings, &mut || wishes.next()) {
@@ -169,13 +169,13 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     let together = finished.together();
     (session.cluster.start, session.cluster.steady) = (together.start, together.steady);
     // The queue lives on: without it, the signals would not be held any more.
-    let Wishes { signals: _held, requests, asked, mut watch, is_pulled, .. } = wishes;
+    let Wishes { signals: _held, requests, asked, mut watch, has_fired, .. } = wishes;
     if let Ok(held) = HeldSignals::new() {
         held.give_up_when_asked(requests, console::taken, INTERRUPTED.into(), move || {
             complain(name, &"given up: files that are not written or received yet are lost");
         });
     }
-    if is_pulled {
+    if has_fired {
         session.tell_line("trigger: the run ends here\n");
     }
     let is_written = session.end();
@@ -185,7 +185,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     session.show();
     // Behind the report: logs may be long, and the network slow.
     finished.gather(&mut |index, told| session.take(index, told));
-    if is_pulled {
+    if has_fired {
         if run.trigger_remote.is_some() {
             finished.trigger(&mut |index, told| session.take(index, told));
         }
@@ -329,7 +329,7 @@ struct Wishes<'a> {
     has_begun: &'a Cell<bool>,
     since: Instant,
     watches: bool,
-    is_pulled: bool,
+    has_fired: bool,
     name: Name,
 }
 
@@ -340,7 +340,7 @@ impl Wishes<'_> {
             self.asked = true;
             return Wish::Stop;
         }
-        if self.is_pulled_now() {
+        if self.fires_now() {
             return Wish::Stop;
         }
         match self.signals.next() {
@@ -365,18 +365,17 @@ impl Wishes<'_> {
 }
 
 impl Wishes<'_> {
-    fn is_pulled_now(&mut self) -> bool {
+    fn fires_now(&mut self) -> bool {
         let now = self.since.elapsed().as_nanos() as u64;
         if self.has_begun.take() {
             self.watch.begin(now);
             self.watches = true;
         }
         let mut problems = Vec::new();
-        let is_pulled = self.watches && self.watch.is_pulled(now, &mut problems);
-        // It stays pulled.
-        let is_new = is_pulled && !std::mem::replace(&mut self.is_pulled, is_pulled);
+        let fires = self.watches && self.watch.fires(now, &mut problems);
+        self.has_fired |= fires;
         problems.iter().for_each(|problem| complain(self.name, problem));
-        is_new
+        fires
     }
 }
 

@@ -83,7 +83,7 @@ fn afterwards((gate, left): Over, command: Option<&str>, channel: &mut Channel) 
                 }
             }
             Word::Trigger => {
-                let problem = command.and_then(pull);
+                let problem = command.and_then(run_command);
                 channel.tell(&FromAgent::Triggered(problem));
             }
             Word::Start { .. } | Word::Steady(_) => {}
@@ -92,7 +92,7 @@ fn afterwards((gate, left): Over, command: Option<&str>, channel: &mut Channel) 
 }
 
 /// Runs the command of the trigger to its end; returns its error.
-fn pull(command: &str) -> Option<String> {
+fn run_command(command: &str) -> Option<String> {
     let trigger = Trigger { command: Some(command.to_owned()), ..Trigger::default() };
     let mut watch = Watch::new(trigger, Vec::new());
     match watch.start_command() {

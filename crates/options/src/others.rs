@@ -6,6 +6,9 @@ use std::path::PathBuf;
 /// How long a machine may be silent before it is given up, in milliseconds.
 const CLIENT_TIMEOUT_MS: u64 = 10_000;
 
+/// The options that fire a trigger.
+const CONDITIONS: &str = "--trigger-file or --trigger-timeout";
+
 /// The fate of a run when a machine is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenLost {
@@ -68,13 +71,16 @@ impl Others {
         self.timeout_ms.unwrap_or(CLIENT_TIMEOUT_MS)
     }
 
-    /// Options that say nothing without `--server` or `--client`.
+    /// Options that have no effect without others.
     pub fn idle(&self, run: &RunOptions) -> Vec<Diagnostic> {
         let (serves, asks) = (self.server.is_some(), !self.clients.is_empty() || self.mpi.is_some());
+        let never_fires = run.trigger_file.is_none() && run.trigger_timeout.is_none();
         let idle = [
             ("--daemonize", self.pid_file.is_some() && !serves, "--server"),
             ("--remote-config", !self.remote_files.is_empty() && !asks, "--client"),
             ("--trigger-remote", run.trigger_remote.is_some() && !asks && !serves, "--client"),
+            ("--trigger", run.trigger.is_some() && never_fires && !serves, CONDITIONS),
+            ("--trigger-remote", run.trigger_remote.is_some() && never_fires && asks, CONDITIONS),
             ("--client-lost", self.when_lost.is_some() && !asks, "--client"),
             ("--client-timeout", self.timeout_ms.is_some() && !asks && !serves, "--client or --server"),
             ("--serve-exec", self.exec && !serves && !asks, "--server or --client=ssh:HOST"),

@@ -204,7 +204,6 @@ impl Input {
         if errors.is_empty() {
             warnings.extend(files_without_jobs(&paths, &files));
         }
-        warnings.extend(trigger_never_pulled(&asked));
         errors.extend(page_without_place(&asked, name));
         errors.extend(ours_alone(&asked, name));
 
@@ -337,16 +336,6 @@ fn jobs_beside_profile(sections: &[Section], files: &[OsString]) -> Option<Diagn
         sections.iter().find(|section| !section.is_global).map(|section| format!("--name={}", section.name));
     let own = own.or_else(|| files.first().map(|file| file.display().to_string()))?;
     let message = format!("{own}: --profile brings its own jobs; run other jobs without it");
-    Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
-}
-
-/// A trigger needs a condition that fires it.
-fn trigger_never_pulled(asked: &Asked) -> Option<Diagnostic> {
-    let run = &asked.run;
-    let is_pulled = run.trigger_file.is_some() || run.trigger_timeout.is_some();
-    let commands = [("--trigger", run.trigger.is_some()), ("--trigger-remote", run.trigger_remote.is_some())];
-    let (option, _) = commands.into_iter().find(|(_, is_given)| *is_given && !is_pulled)?;
-    let message = format!("{option}: nothing pulls it without --trigger-file or --trigger-timeout");
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 

@@ -817,19 +817,19 @@ pub fn a_trigger_ends_the_run_of_all() {
                 runtime=5m\n";
     job(dir.path(), text);
     let trigger =
-        ["--trigger-file=pull", "--trigger=ls *-verify.state > local; ls a/remote b/remote >> local; exit 3"];
+        ["--trigger-file=fire", "--trigger=ls *-verify.state > local; ls a/remote b/remote >> local; exit 3"];
     let remote = "--trigger-remote=ls *-verify.state > remote; sleep 0.1; : >> remote";
     let words = [a.as_str(), b.as_str(), trigger[0], trigger[1], remote, "job.fio"];
     let mut running = Program::own().start(dir.path(), words);
     let file = |who: &str| fs::read(dir.path().join(who).join("f")).unwrap_or_default();
     let runs = |who: &str| file(who).chunks(4096).filter(|block| block.iter().any(|&b| b > 0)).count() > 3;
     running.wait_until("both to run", |_| runs("a") && runs("b"));
-    fs::write(dir.path().join("pull"), "").unwrap();
+    fs::write(dir.path().join("fire"), "").unwrap();
     let finished = running.wait().ok();
     assert!(finished.stdout.contains("trigger: the run ends here"), "{finished}");
     assert!(finished.stdout.contains("All clients: (groupid=0, jobs=2): err= 0"), "{finished}");
     assert!(finished.stderr.contains("exit status: 3"), "{finished}");
-    assert!(!dir.path().join("pull").exists());
+    assert!(!dir.path().join("fire").exists());
     let local = fs::read_to_string(dir.path().join("local")).unwrap();
     assert_eq!(local.lines().filter(|line| line.ends_with("-verify.state")).count(), 2, "{local}");
     assert_eq!(local.lines().filter(|line| line.ends_with("/remote")).count(), 2, "{local}");

@@ -21,12 +21,12 @@ fn exists(dir: &Path, name: &str) -> bool {
 #[test]
 pub fn a_trigger_file_runs_the_command_and_ends_the_run() {
     let dir = scratch();
-    let arguments = ["--trigger-file=go", "--trigger=echo pulled; touch done", "--output-format=json"];
+    let arguments = ["--trigger-file=go", "--trigger=echo fired; touch done", "--output-format=json"];
     let mut run = endless(dir.path(), &arguments);
     run.wait_until("its file", |_| exists(dir.path(), "f"));
     fs::write(dir.path().join("go"), "").expect("the trigger file can be made");
     let finished = run.wait().ok();
-    assert!(finished.stdout.contains("pulled"), "{finished}");
+    assert!(finished.stdout.contains("fired"), "{finished}");
     assert!(exists(dir.path(), "done") && !exists(dir.path(), "go"), "{:?}", files_in(dir.path()));
     let json = Json::parse(&finished.stdout);
     assert!(json.job().int("write.runtime") < 300_000, "{finished}");

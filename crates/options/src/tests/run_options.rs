@@ -172,10 +172,26 @@ fn jobs_for_other_machines() {
 }
 
 #[test]
-fn a_trigger_that_nothing_pulls_is_suspicious() {
-    let warnings = run(&["--name=a", "--trigger=ls"]).warnings;
-    assert_eq!(warnings.len(), 1);
-    assert!(warnings[0].contains("--trigger-file or --trigger-timeout"), "{warnings:?}");
+fn a_trigger_that_never_fires_is_suspicious() {
+    let told = ["command line: --trigger: has no effect without --trigger-file or --trigger-timeout"];
+    assert_eq!(run(&["--name=a", "--trigger=ls"]).warnings, told);
+    let far = ["--client=a", "--trigger-remote=ls", "--remote-config=c"];
+    let elsewhere = |more: &[&str]| match invoke(&[&far, more].concat(), "") {
+        Ok(Invocation::RunElsewhere(run)) => run,
+        other => panic!("{other:?}"),
+    };
+    let told = elsewhere(&[]).warnings;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].message.starts_with("--trigger-remote: has no effect without --trigger-file"), "{told:?}");
+    // The client watches for the trigger, so the other machine does not know what fires it.
+    let run = elsewhere(&["--trigger-timeout=5"]);
+    assert_eq!(run.warnings, []);
+    let sent = SentJobs { files: vec![SentFile::Here("j".into())], ..run.clients[0].jobs.clone() };
+    let sent = SentJobs { texts: [("j".to_owned(), b"[j]\nsize=4k\n".to_vec())].into(), ..sent };
+    match crate::parse_sent(&sent, &|_| None, &|_| Ok(()), Name::Iolite) {
+        Ok(Invocation::Run { warnings, .. }) => assert_eq!(warnings, []),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub struct Watch {
     next_look: u64,
     /// When the trigger's time expires; `u64::MAX` = never.
     deadline: u64,
-    pulled: bool,
+    has_fired: bool,
     command: Option<Child>,
 }
 
@@ -59,9 +59,9 @@ impl Watch {
 
     /// When to look next; `u64::MAX` = never.
     pub(super) fn due(&self) -> u64 {
-        let looks = !self.status_files.is_empty() || (self.trigger.file.is_some() && !self.pulled);
+        let looks = !self.status_files.is_empty() || (self.trigger.file.is_some() && !self.has_fired);
         let look = if looks { self.next_look } else { u64::MAX };
-        if self.pulled { look } else { look.min(self.deadline) }
+        if self.has_fired { look } else { look.min(self.deadline) }
     }
 
     /// Whether a file has asked for a report. A file that cannot be removed is no longer watched (it would ask
@@ -86,21 +86,21 @@ impl Watch {
         wanted
     }
 
-    /// Whether the trigger is pulled now.
-    pub fn is_pulled(&mut self, now: u64, problems: &mut Vec<String>) -> bool {
-        if self.pulled {
+    /// Whether the trigger fires now.
+    pub fn fires(&mut self, now: u64, problems: &mut Vec<String>) -> bool {
+        if self.has_fired {
             return false;
         }
         if let Some(file) = &self.trigger.file
             && file.exists()
         {
-            self.pulled = true;
+            self.has_fired = true;
             if let Err(error) = std::fs::remove_file(file) {
                 problems.push(format!("the trigger file {} cannot be removed: {error}", file.display()));
             }
         }
-        self.pulled |= now >= self.deadline;
-        self.pulled
+        self.has_fired |= now >= self.deadline;
+        self.has_fired
     }
 
     /// Starts the trigger's command. It runs while the workers end.
@@ -156,14 +156,14 @@ impl Controller<'_> {
             let report = self.fresh_report();
             self.tell(None, EventKind::Status(Box::new(report)), events);
         }
-        if self.watch.is_pulled(now, &mut problems) {
-            self.pull_trigger(events);
+        if self.watch.fires(now, &mut problems) {
+            self.fire_trigger(events);
         }
         problems.into_iter().for_each(|problem| self.tell(None, EventKind::Trouble(problem), events));
     }
 
     /// Ends the run and starts the command.
-    fn pull_trigger(&mut self, events: &mut Events<'_>) {
+    fn fire_trigger(&mut self, events: &mut Events<'_>) {
         self.tell(None, EventKind::Note("trigger: the run ends here".to_owned()), events);
         // The command may cut the power. (Further writes of the workers are consistent with these states.)
         for state in kept_states(self.plan) {
@@ -227,25 +227,25 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_is_pulled_once_by_file_or_time() {
+    fn a_trigger_fires_once_by_file_or_time() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("trigger");
         let by_file = Trigger { file: Some(file.clone()), ..Trigger::default() };
         let mut watch = Watch::new(by_file, Vec::new());
         watch.begin(0);
         let mut problems = Vec::new();
-        assert!(!watch.is_pulled(u64::MAX - 1, &mut problems));
+        assert!(!watch.fires(u64::MAX - 1, &mut problems));
         std::fs::write(&file, "").unwrap();
-        assert!(watch.is_pulled(1, &mut problems) && !file.exists());
-        assert!(!watch.is_pulled(2, &mut problems));
+        assert!(watch.fires(1, &mut problems) && !file.exists());
+        assert!(!watch.fires(2, &mut problems));
 
         let by_time = Trigger { after: Some(Duration::from_secs(1)), ..Trigger::default() };
         let mut watch = Watch::new(by_time, Vec::new());
         assert_eq!(watch.due(), u64::MAX);
         watch.begin(5);
         assert_eq!(watch.due(), 1_000_000_005);
-        assert!(!watch.is_pulled(1_000_000_004, &mut problems));
-        assert!(watch.is_pulled(1_000_000_005, &mut problems));
+        assert!(!watch.fires(1_000_000_004, &mut problems));
+        assert!(watch.fires(1_000_000_005, &mut problems));
         assert_eq!(watch.due(), u64::MAX);
     }
 
