@@ -1,11 +1,12 @@
 //! Jobs on other machines: agents and their clients, over sockets and TCP.
 
+pub mod ends;
+pub mod limits;
+
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, files_in, scratch};
-use iolite_testing::{Luck, skip};
+use iolite_testing::skip;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -341,181 +342,6 @@ pub fn one_run_at_a_time() {
     agent.end();
 }
 
-/// Whichever process is killed, at any moment: nothing keeps running, nothing hangs, and the others' results are kept.
-#[test]
-pub fn kills_at_any_moment() {
-    let mut luck = Luck::new();
-    for who in ["client", "agent", "run", "workers"] {
-        let dir = scratch();
-        let [mut first, mut second] = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
-        job(dir.path(), &ENDLESS.replace("runtime=5m", "runtime=3s"));
-        let words = ["--output-format=json", &first.client(), "job.fio", &second.client(), "job.fio"];
-        let client = Program::own().start(dir.path(), words);
-        std::thread::sleep(Duration::from_millis(luck.below(600)));
-        let kill = |pid: i32| {
-            // SAFETY: a plain system call; the process is one of this test, and if it has ended, nobody has its number yet.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        };
-        match who {
-            "client" => client.signal(libc::SIGKILL),
-            "agent" => first.running.signal(libc::SIGKILL),
-            "run" => iolite_os::process::children_of(first.running.pid()).into_iter().for_each(kill),
-            _ => first.family().into_iter().rev().take(1).for_each(kill),
-        }
-        let finished = client.wait();
-        if who == "client" {
-            first.wait_until_idle();
-        } else {
-            let is_reached = !finished.stdout.is_empty();
-            assert_eq!(is_reached, !finished.stderr.contains("--client=sock:"), "{who}: {finished}");
-            let mut has_failed = !is_reached;
-            if is_reached {
-                let json = Json::parse(&finished.stdout);
-                let place = |name: &str| dir.path().join(name).join("s").display().to_string();
-                let jobs = |name: &str| {
-                    let stats = json.0["client_stats"].as_array().unwrap().iter();
-                    stats.filter(|job| job["hostname"] == place(name)).collect::<Vec<_>>()
-                };
-                let is_lost = json.0["hosts"][0]["lost"].is_string();
-                has_failed = is_lost || jobs("a").iter().any(|job| job["error"] != 0);
-                assert!(is_lost || who == "workers" || !has_failed, "{who}: {finished}");
-                // The other machine has completed its work.
-                assert!(json.0["hosts"][1].get("lost").is_none(), "{who}: {finished}");
-                for job in jobs("b") {
-                    let is_whole = job["error"] == 0 && job["write"]["runtime"].as_u64() >= Some(2900);
-                    assert!(is_whole, "{who}: {finished}");
-                }
-                assert_eq!(jobs("b").len(), 2, "{who}: {finished}");
-            }
-            assert_eq!(finished.code(), i32::from(has_failed), "{who}: {finished}");
-            assert!(has_failed || who != "agent", "{finished}");
-        }
-        second.wait_until_idle();
-        second.end();
-        // Of a killed agent, nothing of its group may be left.
-        if who == "agent" {
-            first.running.wait();
-        } else {
-            first.end();
-        }
-    }
-}
-
-/// A machine that is stopped, or cut off, says nothing, and is given up.
-#[test]
-pub fn who_is_silent_is_lost() {
-    let dir = scratch();
-    let [mut first, mut second] = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
-    for policy in ["continue", "abort"] {
-        job(dir.path(), &ENDLESS.replace("runtime=5m", "runtime=6s"));
-        let lost = format!("--client-lost={policy}");
-        let words = [
-            "--client-timeout=1s",
-            &lost,
-            "--output-format=json",
-            &first.client(),
-            "job.fio",
-            &second.client(),
-            "job.fio",
-        ];
-        let mut client = Program::own().start(dir.path(), words);
-        client.wait_until("its jobs", |_| first.family().len() >= 4 && second.family().len() >= 4);
-        first.running.signal(libc::SIGSTOP);
-        let finished = client.wait();
-        first.running.signal(libc::SIGCONT);
-        assert_eq!(finished.code(), 1, "{finished}");
-        assert!(finished.stderr.contains("a/s> the host is lost: it was silent for 1s"), "{finished}");
-        let json = Json::parse(&finished.stdout);
-        assert!(json.0["hosts"][0]["lost"].is_string(), "{}", json.0);
-        assert!(json.0["hosts"][1].get("lost").is_none(), "{}", json.0);
-        let runtime =
-            json.0["client_stats"].as_array().unwrap().iter().rev().nth(1).unwrap()["write"]["runtime"]
-                .as_u64();
-        // Its run was as long as it was to be, or it was ended.
-        assert!(policy == "abort" || runtime >= Some(5900), "{}", json.0);
-        first.wait_until_idle();
-        second.wait_until_idle();
-    }
-    first.end();
-    second.end();
-}
-
-/// An agent ends the jobs of a client that says nothing any more, as when its machine is cut off.
-#[test]
-pub fn the_jobs_of_a_silent_client_are_ended() {
-    let dir = scratch();
-    let home = dir.path().join("a");
-    fs::create_dir(&home).unwrap();
-    let server = format!("--server=sock:{}", home.join("s").display());
-    let mut agent = Agent::start(&home, &[&server, "--client-timeout=1s"]);
-    job(dir.path(), ENDLESS);
-    let mut client = Program::own().start(dir.path(), [&agent.client(), "job.fio"]);
-    client.wait_until("its jobs", |_| agent.family().len() >= 4);
-    client.signal(libc::SIGSTOP);
-    agent.wait_until_idle();
-    agent
-        .running
-        .wait_until("its reason", |running| running.output().contains("the client was silent for 1s"));
-    client.signal(libc::SIGCONT);
-    let client = client.wait();
-    assert_eq!(client.code(), 1, "{client}");
-    agent.end();
-}
-
-#[test]
-pub fn rubbish_on_the_port_starts_nothing() {
-    let dir = scratch();
-    let agent = Agent::on_port(dir.path());
-    job(dir.path(), TWO);
-    let place = agent.address.replace(',', ":");
-    let mut luck = Luck::new();
-    let mut greeting = b"iolite remote 1\n".to_vec();
-    greeting.resize(64, 0);
-    for round in 0..24 {
-        let mut stream = TcpStream::connect(&place).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut bytes: Vec<u8> = (0..luck.below(200)).map(|_| luck.below(256) as u8).collect();
-        if round % 2 == 0 {
-            // Behind a greeting, so that frames are read: oversized ones, unknown ones, damaged ones.
-            bytes = [greeting.clone(), vec![luck.below(8) as u8, 255 * (round % 4 == 0) as u8, 0, 0], bytes]
-                .concat();
-        }
-        // The other end may have had enough.
-        let _ = stream.write_all(&bytes);
-        let _ = stream.shutdown(std::net::Shutdown::Write);
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        assert!(answer.is_empty() || answer.starts_with(b"iolite remote 1\n"), "{answer:?}");
-    }
-    // A silent connection keeps nobody from running jobs.
-    let silent = TcpStream::connect(&place).unwrap();
-    run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).ok();
-    drop(silent);
-    let said = agent.end();
-    assert!(said.stderr.contains("no Iolite"), "{said}");
-}
-
-/// A byte now and then holds no place for longer than saying nothing does.
-#[test]
-pub fn who_dawdles_is_sent_away() {
-    let dir = scratch();
-    let mut agent = Agent::start(
-        dir.path(),
-        &[&format!("--server=sock:{}", dir.path().join("s").display()), "--client-timeout=1s"],
-    );
-    let mut stream = std::os::unix::net::UnixStream::connect(dir.path().join("s")).unwrap();
-    let greeting = b"iolite remote 1\n".iter().copied().chain(std::iter::repeat(0));
-    for byte in greeting.take(60) {
-        // It has had enough.
-        if stream.write_all(&[byte]).is_err() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    agent.running.wait_until("its reason", |running| running.output().contains("has taken too long"));
-    agent.end();
-}
-
 #[test]
 pub fn a_fio_at_the_other_end_is_told() {
     let Some(peer) = Program::peers().pop() else { skip!("fio is not installed") };
@@ -662,53 +488,6 @@ pub fn files_of_clients_are_their_own() {
     agent.end();
 }
 
-/// Asked to end while its jobs are still being read, a machine takes that as a request, and is not killed by it.
-#[test]
-pub fn a_run_that_is_asked_to_end_early_reports() {
-    let dir = scratch();
-    let agent = Agent::on_socket(dir.path(), "a");
-    let far = dir.path().join("a/far.fio");
-    assert!(Command::new("mkfifo").arg(&far).status().unwrap().success());
-    let mut client = Program::own().start(dir.path(), ["--remote-config=far.fio", &agent.client()]);
-    // This waits for the rank that reads the jobs.
-    let mut jobs = fs::File::options().write(true).open(&far).unwrap();
-    let reader = agent.family()[0];
-    client.signal(libc::SIGINT);
-    client.wait_until("the signal at the other end", |_| {
-        let status = fs::read_to_string(format!("/proc/{reader}/status")).unwrap_or_default();
-        let waiting = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
-        let waiting = waiting.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
-        status.contains("Z (zombie)") || status.is_empty() || waiting & (1 << (libc::SIGINT - 1)) != 0
-    });
-    // If the reader was killed, nobody takes it.
-    let _ = jobs.write_all(ENDLESS.as_bytes());
-    drop(jobs);
-    let finished = client.wait();
-    assert_eq!(finished.code(), 128, "{finished}");
-    assert!(!finished.stderr.contains("lost"), "{finished}");
-    assert!(!finished.stdout.contains("started within"), "nothing was started: {finished}");
-    agent.end();
-}
-
-/// The agent's user ends the run there: that is no success.
-#[test]
-pub fn a_run_that_is_ended_where_it_runs_has_failed() {
-    let dir = scratch();
-    let agent = Agent::on_socket(dir.path(), "a");
-    job(dir.path(), ENDLESS);
-    let mut client = Program::own().start(dir.path(), ["--output-format=json", &agent.client(), "job.fio"]);
-    client.wait_until("its jobs", |_| agent.family().len() >= 4);
-    for child in iolite_os::process::children_of(agent.running.pid()) {
-        crate::common::program::send(child, libc::SIGTERM);
-    }
-    let finished = client.wait();
-    assert_eq!(finished.code(), 1, "{finished}");
-    assert!(finished.stderr.contains("its run was ended there by signal 15"), "{finished}");
-    let json = Json::parse(&finished.stdout);
-    assert!(json.0["hosts"][0]["lost"].is_string(), "{}", json.0);
-    agent.end();
-}
-
 #[test]
 pub fn a_report_on_request() {
     let dir = scratch();
@@ -728,21 +507,6 @@ pub fn a_report_on_request() {
     agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 
-/// A silent connection does not keep the client from ending.
-#[test]
-pub fn interrupted_while_it_connects() {
-    let dir = scratch();
-    job(dir.path(), TWO);
-    let silent = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
-    let words = ["--client-timeout=10m", "--client=sock:s", "job.fio"];
-    let client = Program::own().start(dir.path(), words);
-    let _connection = silent.accept().unwrap();
-    client.signal(libc::SIGINT);
-    let finished = client.wait();
-    assert_eq!(finished.code(), 128, "{finished}");
-    assert!(finished.stderr.contains("interrupted before all hosts were reached"), "{finished}");
-}
-
 #[test]
 pub fn runs_follow_each_other() {
     let dir = scratch();
@@ -751,55 +515,6 @@ pub fn runs_follow_each_other() {
     for _ in 0..10 {
         run(dir.path(), &[&agent.client(), "job.fio"]).ok();
     }
-    agent.end();
-}
-
-/// Requests that no client of this program sends are refused as well.
-#[test]
-pub fn other_versions_and_strange_requests_are_refused() {
-    use iolite_options::{RunOptions, SentJobs};
-    use iolite_remote::frame;
-    use iolite_remote::message::{FromAgent, Hello, Request, ToAgent};
-    use std::os::unix::net::UnixStream;
-    let dir = scratch();
-    let mut agent = Agent::on_socket(dir.path(), "a");
-    let greet = |program: &str| {
-        let mut stream = UnixStream::connect(dir.path().join("a/s")).unwrap();
-        let mut greeting = b"iolite remote 1\n".to_vec();
-        greeting.resize(64, 0);
-        stream.write_all(&greeting).unwrap();
-        stream.read_exact(&mut greeting).unwrap();
-        let hello = Hello { program: program.to_owned(), machine: "m".into(), pid: 1 };
-        frame::write(&mut stream, &ToAgent::Hello(hello)).unwrap();
-        let Ok(FromAgent::Hello(hello)) = frame::read(&mut stream) else { panic!("no answer") };
-        (stream, hello.program)
-    };
-    let (mut stream, own) = greet("iolite-0.0.0");
-    assert!(frame::read::<FromAgent>(&mut stream).is_err());
-    agent.running.wait_until("the versions", |running| {
-        let said = running.output();
-        said.contains("iolite-0.0.0 is at the other end") && said.contains(&own)
-    });
-    let (mut stream, _) = greet(&own);
-    let run =
-        RunOptions { merge_blktrace_only: true, trigger: Some("touch ran".into()), ..RunOptions::default() };
-    let jobs = SentJobs { run, ..SentJobs::default() };
-    let request = Request {
-        jobs,
-        as_fio: false,
-        host: 0,
-        hosts: 1,
-        snapshot_ms: 0,
-        status_ms: 0,
-        sample_ms: 0,
-        series: false,
-    };
-    frame::write(&mut stream, &ToAgent::Run(Box::new(request))).unwrap();
-    let Ok(FromAgent::Refused(refusal)) = frame::read(&mut stream) else { panic!("not refused") };
-    for option in ["--merge-blktrace-only: ", "--trigger: "] {
-        assert!(refusal.problems.iter().any(|problem| problem.starts_with(option)), "{refusal:?}");
-    }
-    drop(stream);
     agent.end();
 }
 
