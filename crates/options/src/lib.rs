@@ -106,7 +106,8 @@ impl fmt::Display for Diagnostic {
 /// The request of a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Invocation {
-    /// Run jobs. Each inner list is one job file (or the jobs of the command line); they run one after the other.
+    /// Run jobs. Each inner list is one job file (or the jobs of the command line); they run one after the other. The
+    /// job files of another machine are one list.
     Run {
         /// The jobs of each file, in order. No batch is empty. The jobs of the command line are in the first batch,
         /// together with those of the first file. With `--parse-only` there may be no batch.

@@ -49,7 +49,8 @@ pub fn parse_with(
 }
 
 /// Parses job files that another machine has sent, with the facts and the environment of this one. Reads local job
-/// files and their includes if that is permitted.
+/// files and their includes if that is permitted. As on a server of fio, the jobs of all files run together, and the
+/// defaults of a file hold for the files behind it.
 ///
 /// # Errors
 /// All mistakes in the job files, with their places.
@@ -66,7 +67,7 @@ pub fn parse_sent(
         texts: Texts::OnDisk,
     };
     let asked = Asked { run: sent.run.clone(), sections: sent.sections.clone(), ..Asked::default() };
-    let mut input = Input { asked, ..Input::default() };
+    let mut input = Input { asked, together: true, ..Input::default() };
     for file in &sent.files {
         let (path, texts) = match file {
             SentFile::Here(path) => (path, Texts::Sent(&sent.texts)),
@@ -152,7 +153,7 @@ pub(crate) fn parse_in(
     }
     let files =
         files.iter().map(|file| jobfile::read(file, &mut surroundings, &mut errors, &mut warnings)).collect();
-    Input { asked, sections, files, paths, errors, warnings }.invocation(name)
+    Input { asked, sections, files, paths, together: false, errors, warnings }.invocation(name)
 }
 
 /// The use of other machines, or by them, that the command line asks for.
@@ -188,6 +189,8 @@ struct Input {
     sections: Vec<Section>,
     files: Vec<Vec<Section>>,
     paths: Vec<String>,
+    /// The jobs of all files run together, as if they were in one file.
+    together: bool,
     errors: Vec<Diagnostic>,
     warnings: Vec<Diagnostic>,
 }
@@ -195,14 +198,17 @@ struct Input {
 impl Input {
     /// Makes typed jobs.
     fn invocation(self, name: Name) -> Result<Invocation, Vec<Diagnostic>> {
-        let Input { mut asked, sections, files, paths, mut errors, mut warnings } = self;
+        let Input { mut asked, sections, files, paths, together, mut errors, mut warnings } = self;
         let mut assembler = Assembler::new(&mut errors, &mut warnings);
-        let batches = batches(&asked, &sections, &files, &mut assembler);
+        let batches = batches(&asked, &sections, &files, together, &mut assembler);
         assembler.finish();
         warnings.extend(sections_not_found(&asked, &sections, &files));
-        warnings.extend(defaults_not_shared(&sections, &files));
+        warnings.extend(match together {
+            true => defaults_shared(&files),
+            false => defaults_not_shared(&sections, &files),
+        });
         if errors.is_empty() {
-            warnings.extend(files_without_jobs(&paths, &files));
+            warnings.extend(files_without_jobs(&paths, &files, together));
         }
         errors.extend(page_without_place(&asked, name));
         errors.extend(ours_alone(&asked, name));
@@ -236,18 +242,20 @@ impl Input {
     }
 }
 
-/// The jobs of each file. The jobs of the command line join those of the first file.
+/// The jobs of each file, or of all files together. The jobs of the command line join those of the first file.
 fn batches(
     asked: &Asked,
     sections: &[Section],
     files: &[Vec<Section>],
+    together: bool,
     assembler: &mut Assembler<'_>,
 ) -> Vec<Vec<JobOptions>> {
-    let mut batches = vec![command_line_jobs(sections, assembler)];
+    let mut batches = Vec::new();
+    let mut batch = command_line_jobs(sections, assembler);
     for (index, file) in files.iter().enumerate() {
-        if index > 0 {
+        if index > 0 && !together {
             assembler.forget_defaults();
-            batches.push(Vec::new());
+            batches.push(std::mem::take(&mut batch));
         }
         for section in file {
             let settings = in_file_order(&section.settings);
@@ -256,11 +264,11 @@ fn batches(
             } else if !asked.wants(&section.name) {
                 assembler.leave_out(&settings);
             } else {
-                let job = assembler.job(section, &settings);
-                batches[index].push(job);
+                batch.push(assembler.job(section, &settings));
             }
         }
     }
+    batches.push(batch);
     batches.retain(|batch| !batch.is_empty());
     batches
 }
@@ -319,10 +327,25 @@ fn defaults_not_shared(sections: &[Section], files: &[Vec<Section>]) -> Option<D
     })
 }
 
-/// A job file without a job is probably a mistake.
-fn files_without_jobs(paths: &[String], files: &[Vec<Section>]) -> Vec<Diagnostic> {
-    let empty =
-        paths.iter().zip(files).filter(|(_, sections)| sections.iter().all(|section| section.is_global));
+/// Defaults of a job file on another machine apply to the files behind it, as in fio.
+fn defaults_shared(files: &[Vec<Section>]) -> Option<Diagnostic> {
+    let is_default = |section: &&Section| section.is_global && !section.settings.is_empty();
+    let before_last = files.len().saturating_sub(1);
+    let defaults = files[..before_last].iter().flatten().find(is_default)?;
+    Some(Diagnostic {
+        origin: Some(defaults.origin.clone()),
+        message: "on another machine, these options hold for the job files behind this one as well"
+            .to_owned(),
+    })
+}
+
+/// A job file without a job is probably a mistake, unless the others have its defaults.
+fn files_without_jobs(paths: &[String], files: &[Vec<Section>], together: bool) -> Vec<Diagnostic> {
+    let is_used = |sections: &[Section]| match together {
+        true => !sections.is_empty(),
+        false => sections.iter().any(|section| !section.is_global),
+    };
+    let empty = paths.iter().zip(files).filter(|(_, sections)| !is_used(sections));
     let told = empty.map(|(path, sections)| {
         let what = if sections.is_empty() { "no section at all" } else { "only [global]" };
         Diagnostic { origin: None, message: format!("{path}: defines no job; it has {what}") }

@@ -172,6 +172,59 @@ pub fn several_machines_have_one_result() {
     agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 
+/// On another machine, the job files of one `--client` run together; here, they run one after the other.
+#[test]
+pub fn several_files_run_together_as_with_fio() {
+    let dir = scratch();
+    let files = [
+        ("a.fio", "[global]\nioengine=null\nsize=8k\nbs=2k\n[a1]\nrw=write\n[a2]\nstonewall\nrw=read\n"),
+        (
+            "b.fio",
+            "[b1]\nioengine=null\nrw=write\nsize=8k\n[b2]\nioengine=null\nrw=randread\nbs=1k\nsize=8k\n",
+        ),
+        ("c.fio", "[c1]\nstonewall\nioengine=null\nrw=read\nsize=8k\n"),
+    ];
+    files.iter().for_each(|(name, text)| fs::write(dir.path().join(name), text).unwrap());
+    let names = files.map(|(name, _)| name);
+    // Jobs with their groups and block sizes.
+    let jobs = |finished: &Finished| -> Vec<String> {
+        let lines = finished.stdout.lines().filter(|line| line.contains(": (g="));
+        let jobs = lines.map(|line| line.split_once("> ").map_or(line, |(_, line)| line));
+        jobs.map(|line| line.split(", (W)").next().unwrap().to_owned()).collect()
+    };
+    let agent = Agent::on_socket(dir.path(), "there");
+    let there = run(dir.path(), &[&[agent.client().as_str()], &names[..]].concat()).ok();
+    let here = run(dir.path(), &names).ok();
+    let groups = |jobs: &[String]| -> Vec<String> {
+        jobs.iter().map(|job| job.split(": rw").next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(groups(&jobs(&there)), ["a1: (g=0)", "a2: (g=1)", "b1: (g=1)", "b2: (g=1)", "c1: (g=2)"]);
+    assert_eq!(groups(&jobs(&here)), ["a1: (g=0)", "a2: (g=1)", "b1: (g=2)", "b2: (g=2)", "c1: (g=3)"]);
+    for name in names {
+        fs::copy(dir.path().join(name), dir.path().join("there").join(name)).unwrap();
+    }
+    let remote = names.map(|name| format!("--remote-config={name}"));
+    let remote: Vec<&str> = remote.iter().map(String::as_str).collect();
+    let far = run(dir.path(), &[&[agent.client().as_str()], &remote[..]].concat()).ok();
+    assert_eq!(jobs(&far), jobs(&there));
+    agent.end();
+    for peer in Program::peers() {
+        let socket = dir.path().join("peer");
+        let mut command = Command::new(&peer.path);
+        command.arg(format!("--server=sock:{}", socket.display())).current_dir(dir.path());
+        let mut server = Running::start(&mut command);
+        server.wait_until("its socket", |_| socket.exists());
+        let client = format!("--client=sock:{}", socket.display());
+        let theirs = peer.run(dir.path(), [&[client.as_str()], &names[..]].concat()).ok();
+        assert_eq!(jobs(&theirs), jobs(&there), "{}: {theirs}", peer.path.display());
+        let theirs = peer.run(dir.path(), names).ok();
+        assert_eq!(jobs(&theirs), jobs(&here), "{}: {theirs}", peer.path.display());
+        server.signal(libc::SIGKILL);
+        server.wait();
+        let _ = fs::remove_file(&socket);
+    }
+}
+
 /// If time plays no role, several machines do exactly the same as one process with the same seeds.
 #[test]
 pub fn machines_do_what_one_process_does() {

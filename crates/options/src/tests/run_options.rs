@@ -171,6 +171,31 @@ fn jobs_for_other_machines() {
     assert!(mistakes[0].to_string().starts_with(&format!("{inner}:1:4: bs=4kk")), "{mistakes:?}");
 }
 
+/// As on a server of fio: the jobs of all files run together, and share the defaults.
+#[test]
+fn files_for_another_machine_are_one_batch() {
+    let text = |text: &str| text.as_bytes().to_vec();
+    let texts = [
+        ("defaults".to_owned(), text("[global]\nioengine=null\nsize=8k\nbs=2k\n")),
+        ("one".to_owned(), text("[a]\nrw=write\n")),
+        ("two".to_owned(), text("[b]\nbs=1k\n")),
+    ];
+    let files = texts.iter().map(|(name, _)| SentFile::Here(name.clone())).collect();
+    let sent = SentJobs { files, texts: texts.into(), ..SentJobs::default() };
+    let Ok(Invocation::Run { batches, warnings, .. }) =
+        crate::parse_sent(&sent, &|_| None, &|_| Ok(()), Name::Iolite)
+    else {
+        panic!("it runs")
+    };
+    let [batch] = batches.as_slice() else { panic!("{batches:?}") };
+    let jobs: Vec<_> =
+        batch.iter().map(|job| (job.name.as_str(), job.pattern.bs[iolite_types::Direction::Read])).collect();
+    assert_eq!(jobs, [("a", 2048), ("b", 1024)]);
+    let [told] = warnings.as_slice() else { panic!("{warnings:?}") };
+    let told = told.to_string();
+    assert!(told.starts_with("defaults:1:") && told.contains("behind this one as well"), "{told}");
+}
+
 #[test]
 fn a_trigger_that_never_fires_is_suspicious() {
     let told = ["command line: --trigger: has no effect without --trigger-file or --trigger-timeout"];
@@ -182,7 +207,10 @@ fn a_trigger_that_never_fires_is_suspicious() {
     };
     let told = elsewhere(&[]).warnings;
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].message.starts_with("--trigger-remote: has no effect without --trigger-file"), "{told:?}");
+    assert!(
+        told[0].message.starts_with("--trigger-remote: has no effect without --trigger-file"),
+        "{told:?}"
+    );
     // The client watches for the trigger, so the other machine does not know what fires it.
     let run = elsewhere(&["--trigger-timeout=5"]);
     assert_eq!(run.warnings, []);
