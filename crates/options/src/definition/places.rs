@@ -1,4 +1,4 @@
-//! Places where options land that several engines have.
+//! The fields of options that several engines share.
 
 use std::any::Any;
 

@@ -43,7 +43,7 @@ impl CephPool {
 
 own_options! {
     /// The options of `rados`.
-    pub struct RadosOptions declared by RADOS {
+    pub struct RadosOptions declared by RADOS with places {
         /// Where the data is.
         pub at: CephPool,
         /// The cluster's configuration file.
@@ -57,7 +57,7 @@ own_options! {
 
 own_options! {
     /// The options of `rbd`.
-    pub struct RbdOptions declared by RBD {
+    pub struct RbdOptions declared by RBD with places {
         /// Where the data is.
         pub at: CephPool,
         /// The image, perhaps with `@` and a snapshot behind it.

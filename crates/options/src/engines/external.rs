@@ -3,7 +3,7 @@
 use super::Facets;
 use super::own::{OwnOptions, own, own_options};
 use super::shared::option;
-use crate::definition::{Definition, Kind, Places};
+use crate::definition::{Definition, Kind};
 use std::path::PathBuf;
 
 own_options! {
@@ -19,8 +19,6 @@ own_options! {
         pub described: Option<Facets>,
     }
 }
-
-impl Places for ExternalOptions {}
 
 impl OwnOptions for ExternalOptions {
     fn facets(&self, facets: Facets) -> Facets {

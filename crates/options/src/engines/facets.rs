@@ -160,10 +160,10 @@ pub enum Capability {
     FixedSize,
     /// Count in bits: that is how its rates are reported, unless `unit_base` says otherwise.
     CountBits,
-    /// Accept `verify` although it keeps no data that could be verified. Users who choose it know that.
+    /// Accept `verify` although it keeps no data that could be verified.
     FeignVerify,
-    /// Lend the pages of a buffer to the kernel, which may go on sending them when the write is complete and the buffer
-    /// is in use again.
+    /// Lend the pages of a buffer to the kernel, which may still send them after the write has completed and the buffer
+    /// is reused.
     LendBuffers,
 }
 

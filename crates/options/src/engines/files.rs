@@ -21,7 +21,7 @@ pub enum StatCall {
 
 own_options! {
     /// The options of `filestat` and `dirstat`.
-    pub struct StatOptions declared by STAT {
+    pub struct StatOptions declared by STAT with places {
         /// The system call that looks up a name.
         pub stat_type: StatCall,
         /// Names are looked up through io_uring.
@@ -43,7 +43,7 @@ impl OwnOptions for StatOptions {
 
 own_options! {
     /// The options of `filecreate`, `filedelete`, `dircreate` and `dirdelete`.
-    pub struct NameOptions declared by NAME {
+    pub struct NameOptions declared by NAME with places {
         /// Names are acted on through io_uring.
         pub uring: bool,
     }
@@ -94,8 +94,6 @@ own_options! {
         pub inplace: bool,
     }
 }
-
-impl Places for E4defragOptions {}
 
 impl OwnOptions for E4defragOptions {}
 

@@ -1,7 +1,7 @@
 //! Options of `gfapi` and `gfapi_async`.
 
 use super::own::{OwnOptions, own, own_options, place};
-use crate::definition::{Definition, Kind, Places};
+use crate::definition::{Definition, Kind};
 
 own_options! {
     /// The options of `gfapi` and `gfapi_async`.
@@ -16,8 +16,6 @@ own_options! {
         pub gluster_timeout: u64,
     }
 }
-
-impl Places for GfapiOptions {}
 
 impl OwnOptions for GfapiOptions {}
 

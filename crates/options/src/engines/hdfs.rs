@@ -1,7 +1,7 @@
 //! The options of `libhdfs`.
 
 use super::own::{Idle, OwnOptions, own, own_options, place};
-use crate::definition::{Definition, Kind, Places};
+use crate::definition::{Definition, Kind};
 
 own_options! {
     /// The options of `libhdfs`.
@@ -22,8 +22,6 @@ own_options! {
         pub hdfs_timeout: u64,
     }
 }
-
-impl Places for HdfsOptions {}
 
 impl OwnOptions for HdfsOptions {
     fn without_effect(&self) -> Vec<Idle> {

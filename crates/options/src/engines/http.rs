@@ -3,7 +3,7 @@
 use super::Facets;
 use super::own::{AsFio, Idle, OwnOptions, named_by, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
-use crate::definition::{Definition, Kind, Places};
+use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
 
 /// Whether connections are encrypted (`https`).
@@ -137,8 +137,6 @@ own_options! {
         pub lenient: bool,
     }
 }
-
-impl Places for HttpOptions {}
 
 impl OwnOptions for HttpOptions {
     fn facets(&self, facets: Facets) -> Facets {

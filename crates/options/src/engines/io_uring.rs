@@ -13,7 +13,7 @@ use std::any::Any;
 
 own_options! {
     /// The options of `io_uring`.
-    pub struct IoUringOptions declared by OPTIONS {
+    pub struct IoUringOptions declared by OPTIONS with places {
         /// Poll the device for completions.
         pub hipri: bool,
         /// Register the I/O buffers with the kernel.
@@ -94,7 +94,7 @@ impl OwnOptions for IoUringOptions {
 
 own_options! {
     /// The options of `io_uring_cmd`.
-    pub struct IoUringCmdOptions declared by OPTIONS {
+    pub struct IoUringCmdOptions declared by OPTIONS with places {
         /// The options of its ring.
         pub ring: IoUringOptions,
         /// The commands of which device are passed through.
@@ -179,7 +179,7 @@ fn in_commands<'a>(
     Ok((own as &mut dyn Any).downcast_mut())
 }
 
-/// A landing of an option of commands.
+/// Assigns an option of commands.
 macro_rules! command {
     ($field:ident, $value:expr) => {
         |own, given| {
@@ -192,7 +192,7 @@ macro_rules! command {
     };
 }
 
-/// A landing of an option of metadata, which commands have and reads and writes through a ring.
+/// Assigns a metadata option, which both engines have.
 macro_rules! metadata {
     ($field:ident, $value:expr) => {
         |own, given| {
@@ -209,7 +209,7 @@ macro_rules! metadata {
     };
 }
 
-/// A landing of an option of SCSI commands, which NVMe has no use for.
+/// Assigns an option of SCSI commands, which NVMe has no use for.
 macro_rules! of_scsi {
     () => {
         |own, given| {

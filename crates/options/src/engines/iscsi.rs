@@ -2,7 +2,7 @@
 
 use super::own::{OwnOptions, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
-use crate::definition::{Definition, Kind, Places};
+use crate::definition::{Definition, Kind};
 
 own_options! {
     /// The options of `libiscsi`.
@@ -19,8 +19,6 @@ own_options! {
         pub iscsi_timeout: u64,
     }
 }
-
-impl Places for IscsiOptions {}
 
 impl OwnOptions for IscsiOptions {}
 

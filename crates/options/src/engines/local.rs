@@ -1,7 +1,7 @@
 //! Options of engines that need nothing but the kernel.
 
 use super::own::{OwnOptions, own, own_options, place};
-use crate::definition::{Definition, Kind, Places};
+use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -42,8 +42,6 @@ own_options! {
         pub exit_on_io_done: bool,
     }
 }
-
-impl Places for CpuioOptions {}
 
 impl OwnOptions for CpuioOptions {}
 
@@ -96,8 +94,6 @@ impl ExecOptions {
     }
 }
 
-impl Places for ExecOptions {}
-
 impl OwnOptions for ExecOptions {
     fn starts_programs(&self) -> bool {
         true
@@ -128,8 +124,6 @@ own_options! {
         pub skip_bad: bool,
     }
 }
-
-impl Places for MtdOptions {}
 
 impl OwnOptions for MtdOptions {}
 

@@ -2,7 +2,7 @@
 
 use super::own::{OwnOptions, own_options, place};
 use super::shared::option;
-use crate::definition::{Definition, Kind, Places};
+use crate::definition::{Definition, Kind};
 
 own_options! {
     /// The options of `mmap`.
@@ -11,8 +11,6 @@ own_options! {
         pub thp: bool,
     }
 }
-
-impl Places for MmapOptions {}
 
 impl OwnOptions for MmapOptions {}
 

@@ -2,7 +2,7 @@
 
 use super::own::{OwnOptions, own_options, place};
 use super::url::Url;
-use crate::definition::{Definition, Kind, Places};
+use crate::definition::{Definition, Kind};
 
 own_options! {
     /// The options of `nbd`.
@@ -13,8 +13,6 @@ own_options! {
         pub nbd_timeout: u64,
     }
 }
-
-impl Places for NbdOptions {}
 
 impl OwnOptions for NbdOptions {}
 

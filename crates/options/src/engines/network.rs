@@ -53,7 +53,7 @@ impl Protocol {
 
 own_options! {
     /// The options of `net` and `netsplice`.
-    pub struct NetOptions declared by NET {
+    pub struct NetOptions declared by NET with places {
         /// The other side's name or address, the multicast group, or the number of a virtual machine; empty = not given.
         pub hostname: String,
         /// The port; 0 = not given. A clone adds its number.
@@ -206,7 +206,7 @@ impl Verb {
 
 own_options! {
     /// The options of `rdma`.
-    pub struct RdmaOptions declared by RDMA {
+    pub struct RdmaOptions declared by RDMA with places {
         /// The name or address of the server; empty = not given.
         pub hostname: String,
         /// The name or address of the own end, which chooses the device; empty = the system chooses.

@@ -2,7 +2,7 @@
 
 use super::own::{OwnOptions, own, own_options, place};
 use super::url::Url;
-use crate::definition::{Definition, Kind, Places};
+use crate::definition::{Definition, Kind};
 
 own_options! {
     /// The options of `nfs`.
@@ -15,8 +15,6 @@ own_options! {
         pub nfs_uncommitted: u64,
     }
 }
-
-impl Places for NfsOptions {}
 
 impl OwnOptions for NfsOptions {}
 

@@ -78,11 +78,12 @@ pub struct AsFio {
     pub readonly: bool,
 }
 
-/// Declares a struct for the options of an engine. Its defaults come from the declarations of the options.
+/// Declares a struct for the options of an engine. Its defaults come from the declarations of the options. `with places`:
+/// it has fields of options that several engines share, and an `impl Places` that returns them.
 macro_rules! own_options {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident declared by $options:ident {
+        pub struct $name:ident declared by $options:ident with places {
             $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)+
         }
     ) => {
@@ -96,9 +97,24 @@ macro_rules! own_options {
             }
         }
     };
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident declared by $options:ident {
+            $($(#[$field_meta:meta])* pub $field:ident: $type:ty,)+
+        }
+    ) => {
+        $crate::engines::own::own_options! {
+            $(#[$meta])*
+            pub struct $name declared by $options with places {
+                $($(#[$field_meta])* pub $field: $type,)+
+            }
+        }
+
+        impl $crate::definition::Places for $name {}
+    };
 }
 
-/// A landing in the struct of one engine: `own!(IoUringOptions.fixedbufs, boolean())`.
+/// Assigns a field in the struct of one engine: `own!(IoUringOptions.fixedbufs, boolean())`.
 macro_rules! own {
     ($type:ident.$field:ident, $method:ident()) => {
         |own, given| {

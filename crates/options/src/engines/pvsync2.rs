@@ -6,7 +6,7 @@ use crate::definition::{Definition, Kind, Places};
 
 own_options! {
     /// The options of `pvsync2`.
-    pub struct Pvsync2Options declared by OPTIONS {
+    pub struct Pvsync2Options declared by OPTIONS with places {
         /// Poll the device for completions (RWF_HIPRI).
         pub hipri: bool,
         /// Percent of the I/Os for which that is done.

@@ -36,7 +36,7 @@ impl SgWriteMode {
 
 own_options! {
     /// The options of `sg`.
-    pub struct SgOptions declared by OPTIONS {
+    pub struct SgOptions declared by OPTIONS with places {
         /// Commands that read or write are polled for.
         pub hipri: bool,
         /// Reads bypass the disk's cache.
