@@ -6,6 +6,7 @@
 
 use crate::destination::Destination;
 use iolite_options::RunOptions;
+use iolite_types::is_bidi_control;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -27,12 +28,11 @@ pub fn print_error(text: &str) {
     let _ = io::stderr().lock().write_all(&harmless(text.as_bytes()));
 }
 
-/// The text with its control characters made visible, other than those that make lines and columns.
+/// The text with its control characters made visible, those of bidirectional text too, but not those that make lines and
+/// columns.
 pub fn harmless(text: &[u8]) -> Cow<'_, [u8]> {
-    // Among them those that show the text behind them in another order.
     let acts = |character: char| {
-        character.is_control() && !matches!(character, '\n' | '\t')
-            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        character.is_control() && !matches!(character, '\n' | '\t') || is_bidi_control(character)
     };
     if !text.utf8_chunks().any(|chunk| chunk.valid().contains(acts)) {
         return Cow::Borrowed(text);

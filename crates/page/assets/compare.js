@@ -27,14 +27,7 @@ function picturesOf(data, part) {
       pictures.push(overlaid(data, times.p99, { title: "99th percentile of latency over time", note: "Completion latency, logarithmic.", xs: times.xs, x, y: { format: latency, log: true } }));
     }
   }
-  if (part.percentiles) {
-    const xs = part.percentiles.xs;
-    const percentile = (nines) => 100 * (1 - 10 ** -nines);
-    const marks = [0, 1, 2, 3, 4, 5].filter((mark) => mark <= Math.max(1, xs[xs.length - 1]));
-    pictures.push(overlaid(data, part.percentiles.latency, { title: "Latency percentiles", note: "What share of I/Os took at most how long; each mark on the axis is a nine more.", xs,
-      x: { label: "percentile", name: "percentile", range: [0, Math.max(1, xs[xs.length - 1])], marks, format: (mark) => String(+percentile(mark).toPrecision(6)), tell: (mark) => "p" + +percentile(mark).toPrecision(7) },
-      y: { format: latency, log: true } }));
-  }
+  if (part.percentiles) pictures.push(overlaid(data, part.percentiles.latency, ofPercentiles(part.percentiles.xs)));
   if (part.classes) {
     pictures.push(overlaid(data, part.classes.share, { title: "Latency distribution", note: "Share of I/Os in each class of latency; eight classes for each power of two.", xs: part.classes.xs,
       x: { label: "latency (logarithmic)", name: "latency about", log: true, format: latency, tell: latency }, y: { format: percent } }));

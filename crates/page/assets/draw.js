@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** What is in the page beside what is seen: JSON, compressed. */
+/** Unpacks the data of the page: compressed JSON. */
 async function unpacked() {
   const text = document.getElementById("data").textContent.trim();
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -27,7 +27,7 @@ function shape(name, attributes = {}, ...children) {
 
 /** Replaces control and bidirectional characters by their numbers. */
 function harmless(text) {
-  return String(text).replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+  return String(text).replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     (character) => "\\x" + character.charCodeAt(0).toString(16).padStart(2, "0"));
 }
 
@@ -88,6 +88,23 @@ function timeAxis(range) {
   const format = (value) => clock(value, isLong);
   const unit = isLong ? "h:min:s" : "min:s";
   return { label: `time (${unit})`, name: unit, range, format, tell: format, steps: [10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400] };
+}
+
+/** The place of a percentile on an axis whose marks add a nine each. */
+const nines = (percentile) => -Math.log10(1 - Math.min(percentile, 99.99999) / 100);
+
+/** The properties of a chart of latencies over percentiles, which are at these places. */
+function ofPercentiles(xs) {
+  const last = Math.max(1, ...xs);
+  const percentile = (place, figures) => String(+(100 * (1 - 10 ** -place)).toPrecision(figures));
+  return {
+    title: "Latency percentiles",
+    note: "The latency that each share of the I/Os does not exceed. Each mark on the axis adds a nine.",
+    xs,
+    x: { label: "percentile", name: "percentile", range: [0, last], marks: [0, 1, 2, 3, 4, 5].filter((mark) => mark <= last + 1e-6),
+      format: (place) => percentile(place, 6), tell: (place) => "p" + percentile(place, 7) },
+    y: { format: latency, log: true },
+  };
 }
 
 /** The marks of an axis that is so wide. */

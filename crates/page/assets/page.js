@@ -244,8 +244,6 @@ function distribution(part) {
   return ["clat_ns", "lat_ns"].map((key) => part?.[key]).find((found) => found?.percentile) ?? null;
 }
 
-const nines = (percentile) => -Math.log10(1 - Math.min(percentile, 99.99999) / 100);
-
 /** How latencies are distributed over the whole run. */
 function latencyPictures(job) {
   const found = DIRECTIONS.filter((direction) => distribution(job[direction])).map((direction) => [direction, distribution(job[direction])]);
@@ -274,12 +272,8 @@ function latencyPictures(job) {
   const asked = Object.keys(found[0][1].percentile).map(Number).filter((percentile) => percentile >= 0 && percentile <= 100);
   if (!asked.length) return pictures;
   const value = (one, percentile) => numberOr(one.percentile[percentile.toFixed(6)], null);
-  const marks = [0, 90, 99, 99.9, 99.99, 99.999].filter((mark) => mark <= Math.max(90, ...asked)).map(nines);
-  pictures.push(chart({ title: "Latency percentiles", note: "What share of I/Os took at most how long; each mark on the axis is a nine more.",
-    xs: asked.map(nines), lines: found.map(([direction, one]) => ({ name: direction, style: direction, ys: asked.map((percentile) => value(one, percentile)) })),
-    x: { label: "percentile", name: "percentile", range: [0, Math.max(...asked.map(nines), 1)], marks,
-      format: (mark) => String(+(100 * (1 - 10 ** -mark)).toPrecision(6)), tell: (mark) => "p" + +(100 * (1 - 10 ** -mark)).toPrecision(7) },
-    y: { format: latency, log: true } }));
+  pictures.push(chart({ ...ofPercentiles(asked.map(nines)),
+    lines: found.map(([direction, one]) => ({ name: direction, style: direction, ys: asked.map((percentile) => value(one, percentile)) })) }));
   return pictures;
 }
 

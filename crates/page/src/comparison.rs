@@ -15,12 +15,12 @@ use std::fmt::Write;
 const SCRIPT: &str =
     concat!("\"use strict\";\n", include_str!("../assets/draw.js"), include_str!("../assets/compare.js"));
 
-/// What the page may do, as its policy says it.
+/// The content policy of the page.
 pub fn policy() -> String {
     policy_of(SCRIPT)
 }
 
-/// The page of a comparison. `above`: markup of whoever shows it, such as the way back.
+/// The page of a comparison. `above`: markup above the comparison, such as a link back.
 pub fn of_comparison(
     above: &str,
     sides: &[Side],

@@ -36,7 +36,7 @@ const LATEST_MS: u64 = 1 << 50;
 /// A later time, in milliseconds (three years), can only be that of a clock.
 const FAR_MS: u64 = 100_000_000_000;
 /// Classes of latency, as series have them: eight for each power of two.
-const BUCKETS_PER_CLASS: usize = 8;
+pub(crate) const BUCKETS_PER_CLASS: usize = 8;
 
 /// A log of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Texts and numbers for people.
 
+use iolite_types::is_bidi_control;
 use std::fmt::Write;
 
 /// Characters that a name has at most where there is little room.
@@ -18,15 +19,13 @@ pub fn escaped(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(character),
             // Writing to a String does not fail.
-            acts if acts.is_control() || turns(acts) => drop(write!(out, "\\x{:02x}", u32::from(acts))),
+            acts if acts.is_control() || is_bidi_control(acts) => {
+                let _ = write!(out, "\\x{:02x}", u32::from(acts));
+            }
             other => out.push(other),
         }
     }
     out
-}
-
-fn turns(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The escaped value, cut after a few thousand characters: the packed report has all of it.

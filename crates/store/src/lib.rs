@@ -18,6 +18,7 @@ pub use limits::Limits;
 use error::Result;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
+use iolite_types::is_bidi_control;
 use limits::Going;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 use std::collections::BTreeSet;
@@ -318,18 +319,13 @@ pub fn check_label(label: &str) -> std::result::Result<(), String> {
     if label.chars().count() > LONGEST_LABEL {
         return Err(format!("a label has at most {LONGEST_LABEL} characters"));
     }
-    if label.chars().any(|c| c.is_control() || turns_text(c)) {
+    if label.chars().any(|c| c.is_control() || is_bidi_control(c)) {
         return Err("a label has no control characters, and none that turn text around".to_owned());
     }
     if label.trim() != label {
         return Err("a label does not begin or end with a blank".to_owned());
     }
     Ok(())
-}
-
-/// Characters that show the text behind them in another order (Unicode's embeddings, overrides and isolates).
-fn turns_text(character: char) -> bool {
-    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn runs_where(connection: &Connection, condition: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<Run>> {
@@ -361,7 +357,7 @@ fn whole(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// What is larger could be kept, and never be read again.
+/// Rejects reports above the limit of `unpacked`: they could be stored, but not read.
 fn fits(bytes: u64) -> Result<()> {
     if bytes <= LARGEST_REPORT {
         Ok(())

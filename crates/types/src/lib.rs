@@ -3,9 +3,11 @@
 //! Only types needed on both sides of a crate boundary live here: directions, operations of an engine, block sizes,
 //! kinds of files, a value per direction, and the formatting of numbers.
 
+mod bidi;
 mod block_size;
 pub mod units;
 
+pub use bidi::is_bidi_control;
 pub use block_size::BlockSize;
 
 mod system_error;

@@ -1,9 +1,11 @@
-//! The curves of a comparison: what the runs of each side did over time, and how their latencies are distributed.
+//! The curves of a comparison: the runs of each side over time, and the distribution of their latencies.
 //!
-//! Runs have windows of their own, so that all are put onto one grid. Of the runs of a side the median is drawn, with a band from the
-//! lowest to the highest. So a picture of hundreds of runs is as large as one of two.
+//! Runs have different windows, so they are resampled to one grid. Each side is drawn as the median of its runs, with a
+//! band from the lowest to the highest. So a picture of hundreds of runs is as large as one of two.
 
+use crate::logs::BUCKETS_PER_CLASS;
 use iolite_compare::{Comparison, Side, WHOLE_JOB, job_name};
+use iolite_stats::{bucket_of, lower_bound};
 use iolite_stored::{DIRECTIONS, bins, has_moved, latency_with_percentiles, percentile_of_bins};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ const NINES: u32 = 5;
 /// A job with fewer windows is drawn whole. Of others, the first and the last are left out: it ran only for a part of them.
 const FEW_WINDOWS: usize = 5;
 
-/// What is drawn of the results of each side.
+/// The curves of each side's results.
 #[derive(Debug, Default)]
 pub struct Curves {
     /// By job and direction.
@@ -77,7 +79,7 @@ impl Curves {
         }
     }
 
-    /// What the script draws.
+    /// The data for the script.
     pub fn drawn(&self, sides: &[Side], comparison: &Comparison) -> Value {
         let mut places: Vec<(String, &'static str)> = Vec::new();
         for block in comparison.blocks.iter().filter(|block| block.direction != WHOLE_JOB) {
@@ -237,7 +239,7 @@ fn rates(run: &OfRun, points: usize, step: f64) -> Curve {
 fn tails(run: &OfRun, points: usize, step: f64) -> Curve {
     let mut largest: Curve = vec![None; points];
     for span in run.jobs.iter().flatten() {
-        // What lies in two points is in that which has most of it.
+        // A window that overlaps two points counts for the one with the larger part.
         let most = (span.end - span.begin).min(step) / 2.0 - 1e-9;
         for (point, _) in shares(span, points, step).filter(|(_, seconds)| *seconds > most) {
             largest[point] = match (largest[point], span.p99) {
@@ -306,23 +308,17 @@ fn percentiles(sides: &[&Vec<OfRun>]) -> Option<Value> {
 }
 
 /// The class of a latency: eight for each power of two, as in a series.
-fn class_of(nanoseconds: u64) -> u64 {
-    match nanoseconds {
-        ..128 => nanoseconds / 8,
-        _ => {
-            let power = u64::from(nanoseconds.ilog2());
-            8 * (power - 6) + (nanoseconds >> (power - 3))
-        }
-    }
+fn class_of(nanoseconds: u64) -> usize {
+    bucket_of(nanoseconds) / BUCKETS_PER_CLASS
 }
 
-fn class_begin(class: u64) -> f64 {
-    if class < 16 { 8.0 * class as f64 } else { (8 + class % 8) as f64 * 2_f64.powi((class / 8 + 2) as i32) }
+fn class_begin(class: usize) -> f64 {
+    lower_bound(class * BUCKETS_PER_CLASS) as f64
 }
 
 /// The share of I/Os in each class of latency, where all runs have histograms.
 fn classes(sides: &[&Vec<OfRun>]) -> Option<Value> {
-    let of_run = |run: &OfRun| -> Option<BTreeMap<u64, f64>> {
+    let of_run = |run: &OfRun| -> Option<BTreeMap<usize, f64>> {
         let histogram = histogram(run)?;
         let total = histogram.values().map(|&count| count as f64).sum::<f64>();
         let mut shares = BTreeMap::new();
@@ -331,15 +327,15 @@ fn classes(sides: &[&Vec<OfRun>]) -> Option<Value> {
         }
         Some(shares)
     };
-    let runs: Vec<Vec<BTreeMap<u64, f64>>> =
+    let runs: Vec<Vec<BTreeMap<usize, f64>>> =
         sides.iter().map(|runs| runs.iter().map(of_run).collect()).collect::<Option<_>>()?;
     let all = || runs.iter().flatten().flat_map(|run| run.keys().copied());
     let (first, last) = (all().min()?.saturating_sub(1), all().max()? + 1);
-    let curve = |run: &BTreeMap<u64, f64>| {
+    let curve = |run: &BTreeMap<usize, f64>| {
         (first..=last).map(|class| Some(run.get(&class).copied().unwrap_or(0.0))).collect()
     };
     let curves = runs.iter().map(|runs| runs.iter().map(curve).collect()).collect();
-    let middle = |class: u64| rounded(Some(((class_begin(class) + class_begin(class + 1)) / 2.0).max(1.0)));
+    let middle = |class: usize| rounded(Some(((class_begin(class) + class_begin(class + 1)) / 2.0).max(1.0)));
     let xs: Vec<Value> = (first..=last).map(middle).collect();
     let points = xs.len();
     Some(json!({ "xs": xs, "share": summed(curves, points)? }))
@@ -349,6 +345,7 @@ fn classes(sides: &[&Vec<OfRun>]) -> Option<Value> {
 mod tests {
     use super::*;
     use iolite_compare::Run;
+    use iolite_stats::BUCKETS;
 
     /// A run of one job with windows of a second with these rates.
     fn report(ios: &[u64], latency: u64) -> Value {
@@ -430,11 +427,12 @@ mod tests {
 
     #[test]
     fn classes_are_those_of_a_series() {
-        for nanoseconds in [0, 7, 8, 127, 128, 143, 144, 1000, 82_432, 123_456_789, u64::MAX] {
+        for nanoseconds in [0, 7, 8, 127, 128, 143, 144, 1000, 82_432, 123_456_789, 16_000_000_000] {
             let class = class_of(nanoseconds);
             let value = nanoseconds as f64;
             assert!(class_begin(class) <= value && value <= class_begin(class + 1), "{nanoseconds}");
         }
+        assert_eq!(class_of(u64::MAX), BUCKETS / BUCKETS_PER_CLASS - 1, "the last one is open");
     }
 
     /// Whatever a stored file says.

@@ -1,5 +1,6 @@
 //! Writes JSON with the white space that line-oriented scripts for fio expect.
 
+use iolite_types::is_bidi_control;
 use std::io::{self, Write};
 
 /// Writes one JSON object, member by member.
@@ -111,7 +112,8 @@ impl<'a> Writer<'a> {
                 '\n' => write!(self.out, "\\n")?,
                 '\t' => write!(self.out, "\\t")?,
                 '\r' => write!(self.out, "\\r")?,
-                acts if acts.is_control() || turns_text(acts) => {
+                // Otherwise the filter for terminals would replace the latter, and damage the JSON.
+                acts if acts.is_control() || is_bidi_control(acts) => {
                     write!(self.out, "\\u{:04x}", u32::from(acts))?;
                 }
                 other => write!(self.out, "{other}")?,
@@ -140,12 +142,6 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Characters that show the text behind them in another order (Unicode's embeddings, overrides and isolates). They are
-/// escaped, as control characters are: a filter of what terminals show would make something else of them.
-fn turns_text(character: char) -> bool {
-    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +152,7 @@ mod tests {
         let mut json = Writer::new(&mut out);
         let written = (|| {
             json.open_root()?;
-            json.text("a \"b\"", "c\\d\te\u{1}é\u{202e}")?;
+            json.text("a \"b\"", "c\\d\te\u{1}é\u{202e}\u{200f}")?;
             json.open_array("list")?;
             json.open_element()?;
             json.float("x", 0.5)?;
@@ -170,7 +166,7 @@ mod tests {
             json.close_root()
         })();
         written.expect("memory takes everything");
-        let expected = "{\n  \"a \\\"b\\\"\" : \"c\\\\d\\te\\u0001é\\u202e\",\n  \"list\" : [\n    {\n      \"x\" : \
+        let expected = "{\n  \"a \\\"b\\\"\" : \"c\\\\d\\te\\u0001é\\u202e\\u200f\",\n  \"list\" : [\n    {\n      \"x\" : \
                         0.500000,\n      \"y\" : -1\n    },\n    {\n      \"z\" : 18446744073709551615\n    }\n  \
                         ],\n  \"nan\" : 0.000000\n}\n";
         assert_eq!(String::from_utf8(out).expect("text"), expected);
