@@ -104,7 +104,7 @@ function show(answer) {
   text.setAttribute("aria-invalid", String(wrong > 0));
   by("verdict").textContent = answer.why ?? (wrong ? `${wrong} ${wrong === 1 ? "mistake" : "mistakes"}` : "No mistakes");
   by("start").disabled = wrong > 0 || Boolean(answer.busy);
-  const link = made("a", "A run goes on");
+  const link = made("a", "A run is in progress");
   link.href = "live/";
   by("going").replaceChildren(...(answer.busy ? [link] : []));
   // The caller waits for its end.

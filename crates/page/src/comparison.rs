@@ -59,7 +59,10 @@ pub fn of_comparison(
             "<h2>Curves</h2>\n<p class=\"hint\">Lines are medians of the runs of a side, and bands reach from the lowest run to the \
              highest.{}</p>\n<noscript><p class=\"notice\">Without scripts there are no pictures; the figures above are \
              complete.</p></noscript>\n<div id=\"pictures\"></div>\n",
-            if sides.len() > curves::MOST_SIDES { " The first four sides are drawn." } else { "" }
+            match sides.len() > curves::MOST_SIDES {
+                true => format!(" Only the first {} sides are drawn.", curves::MOST_SIDES),
+                false => String::new(),
+            }
         );
     }
     frame("Comparison", SCRIPT, &body, &packed(&drawn))

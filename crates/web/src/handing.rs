@@ -229,7 +229,7 @@ impl Handing {
         self.end_until(last, Instant::now() + LAST_PATIENCE)
     }
 
-    /// One moment holds for everything: a process that takes a little now and then is not waited for again and again.
+    /// One deadline covers everything, so that a slow process cannot extend it with each part.
     fn end_until(&mut self, last: impl IntoIterator<Item = ToPage>, until: Instant) -> io::Result<()> {
         for message in last {
             let bytes = frame::encode(&message).map_err(io::Error::other)?;
@@ -278,9 +278,9 @@ mod tests {
         }
     }
 
-    /// Without one moment for all, each part that is taken would begin a new time.
+    /// One deadline covers everything.
     #[test]
-    fn a_process_that_takes_a_little_now_and_then_is_not_waited_for() {
+    fn a_slow_process_cannot_extend_the_deadline() {
         let (ours, mut its) = UnixStream::pair().unwrap();
         let mut handing = Handing::over(ours, hello(), Setup::default()).unwrap();
         let taker = thread::spawn(move || {

@@ -10,8 +10,7 @@
 //! | the run's end of the socket | `handing.rs`, messages: `message.rs` |
 //! | the process | `process.rs` |
 //! | the state of the run, and the events for readers | `run.rs`, `telling.rs` |
-//! | stored results, in a process that does not fork | `shelf.rs`; comparisons: `shelf/comparison.rs`; forms: `form.rs`
-//! |
+//! | stored results, in a process that does not fork | `shelf.rs`; comparisons: `shelf/comparison.rs`; forms: `form.rs` |
 //! | jobs that are written and started in the browser | `desk.rs` |
 //! | connections and their limits | `server.rs`, `wire.rs`; keys and names: `security.rs` |
 //! | requests and answers | `request.rs`, `answer.rs` |

@@ -1,11 +1,11 @@
-//! A run that goes on, as its process knows it, and the pages of it.
+//! A run in progress, as the process of its page knows it, and the pages of it.
 
 use crate::access::{Access, Rights};
 use crate::answer::{Answer, stream_head};
 use crate::message::Hello;
 use crate::request::Request;
 use crate::state::State;
-use crate::telling::{Seen, Texts, news};
+use crate::telling::{Position, SharedEvents, events_for};
 use crate::wire::Wire;
 use iolite_os::process::Process;
 use iolite_page::live;
@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Readers get news at most this often, all at the same moments, except for messages and the end.
+/// Readers get events at most this often, all at the same moments, except for messages and the end.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Streams of events at a time. Other requests still find a connection.
 const MOST_STREAMS: usize = 64;
@@ -58,7 +58,7 @@ impl Run {
             urgent: 0,
             streams: 0,
             owed: 0,
-            texts: Texts::default(),
+            events: SharedEvents::default(),
         };
         let outline = serde_json::from_slice(&json).unwrap_or_default();
         let of_hosts = hello.of_hosts;
@@ -84,7 +84,7 @@ impl Run {
         state.page = Some(Arc::new(page.into_bytes()));
         state.owed = state.streams;
         // They may be older than the last sample.
-        state.texts = Texts::default();
+        state.events = SharedEvents::default();
         state.version += 1;
         state.urgent += 1;
         drop(state);
@@ -143,27 +143,27 @@ impl Run {
     }
 
     /// The number of the current period.
-    fn round(&self) -> u32 {
+    fn period(&self) -> u32 {
         (self.began.elapsed().as_nanos() / PERIOD.as_nanos()) as u32
     }
 
     /// Streams events to a reader until the run has ended or the reader has left.
     fn stream(&self, to: &mut Wire) -> std::io::Result<()> {
         to.send(&[stream_head().as_bytes()])?;
-        let mut seen = Seen::default();
+        let mut position = Position::default();
         loop {
-            let round = self.round();
-            let (texts, urgent, is_over) = {
+            let period = self.period();
+            let (events, urgent, is_over) = {
                 let mut state = self.state();
-                (news(&mut state, &mut seen, round.into()), state.urgent, state.page.is_some())
+                (events_for(&mut state, &mut position, period.into()), state.urgent, state.page.is_some())
             };
-            to.send(&texts.iter().map(|text| text.as_bytes()).collect::<Vec<_>>())?;
-            drop(texts);
+            to.send(&events.iter().map(|event| event.as_bytes()).collect::<Vec<_>>())?;
+            drop(events);
             if is_over {
                 return Ok(());
             }
-            // Even if nothing is new, something is said: so it is seen that the reader is gone.
-            let due = self.began + PERIOD * (self.round() + 1);
+            // An event is sent even if nothing is new, to notice that the reader has left.
+            let due = self.began + PERIOD * (self.period() + 1);
             let mut state = self.state();
             while state.urgent == urgent {
                 let left = due.saturating_duration_since(Instant::now());

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 /// The maximum number of connections. Some more get an error, and the rest are closed.
 const MOST: usize = 128;
-const MOST_TOLD: usize = 16;
+/// How many more connections get the answer 503.
+const MOST_REJECTED: usize = 16;
 /// Reports may be nested 128 levels deep, which needs as much stack as the main thread has. Unused stack takes no
 /// memory.
 const STACK: usize = 8 << 20;
@@ -69,7 +70,7 @@ pub fn serve<S: Site>(
             continue;
         };
         let (counted, before) = Counted::new(open);
-        if before >= MOST + MOST_TOLD {
+        if before >= MOST + MOST_REJECTED {
             continue;
         }
         let Ok(mut wire) = Wire::new(stream, security) else { continue };
@@ -78,7 +79,7 @@ pub fn serve<S: Site>(
         let _ = thread::Builder::new().stack_size(STACK).spawn(move || {
             let _counted = counted;
             match Request::read(&mut wire, S::MOST_BODY) {
-                // Here, and not where connections are taken: somebody who takes the answer slowly is in nobody's way.
+                // Answered here rather than in the accept loop, so that a slow reader does not delay other connections.
                 Ok(_) if before >= MOST => {
                     drop(Answer::text(503, "Too many pages are open.").send(&mut wire))
                 }
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_beyond_the_limit_that_says_nothing_is_in_nobodys_way() {
+    fn a_silent_connection_beyond_the_limit_delays_nobody() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (site, open) = (Arc::new(Gate::default()), Open::default());

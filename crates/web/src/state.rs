@@ -1,6 +1,6 @@
 //! The state of a running run.
 
-use crate::telling::Texts;
+use crate::telling::SharedEvents;
 use iolite_stats::{Event, EventKind, JobError, Recorder, Report};
 use iolite_types::describe_errno;
 use serde::Serialize;
@@ -46,8 +46,8 @@ pub struct State {
     pub streams: usize,
     /// Open streams that have not yet received the page since the run ended.
     pub owed: usize,
-    /// What readers share.
-    pub texts: Texts,
+    /// Events that readers share.
+    pub events: SharedEvents,
 }
 
 /// Something that a run has told.

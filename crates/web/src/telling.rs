@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// More jobs than these are not told one by one.
 const MOST_JOBS: usize = 1000;
 
-/// The text of a whole series with at least this many windows serves readers until the series has grown by an eighth: they get
-/// the rest as other readers do. So readers who come one after the other do not need a copy each.
+/// Once a whole series has this many windows, its text is reused for new readers until the series has grown by an
+/// eighth; they get the rest separately. So readers that arrive one after the other share one copy.
 const LARGE: usize = 64;
 
 /// The state of a machine whose next jobs are set up and wait for those of other machines.
@@ -18,9 +18,9 @@ pub const WAITS: char = 'B';
 /// The letter of a machine that is lost.
 pub const LOST: char = 'L';
 
-/// The events that a reader has got so far.
+/// A reader's position in the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Position {
     /// How many samples a window had, and how many windows do not change any more.
     windows: (u32, usize),
     /// The number of messages.
@@ -29,22 +29,22 @@ pub struct Seen {
     pub version: u64,
 }
 
-/// Texts that were made for one reader and serve the others: all readers get news at the same moments, so most of them need
-/// the same text.
+/// Events that were made for one reader and serve the others: all readers get events once per period, so most of them need
+/// the same.
 #[derive(Debug, Default)]
-pub struct Texts {
-    /// The round in which the texts below were made, except for that of the whole series.
-    round: u64,
+pub struct SharedEvents {
+    /// The period in which the events below were made, except for that of the whole series.
+    period: u64,
     /// Parts of the series.
-    series: Vec<SeriesText>,
+    series: Vec<SeriesEvent>,
     /// The state of the workers, with the number of urgent changes before it.
     standing: Option<(u64, Arc<str>)>,
 }
 
-/// The text of a series from a window on.
+/// The event of a series from a window on.
 #[derive(Clone, Debug)]
-struct SeriesText {
-    round: u64,
+struct SeriesEvent {
+    period: u64,
     /// How many samples a window had.
     per_window: u32,
     /// The first window, and the one after the last.
@@ -53,54 +53,54 @@ struct SeriesText {
     text: Arc<str>,
 }
 
-impl SeriesText {
-    /// Whether a reader may get it in this round, when the series has this many windows.
-    fn serves(&self, round: u64, windows: usize) -> bool {
+impl SeriesEvent {
+    /// Whether a reader may get it in this period, when the series has this many windows.
+    fn serves(&self, period: u64, windows: usize) -> bool {
         let is_whole_enough =
             self.since == 0 && self.until >= LARGE && windows - self.until <= self.until / 8;
-        self.round == round || is_whole_enough
+        self.period == period || is_whole_enough
     }
 }
 
-impl Texts {
-    /// Removes texts of earlier rounds that no reader needs any more.
-    fn begin(&mut self, round: u64, per_window: u32, windows: usize) {
-        self.series.retain(|told| told.per_window == per_window && told.serves(round, windows));
-        if self.round != round {
-            self.round = round;
+impl SharedEvents {
+    /// Removes events of earlier periods that no reader needs any more.
+    fn begin(&mut self, period: u64, per_window: u32, windows: usize) {
+        self.series.retain(|one| one.per_window == per_window && one.serves(period, windows));
+        if self.period != period {
+            self.period = period;
             self.standing = None;
         }
     }
 }
 
-/// The news for this reader in this round. All readers of a round share their texts.
-pub fn news(state: &mut State, seen: &mut Seen, round: u64) -> Vec<Arc<str>> {
+/// The events for this reader in this period. Readers with the same position share them.
+pub fn events_for(state: &mut State, position: &mut Position, period: u64) -> Vec<Arc<str>> {
     let mut texts = Vec::new();
-    if seen.messages != state.told || seen.version == 0 {
-        texts.push(event("messages", &messages(state, seen.messages).to_string()));
-        seen.messages = state.told;
+    if position.messages != state.told || position.version == 0 {
+        texts.push(event("messages", &messages(state, position.messages).to_string()));
+        position.messages = state.told;
     }
     let windows = state.recorder.so_far().windows.len();
     let per_window = state.recorder.samples_per_window();
-    state.texts.begin(round, per_window, windows);
+    state.events.begin(period, per_window, windows);
     if windows > 0 {
         loop {
-            let since = if seen.windows.0 == per_window { seen.windows.1 } else { 0 };
-            let told = series_text(state, since, round);
+            let since = if position.windows.0 == per_window { position.windows.1 } else { 0 };
+            let part = series_event(state, since, period);
             // The last one may grow.
-            seen.windows = (per_window, told.until - 1);
-            texts.push(told.text);
-            if told.round == round {
+            position.windows = (per_window, part.until - 1);
+            texts.push(part.text);
+            if part.period == period {
                 break;
             }
         }
     }
     let urgent = state.urgent;
-    let standing = match &state.texts.standing {
+    let standing = match &state.events.standing {
         Some((of, text)) if *of == urgent => text.clone(),
         _ => {
             let text = event("state", &standing(state).to_string());
-            state.texts.standing = Some((urgent, text.clone()));
+            state.events.standing = Some((urgent, text.clone()));
             text
         }
     };
@@ -108,7 +108,7 @@ pub fn news(state: &mut State, seen: &mut Seen, round: u64) -> Vec<Arc<str>> {
     if state.page.is_some() {
         texts.push(event("end", "{}"));
     }
-    seen.version = state.version;
+    position.version = state.version;
     texts
 }
 
@@ -117,22 +117,22 @@ fn event(name: &str, data: &str) -> Arc<str> {
     format!("event: {name}\ndata: {data}\n\n").into()
 }
 
-/// The series from this window on: the text that another reader has got, or a new one.
-fn series_text(state: &mut State, since: usize, round: u64) -> SeriesText {
-    if let Some(told) = state.texts.series.iter().find(|told| told.since == since) {
-        return told.clone();
+/// The series from this window on: the event that another reader has got, or a new one.
+fn series_event(state: &mut State, since: usize, period: u64) -> SeriesEvent {
+    if let Some(part) = state.events.series.iter().find(|part| part.since == since) {
+        return part.clone();
     }
     let series = state.recorder.so_far();
-    let told = series_since(&state.outline, series, since);
-    let told = SeriesText {
-        round,
+    let text = series_since(&state.outline, series, since);
+    let part = SeriesEvent {
+        period,
         per_window: state.recorder.samples_per_window(),
         since,
         until: series.windows.len(),
-        text: event("series", &format!("{{\"since\":{since},\"series\":{told}}}")),
+        text: event("series", &format!("{{\"since\":{since},\"series\":{text}}}")),
     };
-    state.texts.series.push(told.clone());
-    told
+    state.events.series.push(part.clone());
+    part
 }
 
 /// The messages behind so many, and the number of the first.
@@ -251,47 +251,47 @@ mod tests {
     }
 
     #[test]
-    fn readers_of_one_round_share_their_texts() {
+    fn readers_of_one_period_share_their_events() {
         let run = run();
         (0..=10).for_each(|number| sampled(&run, number));
         let mut state = run.state();
-        let [mut one, mut other] = [Seen::default(); 2];
-        let texts = news(&mut state, &mut one, 0);
+        let [mut one, mut other] = [Position::default(); 2];
+        let texts = events_for(&mut state, &mut one, 0);
         assert_eq!(told(&texts), [(0, vec![1; 10])]);
-        let again = news(&mut state, &mut other, 0);
+        let again = events_for(&mut state, &mut other, 0);
         assert!(texts[1..].iter().zip(&again[1..]).all(|(one, other)| Arc::ptr_eq(one, other)));
         drop(state);
         (11..=20).for_each(|number| sampled(&run, number));
         let mut state = run.state();
-        let texts = news(&mut state, &mut one, 1);
+        let texts = events_for(&mut state, &mut one, 1);
         assert_eq!(told(&texts), [(9, vec![1; 11])], "the last window may have grown");
-        let again = news(&mut state, &mut other, 1);
+        let again = events_for(&mut state, &mut other, 1);
         assert!(texts.iter().zip(&again).all(|(one, other)| Arc::ptr_eq(one, other)));
-        assert_eq!(told(&news(&mut state, &mut Seen::default(), 1)), [(0, vec![1; 20])]);
+        assert_eq!(told(&events_for(&mut state, &mut Position::default(), 1)), [(0, vec![1; 20])]);
         drop(state);
         sampled(&run, 21);
         run.end("the page".to_owned());
-        let texts = news(&mut run.state(), &mut one, 1);
-        assert_eq!(told(&texts), [(19, vec![1; 2])], "the end lacks nothing, whatever the round");
+        let texts = events_for(&mut run.state(), &mut one, 1);
+        assert_eq!(told(&texts), [(19, vec![1; 2])], "the end lacks nothing, whatever the period");
     }
 
     #[test]
     fn readers_who_come_one_after_the_other_share_the_beginning() {
         let run = run();
         (0..=80).for_each(|number| sampled(&run, number));
-        let first = news(&mut run.state(), &mut Seen::default(), 0);
+        let first = events_for(&mut run.state(), &mut Position::default(), 0);
         (81..=85).for_each(|number| sampled(&run, number));
-        let mut late = Seen::default();
-        let texts = news(&mut run.state(), &mut late, 5);
+        let mut late = Position::default();
+        let texts = events_for(&mut run.state(), &mut late, 5);
         assert!(Arc::ptr_eq(&texts[1], &first[1]));
         assert_eq!(told(&texts), [(0, vec![1; 80]), (79, vec![1; 6])]);
         sampled(&run, 86);
-        assert_eq!(told(&news(&mut run.state(), &mut late, 6)), [(84, vec![1; 2])]);
-        // When there is much more, there is a new text; and when windows have become longer.
+        assert_eq!(told(&events_for(&mut run.state(), &mut late, 6)), [(84, vec![1; 2])]);
+        // When there is much more, there is a new event; and when windows have become longer.
         (87..=100).for_each(|number| sampled(&run, number));
-        assert_eq!(told(&news(&mut run.state(), &mut Seen::default(), 7)), [(0, vec![1; 100])]);
+        assert_eq!(told(&events_for(&mut run.state(), &mut Position::default(), 7)), [(0, vec![1; 100])]);
         (101..=1100).for_each(|number| sampled(&run, number));
-        let parts = told(&news(&mut run.state(), &mut late, 8));
+        let parts = told(&events_for(&mut run.state(), &mut late, 8));
         assert_eq!((parts.len(), parts[0].0, parts[0].1.iter().sum::<u64>()), (1, 0, 1100));
     }
 }

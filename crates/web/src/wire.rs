@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 /// How long writing to a reader may make no progress.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many bytes a second a reader takes of what it is sent, at the least. What is sent is in memory until it is taken, so
-/// somebody who takes one byte now and then is not waited for.
-const SLOWEST: u32 = 64 << 10;
+/// The minimum rate of a reader, in bytes per second. Data stays in memory until the reader accepts it, so one that
+/// accepts a byte now and then is disconnected.
+const MIN_RATE: u32 = 64 << 10;
 
 /// A connection.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct Socket {
     /// Nothing is read later.
     until: Instant,
     /// Nothing is written later; `None` = nothing but [`PATIENCE`] limits it.
-    taken_by: Option<Instant>,
+    write_deadline: Option<Instant>,
 }
 
 impl Read for Socket {
@@ -57,7 +57,8 @@ impl Read for Socket {
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = self.taken_by.map_or(PATIENCE, |until| until.saturating_duration_since(Instant::now()));
+        let left =
+            self.write_deadline.map_or(PATIENCE, |until| until.saturating_duration_since(Instant::now()));
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
@@ -75,7 +76,7 @@ impl Wire {
     pub fn new(stream: TcpStream, security: Option<&Arc<ServerConfig>>) -> io::Result<Wire> {
         // Without it, answers come a little later.
         let _ = stream.set_nodelay(true);
-        let socket = Socket { stream, until: Instant::now(), taken_by: None };
+        let socket = Socket { stream, until: Instant::now(), write_deadline: None };
         Ok(Wire(match security {
             None => Inner::Plain(socket),
             Some(config) => {
@@ -100,12 +101,12 @@ impl Wire {
     /// Sends all of these bytes, one part after the other, to a reader that takes them in the time that their number allows.
     pub fn send(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         let count: usize = parts.iter().map(|part| part.len()).sum();
-        let time = PATIENCE + Duration::from_secs_f64(count as f64 / f64::from(SLOWEST));
+        let time = PATIENCE + Duration::from_secs_f64(count as f64 / f64::from(MIN_RATE));
         self.send_until(parts, Instant::now() + time)
     }
 
     fn send_until(&mut self, parts: &[&[u8]], until: Instant) -> io::Result<()> {
-        self.socket().taken_by = Some(until);
+        self.socket().write_deadline = Some(until);
         for part in parts {
             self.write_all(part)?;
         }
