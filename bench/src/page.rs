@@ -1,9 +1,8 @@
 //! Measures whether an open page costs the jobs anything: `iolite-bench --with-page`.
 //!
 //! Both sides are Iolite with the same job, in turns: one with `--web` and a reader that follows the events of its page, as a
-//! browser does, and one without. Of each run the number of the case, the I/Os per second and the CPU time of the jobs per
-//! I/O are compared. The process that serves the page is left out where processes are looked at: it is no job. It takes its
-//! share of the machine all the same, which the other numbers show.
+//! browser does, and one without. Compared are the number of the case, the I/Os per second, and the CPU time of the jobs per
+//! I/O. The process that serves the page is not counted as a job; the other numbers show its share of the machine.
 
 use crate::arguments::Arguments;
 use crate::cases::Case;

@@ -5,8 +5,8 @@
 //! the [`Completions`] that it keeps.
 //!
 //! Each unit has one place for its outcome, and those that are done form a list through these places: a thread that
-//! completes a unit changes two words, without allocating or blocking. It wakes the worker only if that sleeps: on a
-//! word (futex), which is one call for either of them.
+//! completes a unit changes two words, without allocating or blocking. It wakes the worker only if the worker sleeps.
+//! The worker sleeps on a futex, so sleeping and waking are one system call each.
 
 use crate::{Completion, Errno, Outcome};
 use std::collections::VecDeque;
@@ -21,11 +21,12 @@ const NONE: u32 = u32::MAX;
 const IDLE: i64 = i64::MIN;
 const IN_FLIGHT: i64 = i64::MIN + 1;
 
-/// States of the worker. (A library's own locks have no such numbers: traces of system calls show who sleeps.)
+/// States of the worker. (The number of `ASLEEP` distinguishes this futex from the locks of libraries in traces of
+/// system calls.)
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 0x51ee9;
 
-/// The longest sleep. A wait that has any limit is ended by every signal, one without may begin again.
+/// The longest single wait. It always has a limit, because the kernel may restart a wait without one after a signal.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// A unit's place.
@@ -219,7 +220,7 @@ fn wait(worker: &AtomicU32, limit: Option<Duration>) -> Result<bool, Errno> {
 
 fn wake(worker: &AtomicU32) {
     let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the word is valid through the call. (If nobody sleeps any more, the worker has seen that it is to be awake.)
+    // SAFETY: the word is valid through the call. (If the worker is awake already, this has no effect.)
     unsafe { libc::syscall(libc::SYS_futex, worker.as_ptr(), operation, 1) };
 }
 

@@ -51,7 +51,8 @@ pub struct HttpEngine {
     flying: usize,
     /// The units that have not been committed.
     queued: Vec<u32>,
-    /// Their requests, which are sent when they are: signing the later ones of a batch is no latency of the first.
+    /// Their requests. They are sent on commit, so that signing the later requests of a batch does not add to the
+    /// latency of the first.
     unsent: Vec<(u32, Request)>,
     /// Objects that are uploaded in parts; `None` = the protocol has no such thing.
     uploads: Option<Box<Uploads>>,
@@ -163,7 +164,7 @@ impl HttpEngine {
         let body = (body.as_ptr(), body.len());
         let request = Request { head, body, sink, head_only: false, fields: false, patient: false };
         if self.splits {
-            // Parts share the depth with it.
+            // Parts of uploads are limited by the requests in flight, so requests of such a job are sent at once.
             // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
             unsafe { self.client.begin(unit.index, request) };
         } else {
@@ -436,10 +437,10 @@ impl Engine for HttpEngine {
         }
     }
 
-    /// Sends the requests of the batch. Their latency counts from when all are sent, that to the first byte as well.
+    /// Sends the requests of the batch. Latency, and the time to the first byte, start when all have been sent.
     fn commit(&mut self) -> Result<usize, Errno> {
         for (unit, request) in self.unsent.drain(..) {
-            // SAFETY: who queued the unit promised that its buffer is valid until it is complete or the engine is gone.
+            // SAFETY: the caller of `queue` promised that the buffer is valid until the unit is complete or the engine is gone.
             unsafe { self.client.begin(unit, request) };
         }
         if !self.queued.is_empty() {

@@ -22,8 +22,9 @@
 //! | has its own storage | [`Storage`], given by [`Engine::storage`] |
 //! | must load a library to be tried | `loads_library` in its entry, and `apart.rs` |
 //! | acts on names | `NameEngine` in `names.rs`, which leaves only the action on a name |
-//! | acts on names or extents, or works without I/O | [`UnitKind`](iolite_options::engines::UnitKind), which decides
-//! what is prepared for it and how its units count |
+//! | acts on names or extents, or works without I/O | [`UnitKind`], which decides how its units are prepared and counted |
+//!
+//! [`UnitKind`]: iolite_options::engines::UnitKind
 
 mod any;
 mod apart;
@@ -415,8 +416,8 @@ pub trait Engine {
     fn stop_repeating(&mut self) {}
 
     /// The job issues no more units: units that wait for the other end of a connection, possibly for ever, are
-    /// withdrawn ([`WITHDRAWN`]), or given up after a while. A synchronous engine that can be busy completes or withdraws
-    /// its unit soon.
+    /// withdrawn ([`WITHDRAWN`]), or given up after a while. A synchronous engine that can be busy has to complete
+    /// or withdraw its unit within about a second.
     fn leave(&mut self) {}
 
     /// Puts the data of the file at `index` on stable storage, where fsync(2) does not do that; `None` = it does.

@@ -213,7 +213,7 @@ impl File {
         let mut result = Ok(());
         for (chunk, place) in turns {
             let finished = chunks.cluster.wait(async { chunks.finish(&mut *place.await, chunk).await });
-            // The others would be waited for as long, one after the other.
+            // Do not wait for the same time limit at each of the other chunks.
             let is_silent = matches!(&finished, Err(failure) if failure.errno == libc::ETIMEDOUT);
             result = result.and(finished);
             if is_silent {
@@ -239,7 +239,7 @@ async fn transfer(
             None => None,
         };
         if let Some(slot) = &slot {
-            slot.is_answered(queued)?;
+            slot.check_timeout(queued)?;
         }
         let part_of_unit = async {
             // SAFETY: the parts of a unit are as long as its buffer together, which is its own until it is complete.
@@ -255,7 +255,7 @@ async fn transfer(
         };
         let done = chunks.cluster.within(part_of_unit).await;
         if let Some(slot) = &mut slot {
-            slot.heard(&done);
+            slot.note_timeout(&done);
         }
         done?;
         at += part.length;
@@ -267,9 +267,9 @@ async fn transfer(
 async fn sync(chunks: &Chunks, turns: Vec<(u64, Place)>, queued: Instant) -> Result<(), Failure> {
     for (chunk, place) in turns {
         let mut slot = place.await;
-        slot.is_answered(queued)?;
+        slot.check_timeout(queued)?;
         let done = chunks.cluster.within(chunks.sync(&mut slot, chunk)).await;
-        slot.heard(&done);
+        slot.note_timeout(&done);
         done?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The targets: job files, command lines, values, traces, verify headers, state files, logs, what machines say to each other.
+//! The targets: job files, command lines, values, traces, verify headers, state files, logs, frames, greetings, keys.
 //!
 //! `IOLITE_FUZZ_SECONDS=600 cargo test --release -p iolite-fuzz --test targets` runs each for ten minutes.
 
@@ -511,7 +511,7 @@ fn frames() {
     });
 }
 
-/// What a scanner sends to a server's port: what comes before the frames, with and without keys.
+/// The first bytes of a connection to a server, before any frame, with and without keys.
 #[test]
 fn greetings() {
     use iolite_remote::frame;
@@ -562,7 +562,7 @@ fn greetings() {
     });
 }
 
-/// Files of keys, which somebody else may have made.
+/// Files of keys from an untrusted source.
 #[test]
 fn keys() {
     use iolite_remote::keys::{Keys, home};

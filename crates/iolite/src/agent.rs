@@ -152,13 +152,13 @@ fn begin(
     Ok(Some((agent, keys)))
 }
 
-/// What a server may be asked to do, for its first line.
+/// The permissions of a server, for its first line.
 fn what_is_served(permissions: &Permissions) -> String {
     let Permissions { exec, changes, only } = permissions;
     let does = if *changes { "reading and writing" } else { "only reading (--readonly)" };
     let names: Vec<String> = only.iter().map(|path| path.display().to_string()).collect();
     let what = match &names[..] {
-        [] => "whatever that user can".to_owned(),
+        [] => "whatever its user can".to_owned(),
         names => format!("{} and nothing else", names.join(", ")),
     };
     let programs = if *exec { "running programs (--serve-exec)" } else { "running no programs" };

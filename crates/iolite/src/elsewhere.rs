@@ -112,7 +112,8 @@ pub fn give_up_all_but(only: &[PathBuf], permissions: &Permissions, own: &Path) 
     confine::confine(wish).map_err(|why| format!("--serve-only: {why}"))
 }
 
-/// Has the job name its files after its client, as fio does: those that are named in a directory here, those without names later.
+/// Names the files of a job after its client, as fio does: here those given by name in a `directory`; `plan` does it for
+/// generated names.
 fn name_after(client: &str, job: &mut JobOptions) {
     client.clone_into(&mut job.files.client);
     let is_asked = job.files.unique_filename && !client.is_empty() && job.has_files_here();

@@ -4,8 +4,9 @@
 //! ([`memory`]), missing pages of mapped files ([`faults`]), the shared memory of a run's processes ([`shared`]),
 //! futexes ([`futex`]), sockets ([`socket`]) and messages through them ([`message`]), waiting for descriptors
 //! ([`poll`]), signals ([`signals`]), processes ([`process`]), their resource usage ([`usage`]) and CPU affinity
-//! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), zones of block
-//! devices ([`zones`]), and locks that survive their owner ([`robust`]). Nothing here knows what a job is.
+//! ([`processors`]), facts about files ([`files`]), SCSI commands ([`scsi`]), NVMe commands ([`nvme`]), metadata and
+//! write streams of block devices ([`integrity`]), zones of block devices ([`zones`]), and locks that survive their
+//! owner ([`robust`]). Nothing here knows what a job is.
 
 pub mod clock;
 pub mod error;

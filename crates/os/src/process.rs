@@ -94,8 +94,7 @@ pub fn adopt_orphans() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// Keeps the memory of this process from other processes of its user: there is no core dump of it, and nobody but root may trace it.
-/// Programs that it starts are not concerned.
+/// Disables core dumps of this process, and tracing by anyone but root. Programs that it starts are not affected.
 pub fn keep_memory_private() {
     // SAFETY: a plain system call, which concerns this process only. It cannot fail with this argument.
     unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };

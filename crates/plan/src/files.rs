@@ -80,7 +80,7 @@ fn format_of(options: &JobOptions, clone: u32) -> String {
         return name;
     }
     let name = name.trim_start_matches('/');
-    // Clients of one server have files of their own.
+    // Clients of one server must not share files.
     match options.files.unique_filename && !client.is_empty() {
         true => format!("{client}.{name}"),
         false => name.to_owned(),

@@ -78,7 +78,7 @@ pub fn spool(words: &[OsString]) -> PathBuf {
     named.map(|path| Path::new(OsStr::from_bytes(path)).to_owned()).unwrap_or_default()
 }
 
-/// Reads the client's address from the arguments of a command line; empty = names of files have nothing to do with it.
+/// The client's address from the arguments; empty = files are not named after the client.
 pub fn client(words: &[OsString]) -> &str {
     words.iter().find_map(|word| word.to_str()?.strip_prefix(CLIENT)).unwrap_or_default()
 }
@@ -91,8 +91,7 @@ pub(crate) struct Started {
     pub gate: Socket,
 }
 
-/// A new name for a directory in which a run keeps its files until it is over. Nobody can foresee it, and make one that
-/// stands in the way.
+/// A new name for the private directory of a run. It is random, so that nobody can create the directory first.
 pub fn new_spool() -> PathBuf {
     let (process, secret) = (std::process::id(), secret::<8>().map(u64::from_ne_bytes));
     std::env::temp_dir()

@@ -158,11 +158,13 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Reads a file of keys for any role, expired or not.
+    /// Reads a file of keys for any role, expired or not. Disables core dumps and tracing of this process, because the
+    /// keys are in its memory.
     ///
     /// # Errors
     /// It cannot be read, other users can read it, or it is no such file.
     pub fn read_any(file: &Path) -> Result<Keys, String> {
+        iolite_os::process::keep_memory_private();
         let text = read_private(file).map_err(|why| format!("{}: {why}", file.display()))?;
         Keys::parse(file, &text).map_err(|why| format!("{}: {why}", file.display()))
     }
@@ -303,8 +305,7 @@ fn pem(kind: &str, bytes: &[u8]) -> String {
     format!("-----BEGIN {kind}-----\n{}\n-----END {kind}-----\n", lines.join("\n"))
 }
 
-/// Reads a file that only its user can read. The check applies to the open file, so renaming does not matter. From then
-/// on, the process has keys in its memory, which is kept from others.
+/// Reads a file that only its user can read. The check applies to the open file, so renaming does not matter.
 fn read_private(file: &Path) -> Result<String, String> {
     // A FIFO without a writer must not hold anybody up.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
@@ -326,7 +327,6 @@ fn read_private(file: &Path) -> Result<String, String> {
             found.mode() & 0o7777
         ));
     }
-    iolite_os::process::keep_memory_private();
     let mut text = String::new();
     opened.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > LONGEST {

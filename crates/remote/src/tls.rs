@@ -622,9 +622,9 @@ mod tests {
         }
     }
 
-    /// A program with TLS of its own, which shows nothing, or knows no newer one.
+    /// Clients of another program: without a key, or with an older TLS.
     #[test]
-    fn who_shows_no_key_gets_nowhere() {
+    fn a_client_without_a_key_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let [coordinator, agent] = made(directory.path(), 0);
         let provider = Arc::new(ring::default_provider());

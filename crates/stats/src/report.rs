@@ -157,7 +157,7 @@ pub struct JobReport {
 /// Requests to a server that were not granted at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestReport {
-    /// Writes that were repeated.
+    /// Requests that were repeated.
     pub repeated: u64,
     /// Answers that asked for fewer requests (429 and 503).
     pub throttled: u64,

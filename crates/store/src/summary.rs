@@ -59,7 +59,7 @@ fn sum(job: &Value, figure: &dyn Fn(&Value) -> f64) -> f64 {
     if apart > 0.0 { apart } else { figure(&job[mixed]) }
 }
 
-/// A made-up result may have rates whose sum is no number any more: it has none.
+/// A forged result may have rates whose sum is infinite; it counts as 0.
 fn finite(sum: f64) -> f64 {
     if sum.is_finite() { sum } else { 0.0 }
 }

@@ -199,7 +199,7 @@ fn a_store_is_known_without_being_opened() {
 }
 
 #[test]
-fn what_could_not_be_read_again_is_not_kept() {
+fn reports_above_the_limit_are_refused() {
     assert!(crate::fits(crate::LARGEST_REPORT).is_ok());
     let words = crate::fits(crate::LARGEST_REPORT + 1).unwrap_err().to_string();
     assert!(words.contains("1073741825 bytes") && words.contains("group_reporting"), "{words}");

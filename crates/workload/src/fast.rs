@@ -1,8 +1,8 @@
 //! The generators for the most common workloads: one file; one direction, or a mix of reads and writes; all random or
 //! all sequential; with one block size, or with several over a map of visited blocks.
 //!
-//! Each combination is a separate type for which the I/O loop is compiled, so that a workload pays only for its own
-//! features. Each issues exactly the I/Os that [`General`](crate::General) issues for the same spec.
+//! Each combination is a separate type for which the I/O loop of the fastest engines is compiled, so that a workload
+//! pays only for its own features. Each issues exactly the I/Os that [`General`](crate::General) issues for the same spec.
 
 use crate::{
     Generator, Io, Mix, Next, Spec,

@@ -69,24 +69,24 @@ struct Writer {
 #[derive(Default)]
 pub(super) struct Slot {
     writer: Option<Writer>,
-    /// When a unit gave up here because nobody answered, and its words.
-    silence: Option<(Instant, Failure)>,
+    /// When the last unit timed out here, and its error.
+    timeout: Option<(Instant, Failure)>,
 }
 
 impl Slot {
-    /// Notes that a unit has given up, if it has.
-    pub(super) fn heard(&mut self, result: &Result<(), Failure>) {
+    /// Notes that a unit has timed out, if it has.
+    pub(super) fn note_timeout(&mut self, result: &Result<(), Failure>) {
         if let Err(failure) = result
             && failure.errno == libc::ETIMEDOUT
         {
-            self.silence = Some((Instant::now(), failure.clone()));
+            self.timeout = Some((Instant::now(), failure.clone()));
         }
     }
 
-    /// Fails units that have waited since `queued`, if one before them gave up meanwhile: as long as that, one after the
-    /// other, they would hang the run.
-    pub(super) fn is_answered(&self, queued: Instant) -> Result<(), Failure> {
-        match &self.silence {
+    /// Fails a unit that was queued before an earlier unit of the chunk timed out. Otherwise each of them would wait for
+    /// the whole time limit, one after the other.
+    pub(super) fn check_timeout(&self, queued: Instant) -> Result<(), Failure> {
+        match &self.timeout {
             Some((at, failure)) if *at >= queued => Err(failure.clone()),
             _ => Ok(()),
         }
@@ -306,15 +306,15 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_while_nobody_answers_does_not_wait_again() {
+    fn units_queued_before_a_timeout_fail_with_it() {
         let mut slot = Slot::default();
         let before = Instant::now();
-        slot.heard(&Err(Failure::new(libc::EIO, "it is damaged")));
-        assert!(slot.is_answered(before).is_ok());
-        slot.heard(&Err(Failure::silence(Duration::from_secs(1))));
-        assert_eq!(slot.is_answered(before).unwrap_err().errno, libc::ETIMEDOUT);
+        slot.note_timeout(&Err(Failure::new(libc::EIO, "it is damaged")));
+        assert!(slot.check_timeout(before).is_ok());
+        slot.note_timeout(&Err(Failure::timeout(Duration::from_secs(1))));
+        assert_eq!(slot.check_timeout(before).unwrap_err().errno, libc::ETIMEDOUT);
         std::thread::sleep(Duration::from_millis(1));
-        assert!(slot.is_answered(Instant::now()).is_ok(), "what comes later tries again");
+        assert!(slot.check_timeout(Instant::now()).is_ok(), "a later unit tries again");
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Cluster {
         let place = if self.directory.is_empty() { "/" } else { &self.directory };
         let found = self.handle.block_on(async {
             let asked = tokio::time::timeout(limit, self.client.get_file_info(place)).await;
-            asked.map_err(|_| Failure::silence(limit))?.map_err(Failure::from)
+            asked.map_err(|_| Failure::timeout(limit))?.map_err(Failure::from)
         });
         match found {
             Ok(status) if status.isdir => Ok(()),
@@ -115,7 +115,7 @@ impl Cluster {
             None => request.await,
             Some(limit) => match tokio::time::timeout(limit, request).await {
                 Ok(answer) => answer,
-                Err(_) => return Err(Failure::silence(limit)),
+                Err(_) => return Err(Failure::timeout(limit)),
             },
         };
         Ok(answer?)

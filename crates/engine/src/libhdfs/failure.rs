@@ -18,7 +18,7 @@ impl Failure {
     }
 
     /// The server did not answer in time.
-    pub(super) fn silence(limit: Duration) -> Failure {
+    pub(super) fn timeout(limit: Duration) -> Failure {
         let words = format!("no answer within {} s (hdfs_timeout)", limit.as_secs_f64());
         Failure::new(libc::ETIMEDOUT, words)
     }
@@ -189,6 +189,6 @@ mod tests {
         assert!(failure.words.contains("port="), "{failure:?}");
         let cut = Failure::from(HdfsError::IOError(io::ErrorKind::UnexpectedEof.into()));
         assert_eq!(cut.errno, libc::ECONNRESET);
-        assert!(Failure::silence(Duration::from_millis(1500)).words.contains("1.5 s (hdfs_timeout)"));
+        assert!(Failure::timeout(Duration::from_millis(1500)).words.contains("1.5 s (hdfs_timeout)"));
     }
 }

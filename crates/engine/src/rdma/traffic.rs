@@ -231,7 +231,7 @@ impl Traffic {
         let count = unsafe { ((*(*queue).context).operations.poll)(queue, BATCH as i32, found.as_mut_ptr()) };
         let Ok(count) = usize::try_from(count).map(|count| count.min(BATCH)) else {
             // Nothing in flight will ever be complete.
-            self.fail((libc::EIO, "the device does not tell what is complete".to_owned()));
+            self.fail((libc::EIO, "polling the completion queue failed".to_owned()));
             (0..self.flying.len() as u32).for_each(|unit| self.finish(unit, Err(Errno(libc::EIO))));
             return 0;
         };

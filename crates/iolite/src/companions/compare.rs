@@ -13,7 +13,7 @@ pub struct Answer {
     sides: Vec<Side>,
     limits: Vec<Limit>,
     comparison: Comparison,
-    /// What is drawn of the results, if the answer is a page.
+    /// The curves, if the answer is a page.
     curves: Curves,
 }
 

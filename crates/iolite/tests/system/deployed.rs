@@ -23,7 +23,7 @@ pub fn the_pods_of_a_job_find_each_other() {
     Program::own().run(dir.path(), ["keys", "new", "keys"]).ok();
     let names = (0..3).map(|pod| format!("{} lab-{pod}.lab\n", network.address(pod)));
     fs::write(at("hosts"), names.collect::<String>()).unwrap();
-    // The existing script, without its slow steps.
+    // The job file of `deploy`, with a small size and no run time.
     let job = fs::read_to_string(deploy.join("job.fio")).unwrap();
     assert!(
         job.contains("directory=/work") && job.contains("runtime=60s") && job.contains("time_based"),

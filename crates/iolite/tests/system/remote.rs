@@ -389,7 +389,7 @@ pub fn one_run_at_a_time() {
     let linked = format!("--client=sock:{}", linked.join("s").display());
     for again in [&agent.client(), &linked] {
         let twice = run(dir.path(), &[&agent.client(), again, "job.fio"]).refused();
-        assert!(twice.stderr.contains("it is named twice, and takes one run at a time"), "{twice}");
+        assert!(twice.stderr.contains("it is given twice, and performs one run at a time"), "{twice}");
     }
     agent.wait_until_idle();
     agent.end();
@@ -469,10 +469,10 @@ pub fn a_server_says_what_it_may_be_asked_to_do() {
     for (agent, expected) in [
         (
             &careful,
-            "for its user only (and root), reading and writing whatever that user can, running no programs",
+            "for its user only (and root), reading and writing whatever its user can, running no programs",
         ),
         (&open, "running programs (--serve-exec)"),
-        (&readonly, "only reading (--readonly) whatever that user can"),
+        (&readonly, "only reading (--readonly) whatever its user can"),
         (
             &Agent::on_port(dir.path()),
             "INSECURE: whoever reaches the port runs jobs as its user (--insecure)",

@@ -31,7 +31,8 @@ impl Status {
         self.0 as u8
     }
 
-    /// The system error that tells options about errors most: `EIO` for lost data, `EILSEQ` for failed integrity checks.
+    /// The system error for this status, as `continue_on_error` and `ignore_error` see it: `EIO` for lost data, `EILSEQ`
+    /// for failed integrity checks.
     /// The block layer of the kernel has other errors for some of these (`ENODATA` for the medium, `ENOLINK` for paths,
     /// `EREMOTEIO` for an interrupted command), which those options do not know.
     pub fn errno(self) -> i32 {

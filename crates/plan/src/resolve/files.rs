@@ -70,7 +70,7 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
         must_extend: job.engine.facets.data == Data::OwnStorage && !can(Capability::Extend),
         on_open: options.files.create_on_open,
         fallocate: options.files.fallocate,
-        // (What is made on a server is made for readers, and has no size there before it is written.)
+        // (On a server, a created file must have data for its readers.)
         is_filled: options.pattern.rw.reads()
             || options.files.overwrite
             || options.files.pre_read

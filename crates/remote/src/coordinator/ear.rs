@@ -193,8 +193,8 @@ impl Ear {
             },
             FromAgent::Busy(who) => {
                 let problems = vec![match is_this_client(&who) {
-                    true => "it is named twice, and takes one run at a time: name it once (with several job files behind it), or \
-                             start a second server there, with a port or socket of its own"
+                    true => "it is given twice, and performs one run at a time: give it once (with several job files after it), or \
+                             start a second server there, at another port or socket"
                         .to_owned(),
                     false => format!("it runs the jobs of another client: {who}"),
                 }];

@@ -39,7 +39,7 @@ pub fn make(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 3], S
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder.create(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    // (Where keys are read, that is seen to.)
+    // (Reading keys does this too.)
     iolite_os::process::keep_memory_private();
     let _alone = lock(directory)?;
     for role in [Role::Authority, Role::Coordinator, Role::Agent] {

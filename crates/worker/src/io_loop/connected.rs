@@ -8,8 +8,8 @@ use iolite_types::Operation;
 use iolite_workload::{Fate, Generator};
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// Goes on with a unit that a synchronous engine has not completed, until it does. Returns `None` if the job ends
-    /// before: then the unit is gone.
+    /// Repeats a unit until a synchronous engine completes it. Returns `None` if it was withdrawn, or the other
+    /// end is done.
     #[cold]
     #[inline(never)]
     pub(super) fn await_other_end(&mut self, index: u32, mut queued: Queued, marks: u8) -> Option<Outcome> {

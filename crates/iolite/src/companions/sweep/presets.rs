@@ -96,7 +96,7 @@ pub fn cases(name: &str, set: &[&String]) -> Result<Vec<Case>, String> {
 }
 
 impl Case {
-    /// Whether the sweep makes its file, and removes it: nobody has named another one, or an engine that may have no files.
+    /// Whether the sweep makes and removes its file: no other file, and no engine without files, was given.
     pub fn owns_file(&self, settings: &Point) -> bool {
         let is_named = settings
             .iter()
