@@ -5,13 +5,13 @@
 
 mod bidi;
 mod block_size;
+mod loopback;
+mod system_error;
 pub mod units;
 
 pub use bidi::is_bidi_control;
 pub use block_size::BlockSize;
-
-mod system_error;
-
+pub use loopback::is_loopback;
 pub use system_error::{describe_errno, describe_error, without_error_numbers};
 
 use serde::{Deserialize, Serialize};

@@ -167,8 +167,7 @@ impl Names {
     /// Whether a host, with or without a port, is one of them. (The port is another one where a tunnel leads here.)
     pub fn have(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else { return false };
-        let is_here = name.eq_ignore_ascii_case("localhost")
-            || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        let is_here = iolite_types::is_loopback(name);
         match self {
             Names::Here => is_here,
             Names::Certified(certified) => is_here || certified.is_for(name),
@@ -204,9 +203,17 @@ mod tests {
 
     #[test]
     fn hosts_of_this_machine() {
-        for host in
-            ["127.0.0.1", "127.0.0.1:80", "127.1.2.3:9", "localhost:1", "LOCALHOST", "[::1]:443", "[::1]"]
-        {
+        let here = [
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "127.1.2.3:9",
+            "localhost:1",
+            "LOCALHOST",
+            "localhost.",
+            "[::1]:443",
+            "[::1]",
+        ];
+        for host in here {
             assert!(Names::Here.have(host), "{host}");
         }
         for host in [
@@ -219,7 +226,6 @@ mod tests {
             "localhost:x",
             "127.0.0.1:",
             "::1",
-            "localhost.",
             "[localhost]",
         ] {
             assert!(!Names::Here.have(host), "{host}");

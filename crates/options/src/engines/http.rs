@@ -251,10 +251,7 @@ fn is_here(host: &str) -> bool {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    match name.parse::<std::net::IpAddr>() {
-        Ok(address) => address.is_loopback(),
-        Err(_) => name == "localhost" || name.ends_with(".localhost"),
-    }
+    iolite_types::is_loopback(name)
 }
 
 const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {

@@ -3,9 +3,9 @@
 use crate::engines::connects_to;
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
 use iolite_options::engines::{NetOptions, Protocol, RdmaOptions};
+use iolite_types::is_loopback;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::net::IpAddr;
 use std::path::Path;
 
 /// Workers that keep in step (`flow`).
@@ -121,10 +121,7 @@ impl Plan {
     fn stays_here(&self, worker: &WorkerPlan) -> bool {
         let options = &self.job_of(worker).options;
         let Some(net) = options.engine.of::<NetOptions>() else { return false };
-        let is_here = |host: &str| {
-            host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-        };
-        net.protocol == Protocol::Unix || connects_to(options, net).is_some_and(is_here)
+        net.protocol == Protocol::Unix || connects_to(options, net).is_some_and(is_loopback)
     }
 
     fn too_late(&self, waiting: &JobPlan, late: &JobPlan) -> Problem {
