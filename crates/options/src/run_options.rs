@@ -2,10 +2,13 @@
 //!
 //! Each is one item of [`ALL`]. Parsing, abbreviations, suggestions and the text of `--help` are derived from it.
 
+mod landings;
+
 use crate::others::{Named, Others, WhenLost};
-use crate::values::{SECOND, time};
-use crate::{
-    EtaWhen, IdleProfile, OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address, web_tls,
+use crate::{OutputFormat, Repeat, RunOptions, SelfTest, profiles, web_address, web_tls};
+use landings::{
+    alloc_size, ask, debug, eta, given, idle_prof, max_jobs, milliseconds, names, output_format, profile,
+    terse_version,
 };
 use std::path::PathBuf;
 
@@ -687,128 +690,3 @@ pub(crate) static ALL: &[RunOption] = &[
         Some(|_, _| Err("superseded by the job option write_lat_log".to_owned())),
     ),
 ];
-
-fn ask(asked: &mut Asked, question: Question) -> Result<(), String> {
-    asked.question = Some(question);
-    Ok(())
-}
-
-fn given(value: &str) -> Option<String> {
-    (!value.is_empty()).then(|| value.to_owned())
-}
-
-fn profile(asked: &mut Asked, value: &str) -> Result<(), String> {
-    if let Some(chosen) = &asked.profile {
-        return Err(format!("the profile is {} already; one run has one profile", chosen.profile.name));
-    }
-    let Some(profile) = profiles::find(value) else {
-        let names: Vec<_> = profiles::ALL.iter().map(|profile| profile.name).collect();
-        return Err(format!("there is no such profile ({})", names.join(", ")));
-    };
-    asked.run.profile = Some(profile.name.to_owned());
-    asked.profile = Some(profiles::Chosen { profile, values: Vec::new() });
-    Ok(())
-}
-
-/// Names separated by commas.
-fn names(value: &str) -> Vec<String> {
-    value.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-}
-
-fn output_format(asked: &mut Asked, value: &str) -> Result<(), String> {
-    let mut formats = Vec::new();
-    for name in value.split(',').map(str::trim) {
-        let format = match name {
-            "normal" => OutputFormat::Normal,
-            "json" => OutputFormat::Json,
-            "json+" => OutputFormat::JsonPlus,
-            "terse" | "minimal" => OutputFormat::Terse,
-            "html" => OutputFormat::Html,
-            _ => return Err(format!("unknown format \"{name}\" (normal, json, json+, terse or html)")),
-        };
-        if !formats.contains(&format) {
-            formats.push(format);
-        }
-    }
-    asked.run.output_format = formats;
-    Ok(())
-}
-
-fn terse_version(asked: &mut Asked, value: &str) -> Result<(), String> {
-    asked.run.terse_version = match value {
-        "2" => 2,
-        "3" => 3,
-        "4" => 4,
-        "5" => 5,
-        _ => return Err("the terse format has versions 2, 3, 4 and 5".to_owned()),
-    };
-    Ok(())
-}
-
-fn eta(asked: &mut Asked, value: &str) -> Result<(), String> {
-    asked.run.eta = match value {
-        "always" => EtaWhen::Always,
-        "never" => EtaWhen::Never,
-        "auto" => EtaWhen::Auto,
-        _ => {
-            asked.notes.push("expected always, never or auto; taken as auto".to_owned());
-            EtaWhen::Auto
-        }
-    };
-    Ok(())
-}
-
-fn max_jobs(asked: &mut Asked, value: &str) -> Result<(), String> {
-    if value.parse::<u64>().is_err() {
-        asked.notes.push("not a number of jobs; ignored".to_owned());
-    }
-    Ok(())
-}
-
-fn alloc_size(asked: &mut Asked, value: &str) -> Result<(), String> {
-    if value.parse::<u64>().is_err() {
-        asked.notes.push("not a number of KiB; ignored".to_owned());
-    }
-    Ok(())
-}
-
-fn idle_prof(asked: &mut Asked, value: &str) -> Result<(), String> {
-    match value {
-        "calibrate" => return ask(asked, Question::SelfTest(SelfTest::IdleUnit)),
-        "system" => asked.run.idle_prof = Some(IdleProfile::System),
-        "percpu" => asked.run.idle_prof = Some(IdleProfile::PerCpu),
-        _ => return Err("not one of system, percpu, calibrate".to_owned()),
-    }
-    Ok(())
-}
-
-fn debug(asked: &mut Asked, value: &str) -> Result<(), String> {
-    if value == "help" || value == "?" {
-        return ask(asked, Question::DebugCategories);
-    }
-    for category in value.split(',').map(str::trim).filter(|category| !category.is_empty()) {
-        let wish = &mut asked.run.debug;
-        if let Some(number) = category.strip_prefix("job:") {
-            match number.parse() {
-                Ok(number) if number > 0 => wish.workers.push(number),
-                _ => asked.notes.push(format!("\"{category}\": jobs are counted from 1; ignored")),
-            }
-        } else if category == "all" {
-            wish.categories = DEBUG_CATEGORIES.map(str::to_owned).to_vec();
-        } else if !DEBUG_CATEGORIES.contains(&category) {
-            asked.notes.push(format!("unknown category \"{category}\"; ignored (--debug=help lists them)"));
-        } else if !wish.categories.iter().any(|known| known == category) {
-            wish.categories.push(category.to_owned());
-        }
-    }
-    Ok(())
-}
-
-/// A time in seconds, or with a unit, that is at least so many milliseconds.
-fn milliseconds(asked: &mut Asked, value: &str, least: u64) -> Result<u64, String> {
-    let milliseconds = time(value, SECOND, &mut asked.notes)? / 1000;
-    if milliseconds < least {
-        return Err(format!("too short, {least}ms is the least"));
-    }
-    Ok(milliseconds)
-}
