@@ -99,7 +99,7 @@ impl IoUringEngine {
     /// The entry of a unit.
     ///
     /// # Errors
-    /// The unit has attributes that cannot be.
+    /// The metadata of the unit does not fit into its buffer.
     #[inline(always)]
     fn entry(&mut self, unit: &Unit) -> Result<Entry, Errno> {
         let (file, mut flags) = if self.ring.registered_files {
@@ -281,7 +281,7 @@ impl Engine for IoUringEngine {
             Completion { unit: entry.user_data() as u32, outcome }
         })?;
         if let Some(attributes) = &mut self.attributes {
-            done[before..].iter_mut().for_each(|done| *done = attributes.look(*done));
+            done[before..].iter_mut().for_each(|done| *done = attributes.check_completion(*done));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What block devices say of the metadata of their blocks, and of their write streams.
+//! Metadata of blocks, and write streams, of block devices, as the kernel reports them.
 
 use crate::nvme::{Guard, Protection};
 use std::io;
@@ -9,7 +9,7 @@ use std::{fs, mem};
 /// The metadata of a device's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Integrity {
-    /// Bytes of data that have metadata of their own.
+    /// Bytes of data per piece of metadata.
     pub interval: u32,
     /// Bytes of this metadata.
     pub metadata: u16,
@@ -62,7 +62,7 @@ pub fn of(device: RawFd) -> Result<Integrity, String> {
 const NONE: &str = "the device has no metadata with its blocks";
 
 fn of_capability(told: &Capability) -> Result<Integrity, String> {
-    if told.size == 0 {
+    if told.size == 0 || told.interval == 0 {
         return Err(NONE.to_owned());
     }
     let (size, at) = (u16::from(told.information_size), u16::from(told.information_offset));
@@ -89,7 +89,8 @@ fn of_capability(told: &Capability) -> Result<Integrity, String> {
     Ok(Integrity { interval: told.interval.into(), metadata, protection })
 }
 
-/// What kernels before 6.17 tell: not how much metadata there is beside the protection information.
+/// From sysfs, for kernels before 6.17. They do not report metadata beside the protection information, so none is
+/// assumed.
 fn of_sysfs(directory: &Path) -> Result<Integrity, String> {
     let read = |name: &str| fs::read_to_string(directory.join("integrity").join(name)).unwrap_or_default();
     let format = read("format");
@@ -104,7 +105,8 @@ fn of_sysfs(directory: &Path) -> Result<Integrity, String> {
         }
     };
     let kind = if format.contains("TYPE3") { 3 } else { 1 };
-    let interval = read("protection_interval_bytes").trim().parse().unwrap_or(512);
+    let interval = read("protection_interval_bytes").trim().parse().ok().filter(|&bytes: &u32| bytes > 0);
+    let interval = interval.ok_or("the kernel does not report the interval of its protection information")?;
     let protection = Some(Protection { kind, guard, first: true, storage_tag: 0 });
     Ok(Integrity { interval, metadata, protection })
 }
@@ -117,7 +119,8 @@ pub fn write_streams(device: RawFd) -> Result<u16, String> {
     let told = fs::read_to_string(directory(device)?.join("queue/max_write_streams"));
     let told = told.map_err(|_| "the kernel has no write streams, which Linux has since 6.16".to_owned())?;
     match told.trim().parse() {
-        Ok(0) | Err(_) => {
+        Err(_) => Err(format!("the kernel reports \"{}\" as the number of its write streams", told.trim())),
+        Ok(0) => {
             Err("the device says that it has no write streams (max_write_streams of its queue is 0)"
                 .to_owned())
         }
@@ -212,6 +215,12 @@ mod tests {
         let protection = Protection { kind: 3, guard: Guard::Crc64, first: true, storage_tag: 0 };
         let expected = Integrity { interval: 4096, metadata: 16, protection: Some(protection) };
         assert_eq!(of_sysfs(directory.path()), Ok(expected));
+        for wrong in ["", "0\n", "x"] {
+            put("protection_interval_bytes", wrong);
+            assert!(
+                of_sysfs(directory.path()).unwrap_err().contains("interval of its protection information")
+            );
+        }
         put("format", "nop\n");
         assert!(of_sysfs(directory.path()).unwrap_err().contains("format nop; Linux does since 6.17"));
     }

@@ -1,5 +1,5 @@
-//! What `io_uring` says beside a read or write of a block device: the stream of a write, and metadata with protection
-//! information. Both are fields of the submission queue entry and the structures that it points to
+//! Attributes of `io_uring` reads and writes of block devices: write streams, and metadata with protection information.
+//! Both are fields of the submission queue entry and the structures that it points to
 //! (`struct io_uring_sqe` and `struct io_uring_attr_pi` of <linux/io_uring.h>).
 
 use super::Transfers;
@@ -23,7 +23,7 @@ const ATTRIBUTE_KINDS: usize = 56;
 /// `IORING_RW_ATTR_FLAG_PI`
 const PROTECTION: u64 = 1;
 
-/// `IO_INTEGRITY_CHK_…`: what the kernel has the device check.
+/// `IO_INTEGRITY_CHK_…`: the checks that the device is to do.
 const CHECK_GUARD: u16 = 1;
 const CHECK_REFERENCE: u16 = 1 << 1;
 const CHECK_APPLICATION: u16 = 1 << 2;
@@ -41,7 +41,7 @@ struct Attribute {
     reserved: u64,
 }
 
-/// What the engine says with its transfers.
+/// The attributes of an engine's transfers.
 #[derive(Debug)]
 pub(super) struct Attributes {
     /// The commands of the transfers.
@@ -71,22 +71,24 @@ struct Transfer {
     data: *const u8,
     file: u32,
     reads: bool,
+    /// The unit is a transfer that has not completed. (Syncs use units of the same slab, and have no metadata.)
+    in_flight: bool,
     end: End,
 }
 
-/// Why it failed.
+/// How the last transfer of a unit ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    Well,
+    Ok,
     /// The kernel refuses it.
     Refused,
     Damaged(Damage),
-    /// Its metadata, so many bytes, does not fit into the buffer for it.
-    Crowded(u64),
+    /// Its metadata has this many bytes and does not fit into the buffer.
+    MetadataTooLarge(u64),
 }
 
 impl Attributes {
-    /// What these options ask for; `None` = plain transfers.
+    /// The attributes for these options; `None` = plain transfers.
     ///
     /// # Errors
     /// The kernel has no attributes, or the file with a scheme cannot be read.
@@ -116,7 +118,7 @@ impl Attributes {
         Ok((!is_plain).then_some(Attributes { base, placement, streams: Vec::new(), metadata }))
     }
 
-    /// Looks at what a file that was opened can do.
+    /// Reads the streams and the metadata format of an open file.
     ///
     /// # Errors
     /// It has no streams, or no metadata.
@@ -134,7 +136,7 @@ impl Attributes {
         }
         if let Some(metadata) = &mut self.metadata {
             let format = integrity::of(descriptor)
-                .and_then(|integrity| format(&integrity))
+                .map(|integrity| format(&integrity))
                 .map_err(|why| refused(format!("md_per_io_size with pi_act=0: {why}")))?;
             metadata.formats.resize(metadata.formats.len().max(place + 1), None);
             metadata.formats[place] = Some(format);
@@ -150,7 +152,8 @@ impl Attributes {
             data: std::ptr::null(),
             file: 0,
             reads: false,
-            end: End::Well,
+            in_flight: false,
+            end: End::Ok,
         };
         metadata.units = vec![idle; count].into_boxed_slice();
         metadata.buffers = vec![0; count * metadata.words];
@@ -176,10 +179,11 @@ impl Attributes {
         Ok(entry_of(bytes))
     }
 
-    /// The outcome of a unit, after a look at its metadata.
-    pub(super) fn look(&mut self, done: Completion) -> Completion {
+    /// The outcome of a unit, after its metadata was checked.
+    pub(super) fn check_completion(&mut self, done: Completion) -> Completion {
         let Completion { unit, outcome } = done;
-        let outcome = self.metadata.as_mut().map_or(outcome, |metadata| metadata.ended(unit, outcome));
+        let outcome =
+            self.metadata.as_mut().map_or(outcome, |metadata| metadata.check_completion(unit, outcome));
         Completion { unit, outcome }
     }
 
@@ -188,9 +192,9 @@ impl Attributes {
         let metadata = self.metadata.as_ref()?;
         let transfer = metadata.units.get(unit as usize)?;
         match transfer.end {
-            End::Well => None,
+            End::Ok => None,
             End::Damaged(damage) => Some(damage.to_string()),
-            End::Crowded(needed) => {
+            End::MetadataTooLarge(needed) => {
                 Some(format!("it has {needed} bytes of metadata; md_per_io_size={needed} has room for them"))
             }
             End::Refused => Some(format!(
@@ -202,7 +206,7 @@ impl Attributes {
 }
 
 impl Metadata {
-    /// Names the metadata of a unit, and makes it for a write. Returns the address of the attribute.
+    /// Fills the attribute of a unit, and the metadata of a write. Returns the address of the attribute.
     fn fill(&mut self, unit: &Unit) -> Result<u64, Errno> {
         let transfer = &mut self.units[unit.index as usize];
         let Some(format) = self.formats.get(unit.file as usize).copied().flatten() else {
@@ -211,10 +215,16 @@ impl Metadata {
         let first = unit.offset / u64::from(format.data);
         let length = unit.length / u64::from(format.data) * u64::from(format.metadata);
         let reads = unit.operation == Operation::Read;
-        *transfer = Transfer { data: unit.buffer, file: unit.file, reads, ..*transfer };
-        transfer.end = End::Well;
+        *transfer = Transfer {
+            data: unit.buffer,
+            file: unit.file,
+            reads,
+            in_flight: false,
+            end: End::Ok,
+            ..*transfer
+        };
         if length > self.words as u64 * 8 {
-            transfer.end = End::Crowded(length);
+            transfer.end = End::MetadataTooLarge(length);
             return Err(Errno(libc::ENOBUFS));
         }
         let from = self.words * unit.index as usize;
@@ -222,7 +232,7 @@ impl Metadata {
             flags: flags(&format, &self.tags),
             application: self.tags.application,
             length: length as u32,
-            address: self.buffers[from..].as_ptr() as u64,
+            address: self.buffers[from..].as_mut_ptr() as u64,
             seed: first,
             reserved: 0,
         };
@@ -238,16 +248,25 @@ impl Metadata {
                 });
             }
         }
+        transfer.in_flight = true;
         Ok(&raw const transfer.attribute as u64)
     }
 
-    fn ended(&mut self, unit: u32, outcome: Outcome) -> Outcome {
+    /// Checks the protection information of a completed read.
+    fn check_completion(&mut self, unit: u32, outcome: Outcome) -> Outcome {
         let Some(transfer) = self.units.get_mut(unit as usize) else { return outcome };
+        if !std::mem::take(&mut transfer.in_flight) {
+            transfer.end = End::Ok;
+            return outcome;
+        }
         if outcome == Err(Errno(libc::EINVAL)) {
             transfer.end = End::Refused;
         }
         let format = self.formats.get(transfer.file as usize).copied().flatten();
-        let (Some(format), Ok(_), true) = (format, outcome, transfer.reads) else { return outcome };
+        let (Some(format), Ok(bytes), true) = (format, outcome, transfer.reads) else { return outcome };
+        // Of a short read, the blocks that were read.
+        let metadata = bytes / u64::from(format.data) * u64::from(format.metadata);
+        transfer.attribute.length = transfer.attribute.length.min(metadata as u32);
         let Some(protection) = format.protection else { return outcome };
         // SAFETY: the transfer is complete, and its buffers are still those of the unit.
         let damage = unsafe {
@@ -261,7 +280,7 @@ impl Metadata {
     }
 }
 
-/// What the kernel is to check. It knows no mask of the application tag.
+/// The checks for the kernel, which has no mask for the application tag.
 fn flags(format: &Format, tags: &Tags) -> u16 {
     let Some(protection) = format.protection else { return 0 };
     let Checks { guard, application, reference } = tags.checks;
@@ -280,34 +299,35 @@ unsafe fn each_block<T>(
     format: &Format,
     mut act: impl FnMut(u64, &[u8], &mut [u8]) -> Option<T>,
 ) -> Option<T> {
-    let (size, beside) = (format.data as usize, usize::from(format.metadata));
+    let (size, metadata_size) = (format.data as usize, usize::from(format.metadata));
     let Attribute { length, address, seed, .. } = transfer.attribute;
-    (0..length as usize / beside).find_map(|block| {
+    (0..length as usize / metadata_size).find_map(|block| {
         let data = transfer.data.wrapping_add(block * size);
-        let metadata = (address as *mut u8).wrapping_add(block * beside);
+        let metadata = (address as *mut u8).wrapping_add(block * metadata_size);
         // SAFETY: both are parts of the buffers, which do not overlap.
         let (data, metadata) = unsafe {
-            (std::slice::from_raw_parts(data, size), std::slice::from_raw_parts_mut(metadata, beside))
+            (std::slice::from_raw_parts(data, size), std::slice::from_raw_parts_mut(metadata, metadata_size))
         };
         act(seed + block as u64, data, metadata)
     })
 }
 
-/// The streams that a job may use on a device with so many, which are counted from 1. A placement handle is the stream after its
-/// place in the device's list: the kernel lists them so.
+/// The streams that a job may use on a device with `most` streams, counted from 1. The kernel numbers placement handles
+/// the same way: place 0 is stream 1. An entry has eight bits for a stream.
 fn streams(placement: &Placement, most: u16) -> Result<Vec<u16>, String> {
+    let most = most.min(u16::from(u8::MAX));
     let handles: Vec<Handle> =
         (1..=most).map(|stream| Handle { identifier: stream, unit: stream - 1, room: 0 }).collect();
-    if let Some(beyond) = placement.streams().find(|&stream| stream > most) {
+    if let Some(beyond) = placement.streams().find(|&stream| stream == 0 || stream > most) {
         return Err(format!("plids={beyond}: the device has {most} write streams, counted from 1"));
     }
     placement.values(&handles)
 }
 
-/// The format of blocks with metadata in a buffer of its own.
-fn format(integrity: &Integrity) -> Result<Format, String> {
+/// The format of blocks with metadata in a separate buffer.
+fn format(integrity: &Integrity) -> Format {
     let Integrity { interval, metadata, protection } = *integrity;
-    Ok(Format { data: interval, metadata, extended: false, protection })
+    Format { data: interval, metadata, extended: false, protection }
 }
 
 fn bytes_of(entry: Entry) -> [u8; 64] {
@@ -391,6 +411,15 @@ mod tests {
         let placement = Placement::new("io_uring", &named, 1).unwrap().unwrap();
         assert_eq!(streams(&placement, 5), Ok(vec![4, 5]));
         assert!(streams(&placement, 4).unwrap_err().contains("plids=5: the device has 4 write streams"));
+        for (none, most) in [(0, 5), (256, 1000)] {
+            let named = DataPlacementOptions { plids: vec![none], ..named.clone() };
+            let placement = Placement::new("io_uring", &named, 1).unwrap().unwrap();
+            let why = streams(&placement, most).unwrap_err();
+            assert!(
+                why.contains(&format!("plids={none}: the device has {} write streams", most.min(255))),
+                "{why}"
+            );
+        }
     }
 
     /// `struct io_uring_attr_pi` and the fields of the entry that name it, byte by byte.
@@ -432,22 +461,38 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_checked() {
+    fn reads_are_checked() {
         let mut attributes = with_metadata(|_| ());
         let mut data = [0x5a; 1024];
         let write = unit(Operation::Write, &mut data, 512 * 7);
         attributes.add(&write, entry(&write)).unwrap();
         let done = |outcome| Completion { unit: 1, outcome };
-        assert_eq!(attributes.look(done(Ok(1024))).outcome, Ok(1024));
+        assert_eq!(attributes.check_completion(done(Ok(1024))).outcome, Ok(1024));
         // The buffers are what a device would read back.
         let read = unit(Operation::Read, &mut data, 512 * 7);
         attributes.add(&read, entry(&read)).unwrap();
-        assert_eq!(attributes.look(done(Ok(1024))).outcome, Ok(1024));
+        assert_eq!(attributes.check_completion(done(Ok(1024))).outcome, Ok(1024));
         let moved = unit(Operation::Read, &mut data, 512 * 9);
         attributes.add(&moved, entry(&moved)).unwrap();
-        assert_eq!(attributes.look(done(Ok(1024))).outcome, Err(Errno(libc::EILSEQ)));
+        assert_eq!(attributes.check_completion(done(Ok(1024))).outcome, Err(Errno(libc::EILSEQ)));
         let words = "protection information of block 9: reference tag 0x7, and not 0x9";
         assert_eq!(attributes.explain(1).as_deref(), Some(words));
+        // A sync on the unit of a damaged read has no metadata, and a short read is not whole yet.
+        assert_eq!(attributes.check_completion(done(Ok(0))).outcome, Ok(0));
+        assert_eq!(attributes.explain(1), None);
+        assert_eq!(
+            attributes.check_completion(done(Err(Errno(libc::EINVAL)))).outcome,
+            Err(Errno(libc::EINVAL))
+        );
+        assert_eq!(attributes.explain(1), None);
+        // Of a short read, only the blocks that were read are checked.
+        let metadata = attributes.metadata.as_mut().unwrap();
+        let second = metadata.words + 1;
+        metadata.buffers[second] ^= 1;
+        for (bytes, outcome) in [(512, Ok(512)), (1024, Err(Errno(libc::EILSEQ)))] {
+            attributes.add(&read, entry(&read)).unwrap();
+            assert_eq!(attributes.check_completion(done(Ok(bytes))).outcome, outcome);
+        }
         let mut much = [0; 2048];
         let large = unit(Operation::Read, &mut much, 0);
         assert_eq!(attributes.add(&large, entry(&large)).err(), Some(Errno(libc::ENOBUFS)));
@@ -474,7 +519,7 @@ mod tests {
             ring.completion().next().unwrap().result()
         };
         assert_eq!((ended(&plain), ended(&attributed)), (1024, -libc::EINVAL));
-        attributes.look(Completion { unit: 1, outcome: Err(Errno(libc::EINVAL)) });
+        attributes.check_completion(Completion { unit: 1, outcome: Err(Errno(libc::EINVAL)) });
         assert!(attributes.explain(1).unwrap().contains("16 bytes of metadata"));
     }
 
