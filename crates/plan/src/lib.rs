@@ -8,6 +8,7 @@
 mod abilities;
 mod affinity;
 mod amounts;
+mod block_devices;
 mod builder;
 mod check;
 pub mod commands;
@@ -37,7 +38,6 @@ pub mod resolve;
 mod room;
 mod safety;
 mod storages;
-mod trims;
 pub mod verification;
 mod workers;
 mod workload;

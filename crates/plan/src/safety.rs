@@ -1,9 +1,9 @@
 //! Refuses to change devices that are in use, and to create files where a device is missing.
 
+use crate::block_devices;
 use crate::files;
 use crate::namespaces;
 use crate::replay::Replay;
-use crate::trims;
 use iolite_host::{DeviceClass, EntryKind, Machine};
 use iolite_options::JobOptions;
 use iolite_options::engines::{Capability, EngineInfo, ExtentAct, NameKind, NameUse, Target};
@@ -43,6 +43,14 @@ pub(crate) fn obstacles(
     if found.is_empty() {
         found.extend(namespaces::obstacles(options, engine, &names, machine));
     }
+    let is_replay = !replays.is_empty();
+    if engine.facets.target == Target::Any && engine.facets.has_local_files() && !is_replay {
+        let places = engine.facets.can(Capability::Placement);
+        let streams = if places { block_devices::streams(options) } else { None };
+        let needs = [streams, block_devices::metadata(options)];
+        let obstacle = |need: &_| block_devices::obstacle(need, options, there.iter().copied(), machine);
+        found.extend(needs.iter().flatten().filter_map(obstacle));
+    }
     if !options.pattern.rw.changes() {
         return found;
     }
@@ -51,8 +59,12 @@ pub(crate) fn obstacles(
         || engine.facets.name_use().is_some()
         || engine.facets.target != Target::Any;
     let trims_files = engine.facets.can(Capability::Trim) && !trims_otherwise;
-    if replays.is_empty() && engine.facets.has_local_files() && trims_files {
-        found.extend(trims::obstacles(options, there.iter().copied(), machine));
+    if !is_replay
+        && engine.facets.has_local_files()
+        && trims_files
+        && let Some(need) = block_devices::trims(options)
+    {
+        found.extend(block_devices::obstacle(&need, options, there.iter().copied(), machine));
     }
     if !options.files.allow_mounted_write {
         let changed = there.iter().filter(|name| is_changed(name, replays));

@@ -208,14 +208,13 @@ pub fn streams_and_metadata_need_a_device_that_has_them() {
     refused(filename, "--fdp=1", "add direct=1");
     refused(filename, "--dataplacement=streams --direct=1", "plids= is missing");
     refused(filename, "--dataplacement=streams --plids=70000 --direct=1", "is not between 0 and 65535");
-    refused(
-        filename,
-        "--fdp=1 --direct=1 --plid_select=scheme --dp_scheme=none",
-        "No such file or directory",
-    );
-    refused(filename, "--dataplacement=streams --plids=1 --direct=1", "it is no block device");
+    let streams = "is a regular file, and only block devices have write streams";
+    refused(filename, "--dataplacement=streams --plids=1 --direct=1", streams);
     refused(filename, "--pi_act=0 --md_per_io_size=8", "the page cache takes no metadata; add direct=1");
-    refused(filename, "--pi_act=0 --md_per_io_size=8 --direct=1", "md_per_io_size");
+    let metadata = "is a regular file, and only block devices have metadata";
+    refused(filename, "--pi_act=0 --md_per_io_size=8 --direct=1", metadata);
+    refused("new", "--dataplacement=streams --plids=1 --direct=1", "new would be a regular file");
+    assert!(!dir.path().join("new").exists(), "it is refused before the file is made");
     refused(
         filename,
         "--pi_act=0 --md_per_io_size=8 --direct=1 --pi_chk=GUARDS",
@@ -229,6 +228,8 @@ pub fn streams_and_metadata_need_a_device_that_has_them() {
     let reads = "--name=t --ioengine=io_uring --filename=file --rw=read --bs=4k --size=64k --fdp=1";
     program.line(dir.path(), reads).ok();
     let device = or_skip!(full_device(dir.path()));
+    let scheme = "--fdp=1 --direct=1 --plid_select=scheme --dp_scheme=none";
+    refused(&device.path, scheme, "No such file or directory");
     refused(&device.path, "--dataplacement=streams --plids=1 --direct=1", "write streams");
     refused(&device.path, "--fdp=1 --direct=1", "write streams");
     refused(&device.path, "--pi_act=0 --md_per_io_size=8 --direct=1", "metadata with ");
