@@ -20,9 +20,10 @@ pub fn keys(role: Role, file: Option<&Path>, insecure: bool) -> Result<Option<Pa
 /// How long before their end keys are warned of.
 const SOON: Duration = Duration::from_secs(30 * 86_400);
 
-/// Warns of keys that expire soon: all machines have theirs since the same day, and none of them works from one moment on.
+/// Warns of keys that expire soon. All keys of a set are made on the same day, so all machines stop working at once. Under
+/// the name of fio nothing is printed: nothing has failed, and a program that calls it finds nothing on standard error.
 pub fn warn_of_end(name: Name, keys: &Keys) {
-    if keys.until <= SystemTime::now() + SOON {
+    if !name.is_strict() && keys.until <= SystemTime::now() + SOON {
         let (file, until) = (keys.file.display(), keys::date(keys.until));
         let words = "renew them where they were made (iolite keys renew), and copy the files again";
         console::print_error(&format!("{name}: warning: {file}: the keys expire on {until}; {words}\n"));
@@ -60,7 +61,9 @@ fn decide(
     let place = match usual {
         Some(place) => format!("copy {file} to {} here, or name it ({ways})", place.display()),
         // As in a unit of systemd.
-        None => format!("name {file} ({ways}; neither XDG_CONFIG_HOME nor HOME says where else it could be)"),
+        None => format!(
+            "name {file} ({ways}; there is no default place, because XDG_CONFIG_HOME and HOME are not set)"
+        ),
     };
     let over_ssh = match role {
         Role::Agent => "",
@@ -99,7 +102,7 @@ mod tests {
         let usual = home.path().join("iolite/agents.keys");
         assert!(none.contains("iolite keys new") && none.contains(usual.to_str().unwrap()), "{none}");
         let nowhere = of(None, false, &[]).unwrap_err();
-        assert!(nowhere.contains("neither XDG_CONFIG_HOME nor HOME says where else"), "{nowhere}");
+        assert!(nowhere.contains("there is no default place"), "{nowhere}");
         std::fs::create_dir(home.path().join("iolite")).unwrap();
         std::fs::write(&usual, "").unwrap();
         assert_eq!(of(None, false, &variables), Ok(Some(usual)));

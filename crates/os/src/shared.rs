@@ -181,25 +181,25 @@ impl Control {
         self.phase.store(phase as u32, Release);
     }
 
-    /// Has the worker's ramp go on until [`release_ramp`](Self::release_ramp), however much it moves. Called by the controller,
-    /// before the worker begins.
+    /// Holds the worker's ramp until [`release_ramp`](Self::release_ramp), even if it has moved enough. Called by the
+    /// controller, before the worker begins.
     pub fn hold_ramp(&self) {
         self.ramp_held.store(1, Release);
     }
 
-    /// Ends what [`hold_ramp`](Self::hold_ramp) has begun. Called by the controller.
+    /// Lets the ramp end. Called by the controller.
     pub fn release_ramp(&self) {
         self.ramp_held.store(0, Release);
         self.ask(attention::RAMP);
     }
 
-    /// Whether the ramp goes on, however much has been moved.
+    /// Whether the controller holds the ramp.
     pub fn holds_ramp(&self) -> bool {
         self.ramp_held.load(Acquire) != 0
     }
 
     /// Notes that enough has been moved. Called by the worker. Returns whether that is new.
-    pub fn has_moved_ramp(&self) -> bool {
+    pub fn note_ramp_moved(&self) -> bool {
         self.ramp_moved.swap(1, Release) == 0
     }
 

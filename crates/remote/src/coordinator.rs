@@ -49,8 +49,8 @@ const DRIFT: Duration = Duration::from_secs(2);
 const REST: u32 = 8;
 /// How many machines are connected to at a time. Encrypted, a connection costs about a millisecond of CPU time.
 const REACHED_AT_A_TIME: usize = 64;
-/// How many of them by ssh. From ten on, servers of ssh and jump hosts drop some (MaxStartups), unless they are told otherwise.
-const LET_IN_AT_A_TIME: usize = 8;
+/// The most concurrent logins by ssh: servers and jump hosts drop some from ten on (MaxStartups).
+const LOGINS_AT_A_TIME: usize = 8;
 /// The time from the decision to start until the start itself, besides the delay of messages.
 const MARGIN_NS: u64 = 100_000_000;
 /// The time to send a start message to one machine.
@@ -524,7 +524,7 @@ fn reach_all(
     wish: &mut dyn FnMut() -> Wish,
 ) -> Option<Vec<Result<Link, String>>> {
     let keys = keys.map(Arc::new);
-    let turns = Arc::new([REACHED_AT_A_TIME, LET_IN_AT_A_TIME].map(Turns::new));
+    let turns = Arc::new([REACHED_AT_A_TIME, LOGINS_AT_A_TIME].map(Turns::new));
     let (sender, arriving) = mpsc::channel();
     for (index, address) in addresses.iter().enumerate() {
         let (address, keys, carriers) = (address.clone(), keys.clone(), carriers.clone());
@@ -534,9 +534,10 @@ fn reach_all(
             let turns = if matches!(address, Address::Ssh(_)) { of_ssh } else { turns };
             // Machines may hang, and the others do not wait for long because of that.
             let mut turn = turns.take_within(settings.timeout / 2);
-            let mut let_in = || drop(turn.take());
+            let mut logged_in = || drop(turn.take());
             // If nobody waits any more, the link ends here.
-            let _ = theirs.send((index, reach(&address, keys.as_deref(), settings, &carriers, &mut let_in)));
+            let _ =
+                theirs.send((index, reach(&address, keys.as_deref(), settings, &carriers, &mut logged_in)));
         };
         let started = thread::Builder::new().name("iolite-reach".into()).stack_size(STACK).spawn(body);
         if let Err(error) = started {
@@ -568,17 +569,17 @@ fn reach_all(
     Some(reached.into_iter().map(|one| one.unwrap_or_else(|| Err("failed".to_owned()))).collect())
 }
 
-/// Reaches one agent. `let_in` is called when ssh is in, if there is one.
+/// Reaches one agent. `logged_in` is called after the login, if there is one.
 fn reach(
     address: &Address,
     keys: Option<&Keys>,
     settings: Settings,
     carriers: &Carriers,
-    let_in: &mut dyn FnMut(),
+    logged_in: &mut dyn FnMut(),
 ) -> Result<Link, String> {
     let wish = ssh::Wish { push: settings.push, exec: settings.exec, timeout: settings.timeout };
     let (stream, carrier) = match address {
-        Address::Ssh(target) => ssh::start(target, wish, carriers, let_in)?,
+        Address::Ssh(target) => ssh::start(target, wish, carriers, logged_in)?,
         Address::Rank { places, .. } if places.is_empty() => ssh::start_here(wish, carriers)?,
         address => {
             let mut connection = Connection::reach(address, keys, settings.timeout)?;

@@ -127,7 +127,7 @@ impl Wish {
     }
 }
 
-/// Starts ssh, and thereby the agent. Returns the connection and its carrier. `let_in` is called when ssh is in, or has failed.
+/// Starts ssh, and thereby the agent. Returns the connection and its carrier. Calls `logged_in` after the login.
 ///
 /// # Errors
 /// The agent could not be started. The error has ssh's own words, if there are any.
@@ -135,21 +135,22 @@ pub(crate) fn start(
     target: &Target,
     wish: Wish,
     carriers: &Carriers,
-    mut let_in: impl FnMut(),
+    mut logged_in: impl FnMut(),
 ) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
-    // As much time to be let in as to be reached.
+    // As much time for the login as for the connection.
     let until = Instant::now() + 2 * wish.timeout;
     for pause in AGAIN {
-        match try_to_start(target, wish, carriers, until, &mut let_in) {
-            Err(why) if is_crowded(&why) && Instant::now() + pause < until => thread::sleep(pause),
+        match try_to_start(target, wish, carriers, until, &mut logged_in) {
+            Err(why) if is_dropped_login(&why) && Instant::now() + pause < until => thread::sleep(pause),
             done => return done,
         }
     }
-    try_to_start(target, wish, carriers, until, &mut let_in)
+    try_to_start(target, wish, carriers, until, &mut logged_in)
 }
 
-/// Whether ssh was sent away before it could say who it is: a server, or a jump host, drops some of many that come at once.
-fn is_crowded(said: &str) -> bool {
+/// Whether the server, or a jump host, dropped the connection before the login: they do so if too many arrive at once
+/// (MaxStartups).
+fn is_dropped_login(said: &str) -> bool {
     ["kex_exchange_identification", "ssh_exchange_identification", "Exceeded MaxStartups"]
         .iter()
         .any(|words| said.contains(words))
@@ -160,7 +161,7 @@ fn try_to_start(
     wish: Wish,
     carriers: &Carriers,
     until: Instant,
-    let_in: &mut dyn FnMut(),
+    logged_in: &mut dyn FnMut(),
 ) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
     let program =
         std::fs::read_link("/proc/self/exe").map_err(|error| format!("where this program is: {error}"))?;
@@ -178,7 +179,9 @@ fn try_to_start(
     carriers.add(&carrier)?;
     mine.set_deadline(Some(until));
     let marked = wait_for_mark(&mine);
-    let_in();
+    if marked.is_ok() {
+        logged_in();
+    }
     let prepared = if wish.push { marked.and_then(|kind| push(&mine, &kind)) } else { marked.map(drop) };
     let why = match prepared {
         Ok(()) => return Ok((Arc::new(mine), carrier)),

@@ -255,7 +255,10 @@ impl Handing {
 fn left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
-        return Err(io::Error::new(io::ErrorKind::TimedOut, "its process takes nothing, or too little"));
+        return Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "its process did not take or confirm everything in time",
+        ));
     }
     Ok(left)
 }

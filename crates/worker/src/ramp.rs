@@ -30,14 +30,15 @@ impl<'a> SizedRamp<'a> {
         own.store(own.load(Relaxed) + bytes, Relaxed);
     }
 
-    /// Whether enough has been moved, and the controller does not hold the ramp. It is told of a held ramp that could be over.
+    /// Whether enough has been moved and the controller does not hold the ramp. Tells the controller, once, if only the
+    /// hold remains.
     pub fn is_over(&self) -> bool {
         let moved = |control: &Control| control.ramp_bytes.load(Relaxed);
         if moved(self.own) + self.others.iter().map(|control| moved(control)).sum::<u64>() < self.bytes {
             return false;
         }
         let is_held = self.own.holds_ramp();
-        if is_held && self.own.has_moved_ramp() {
+        if is_held && !self.own.is_ramp_moved() && self.own.note_ramp_moved() {
             let (number, messages) = self.teller;
             Message::Phase(number).send(messages);
         }
