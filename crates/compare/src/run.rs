@@ -237,15 +237,13 @@ impl Part {
 
     fn of_whole_job(jobs: &[&Value]) -> Part {
         let mut part = Part::empty(WHOLE_JOB);
-        let busy = |job: &&Value| {
-            (number(job, "usr_cpu") + number(job, "sys_cpu")) / 100.0 * number(job, "job_runtime") * 1e6
-        };
         let ios = |job: &&Value| {
             let of = |direction: &str| number(&job[direction], "total_ios");
             let apart = of("read") + of("write") + of("trim");
             if apart > 0.0 { apart } else { of("mixed") }
         };
-        let cpu = jobs.iter().map(busy).sum::<f64>() / jobs.iter().map(ios).sum::<f64>();
+        let cpu = jobs.iter().map(|job| iolite_stored::cpu_ns(job)).sum::<f64>()
+            / jobs.iter().map(ios).sum::<f64>();
         part.set(Figure::Cpu, Some(cpu));
         part
     }

@@ -128,6 +128,12 @@ pub fn bandwidth(measured: &Value) -> f64 {
     measured["bw_bytes"].as_f64().unwrap_or_else(|| number(measured, "bw") * 1024.0)
 }
 
+/// The time that the workers of a job were on a processor, user and system, in nanoseconds. The percentages of a report are of
+/// `job_runtime`, which is the sum over the workers of a group (`group_reporting`), so they cannot be added.
+pub fn cpu_ns(job: &Value) -> f64 {
+    (number(job, "usr_cpu") + number(job, "sys_cpu")) / 100.0 * number(job, "job_runtime") * 1e6
+}
+
 /// The latencies of a direction that have percentiles: completion latency, or total latency if only that has them.
 /// Returns their key and their value.
 pub fn latency_with_percentiles(measured: &Value) -> Option<(&'static str, &Value)> {
@@ -206,6 +212,15 @@ mod tests {
         let named = json!([{"jobname": "a"}, {"jobname": "All clients"}, {"jobname": "b"}]);
         assert_eq!(jobs(&json!({"jobs": named})).map(|jobs| jobs.len()), Ok(3));
         assert_eq!(jobs(&json!({"client_stats": named})).map(|jobs| jobs.len()), Ok(2));
+    }
+
+    /// Four workers, each half of 10 s on a processor: fio and we report the same with and without `group_reporting`.
+    #[test]
+    fn processor_time_is_that_of_all_workers() {
+        let worker = json!({"usr_cpu": 40.0, "sys_cpu": 10.0, "job_runtime": 10_000});
+        let group = json!({"usr_cpu": 40.0, "sys_cpu": 10.0, "job_runtime": 40_000});
+        assert_eq!(4.0 * cpu_ns(&worker), cpu_ns(&group));
+        assert_eq!((cpu_ns(&group), cpu_ns(&json!({}))), (20e9, 0.0));
     }
 
     #[test]

@@ -25,8 +25,9 @@ pub struct Saturation {
     pub knee: Result<Knee, String>,
 }
 
-/// Looks for the knee: the point at which IOPS divided by latency is largest (L. Kleinrock's *power*). It is named only if there are
-/// enough points, and they follow the Universal Scalability Law: else the largest one may be so by chance.
+/// Looks for the knee: the point at which IOPS divided by latency is largest (L. Kleinrock's *power*). Latency includes submission, so
+/// by Little's law that is where the square of IOPS divided by the I/Os in flight is largest. It is named only if there are enough
+/// points, and they follow the Universal Scalability Law: else the largest one may be so by chance.
 ///
 /// `points`: depth and figures, by rising depth.
 pub fn saturation(points: &[(f64, &Figures)]) -> Saturation {

@@ -8,21 +8,25 @@ use std::collections::BTreeMap;
 const TOLERANCE: f64 = 0.1;
 
 /// All jobs and directions of a run together.
+///
+/// There is one latency: from the beginning of the submission to the completion, which is what Little's law and the knee are about. A
+/// submission that blocks (buffered I/O with libaio) would be missing from completion latencies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// I/Os per second.
     pub iops: f64,
     /// Bytes per second.
     pub bandwidth: f64,
-    /// Mean completion latency.
+    /// Mean latency.
     pub latency_ns: Option<f64>,
-    /// Percentiles of completion latency.
+    /// Percentiles of latency; of completion latency, if the total one has no histogram.
     pub p50_ns: Option<f64>,
     /// The 99th.
     pub p99_ns: Option<f64>,
     /// CPU time of all jobs, in percent of one processor.
     pub cpu_percent: f64,
-    /// I/Os in flight on average: IOPS by latency, submission included (Little's law).
+    /// I/Os and syncs in flight on average: their rates by their latencies (Little's law). `None` = the jobs measure no latency
+    /// that includes submission.
     pub in_flight: Option<f64>,
     /// The errno of the first job that failed; 0 = none.
     pub error: i64,
@@ -37,10 +41,14 @@ impl Figures {
         let jobs = iolite_stored::jobs(report)?;
         let mut figures = Figures::default();
         let (mut ios, mut sum_ns) = (0.0, 0.0);
+        let (mut busy_ns, mut longest_ms) = (0.0, 0.0_f64);
         let mut in_flight = Some(0.0);
+        let mut syncs_ns = 0.0;
         let mut histogram: BTreeMap<u64, u64> = BTreeMap::new();
         for job in jobs {
-            figures.cpu_percent += number(job, "usr_cpu") + number(job, "sys_cpu");
+            busy_ns += iolite_stored::cpu_ns(job);
+            longest_ms = longest_ms.max(milliseconds(job));
+            syncs_ns += mean(&job["sync"]["lat_ns"]).unwrap_or(0.0) * number(&job["sync"]["lat_ns"], "N");
             if figures.error == 0 {
                 figures.error = job["error"].as_i64().unwrap_or(0);
             }
@@ -48,17 +56,24 @@ impl Figures {
                 let iops = number(measured, "iops");
                 figures.iops += iops;
                 figures.bandwidth += bandwidth(measured);
-                if let Some(mean) = mean(&measured["clat_ns"]) {
-                    let count = number(&measured["clat_ns"], "N");
+                let completion = &measured["clat_ns"];
+                let whole = whole(measured);
+                if let Some(mean) = whole.or_else(|| mean(completion)) {
+                    let count = number(&measured["lat_ns"], "N").max(number(completion, "N"));
                     ios += count;
                     sum_ns += count * mean;
                 }
-                in_flight = in_flight.zip(whole(measured)).map(|(sum, latency)| sum + iops * latency / 1e9);
-                for (latency, count) in bins(&measured["clat_ns"]).unwrap_or_default() {
+                in_flight = in_flight.zip(whole).map(|(sum, latency)| sum + iops * latency / 1e9);
+                let latencies = bins(&measured["lat_ns"]).filter(|bins| !bins.is_empty());
+                for (latency, count) in latencies.or_else(|| bins(completion)).unwrap_or_default() {
                     let entry = histogram.entry(latency).or_default();
                     *entry = entry.saturating_add(count);
                 }
             }
+        }
+        if longest_ms > 0.0 {
+            figures.cpu_percent = 100.0 * busy_ns / (longest_ms * 1e6);
+            in_flight = in_flight.map(|sum| sum + syncs_ns / (longest_ms * 1e6));
         }
         figures.latency_ns = (ios > 0.0).then(|| sum_ns / ios);
         figures.p50_ns = percentile_of_bins(&histogram, 50.0);
@@ -66,6 +81,12 @@ impl Figures {
         figures.in_flight = in_flight.filter(|depth| *depth > 0.0);
         Ok(figures)
     }
+}
+
+/// How long a job ran, in milliseconds. (`job_runtime` is a sum over the workers of a group, so it is the last resort.)
+fn milliseconds(job: &Value) -> f64 {
+    let longest = directions(job).into_iter().map(|measured| number(measured, "runtime")).fold(0.0, f64::max);
+    if longest > 0.0 { longest } else { number(job, "job_runtime") }
 }
 
 /// The directions that moved data; the mixed one only if there are no separate ones.
@@ -106,27 +127,71 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// A direction of a job that ran for 2 s, whose I/Os were completed after so many nanoseconds, and submitted in 500.
+    fn part(iops: f64, completion: f64) -> Value {
+        let count = (iops * 2.0) as u64;
+        json!({"iops": iops, "bw_bytes": iops * 4096.0, "total_ios": count, "runtime": 2000,
+            "clat_ns": {"N": count, "mean": completion, "bins": {"1000": count}},
+            "lat_ns": {"N": count, "mean": completion + 500.0, "bins": {"1500": count - 30, "90000": 30}}})
+    }
+
     #[test]
     fn jobs_and_directions_are_added() {
-        let part = |iops: f64, latency: f64, count: u64| {
-            json!({"iops": iops, "bw_bytes": iops * 4096.0, "total_ios": count, "clat_ns": {"N": count, "mean": latency, "bins": {"1000": count - 1, "90000": 1}},
-                "lat_ns": {"N": count, "mean": latency + 500.0}})
-        };
         let report = json!({"jobs": [
-            {"read": part(1000.0, 1500.0, 50), "write": part(500.0, 3000.0, 25), "usr_cpu": 10.0, "sys_cpu": 5.0, "mixed": part(1500.0, 2000.0, 75)},
-            {"read": part(1000.0, 1500.0, 50), "usr_cpu": 1.0, "sys_cpu": 2.0, "error": 5}]});
+            {"read": part(1000.0, 1500.0), "write": part(500.0, 3000.0), "usr_cpu": 10.0, "sys_cpu": 5.0, "job_runtime": 2000,
+                "mixed": part(1500.0, 2000.0)},
+            {"read": part(1000.0, 1500.0), "usr_cpu": 1.0, "sys_cpu": 2.0, "job_runtime": 2000, "error": 5}]});
         let found = Figures::of(&report).unwrap();
         assert_eq!(
             (found.iops, found.bandwidth, found.cpu_percent, found.error),
             (2500.0, 2500.0 * 4096.0, 18.0, 5)
         );
-        assert_eq!(found.latency_ns, Some((100.0 * 1500.0 + 25.0 * 3000.0) / 125.0));
-        assert_eq!((found.p50_ns, found.p99_ns), (Some(1000.0), Some(90_000.0)));
-        let expected = 1000.0 * 2e-6 + 500.0 * 3.5e-6 + 1000.0 * 2e-6;
+        assert_eq!(found.latency_ns, Some((4000.0 * 2000.0 + 1000.0 * 3500.0) / 5000.0));
+        assert_eq!((found.p50_ns, found.p99_ns), (Some(1500.0), Some(90_000.0)));
+        let expected = 2500.0 * found.latency_ns.unwrap() / 1e9;
         assert!((found.in_flight.unwrap() - expected).abs() < 1e-12, "{found:?}");
         assert!(Figures::of(&json!({"x": 1})).is_err());
         let nothing = Figures::of(&json!({"jobs": [{"read": {}}]})).unwrap();
         assert_eq!(nothing, Figures::default());
+    }
+
+    /// The same four workers, half of their time on a processor, each with a report and as a group.
+    #[test]
+    fn processor_time_does_not_depend_on_group_reporting() {
+        let job = |iops: f64, milliseconds: u64| json!({"read": part(iops, 1500.0), "usr_cpu": 40.0, "sys_cpu": 10.0, "job_runtime": milliseconds});
+        let each = Figures::of(
+            &json!({"jobs": [job(100.0, 2000), job(100.0, 2000), job(100.0, 2000), job(100.0, 2000)]}),
+        );
+        let group = Figures::of(&json!({"jobs": [job(400.0, 8000)]}));
+        assert_eq!((each.unwrap().cpu_percent, group.unwrap().cpu_percent), (200.0, 200.0));
+        // Work without I/O has only the time of the job.
+        let busy = Figures::of(&json!({"jobs": [{"usr_cpu": 90.0, "sys_cpu": 0.0, "job_runtime": 1000}]}));
+        assert_eq!(busy.unwrap().cpu_percent, 90.0);
+    }
+
+    #[test]
+    fn the_latency_includes_the_submission_as_far_as_it_is_measured() {
+        let of = |measured: Value| Figures::of(&json!({"jobs": [{"read": measured}]})).unwrap();
+        let mut without_total = part(1000.0, 1500.0);
+        without_total["lat_ns"] = json!({"N": 0, "mean": 0.0});
+        let found = of(without_total.clone());
+        assert_eq!((found.latency_ns, found.p99_ns, found.in_flight), (Some(1500.0), Some(1000.0), None));
+        without_total["slat_ns"] = json!({"N": 2000, "mean": 700.0});
+        let found = of(without_total);
+        assert_eq!((found.latency_ns, found.in_flight), (Some(2200.0), Some(0.0022)));
+    }
+
+    /// A synchronous job that writes for a tenth of its time, and syncs for the rest, has one I/O in flight.
+    #[test]
+    fn syncs_are_in_flight_too() {
+        let mut write = part(1000.0, 99_500.0);
+        write["runtime"] = json!(2000);
+        let syncs = json!({"total_ios": 2000, "lat_ns": {"N": 2000, "mean": 900_000.0}});
+        let found = Figures::of(&json!({"jobs": [{"write": write, "sync": syncs}]})).unwrap();
+        assert_eq!(
+            (found.latency_ns, found.in_flight.map(|depth| (depth * 1e6).round() / 1e6)),
+            (Some(100_000.0), Some(1.0))
+        );
     }
 
     #[test]
