@@ -43,6 +43,10 @@ pub trait Points {
     /// # Errors
     /// It is not a report of such a run.
     fn take(&mut self, position: usize, report: &Value) -> Result<String, String>;
+    /// It was run just now, and failed; returns the reason as it is told.
+    fn give_up(&mut self, _position: usize, why: &str) -> String {
+        why.to_owned()
+    }
 }
 
 /// How it went.
@@ -104,7 +108,8 @@ pub fn perform(program: &str, points: &mut dyn Points, directory: &Directory) ->
             }
             Err(why) => {
                 directory.give_up(&name);
-                tell(program, points, &format!("{progress}: failed: {}", why.trim()));
+                let why = points.give_up(position, why.trim());
+                tell(program, points, &format!("{progress}: failed: {why}"));
             }
         }
         if let Some(doubt) = doubt {

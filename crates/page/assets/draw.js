@@ -42,6 +42,7 @@ function digits(given) {
   if (!Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
+  if (size >= 1e9) return value.toExponential(2);
   if (size >= 100) return value.toFixed(0);
   return size >= 10 ? String(+value.toFixed(1)) : String(+value.toPrecision(3));
 }

@@ -18,7 +18,6 @@ const depthAxis = (points) => {
 /** Rates over depth with the law and the knee; latencies over depth; latency over rate. */
 function curvePictures(curve, result) {
   const points = pointsOf(curve, result);
-  if (points.length < 2) return [];
   const figures = points.map((point) => point.figures);
   const depths = points.map((point) => point.depth);
   const x = depthAxis(points);
@@ -29,13 +28,13 @@ function curvePictures(curve, result) {
     const { lambda, sigma, kappa } = curve.law;
     lines.push({ name: "law", style: "write", ys: depths.map((depth) => (lambda * depth) / (1 + sigma * (depth - 1) + kappa * depth * (depth - 1))) });
   }
-  const note = knee ? " The knee is where IOPS divided by latency is largest." : "";
+  const note = knee ? " The knee is where IOPS divided by mean latency is largest." : "";
   const latencies = [["mean", "mean_ns", "mixed"], ["p50", "p50_ns", "p50"], ["p99", "p99_ns", "p99"]]
     .map(([name, key, style]) => ({ name, style, ys: figures.map((one) => one[key] ?? null) })).filter((line) => line.ys.some((value) => value > 0));
   const pictures = [chart({ title: "IOPS over depth", note: `I/Os per second of all jobs.${curve.law ? " The second line is the Universal Scalability Law." : ""}${note}`,
     xs: depths, lines, marks, x, y: { format: plain } })];
   if (latencies.length) {
-    pictures.push(chart({ title: "Latency over depth", note: `Completion latency, logarithmic.${note}`, xs: depths, lines: latencies, marks, x, y: { format: latency, log: true } }));
+    pictures.push(chart({ title: "Latency over depth", note: `From submission to completion, logarithmic.${note}`, xs: depths, lines: latencies, marks, x, y: { format: latency, log: true } }));
     const rates = figures.map((one) => one.iops);
     pictures.push(chart({ title: "Latency over IOPS", note: "A point for each depth, in order: where the line turns upwards, more depth brings latency rather than I/Os.",
       xs: rates, lines: latencies, marks: knee ? [[knee.figures.iops, "knee"]] : [],
@@ -54,7 +53,7 @@ function together(result) {
     ys: depths.map((depth) => one.points.find((point) => point.depth === depth)?.figures[key] ?? null) }));
   return [
     chart({ title: "IOPS over depth", note: "I/Os per second of all jobs, for each combination of the other options.", xs: depths, lines: lines("iops"), x: depthAxis(all), y: { format: plain } }),
-    chart({ title: "Mean latency over depth", note: "Completion latency, logarithmic.", xs: depths, lines: lines("mean_ns"), x: depthAxis(all), y: { format: latency, log: true } }),
+    chart({ title: "Mean latency over depth", note: "From submission to completion, logarithmic.", xs: depths, lines: lines("mean_ns"), x: depthAxis(all), y: { format: latency, log: true } }),
   ];
 }
 
@@ -90,10 +89,11 @@ function show(result) {
     home.append(pictures([
       ...map("IOPS", "All jobs together; the brighter, the more.", result, "iops", plain),
       ...map("Bandwidth", "All jobs together; the brighter, the more.", result, "bw_bytes", bandwidth),
-      ...map("Latency", "The 99th percentile of completion latency; the brighter, the longer.", result, "p99_ns", latency)]));
+      ...map("Latency", "The 99th percentile, from submission to completion; the brighter, the longer.", result, "p99_ns", latency)]));
   }
-  home.append(pictures(together(result)));
-  result.curves.forEach((curve, index) => {
+  const several = together(result);
+  if (several.length) home.append(pictures(several));
+  result.curves.filter((curve) => pointsOf(curve, result).length > 1).forEach((curve, index) => {
     const details = element("details", { class: "job" }, element("summary", {}, named(curve.values) || "IOPS and latency"));
     const build = () => {
       if (details.children.length === 1) details.append(pictures(curvePictures(curve, result)));
@@ -108,8 +108,11 @@ function show(result) {
   document.documentElement.dataset.ready = "yes";
 }
 
-unpacked().then(show).catch((error) => {
-  const place = document.getElementById("pictures");
-  place.replaceChildren(element("p", { class: "notice" }, "This browser cannot draw the pictures (" + harmless(error.message) + "). The figures above are complete."));
-  document.documentElement.dataset.ready = "no";
-});
+// A sweep of which nothing can be drawn has no place for pictures.
+if (document.getElementById("pictures")) {
+  unpacked().then(show).catch((error) => {
+    const place = document.getElementById("pictures");
+    place.replaceChildren(element("p", { class: "notice" }, "This browser cannot draw the pictures (" + harmless(error.message) + "). The figures above are complete."));
+    document.documentElement.dataset.ready = "no";
+  });
+}

@@ -37,19 +37,29 @@ pub fn limited(value: &str) -> String {
     }
 }
 
-/// The escaped name on one line, cut after some characters.
-pub fn short(name: &str) -> String {
+/// The text on one line, cut after so many characters. (It is not escaped.)
+pub fn one_line(text: &str, most: usize) -> String {
     let mut characters =
-        name.chars().map(|character| if character.is_whitespace() { ' ' } else { character });
-    let mut start: String = characters.by_ref().take(SHORT).collect();
+        text.chars().map(|character| if character.is_whitespace() { ' ' } else { character });
+    let mut start: String = characters.by_ref().take(most).collect();
     if characters.next().is_some() {
         start.push('…');
     }
-    escaped(&start)
+    start
+}
+
+/// The escaped name on one line, cut after some characters.
+pub fn short(name: &str) -> String {
+    escaped(&one_line(name, SHORT))
 }
 
 /// Three significant figures, without zeros at the end.
-fn digits(value: f64) -> String {
+pub fn digits(value: f64) -> String {
+    // No measurement is that large, but a stored file may say anything, and 1e308 has 309 digits.
+    const MOST: f64 = 1e9;
+    if value.abs() >= MOST {
+        return format!("{value:.2e}");
+    }
     let decimals = match value.abs() {
         size if size >= 99.95 => 0,
         size if size >= 9.995 => 1,
@@ -147,6 +157,8 @@ mod tests {
         let counts = [0.0, 0.25, 7.0, 999.4, 999.6, 1000.0, 54_740.0, 1_234_567.0].map(count);
         assert_eq!(counts, ["0", "0.25", "7", "999", "1k", "1k", "54.7k", "1.23M"]);
         assert_eq!([0.0, 1023.0, 224_395_264.0].map(bandwidth), ["0 B/s", "1023 B/s", "214 MiB/s"]);
+        assert_eq!([1e308, -1e308, 1e24].map(count), ["1.00e296T", "-1.00e296T", "1.00e12T"]);
+        assert_eq!((percent(1e308), latency(f64::MAX)), ("1.00e308%".to_owned(), "1.80e299 s".to_owned()));
         assert_eq!([41.0, 1500.0, 82_432.0, 12e9].map(latency), ["41 ns", "1.5 µs", "82.4 µs", "12 s"]);
         assert_eq!([0.1, 60.0, 300.0, 86_400.0].map(seconds), ["0.1 s", "60 s", "5 min", "24 h"]);
     }

@@ -11,9 +11,9 @@ use crate::points::directory::Directory;
 use crate::points::{self, Course, Points, Start};
 use iolite_options::commands::Asked;
 use iolite_options::{Name, registry};
-use iolite_sweep::{Axis, MOST_POINTS, points};
+use iolite_sweep::{Axis, MOST_POINTS, Point, points};
 use load::{Case, Load};
-use outcome::{Measured, Outcome};
+use outcome::{Measured, Outcome, PointOutcome};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -42,17 +42,48 @@ pub struct Run {
 
 impl Run {
     /// Its values as text: `iodepth=4 bs=4k`.
-    pub fn words(&self) -> String {
-        let words: Vec<String> = self.values.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        if words.is_empty() { "as it is".to_owned() } else { words.join(" ") }
+    fn words(&self) -> String {
+        if self.values.is_empty() { "as it is".to_owned() } else { joined(&self.values) }
+    }
+}
+
+/// Options and their values as text: `iodepth=4 bs=4k`.
+fn joined(values: &[(String, String)]) -> String {
+    let words: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    words.join(" ")
+}
+
+/// The name of the value that tells the cases of a preset apart.
+const CASE: &str = "case";
+
+impl Sweep {
+    /// Whether points differ in the value of this name.
+    pub fn is_varied(&self, name: &str) -> bool {
+        name == CASE || self.axes.iter().any(|axis| axis.name == name && axis.values.len() > 1)
+    }
+
+    /// The values that tell a point from the others.
+    pub fn varied<'a>(&'a self, run: &'a Run) -> impl Iterator<Item = &'a (String, String)> {
+        run.values.iter().filter(|(name, _)| self.is_varied(name))
+    }
+
+    /// The values that all points share.
+    pub fn shared(&self) -> Point {
+        let values = self.runs.first().map_or(&[][..], |run| &run.values).iter();
+        values.filter(|(name, _)| !self.is_varied(name)).cloned().collect()
+    }
+
+    /// The name of a point: the values that tell it from the others.
+    pub fn name_of(&self, run: &Run) -> String {
+        let varied: Point = self.varied(run).cloned().collect();
+        if varied.is_empty() { run.words() } else { joined(&varied) }
     }
 }
 
 /// A sweep and its measurements.
 struct Measuring {
     sweep: Sweep,
-    /// `None` = not yet, or the point failed.
-    measured: Vec<Option<Measured>>,
+    measured: Vec<PointOutcome>,
 }
 
 impl Points for Measuring {
@@ -73,7 +104,7 @@ impl Points for Measuring {
     }
 
     fn words(&self, position: usize) -> String {
-        self.sweep.runs[position].words()
+        self.sweep.name_of(&self.sweep.runs[position])
     }
 
     fn seconds(&self, position: usize) -> u64 {
@@ -90,10 +121,22 @@ impl Points for Measuring {
     }
 
     fn take(&mut self, position: usize, report: &Value) -> Result<String, String> {
-        let point = Measured::of(&self.sweep.runs[position], report)?;
+        let run = &self.sweep.runs[position];
+        let point = Measured::of(run, &self.sweep.cases[run.case], report)?;
         let words = points::short(&point.figures);
-        self.measured[position] = Some(point);
+        self.measured[position] = Ok(point);
         Ok(words)
+    }
+
+    fn give_up(&mut self, position: usize, why: &str) -> String {
+        let case = &self.sweep.cases[self.sweep.runs[position].case];
+        let prefix = format!("{}: ", NAME.word());
+        let line = |line: &str| {
+            self.sweep.runs[position].load.placed(line.strip_prefix(&prefix).unwrap_or(line), case)
+        };
+        let why = why.lines().map(line).collect::<Vec<_>>().join("; ");
+        self.measured[position] = Err(format!("the run failed: {why}"));
+        why
     }
 }
 
@@ -107,28 +150,52 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     };
     let sweep = Sweep::of(asked)?;
     let place = asked.value('o').map_or_else(|| usual_place(&sweep), PathBuf::from);
-    let directory = Directory::open(&place, "sweep", described(&sweep), |plan| {
-        let files = own_files(&sweep)?;
-        plan["files"] = files.iter().map(|file| Value::from(file.display().to_string())).collect();
-        Ok(())
-    })?;
-    let measured = sweep.runs.iter().map(|_| None).collect();
+    let mut directory = Directory::open(&place, "sweep", described(&sweep), |plan| own_files(&sweep, plan))?;
+    let measured = sweep.runs.iter().map(|_| Err("it has not been run".to_owned())).collect();
     let mut measuring = Measuring { sweep, measured };
+    let is_missing = (0..measuring.count()).any(|position| !directory.has(&measuring.report(position)));
+    // It was complete once, and a report has gone since.
+    if is_missing && directory.plan["files"].is_null() {
+        own_files(&measuring.sweep, &mut directory.plan)?;
+        directory.keep_plan()?;
+    }
     announce(program, &measuring, &directory);
-    if points::perform(program, &mut measuring, &directory)? == Course::Interrupted {
+    let course = points::perform(program, &mut measuring, &directory);
+    if !matches!(course, Ok(Course::Through)) {
+        tell_what_stays(program, &measuring, &directory);
+    }
+    if course? == Course::Interrupted {
         return Ok((String::new(), INTERRUPTED));
     }
     let Measuring { sweep, measured } = &measuring;
-    let has_failed = measured.iter().any(|point| point.as_ref().is_none_or(|point| point.figures.error != 0));
+    let has_failed =
+        measured.iter().any(|point| point.as_ref().map_or(true, |point| point.figures.error != 0));
     let outcome = Outcome::new(sweep, measured);
     directory.write("result.json", &outcome::json(&outcome))?;
     directory.write("result.csv", &outcome::csv(&outcome))?;
     directory.write("result.html", &iolite_page::of_sweep(&outcome.value))?;
-    if !has_failed {
+    let answer = print(&outcome);
+    if measured.iter().any(Result::is_err) {
+        tell_what_stays(program, &measuring, &directory);
+    } else {
         files_of(&directory).for_each(|file| drop(std::fs::remove_file(file)));
+        // A file that has this name later is somebody else's.
+        directory.plan["files"] = Value::Null;
+        directory.keep_plan()?;
     }
     points::tell(program, &measuring, &format!("the page is {}", place.join("result.html").display()));
-    Ok((print(&outcome), u8::from(has_failed)))
+    Ok((answer, u8::from(has_failed)))
+}
+
+/// Files that the sweep has made, and leaves for its continuation.
+fn tell_what_stays(program: &str, measuring: &Measuring, directory: &Directory) {
+    for file in files_of(directory).filter(|file| file.exists()) {
+        let what = format!(
+            "{}: this file stays, for the same command to continue with it; remove it if you do not",
+            file.display()
+        );
+        points::tell(program, measuring, &what);
+    }
 }
 
 /// Announces the sweep before it begins.
@@ -157,8 +224,8 @@ fn files_of(directory: &Directory) -> impl Iterator<Item = PathBuf> {
     directory.plan["files"].as_array().into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from)
 }
 
-/// The files that a preset makes. None of them may be there: it would be overwritten.
-fn own_files(sweep: &Sweep) -> Result<Vec<PathBuf>, String> {
+/// Puts the files that a preset makes into the plan. None of them may be there: it would be overwritten.
+fn own_files(sweep: &Sweep, plan: &mut Value) -> Result<(), String> {
     let mut files: Vec<PathBuf> = Vec::new();
     for run in &sweep.runs {
         for file in run.load.files.iter().filter(|_| run.owns_file) {
@@ -174,7 +241,8 @@ fn own_files(sweep: &Sweep) -> Result<Vec<PathBuf>, String> {
             }
         }
     }
-    Ok(files)
+    plan["files"] = files.iter().map(|file| Value::from(file.display().to_string())).collect();
+    Ok(())
 }
 
 /// The directory of a sweep that names none: beside its job file's name, where it was started.
@@ -217,7 +285,7 @@ impl Sweep {
                 let mut named: Vec<(String, String)> =
                     values.iter().map(|(name, value)| (name.clone(), shown(name, value))).collect();
                 if cases.len() > 1 {
-                    named.insert(0, ("case".to_owned(), text.name.clone()));
+                    named.insert(0, (CASE.to_owned(), text.name.clone()));
                 }
                 let settings = targets::settings(&values, &targets);
                 let load = text.with(&settings)?;

@@ -48,7 +48,7 @@ impl Directory {
             Ok(text) => serde_json::from_str::<Value>(&text).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::NotFound && !is_there => {
                 let directory = Directory { path: path.to_owned(), plan: new, _lock: lock };
-                directory.write(PLAN, &format!("{:#}\n", directory.plan))?;
+                directory.keep_plan()?;
                 return Ok(directory);
             }
             Err(error) => return Err(told(error)),
@@ -65,6 +65,11 @@ impl Directory {
             ));
         }
         Ok(Directory { path: path.to_owned(), plan, _lock: lock })
+    }
+
+    /// Writes the plan.
+    pub fn keep_plan(&self) -> Result<(), String> {
+        self.write(PLAN, &format!("{:#}\n", self.plan))
     }
 
     /// Where the report of a run grows.

@@ -72,7 +72,13 @@ fn all_points_are_run() {
         let there = json(report);
         let figures = &point["figures"];
         assert_eq!(figures["iops"], there["jobs"][0]["read"]["iops"]);
-        assert!(there["jobs"][0]["read"]["clat_ns"]["bins"].is_object());
+        // The latency is that from submission to completion.
+        let latency = &there["jobs"][0]["read"]["lat_ns"];
+        assert!(latency["bins"].is_object());
+        assert_eq!(
+            (&figures["mean_ns"], figures["p99_ns"].as_f64()),
+            (&latency["mean"], latency["percentile"]["99.000000"].as_f64())
+        );
     }
     // Of each block size a curve; three points name no knee.
     let curves = result["curves"].as_array().unwrap();
@@ -166,15 +172,49 @@ fn failures_and_doubts_are_told() {
     let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --allow_file_create=0");
     assert_eq!(run.code(), 1, "{run}");
     assert!(
-        run.stderr.contains("filename=none/f allow_file_create=0: failed: ") && run.stderr.contains("none/f"),
+        run.stderr.contains("filename=none/f: failed: ")
+            && run.stdout.contains("filename=none/f: the run failed: "),
         "{run}"
     );
+    assert!(run.stdout.starts_with("All points: allow_file_create=0\n\n"), "{run}");
     assert!(run.stdout.lines().any(|line| line.contains("none/f") && line.ends_with("failed")), "{run}");
     // A failed point is tried again.
     fs::create_dir(dir.path().join("none")).unwrap();
     fs::write(dir.path().join("none/f"), vec![1; 4096]).unwrap();
     let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --allow_file_create=0").ok();
     assert!(run.stderr.contains("1 of them exist already"), "{run}");
+}
+
+/// Each warning of the points once, with their names and its line in the job file; values that all share once, too.
+#[test]
+fn warnings_of_points_are_told_once() {
+    let dir = scratch();
+    fs::write(
+        dir.path().join("job.fio"),
+        "[a]\nioengine=null\nsize=1m\nfilename=f\nthread\n[b]\nioengine=null\nsize=1m\nthread\nbs=4k\nrwmixread=30\n",
+    )
+    .unwrap();
+    let alone = ours().line(dir.path(), "job.fio").ok();
+    let warnings: Vec<&str> = alone.stderr.lines().filter(|line| line.contains("warning")).collect();
+    assert!(!warnings.is_empty() && warnings.iter().any(|line| line.contains("job.fio:11:")), "{alone}");
+    let run = ours()
+        .line(dir.path(), "sweep job.fio --iodepth=1,2,4 --bs=4k --filename=g --rw=read,rw --output=out")
+        .ok();
+    assert!(run.stdout.starts_with("All points: bs=4k filename=g\n\niodepth  rw "), "{run}");
+    let told: Vec<&str> = run.stdout.lines().filter(|line| line.contains("job.fio:11:")).collect();
+    assert_eq!(told.len(), 1, "{run}");
+    assert!(
+        told[0].trim().starts_with("iodepth=1 rw=read, iodepth=2 rw=read, iodepth=4 rw=read: job.fio:11:"),
+        "{run}"
+    );
+    let result = json(&fs::read_to_string(dir.path().join("out/result.json")).unwrap());
+    let warnings = result["warnings"].as_array().unwrap();
+    let warning =
+        warnings.iter().find(|warning| warning["words"].as_str().unwrap().contains("job.fio:11:")).unwrap();
+    assert_eq!(warning["points"], serde_json::json!([1, 3, 5]));
+    assert_eq!(result["points"][0]["values"]["bs"], "4k");
+    let page = fs::read_to_string(dir.path().join("out/result.html")).unwrap();
+    assert!(page.contains("iodepth=4 rw=read: job.fio:11:"), "{page}");
 }
 
 fn small(dir: &Path, words: &str) -> Finished {
@@ -191,8 +231,14 @@ fn presets_leave_nothing_behind() {
             run.stderr.contains(&format!("{file}: a file of 4 MiB is written, and removed in the end")),
             "{run}"
         );
-        assert!(!dir.path().join(file).exists());
+        assert!(!dir.path().join(&file).exists());
         assert!(reports(&dir.path().join(preset)).len() >= 2);
+        // A later file of that name is somebody else's: nothing is left to do for the same command.
+        fs::write(dir.path().join(&file), "somebody's").unwrap();
+        let again = small(dir.path(), &format!("--preset={preset} --direct=0 --output={preset}")).ok();
+        assert!(!again.stderr.contains(&file), "{again}");
+        assert_eq!(fs::read_to_string(dir.path().join(&file)).unwrap(), "somebody's");
+        fs::remove_file(dir.path().join(&file)).unwrap();
     }
     let file = dir.path().join("iolite-sweep-oltp.data");
     fs::write(&file, "somebody's").unwrap();
@@ -205,6 +251,38 @@ fn presets_leave_nothing_behind() {
         .says("this file exists, and would be overwritten");
     assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's");
     assert!(!dir.path().join("again").exists());
+}
+
+/// Each write of a log is durable when it is complete, so its latency is that of the write and of its sync.
+#[test]
+fn writes_of_a_log_include_their_syncs() {
+    let dir = scratch();
+    let run = small(dir.path(), "--preset=log -f json").ok();
+    for point in json(&run.stdout)["points"].as_array().unwrap() {
+        let report = fs::read_to_string(
+            dir.path().join(format!("log.sweep/point-{:04}.json", point["number"].as_u64().unwrap())),
+        );
+        let report = json(&report.unwrap());
+        assert_eq!(
+            (&report["jobs"][0]["job options"]["sync"], &report["jobs"][0]["sync"]["total_ios"]),
+            (&"dsync".into(), &0.into())
+        );
+    }
+}
+
+/// What a preset has written stays for another try, and a message says so.
+#[test]
+fn the_file_of_a_failed_preset_is_told() {
+    let dir = scratch();
+    let words = "--preset=oltp --direct=0 --bssplit=4k/100,5000000/100";
+    let run = small(dir.path(), words);
+    let file = dir.path().join("iolite-sweep-oltp.data");
+    assert_eq!(run.code(), 1, "{run}");
+    assert!(file.exists(), "{run}");
+    let told = format!("{}: this file stays, for the same command to continue with it", file.display());
+    assert!(run.stderr.contains(&told), "{run}");
+    // The places in the text of a preset say nothing to anybody.
+    assert!(run.stdout.contains(": the run failed: oltp: size=4194304 is smaller"), "{run}");
 }
 
 #[test]

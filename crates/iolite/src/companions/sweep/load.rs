@@ -6,6 +6,8 @@ use iolite_options::{Invocation, JobOptions, Origin, SizeValue, parse_with};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+/// What all points measure in addition: percentiles of the latency that includes submission.
+const MEASURED: (&str, &str) = ("lat_percentiles", "1");
 /// The option whose values add up.
 const FILENAME: &str = "filename";
 
@@ -33,6 +35,8 @@ pub struct Load {
     pub bytes: u64,
     /// Where the jobs' files are: directories, each with names.
     pub files: Vec<PathBuf>,
+    /// Where the lines of the text come from.
+    lines: Lines,
 }
 
 impl Case {
@@ -62,14 +66,16 @@ impl Case {
                 ));
             }
         }
-        let text = overridden(&self.text, values);
+        let settings =
+            std::iter::once((MEASURED.0.to_owned(), MEASURED.1.to_owned())).chain(values.iter().cloned());
+        let (text, lines) = overridden(&self.text, &settings.collect::<Vec<_>>());
         let words = values
             .iter()
             .map(|(name, value)| format!("{name}={}", shown(name, value)))
             .collect::<Vec<_>>()
             .join(" ");
         let told = |why: String| if words.is_empty() { why } else { format!("{words}: {why}") };
-        let jobs = jobs(&text, &self.file).map_err(told)?;
+        let jobs = jobs(&text, &lines, &self.file).map_err(told)?;
         check(&jobs, values)?;
         let depth = |job: &JobOptions| {
             let several = job.chosen_engine().is_none_or(|engine| job.can_queue(engine.facets));
@@ -86,7 +92,34 @@ impl Case {
             bytes: jobs.iter().map(bytes).max().unwrap_or(0),
             files: jobs.iter().flat_map(files).collect(),
             text,
+            lines,
         })
+    }
+}
+
+impl Load {
+    /// A message of the run, with the line of the job file that the user knows. (Nobody knows those of presets.)
+    pub fn placed(&self, warning: &str, case: &Case) -> String {
+        let place = |warning: &str| {
+            let (line, rest) = warning.strip_prefix("-:")?.split_once(':')?;
+            let (column, words) = rest.split_once(": ")?;
+            let line: usize = line.parse().ok()?;
+            column.parse::<u32>().ok()?;
+            let words = words.strip_prefix("warning: ").unwrap_or(words);
+            let line = self.lines.original(line).filter(|_| case.name.is_empty());
+            Some(line.map_or(words.to_owned(), |line| format!("{}:{line}:{column}: {words}", case.file)))
+        };
+        place(warning).unwrap_or_else(|| warning.to_owned())
+    }
+}
+
+/// For each line of a text with settings, its number in the text without them; `None` = it is a setting.
+#[derive(Clone, Debug)]
+struct Lines(Vec<Option<usize>>);
+
+impl Lines {
+    fn original(&self, line: usize) -> Option<usize> {
+        self.0.get(line.checked_sub(1)?).copied().flatten()
     }
 }
 
@@ -96,7 +129,7 @@ fn files(job: &JobOptions) -> Vec<PathBuf> {
 }
 
 /// The jobs of a text, as they will be run.
-fn jobs(text: &str, file: &str) -> Result<Vec<JobOptions>, String> {
+fn jobs(text: &str, lines: &Lines, file: &str) -> Result<Vec<JobOptions>, String> {
     let words = [OsString::from("-")];
     let read = parse_with(&words, &|name| std::env::var(name).ok(), &mut text.as_bytes(), NAME);
     match read {
@@ -104,11 +137,13 @@ fn jobs(text: &str, file: &str) -> Result<Vec<JobOptions>, String> {
         Ok(_) => Err("there is no job in the job file".to_owned()),
         Err(errors) => {
             let told = errors.into_iter().map(|mut error| {
-                // The text comes from somewhere else than the user's own.
-                if let Some(Origin::File { path, .. }) = &mut error.origin
+                // The text is not the user's own.
+                if let Some(Origin::File { path, line, column }) = &error.origin
                     && path == "-"
                 {
-                    file.clone_into(path);
+                    let original = lines.original(*line as usize).and_then(|line| u32::try_from(line).ok());
+                    let column = *column;
+                    error.origin = original.map(|line| Origin::File { path: file.to_owned(), line, column });
                 }
                 error.to_string()
             });
@@ -138,12 +173,13 @@ fn check(jobs: &[JobOptions], values: &[(String, String)]) -> Result<(), String>
 
 /// The text with these settings at the end of each job: of settings of one option, the last counts. Several `filename` of
 /// one job are all used, so those of the text are left out where the settings have one.
-fn overridden(text: &str, values: &[(String, String)]) -> String {
+fn overridden(text: &str, values: &[(String, String)]) -> (String, Lines) {
     let settings: String = values.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     let mut out = String::with_capacity(text.len() + settings.len());
+    let mut lines = Vec::new();
     let names_files = values.iter().any(|(name, _)| name == FILENAME);
     let mut is_job = false;
-    for line in text.lines() {
+    for (position, line) in text.lines().enumerate() {
         let code = line.split([';', '#']).next().unwrap_or_default().trim();
         if names_files && code.split('=').next().is_some_and(|option| option.trim_end() == FILENAME) {
             continue;
@@ -151,16 +187,18 @@ fn overridden(text: &str, values: &[(String, String)]) -> String {
         if let Some(header) = code.strip_prefix('[') {
             if is_job {
                 out += &settings;
+                lines.extend(values.iter().map(|_| None));
             }
             is_job = !header.starts_with("global");
         }
         out += line;
         out.push('\n');
+        lines.push(Some(position + 1));
     }
     if is_job {
         out += &settings;
     }
-    out
+    (out, Lines(lines))
 }
 
 /// The text comes from standard input later: files that it includes are named from here.
@@ -194,10 +232,10 @@ mod tests {
         let text = "[global]\nbs=4k\n# [no]\n[a] ; x\niodepth=2\nioengine=libaio\n[global2]\nrw=randread\n[b]\nnumjobs=3";
         let case = Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
         let load = case.with(&values(&[("iodepth", "8"), ("bs", "64k")])).unwrap();
-        assert_eq!(load.text.matches("iodepth=8\nbs=64k\n").count(), 2);
+        assert_eq!(load.text.matches("lat_percentiles=1\niodepth=8\nbs=64k\n").count(), 2);
         // The second is synchronous, three times.
         assert_eq!(load.depth, 11.0);
-        let read = jobs(&load.text, "job.fio").unwrap();
+        let read = jobs(&load.text, &load.lines, "job.fio").unwrap();
         assert_eq!((read[0].depth.iodepth, read[1].depth.iodepth, read[1].schedule.numjobs), (8, 8, 3));
     }
 
@@ -207,10 +245,32 @@ mod tests {
         let case = Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
         let named = |pairs: &[(&str, &str)]| {
             let load = case.with(&values(pairs)).unwrap();
-            jobs(&load.text, "job.fio").unwrap()[0].files.filename.clone()
+            jobs(&load.text, &load.lines, "job.fio").unwrap()[0].files.filename.clone()
         };
         assert_eq!(named(&[("filename", "h")]), ["h"]);
         assert_eq!(named(&[("bs", "8k")]), ["f", "g"]);
+    }
+
+    /// Mistakes and warnings name the lines of the job file, not those of the text with settings.
+    #[test]
+    fn places_are_those_of_the_job_file() {
+        let case =
+            |text: &str| Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
+        let text = "[a]\nfilename=e\nbs=4k\n[b]\nrw=nosuch\n";
+        let error = case(text).with(&values(&[("filename", "f"), ("bs", "8k")])).unwrap_err();
+        assert!(error.contains("job.fio:5:4: rw=nosuch"), "{error}");
+        let error = case("[a]\n[b]\n").with(&values(&[("bs", "4kk")])).unwrap_err();
+        assert!(error.starts_with("bs=4kk: bs=4kk: ") && !error.contains("job.fio"), "{error}");
+        let load = case("[a]\nfilename=e\n[b]\nbs=4k\n").with(&values(&[("filename", "f")])).unwrap();
+        let line = 1 + load.text.lines().position(|line| line == "bs=4k").unwrap();
+        for (warning, expected) in [
+            (format!("-:{line}:4: warning: odd"), "job.fio:4:4: odd"),
+            ("-:2:4: warning: odd".to_owned(), "odd"),
+            ("-:99999999999999999999:4: odd".to_owned(), "-:99999999999999999999:4: odd"),
+            ("job a: odd: 3".to_owned(), "job a: odd: 3"),
+        ] {
+            assert_eq!(load.placed(&warning, &case("")), expected);
+        }
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! All points together: figures, curves, and targets beside each other.
 
+use super::load::Case;
 use super::{Run, Sweep, targets};
 use iolite_sweep::{Figures, Point, Saturation, little, saturation};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
+
+/// A point that was measured, or why there are no measurements of it.
+pub type PointOutcome = Result<Measured, String>;
 
 /// A point that was measured.
 pub struct Measured {
@@ -15,9 +19,10 @@ pub struct Measured {
 
 impl Measured {
     /// Reads a report.
-    pub fn of(run: &Run, report: &Value) -> Result<Measured, String> {
+    pub fn of(run: &Run, case: &Case, report: &Value) -> Result<Measured, String> {
         let figures = Figures::of(report).map_err(|error| error.to_string())?;
-        let mut warnings = Vec::new();
+        let told = report["iolite"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let mut warnings: Vec<String> = told.map(|warning| run.load.placed(warning, case)).collect();
         if figures.error != 0 {
             let errno = i32::try_from(figures.error).unwrap_or(0);
             warnings.push(format!("a job had an error: {}", iolite_types::describe_errno(errno)));
@@ -40,29 +45,55 @@ pub struct Curve {
 /// The result of a sweep.
 pub struct Outcome<'a> {
     pub sweep: &'a Sweep,
-    pub points: &'a [Option<Measured>],
+    pub points: &'a [PointOutcome],
     pub curves: Vec<Curve>,
+    /// Each warning, with the positions of the points that had it.
+    pub warnings: Vec<(String, Vec<usize>)>,
     /// The same for programs, and for the page.
     pub value: Value,
 }
 
 impl<'a> Outcome<'a> {
-    /// The outcome of these points. `None` = the point failed.
-    pub fn new(sweep: &'a Sweep, points: &'a [Option<Measured>]) -> Outcome<'a> {
+    /// The outcome of these points.
+    pub fn new(sweep: &'a Sweep, points: &'a [PointOutcome]) -> Outcome<'a> {
         let curves = curves(sweep, points);
-        let mut outcome = Outcome { sweep, points, curves, value: Value::Null };
+        let warnings = warnings(points);
+        let mut outcome = Outcome { sweep, points, curves, warnings, value: Value::Null };
         outcome.value = value(&outcome);
         outcome
     }
 }
 
-/// The option that makes the depth, if it has several values.
-fn depth_option(sweep: &Sweep) -> Option<&str> {
-    let varied = |name: &&str| sweep.axes.iter().any(|axis| axis.name == *name && axis.values.len() > 1);
-    ["iodepth", "numjobs"].into_iter().find(varied)
+/// Each warning once, in the order of the points.
+fn warnings(points: &[PointOutcome]) -> Vec<(String, Vec<usize>)> {
+    let mut all: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (position, point) in points.iter().enumerate() {
+        for words in warnings_of(point) {
+            let place = *places.entry(words).or_insert(all.len());
+            if place == all.len() {
+                all.push((words.clone(), Vec::new()));
+            }
+            all[place].1.push(position);
+        }
+    }
+    all
 }
 
-fn curves(sweep: &Sweep, points: &[Option<Measured>]) -> Vec<Curve> {
+/// The warnings of a point; of one that failed, the reason.
+fn warnings_of(point: &PointOutcome) -> &[String] {
+    match point {
+        Ok(point) => &point.warnings,
+        Err(why) => std::slice::from_ref(why),
+    }
+}
+
+/// The option that makes the depth, if it has several values.
+fn depth_option(sweep: &Sweep) -> Option<&str> {
+    ["iodepth", "numjobs"].into_iter().find(|name| sweep.is_varied(name))
+}
+
+fn curves(sweep: &Sweep, points: &[PointOutcome]) -> Vec<Curve> {
     let Some(option) = depth_option(sweep) else { return Vec::new() };
     let mut groups: Vec<(Point, Vec<usize>)> = Vec::new();
     for (position, run) in sweep.runs.iter().enumerate() {
@@ -75,20 +106,17 @@ fn curves(sweep: &Sweep, points: &[Option<Measured>]) -> Vec<Curve> {
     }
     // One at a time, most combinations of the others have a single point.
     groups.retain(|(_, members)| members.len() > 1);
-    let several: Vec<&str> =
-        sweep.axes.iter().filter(|axis| axis.values.len() > 1).map(|axis| axis.name.as_str()).collect();
     let curve = |(others, members): (Point, Vec<usize>)| {
-        let mut measured: Vec<(usize, &Measured)> =
-            members.into_iter().filter_map(|position| Some((position, points[position].as_ref()?))).collect();
+        let mut measured: Vec<(usize, &Measured)> = members
+            .into_iter()
+            .filter_map(|position| Some((position, points[position].as_ref().ok()?)))
+            .collect();
         measured.sort_by(|(_, one), (_, other)| one.depth.total_cmp(&other.depth));
         let figures: Vec<(f64, &Figures)> =
             measured.iter().map(|(_, point)| (point.depth, &point.figures)).collect();
         let found = saturation(&figures);
         // Values that all points share are left out.
-        let others = others
-            .into_iter()
-            .filter(|(name, _)| name == "case" || several.contains(&name.as_str()))
-            .collect();
+        let others = others.into_iter().filter(|(name, _)| sweep.is_varied(name)).collect();
         Curve { others, points: measured.into_iter().map(|(position, _)| position).collect(), found }
     };
     groups.into_iter().map(curve).collect()
@@ -115,10 +143,10 @@ impl Curve {
             // Writing to a String does not fail.
             let _ = write!(
                 text,
-                " (law: λ {} IOPS, σ {:.4}, κ {:.2e}, {peak}; R² {:.3})",
+                " (law: λ {} IOPS, σ {}, κ {}, {peak}; R² {:.3})",
                 iolite_page::text::count(law.lambda),
-                law.sigma,
-                law.kappa,
+                iolite_page::text::digits(law.sigma),
+                iolite_page::text::digits(law.kappa),
                 law.fit
             );
         }
@@ -136,19 +164,16 @@ fn object(values: &[(String, String)]) -> Value {
 
 fn value(outcome: &Outcome<'_>) -> Value {
     let sweep = outcome.sweep;
-    let point = |(run, point): (&Run, &Option<Measured>)| {
+    let point = |(run, point): (&Run, &PointOutcome)| {
         let mut value =
             json!({ "number": run.number, "values": object(&run.values), "depth": run.load.depth });
-        match point {
-            Some(Measured { figures, warnings, .. }) => {
-                value["figures"] = json!({
-                    "iops": figures.iops, "bw_bytes": figures.bandwidth, "mean_ns": figures.latency_ns, "p50_ns": figures.p50_ns,
-                    "p99_ns": figures.p99_ns, "cpu_percent": figures.cpu_percent, "in_flight": figures.in_flight, "error": figures.error,
-                });
-                value["warnings"] = json!(warnings);
-            }
-            None => value["warnings"] = json!(["the run failed"]),
+        if let Ok(Measured { figures, .. }) = point {
+            value["figures"] = json!({
+                "iops": figures.iops, "bw_bytes": figures.bandwidth, "mean_ns": figures.latency_ns, "p50_ns": figures.p50_ns,
+                "p99_ns": figures.p99_ns, "cpu_percent": figures.cpu_percent, "in_flight": figures.in_flight, "error": figures.error,
+            });
         }
+        value["warnings"] = json!(warnings_of(point));
         value
     };
     let number = |position: &usize| sweep.runs[*position].number;
@@ -163,6 +188,7 @@ fn value(outcome: &Outcome<'_>) -> Value {
             "words": curve.words(outcome),
         })
     };
+    let warning = |(words, points): &(String, Vec<usize>)| json!({ "words": words, "points": points.iter().map(number).collect::<Vec<_>>() });
     let options: Vec<Value> =
         sweep.axes.iter().map(|axis| json!({ "name": axis.name, "values": axis.values })).collect();
     let mut value = json!({
@@ -172,6 +198,7 @@ fn value(outcome: &Outcome<'_>) -> Value {
         },
         "points": sweep.runs.iter().zip(outcome.points).map(point).collect::<Vec<_>>(),
         "curves": outcome.curves.iter().map(curve).collect::<Vec<_>>(),
+        "warnings": outcome.warnings.iter().map(warning).collect::<Vec<_>>(),
     });
     if let Some(relative) = relative(outcome) {
         value["relative"] = relative;
@@ -207,13 +234,13 @@ fn relative(outcome: &Outcome<'_>) -> Option<Value> {
     for (run, point) in outcome.sweep.runs.iter().zip(outcome.points) {
         let value = run.values.iter().find(|(name, _)| *name == axis.name).map(|(_, value)| value);
         let column = axis.values.iter().position(|known| Some(known) == value)?;
-        by_case.entry(run.case).or_default().push((column, point.as_ref()));
+        by_case.entry(run.case).or_default().push((column, point.as_ref().ok()));
     }
     type Figure = (&'static str, fn(&Figures) -> f64, fn(f64) -> String);
     let figures: [Figure; 3] = [
-        ("MB/s", |figures| figures.bandwidth / 1e6, |value| format!("{value:.1}")),
+        ("MB/s", |figures| figures.bandwidth / 1e6, iolite_page::text::digits),
         ("IOPS", |figures| figures.iops, iolite_page::text::count),
-        ("CPU %", |figures| figures.cpu_percent, |value| format!("{value:.2}")),
+        ("CPU %", |figures| figures.cpu_percent, iolite_page::text::digits),
     ];
     let mut rows = Vec::new();
     for (case, cells) in by_case {
@@ -260,7 +287,7 @@ pub fn csv(outcome: &Outcome<'_>) -> String {
         out += &run.number.to_string();
         run.values.iter().for_each(|(_, value)| out += &format!(",{}", quoted(value)));
         out += &format!(",{}", run.load.depth);
-        let Some(Measured { figures, .. }) = point else {
+        let Ok(Measured { figures, .. }) = point else {
             out += ",,,,,,,,\n";
             continue;
         };

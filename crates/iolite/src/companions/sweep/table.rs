@@ -1,27 +1,36 @@
 //! A sweep for people.
 
+use super::joined;
 use super::outcome::{Measured, Outcome};
 use iolite_page::text;
 use serde_json::Value;
 use std::fmt::Write;
 
+const FIGURES: [&str; 7] = ["IOPS", "bandwidth", "mean", "p50", "p99", "CPU", "in flight"];
 /// Characters of a value that are shown.
 const VALUE: usize = 40;
+/// Characters of a point's name, and of a warning.
+const NAME: usize = 80;
+const SENTENCE: usize = 500;
+/// Points that are named with a warning.
+const MOST_NAMES: usize = 4;
 
 /// The table, the knees, and the warnings.
 pub fn text(outcome: &Outcome<'_>) -> String {
     let mut out = String::new();
+    let shared = outcome.sweep.shared();
+    if !shared.is_empty() && outcome.points.len() > 1 {
+        line!(out, "All points: {}\n", joined(&shared));
+    }
     let shown = |value: Option<f64>, words: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), words);
-    let names = outcome.sweep.runs.first().map_or(&[][..], |run| &run.values);
-    let figures = ["IOPS", "bandwidth", "mean", "p50", "p99", "CPU", "in flight"];
-    let mut rows = vec![
-        names.iter().map(|(name, _)| name.clone()).chain(figures.map(str::to_owned)).collect::<Vec<_>>(),
-    ];
+    let names = outcome.sweep.runs.first().into_iter().flat_map(|run| outcome.sweep.varied(run));
+    let mut rows =
+        vec![names.map(|(name, _)| name.clone()).chain(FIGURES.map(str::to_owned)).collect::<Vec<_>>()];
     for (run, point) in outcome.sweep.runs.iter().zip(outcome.points) {
         let mut row: Vec<String> =
-            run.values.iter().map(|(_, value)| value.chars().take(VALUE).collect()).collect();
+            outcome.sweep.varied(run).map(|(_, value)| value.chars().take(VALUE).collect()).collect();
         match point {
-            Some(Measured { figures, .. }) => row.extend([
+            Ok(Measured { figures, .. }) => row.extend([
                 text::count(figures.iops),
                 text::bandwidth(figures.bandwidth),
                 shown(figures.latency_ns, text::latency),
@@ -30,43 +39,58 @@ pub fn text(outcome: &Outcome<'_>) -> String {
                 text::percent(figures.cpu_percent),
                 shown(figures.in_flight, text::count),
             ]),
-            None => row.push("failed".to_owned()),
+            Err(_) => row.push("failed".to_owned()),
         }
         rows.push(row);
     }
-    add_rows(&mut out, &rows);
+    add_rows(&mut out, &rows, rows[0].len() - FIGURES.len());
     for curve in &outcome.curves {
-        let others: Vec<String> =
-            curve.others.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let between = if others.is_empty() { "" } else { ": " };
-        line!(out, "\n{}{between}{}", others.join(" "), curve.words(outcome));
+        let between = if curve.others.is_empty() { "" } else { ": " };
+        line!(out, "\n{}{between}{}", joined(&curve.others), curve.words(outcome));
     }
     add_relative(&mut out, &outcome.value["relative"]);
-    let warned = outcome.sweep.runs.iter().zip(outcome.points);
-    let warned: Vec<String> = warned
-        .flat_map(|(run, point)| {
-            let warnings = point.as_ref().map_or(&[][..], |point| &point.warnings);
-            warnings.iter().map(|words| format!("{}: {words}", run.words()))
-        })
-        .collect();
-    if !warned.is_empty() {
-        out.push('\n');
-        warned.iter().for_each(|words| line!(out, "{words}"));
-    }
+    add_warnings(&mut out, outcome);
     String::from_utf8_lossy(&crate::console::harmless(out.as_bytes())).into_owned()
 }
 
-/// Columns as wide as they need to be.
-fn add_rows(out: &mut String, rows: &[Vec<String>]) {
+/// Each warning once, with the points that had it.
+fn add_warnings(out: &mut String, outcome: &Outcome<'_>) {
+    if !outcome.warnings.is_empty() {
+        out.push_str("\nWarnings\n");
+    }
+    for (words, points) in &outcome.warnings {
+        line!(out, "  {}: {}", names(outcome, points), text::one_line(words, SENTENCE));
+    }
+}
+
+/// The names of points, as far as there is room.
+fn names(outcome: &Outcome<'_>, points: &[usize]) -> String {
+    if points.len() == outcome.points.len() && points.len() > 1 {
+        return format!("all {} points", points.len());
+    }
+    let name =
+        |position: &usize| text::one_line(&outcome.sweep.name_of(&outcome.sweep.runs[*position]), NAME);
+    let named: Vec<String> = points.iter().take(MOST_NAMES).map(name).collect();
+    let more = points.len().saturating_sub(MOST_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", named.join(", "))
+}
+
+/// Columns as wide as they need to be. The first `names` of them are names, the others are figures.
+fn add_rows(out: &mut String, rows: &[Vec<String>], names: usize) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));
+    let width = |column: usize| cells(column).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let are_words = |column: usize| {
+        column < names && cells(column).skip(1).any(|cell| !cell.starts_with(|c: char| c.is_ascii_digit()))
     };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let layout: Vec<(usize, bool)> = (0..columns).map(|column| (width(column), are_words(column))).collect();
     for row in rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}")).collect();
-        line!(out, "{}", cells.join("  "));
+        let aligned = row.iter().zip(&layout).map(|(cell, (width, are_words))| match are_words {
+            true => format!("{cell:<width$}"),
+            false => format!("{cell:>width$}"),
+        });
+        line!(out, "{}", aligned.collect::<Vec<_>>().join("  ").trim_end());
     }
 }
 
@@ -85,5 +109,5 @@ fn add_relative(out: &mut String, relative: &Value) {
         rows.push(std::iter::once(name).chain(texts(&row["words"])).collect());
     }
     out.push('\n');
-    add_rows(out, &rows);
+    add_rows(out, &rows, 1);
 }
