@@ -4,7 +4,7 @@
 //! Until then the new one grows in a file beside it, whose name ends in `.unfinished`. A reader that follows that file
 //! (`tail -f`) sees all of it, because it is renamed to the final name. If a file of that name exists (somebody's, or
 //! left by a killed run), it is kept, and the new name gets a number. If the file is empty or did not exist, there is
-//! nothing to lose: the report grows in the file itself.
+//! nothing to lose: the report grows in the file itself. If the run is refused, a file that did not exist is removed.
 
 use iolite_os::files;
 use std::ffi::OsString;
@@ -35,8 +35,8 @@ pub struct Destination {
 /// How the report gets into the file.
 #[derive(Debug)]
 enum Way {
-    /// It grows there.
-    InPlace { file: File, is_fresh: bool },
+    /// It grows there. `made`: where the file is, if it did not exist before.
+    InPlace { file: File, is_fresh: bool, made: Option<PathBuf> },
     /// It grows beside it, and takes its place in the end.
     Beside { file: File, path: PathBuf, target: PathBuf },
     /// The file cannot be replaced (its directory is not writable, it has several names, or it belongs to somebody
@@ -55,12 +55,18 @@ impl Destination {
         if iolite_store::is_store(path) {
             return Err(io::Error::other("that is a store of runs, which would be lost; give another name"));
         }
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        let (file, made) = match OpenOptions::new().write(true).create_new(true).open(path) {
+            // (A link may lead to a file that does not exist.)
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                (OpenOptions::new().write(true).create(true).truncate(false).open(path)?, None)
+            }
+            made => (made?, Some(path.to_owned())),
+        };
         let found = file.metadata()?;
         // Names such as /dev/stdout are open files of the caller, who is responsible for them.
         let is_foreign = path.starts_with("/dev") || path.starts_with("/proc");
         let way = if !found.is_file() || found.len() == 0 || is_foreign {
-            Way::InPlace { file, is_fresh: true }
+            Way::InPlace { file, is_fresh: true, made }
         } else {
             replacement(path, &found).unwrap_or(Way::Held { file, report: Vec::new() })
         };
@@ -77,7 +83,7 @@ impl Destination {
         write: impl Fn(&mut dyn Write, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         match &mut self.way {
-            Way::InPlace { file, is_fresh } => {
+            Way::InPlace { file, is_fresh, .. } => {
                 if std::mem::take(is_fresh) && file.metadata()?.is_file() {
                     file.set_len(0)?;
                 }
@@ -119,10 +125,17 @@ impl Destination {
 impl Drop for Destination {
     /// A run that could not begin has no report.
     fn drop(&mut self) {
-        if let Way::Beside { path, .. } = &self.way {
+        let path = match &self.way {
             // If it cannot be removed, the next run takes it.
-            let _ = std::fs::remove_file(path);
-        }
+            Way::Beside { path, .. } => path,
+            Way::InPlace { file, is_fresh: true, made: Some(path) }
+                if file.metadata().is_ok_and(|found| found.len() == 0) =>
+            {
+                path
+            }
+            _ => return,
+        };
+        let _ = std::fs::remove_file(path);
     }
 }
 
@@ -230,6 +243,15 @@ mod tests {
         drop(to);
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(names(directory.path()), ["report"]);
+        fs::write(directory.path().join("empty"), "").unwrap();
+        for name in ["new", "empty"] {
+            drop(Destination::open(&directory.path().join(name)).unwrap());
+        }
+        assert_eq!(names(directory.path()), ["empty", "report"]);
+        let mut to = Destination::open(&directory.path().join("begun")).unwrap();
+        write(&mut to, "the beginning of");
+        drop(to);
+        assert_eq!(names(directory.path()), ["begun", "empty", "report"]);
     }
 
     #[test]

@@ -83,7 +83,8 @@ pub static ALL: &[Command] = &[
                   iolite or of fio 3; if a file has several reports (--status-interval), the last one counts. Each \
                   further side is compared with the first. A result is one run, and a verdict (better, worse) needs at \
                   least five runs per side; with fewer there are figures only. If the sides are equal, any verdict at \
-                  all appears in at most 5% of comparisons. A limit is [JOB.][DIRECTION.]FIGURE < CHANGE% or > \
+                  all appears in at most 5% of comparisons (6.5% if the runs of one side vary far more than those of \
+                  the other). A limit is [JOB.][DIRECTION.]FIGURE < CHANGE% or > \
                   CHANGE%, with the figures iops, p50, p99, bw, mean, p90, p95, p99.9 and cpu. The exit status is 1 if \
                   the whole interval of a change is beyond a limit, else 3 if an interval straddles a limit or is \
                   unknown, else 0. Runs that differ in rw, bs, iodepth, ioengine, device and the like are not \
@@ -109,6 +110,7 @@ pub static ALL: &[Command] = &[
                 "list",
                 "Options that may differ between the sides: bs, iodepth, ioengine, device, ...",
             ),
+            word('o', "output", "file", "Write the answer to this file (default: standard output)"),
             word('s', "store", "file", "The store of run: and label: (default: that of the user)"),
         ],
     },

@@ -51,6 +51,8 @@ pub fn of_comparison(
             percent(comparison.confidence(true) * 100.0),
         );
     }
+    body += "<p class=\"hint\">Means are geometric; behind ± is the coefficient of variation of the runs. cpu is CPU time per I/O, of all \
+             directions.</p>\n";
     comparison.notes.iter().for_each(|note| put!(body, "<p>{}</p>\n", escaped(note)));
     let drawn = curves.drawn(sides, comparison);
     if drawn["parts"].as_array().is_some_and(|parts| !parts.is_empty()) {
@@ -98,19 +100,19 @@ fn add(body: &mut String, block: &Block, of_side: Option<&str>) {
     put!(
         body,
         "<h2>{title}</h2>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{title}\"><table class=\"summary\"><thead><tr>\
-         <th scope=\"col\" class=\"name\">figure</th><th scope=\"col\">base</th><th scope=\"col\">new</th><th scope=\"col\">change</th>\
-         <th scope=\"col\">interval</th><th scope=\"col\" class=\"name\">verdict</th></tr></thead>\n<tbody>\n"
+         <th scope=\"col\" class=\"value\">figure</th><th scope=\"col\">base</th><th scope=\"col\">new</th><th scope=\"col\">change</th>\
+         <th scope=\"col\" class=\"value\">verdict</th><th scope=\"col\">interval</th></tr></thead>\n<tbody>\n"
     );
     for row in &block.rows {
         let [base, new] = [row.base, row.new].map(|summary| shown(row.figure, summary));
         let change = row.change.map_or("–".to_owned(), signed);
         put!(
             body,
-            "<tr><th class=\"name\" scope=\"row\">{}</th><td>{base}</td><td>{new}</td><td>{change}</td><td>{}</td>\
-             <td class=\"name\">{}</td></tr>\n",
+            "<tr><th class=\"value\" scope=\"row\">{}</th><td>{base}</td><td>{new}</td><td>{change}</td><td class=\"value\">{}</td>\
+             <td>{}</td></tr>\n",
             row.figure.name(),
-            interval(row),
             row.verdict.words(),
+            interval(row),
         );
     }
     *body += "</tbody></table></div>\n";
@@ -121,7 +123,7 @@ fn add(body: &mut String, block: &Block, of_side: Option<&str>) {
     told.iter().for_each(|words| put!(body, "<p>{}</p>\n", escaped(words)));
 }
 
-/// A figure, and by how much the runs differ.
+/// A figure, and by how much the runs differ, as markup.
 fn shown(figure: Figure, summary: Option<Summary>) -> String {
     let Some(summary) = summary else { return "–".to_owned() };
     let value = match figure {
@@ -130,7 +132,10 @@ fn shown(figure: Figure, summary: Option<Summary>) -> String {
         _ => latency(summary.mean),
     };
     match summary.variation {
-        Some(variation) => format!("{value} ±{}", percent((variation * 1000.0).round() / 10.0)),
+        Some(variation) => {
+            let variation = percent((variation * 1000.0).round() / 10.0);
+            format!("{value} <span class=\"spread\">±{variation}</span>")
+        }
         None => value,
     }
 }

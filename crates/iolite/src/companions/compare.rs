@@ -4,9 +4,11 @@ mod data;
 mod sides;
 mod table;
 
+use crate::companions::report;
 use iolite_compare::{Comparison, Limit, Outcome, Side};
 use iolite_options::commands::Asked;
 use iolite_page::Curves;
+use std::path::Path;
 
 /// The sides and the result of the comparison.
 pub struct Answer {
@@ -43,7 +45,15 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         Some(Outcome::Open) => 3,
         Some(Outcome::Kept) | None => 0,
     };
-    Ok((print(&Answer { sides, limits, comparison, curves }), status))
+    let answer = Answer { sides, limits, comparison, curves };
+    let text = print(&answer);
+    let runs = answer.sides.iter().flat_map(|side| &side.runs);
+    let sources = runs.map(|run| match run.name.as_str() {
+        sides::STDIN => Path::new("/dev/stdin"),
+        name => Path::new(name),
+    });
+    let sources = sources.map(|source| (source, "one of the results"));
+    Ok((report::deliver(asked, text, sources)?, status))
 }
 
 impl Answer {

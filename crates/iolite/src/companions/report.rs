@@ -10,7 +10,7 @@ use iolite_stored::last_report;
 use iolite_types::is_standard_stream;
 use std::io::BufReader;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The page, or nothing if it went to a file.
 pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
@@ -45,13 +45,22 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
         drawings.add_to(&mut report);
     }
     let page = iolite_page::of_value(&report).map_err(|error| error.of(&name))?;
-    let Some(output) = asked.value('o').map(Path::new) else { return Ok(page) };
-    let sources: Vec<PathBuf> = source.into_iter().chain(files.into_iter().map(|log| log.path)).collect();
-    if let Some(source) = sources.iter().find(|source| is_same(source, output)) {
-        let what = if Some(source) == sources.first() { "the result itself" } else { "one of the logs" };
+    let logs = files.iter().map(|log| (log.path.as_path(), "one of the logs"));
+    deliver(asked, page, source.iter().map(|source| (source.as_path(), "the result itself")).chain(logs))
+}
+
+/// Writes an answer to the file of `--output`, if there is one; returns what is left to print. `sources`: files that it would destroy,
+/// and what they are.
+pub fn deliver<'a>(
+    asked: &Asked,
+    answer: String,
+    mut sources: impl Iterator<Item = (&'a Path, &'a str)>,
+) -> Result<String, String> {
+    let Some(output) = asked.value('o').map(Path::new) else { return Ok(answer) };
+    if let Some((_, what)) = sources.find(|(source, _)| is_same(source, output)) {
         return Err(format!("--output={}: that is {what}; give another name", output.display()));
     }
-    write(output, page.as_bytes()).map_err(|error| format!("--output={}: {error}", output.display()))?;
+    write(output, answer.as_bytes()).map_err(|error| format!("--output={}: {error}", output.display()))?;
     Ok(String::new())
 }
 

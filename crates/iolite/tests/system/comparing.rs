@@ -152,6 +152,32 @@ fn limits_set_the_exit_status() {
     }
 }
 
+/// The answer goes to a file, without touching the results; the exit status is the same.
+#[test]
+fn the_answer_goes_to_a_file() {
+    let dir = scratch();
+    let like = result(&ours(), dir.path());
+    repeats(dir.path(), "base", &like, 1.0, 5);
+    repeats(dir.path(), "new", &like, 0.5, 5);
+    for format in ["table", "json", "csv", "html"] {
+        let line = format!("compare base new -f {format} --fail-if=iops<-5%");
+        let printed = ours().line(dir.path(), &line);
+        let written = ours().line(dir.path(), &format!("{line} --output=answer"));
+        assert_eq!((printed.code(), written.code(), written.stdout.as_str()), (1, 1, ""), "{written}");
+        assert_eq!(fs::read_to_string(dir.path().join("answer")).unwrap(), printed.stdout);
+    }
+    let before = fs::read_to_string(dir.path().join("new/3.json")).unwrap();
+    ours()
+        .line(dir.path(), "compare base new --output=base/../new/3.json")
+        .refused()
+        .says("that is one of the results; give another name");
+    assert_eq!(fs::read_to_string(dir.path().join("new/3.json")).unwrap(), before);
+    ours()
+        .line(dir.path(), "compare base new -o none/answer")
+        .refused()
+        .says("--output=none/answer: No such file");
+}
+
 #[test]
 fn other_work_is_told_and_allowed() {
     let dir = scratch();

@@ -511,6 +511,10 @@ fn a_page_needs_a_place_of_this_machine() {
         let refused = Program::own().line(dir.path(), &line).refused();
         assert!(refused.output().contains(&why), "{why}: {refused}");
     }
+    // Nor is there an empty report then.
+    let line = format!("{job} --web=127.0.0.1:{port} --output=report.json");
+    Program::own().line(dir.path(), &line).refused().says("Address already in use");
+    assert!(!dir.path().join("report.json").exists());
     Program::own()
         .line(dir.path(), &format!("{job} --web-linger=1s"))
         .ok()

@@ -11,6 +11,8 @@ use std::io::BufReader;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// How a result from standard input is called.
+pub const STDIN: &str = "standard input";
 /// Between sides whose results are words of their own: `base/*.json vs new/*.json`.
 const BETWEEN: &str = "vs";
 /// No comparison has more results.
@@ -150,8 +152,7 @@ fn stored(number: i64, opened: &Opened) -> Result<(String, String), String> {
 
 /// The name and the text of a file.
 fn result(program: &str, path: &Path) -> Result<(String, String), String> {
-    let name =
-        if is_standard_stream(path) { "standard input".to_owned() } else { path.display().to_string() };
+    let name = if is_standard_stream(path) { STDIN.to_owned() } else { path.display().to_string() };
     let told = |error: std::io::Error| format!("{name}: {error}");
     let opened = source::open(program, path).map_err(told)?;
     let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;

@@ -36,6 +36,10 @@ pub fn text(answer: &Answer) -> String {
              comparisons.\nExploratory figures have intervals of 95% each, and no verdict."
         );
     }
+    line!(
+        out,
+        "Means are geometric; behind ± is the coefficient of variation of the runs. cpu is CPU time per I/O."
+    );
     for note in &answer.comparison.notes {
         line!(out, "{note}");
     }
@@ -55,7 +59,7 @@ fn add_block(out: &mut String, block: &Block) {
         line!(out, "  {name:<22} {base:>18} {new:>18}  {change:>8}  {interval:<20}  {verdict}");
     }
     for obstacle in &block.obstacles {
-        line!(out, "  not comparable: {}", start(obstacle, SENTENCE));
+        line!(out, "  not comparable: {}", text::one_line(obstacle, SENTENCE));
     }
     let mut whys: Vec<&String> = block.rows.iter().filter_map(|row| row.why.as_ref()).collect();
     whys.dedup();
@@ -63,7 +67,7 @@ fn add_block(out: &mut String, block: &Block) {
         line!(out, "  no verdict: {why}");
     }
     for note in &block.notes {
-        line!(out, "  note: {}", start(note, SENTENCE));
+        line!(out, "  note: {}", text::one_line(note, SENTENCE));
     }
 }
 
@@ -104,15 +108,5 @@ fn shown(figure: Figure, summary: Option<Summary>) -> String {
 
 /// A name on a line.
 fn short(name: &str) -> String {
-    start(name, NAME)
-}
-
-/// Truncates a text that may be long, and puts it on one line.
-fn start(text: &str, most: usize) -> String {
-    let mut characters = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c });
-    let mut start: String = characters.by_ref().take(most).collect();
-    if characters.next().is_some() {
-        start.push('…');
-    }
-    start
+    text::one_line(name, NAME)
 }

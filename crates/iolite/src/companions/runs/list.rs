@@ -8,7 +8,6 @@ use iolite_report::clock;
 use iolite_store::Run;
 use serde_json::json;
 use std::fmt::Write;
-use std::path::Path;
 
 /// Characters of a name that are shown.
 const NAME: usize = 40;
@@ -54,13 +53,7 @@ fn jobs(run: &Run) -> String {
 }
 
 fn short(name: &str) -> String {
-    let mut characters =
-        name.chars().map(|character| if character.is_whitespace() { ' ' } else { character });
-    let mut start: String = characters.by_ref().take(NAME).collect();
-    if characters.next().is_some() {
-        start.push('…');
-    }
-    start
+    iolite_page::text::one_line(name, NAME)
 }
 
 /// Replaces control characters, which would act on the terminal.
@@ -99,10 +92,7 @@ pub fn show(asked: &Asked, words: &[String]) -> Result<String, String> {
         Some("html") => page()?,
         Some(other) => return Err(format!("--output-format={other}: not one of table, json, html")),
     };
-    let Some(output) = asked.value('o') else { return Ok(answer) };
-    report::write(Path::new(output), answer.as_bytes())
-        .map_err(|error| format!("--output={output}: {error}"))?;
-    Ok(String::new())
+    report::deliver(asked, answer, std::iter::empty())
 }
 
 fn words_of(run: &Run, report: &str) -> Result<String, iolite_stored::NoReport> {
