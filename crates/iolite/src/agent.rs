@@ -3,6 +3,7 @@
 use crate::{complain, console, protection, told};
 use iolite_options::{Name, Serving};
 use iolite_os::process;
+use iolite_os::signals::SignalQueue;
 use iolite_remote::Address;
 use iolite_remote::INSECURE;
 use iolite_remote::agent::{Agent, Settings};
@@ -25,7 +26,7 @@ const STARTER: &str = "stdio";
 /// The message of a background server to its starter once it is listening.
 const SERVES: &[u8] = b"serves";
 
-/// Serves until it is killed, or the client that has started it is done.
+/// Serves until a signal ends it, or the client that has started it is done.
 pub fn serve(name: Name, serving: &Serving) -> ExitCode {
     console::print_error(&told(name, &serving.warnings));
     let only = match &serving.only[..] {
@@ -47,11 +48,19 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
         program: name.own_version(),
         log: |text| console::print_error(&format!("iolite: server: {text}\n")),
     };
+    // Before there are threads, and before anything is made that has to be removed.
+    let signals = match SignalQueue::of_those_not_ignored(&[libc::SIGINT, libc::SIGTERM]) {
+        Ok(signals) => signals,
+        Err(error) => {
+            complain(name, &format_args!("--server: signals cannot be received: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
     if serving.address == STARTER {
-        return serve_starter(name, serving, settings);
+        return serve_starter(name, serving, settings, signals);
     }
     match begin(name, serving, &settings.permissions) {
-        Ok(Some((agent, keys))) => agent.serve(Settings { keys, ..settings }),
+        Ok(Some((agent, keys))) => agent.serve(Settings { keys, ..settings }, signals),
         // The one that serves is another process.
         Ok(None) => ExitCode::SUCCESS,
         Err(why) => {
@@ -62,13 +71,13 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
 }
 
 /// Serves the client that has started this process. The client knows what goes well, so only errors are printed.
-fn serve_starter(name: Name, serving: &Serving, settings: Settings) -> ExitCode {
+fn serve_starter(name: Name, serving: &Serving, settings: Settings, signals: SignalQueue) -> ExitCode {
     let served = match &serving.pid_file {
         Some(_) => {
             Err("--daemonize: a server that talks to its parent process cannot go into the background"
                 .to_owned())
         }
-        None => Agent::serve_starter(Settings { log: |_| {}, ..settings }),
+        None => Agent::serve_starter(Settings { log: |_| {}, ..settings }, signals),
     };
     match served {
         Ok(()) => ExitCode::SUCCESS,
@@ -114,7 +123,7 @@ fn begin(
     if let Some(file) = &serving.pid_file {
         check_pid_file(file)?;
     }
-    let agent = Agent::listen(&address)?;
+    let mut agent = Agent::listen(&address)?;
     // Nobody may be there to read it.
     let told = match name.is_strict() {
         true => format!("{name}: server listening on {}\n", agent.place()),
@@ -142,6 +151,7 @@ fn begin(
     drop(word);
     let written = File::create(file).and_then(|mut file| writeln!(file, "{}", std::process::id()));
     written.map_err(|error| format!("--daemonize={}: {error}", file.display()))?;
+    agent.owns(file);
     let silent = File::options().read(true).write(true).open("/dev/null").and_then(|nothing| {
         process::replace(&io::stdin().as_fd(), &nothing)?;
         process::replace(&io::stdout().as_fd(), &nothing)?;

@@ -9,11 +9,11 @@ use iolite_plan::{Plan, Problem, Share};
 use iolite_remote::child::{self, Channel, Permissions};
 use iolite_remote::confine;
 use iolite_remote::message::{Done, FromAgent, Refusal, Request};
+use iolite_remote::spool;
 use iolite_run::{HeldSignals, Prepared, RunError, Settings, StartGate, Trigger, Watch};
 use iolite_stats::{Event, EventKind, MOST_WITH_LATENCIES, Recorder, Report, Snapshot, Word};
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -106,8 +106,7 @@ pub const DENIED: &str = "Permission denied";
 
 /// Confines the process: from here on, it can only use the served files and the run's own directory.
 pub fn give_up_all_but(only: &[PathBuf], permissions: &Permissions, own: &Path) -> Result<(), String> {
-    let made = std::fs::DirBuilder::new().mode(0o700).create(own);
-    made.map_err(|error| format!("{}: {error}", own.display()))?;
+    spool::make(own).map_err(|error| format!("{}: {error}", own.display()))?;
     let wish = confine::Wish { only, own, changes: permissions.changes, exec: permissions.exec };
     confine::confine(wish).map_err(|why| format!("--serve-only: {why}"))
 }

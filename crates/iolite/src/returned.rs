@@ -7,10 +7,11 @@ use iolite_plan::{Plan, Problem};
 use iolite_remote::child::Channel;
 use iolite_remote::message::FromAgent;
 use iolite_remote::returned::{LONGEST, parts};
+use iolite_remote::spool;
 use iolite_stats::{EVENT_VERSION, Event, EventKind};
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The logs of a run on a server until they are sent. The agent removes logs that were sent, and keeps the others.
@@ -30,8 +31,7 @@ impl Logs {
         if logged.is_empty() {
             return Ok(Logs { directory: None });
         }
-        let made = fs::DirBuilder::new().mode(0o700).create(directory);
-        made.map_err(|error| {
+        spool::make(directory).map_err(|error| {
             let place = directory.display();
             vec![format!("logs: {place}: {error}; set TMPDIR for the server to a directory that takes files")]
         })?;

@@ -1,7 +1,7 @@
 //! Signals: receiving them from a queue, sending them, and interrupting a thread that waits in a system call.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use crate::error::check;
@@ -34,6 +34,23 @@ impl SignalQueue {
         }
     }
 
+    /// The same, but signals that this process ignores stay ignored: whoever started it wanted that (as `nohup` does, and
+    /// shells that start something in the background).
+    ///
+    /// # Errors
+    /// As [`SignalQueue::new`].
+    pub fn of_those_not_ignored(signals: &[libc::c_int]) -> io::Result<SignalQueue> {
+        let is_ignored = |signal: libc::c_int| {
+            // SAFETY: the structure is plain data, valid as zeros, and filled in by the kernel.
+            unsafe {
+                let mut now: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+            }
+        };
+        let heeded: Vec<_> = signals.iter().copied().filter(|&signal| !is_ignored(signal)).collect();
+        SignalQueue::new(&heeded)
+    }
+
     /// Takes the next signal from the queue, if any. Does not wait.
     pub fn next(&self) -> Option<libc::c_int> {
         // SAFETY: the structure is plain data, valid as zeros, and as large as the kernel's record.
@@ -49,6 +66,12 @@ impl SignalQueue {
 impl AsRawFd for SignalQueue {
     fn as_raw_fd(&self) -> RawFd {
         self.descriptor.as_raw_fd()
+    }
+}
+
+impl AsFd for SignalQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
     }
 }
 

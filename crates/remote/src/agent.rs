@@ -4,6 +4,7 @@
 //! listens to the coordinator. If the coordinator disconnects or is silent for too long, the thread ends the process,
 //! and all workers end with it.
 
+mod ending;
 mod limits;
 mod run;
 mod strangers;
@@ -16,14 +17,17 @@ use crate::frame::{self, FrameError};
 use crate::greeting::{self, Refusal};
 use crate::keys::{Keys, Role};
 use crate::message::{FromAgent, Hello, RUN, ToAgent, machine_name};
+use crate::spool;
 use crate::stream::Stream;
+use ending::{Ending, OwnFile};
 use iolite_os::process;
+use iolite_os::signals::SignalQueue;
 use iolite_os::time;
-use limits::{Counted, Pace, Refusals};
+use limits::{Arrivals, Counted, OF_CLIENT, OF_STRANGER, Pace, Refusals};
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -45,6 +49,8 @@ const AGAIN: Duration = Duration::from_millis(100);
 pub struct Agent {
     listener: Listener,
     place: String,
+    /// They are removed when a signal ends it.
+    files: Vec<OwnFile>,
 }
 
 /// How an agent works.
@@ -73,6 +79,7 @@ struct Shared {
     refusals: Refusals,
     /// How many clients have identified themselves, and are still there.
     clients: AtomicUsize,
+    ending: Ending,
     /// A run was asked for.
     has_run: AtomicBool,
 }
@@ -84,17 +91,28 @@ impl Agent {
     /// The address is in use, or does not belong to this machine.
     pub fn listen(address: &Address) -> Result<Agent, String> {
         let listener = Listener::at(address).map_err(|error| format!("{address}: {error}"))?;
-        Ok(Agent { place: listener.place(address), listener })
+        let files = match address {
+            Address::Socket(path) => OwnFile::at(path).into_iter().collect(),
+            _ => Vec::new(),
+        };
+        Ok(Agent { place: listener.place(address), listener, files })
+    }
+
+    /// Has the agent remove this file when a signal ends it.
+    pub fn owns(&mut self, file: &Path) {
+        self.files.extend(OwnFile::at(file));
     }
 
     /// Serves the process that started this one, over standard input and output, until it is done. Nothing else may be
-    /// written there meanwhile.
+    /// written there meanwhile. Each of these signals ends the run, and then the process.
     ///
     /// # Errors
     /// Serving is not possible, or the other end is no client.
-    pub fn serve_starter(settings: Settings) -> Result<(), String> {
+    pub fn serve_starter(settings: Settings, signals: SignalQueue) -> Result<(), String> {
         let connection = standard_connection().map_err(|error| error.to_string())?;
-        let shared = Shared::new(settings);
+        spool::remove_dead();
+        let shared = Arc::new(Shared::new(settings));
+        ending::by_signals(&shared, signals, Vec::new());
         let place = shared.strangers.admit(&connection, Peer::Starter);
         attend(&connection, Peer::Starter, &shared, &place)
     }
@@ -104,6 +122,7 @@ impl Agent {
     /// # Errors
     /// No client comes, or it may not be served.
     pub fn serve_one(&self, settings: Settings, patience: Duration) -> Result<(), String> {
+        spool::remove_dead();
         let shared = Shared::new(settings);
         let until = Instant::now() + patience;
         let mut why = format!("no client has come in {patience:?}");
@@ -132,18 +151,31 @@ impl Agent {
         &self.place
     }
 
-    /// Serves for ever.
-    pub fn serve(self, settings: Settings) -> ! {
+    /// Serves until one of these signals comes, which ends the run, and then the process.
+    pub fn serve(self, settings: Settings, signals: SignalQueue) -> ! {
+        for left in spool::remove_dead() {
+            (settings.log)(&format!("removes {}, which a killed server has left", left.display()));
+        }
         let shared = Arc::new(Shared::new(settings));
+        ending::by_signals(&shared, signals, self.files);
+        let mut arrivals = Arrivals::default();
+        let mut pace = Pace::of_arrivals();
         loop {
+            pace.take();
             let (connection, peer) = match self.listener.accept() {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    (shared.settings.log)(&format!("a connection is refused: {error}"));
+                    shared.refusals.log(&format!("a connection is refused: {error}"));
                     thread::sleep(AGAIN);
                     continue;
                 }
             };
+            if peer.address().is_some_and(|from| !arrivals.take(from, Instant::now())) {
+                shared.refusals.log(&format!("{peer}: opens too many connections"));
+                connection.refuse(Refusal::IsFull);
+                connection.end();
+                continue;
+            }
             let number = shared.strangers.admit(&connection, peer).keep();
             let theirs = shared.clone();
             let body = move || {
@@ -185,6 +217,7 @@ impl Shared {
             turns: Turns::default(),
             strangers: Strangers::default(),
             clients: AtomicUsize::new(0),
+            ending: Ending::default(),
             has_run: AtomicBool::new(false),
         }
     }
@@ -195,6 +228,7 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_
     let words = |error: FrameError| error.to_string();
     // One deadline for the whole greeting: a client that sends single bytes holds its place no longer than any other.
     connection.set_deadline(Some(Instant::now() + GREETING.min(shared.settings.timeout)));
+    connection.limit_intake(OF_STRANGER);
     let mut connection = match (&shared.settings.keys, peer) {
         (Some(file), Peer::At(_)) => {
             let keys =
@@ -222,7 +256,8 @@ fn attend(connection: &Connection, peer: Peer, shared: &Shared, place: &Place<'_
     };
     connection.set_deadline(None);
     connection.set_patience(timeout);
-    let mut pace = Pace::new();
+    connection.limit_intake(OF_CLIENT);
+    let mut pace = Pace::of_messages();
     loop {
         pace.take();
         let frame = match frame::read_raw::<ToAgent>(&mut connection) {

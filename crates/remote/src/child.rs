@@ -3,9 +3,8 @@
 
 use crate::frame::{self, FrameError};
 use crate::message::{FromAgent, Request, ToAgent};
-use iolite_os::process::{replace, secret, start_with_blocked, tie_to_this_thread};
+use iolite_os::process::{replace, start_with_blocked, tie_to_this_thread};
 use iolite_os::socket::Socket;
-use iolite_os::time::monotonic_ns;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -70,8 +69,8 @@ fn with(word: &str, path: &Path) -> OsString {
     word
 }
 
-/// Reads the directory for returned files from the arguments of a command line. It does not exist yet; the agent
-/// removes it at the end.
+/// Reads the directory for returned files (see [`crate::spool`]) from the arguments of a command line. It does not exist
+/// yet; the agent removes it at the end.
 pub fn spool(words: &[OsString]) -> PathBuf {
     let named = words.iter().find_map(|word| word.as_bytes().strip_prefix(SPOOL.as_bytes()));
     // Without one it cannot be made.
@@ -89,13 +88,6 @@ pub(crate) struct Started {
     pub process: Child,
     pub channel: UnixStream,
     pub gate: Socket,
-}
-
-/// A new name for the private directory of a run. It is random, so that nobody can create the directory first.
-pub fn new_spool() -> PathBuf {
-    let (process, secret) = (std::process::id(), secret::<8>().map(u64::from_ne_bytes));
-    std::env::temp_dir()
-        .join(format!("iolite-run-{process}-{:016x}", secret.unwrap_or_else(|_| monotonic_ns())))
 }
 
 /// The command that starts this program again, with this word, as the process of a run with these permissions. It is killed when

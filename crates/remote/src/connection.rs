@@ -3,7 +3,7 @@
 use crate::address::Address;
 use crate::greeting::{self, Stranger};
 use crate::keys::{Keys, Role};
-use crate::stream::Stream;
+use crate::stream::{IntakeLimit, Stream};
 use crate::tls::Encrypted;
 use crate::user;
 use std::fmt;
@@ -137,6 +137,11 @@ impl Connection {
     /// Tells an Iolite why it is not served.
     pub fn refuse(&self, why: greeting::Refusal) {
         greeting::refuse(self.stream(), why);
+    }
+
+    /// Limits how much is read from here on.
+    pub fn limit_intake(&self, limit: IntakeLimit) {
+        self.stream().limit_intake(limit);
     }
 
     /// How long a read or a write may take.

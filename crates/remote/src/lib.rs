@@ -21,6 +21,7 @@ pub mod keys;
 pub mod message;
 pub mod ranks;
 pub mod returned;
+pub mod spool;
 mod ssh;
 pub mod stand_in;
 pub mod stream;

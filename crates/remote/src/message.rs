@@ -16,6 +16,8 @@ pub(crate) const SAME_VERSION: &str = "both ends have to have the same version";
 const LONGEST_NAME: usize = 256;
 /// The size limit of a message without lists.
 const SMALL: u32 = 64 << 10;
+/// The size limit of a message that is a few numbers, which may come often.
+const TINY: u32 = 256;
 /// Job files, with all that they include.
 const JOBS: u32 = 64 << 20;
 /// A report of thousands of jobs.
@@ -200,7 +202,8 @@ impl Message for ToAgent {
     fn limit(kind: u8) -> Option<u32> {
         match kind {
             RUN => Some(JOBS),
-            0..=8 => Some(SMALL),
+            0 => Some(SMALL),
+            2..=8 => Some(TINY),
             _ => None,
         }
     }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const SLICE: Duration = Duration::from_millis(100);
 
 /// How long the other end has for hearing the last word.
-const PARTING: Duration = Duration::from_secs(1);
+pub(crate) const PARTING: Duration = Duration::from_secs(1);
 
 /// Bytes in both directions.
 #[derive(Debug)]
@@ -28,7 +28,54 @@ pub struct Stream {
     patience_ms: AtomicU64,
     /// With the time that there was for it.
     deadline: Mutex<Option<(Instant, Duration)>>,
+    /// How much is read; `None` = any amount.
+    intake: Mutex<Option<Intake>>,
     has_ended: AtomicBool,
+}
+
+/// How much is read from the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IntakeLimit {
+    /// In all.
+    pub bytes: u64,
+    /// In a second.
+    pub per_second: u64,
+}
+
+/// How much has been read.
+#[derive(Debug)]
+struct Intake {
+    limit: IntakeLimit,
+    bytes: u64,
+    /// The beginning of the current second, and how much was read in it.
+    second: (Instant, u64),
+}
+
+impl Intake {
+    /// How many bytes may be read now.
+    ///
+    /// # Errors
+    /// So much has been read that no more is allowed.
+    fn room(&mut self) -> io::Result<u64> {
+        const SECOND: Duration = Duration::from_secs(1);
+        let left = self.limit.bytes.saturating_sub(self.bytes);
+        if left == 0 {
+            let words = format!("the other end has sent too much (more than {} bytes)", self.limit.bytes);
+            return Err(io::Error::other(words));
+        }
+        if self.second.1 >= self.limit.per_second {
+            std::thread::sleep(SECOND.saturating_sub(self.second.0.elapsed()));
+        }
+        if self.second.0.elapsed() >= SECOND {
+            self.second = (Instant::now(), 0);
+        }
+        Ok(left.min(self.limit.per_second - self.second.1))
+    }
+
+    fn count(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        self.second.1 += bytes as u64;
+    }
 }
 
 impl Stream {
@@ -57,6 +104,7 @@ impl Stream {
             output,
             patience_ms: AtomicU64::new(u64::MAX),
             deadline: Mutex::new(None),
+            intake: Mutex::new(None),
             has_ended: AtomicBool::new(false),
         })
     }
@@ -71,6 +119,12 @@ impl Stream {
         let now = Instant::now();
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) =
             deadline.map(|deadline| (deadline, deadline.saturating_duration_since(now)));
+    }
+
+    /// Limits how much is read from here on. What comes too fast waits.
+    pub(crate) fn limit_intake(&self, limit: IntakeLimit) {
+        let intake = Intake { limit, bytes: 0, second: (Instant::now(), 0) };
+        *self.intake.lock().unwrap_or_else(PoisonError::into_inner) = Some(intake);
     }
 
     /// Ends it in both directions, and wakes all threads that wait for it.
@@ -115,13 +169,21 @@ impl Stream {
     /// Reads the available data; `None` = there is none yet.
     ///
     /// # Errors
-    /// The connection is lost.
+    /// The connection is lost, or too much was sent.
     pub fn read_now(&self, bytes: &mut [u8]) -> io::Result<Option<usize>> {
         if self.has_ended.load(SeqCst) {
             return Ok(Some(0));
         }
-        match rustix::io::read(&self.input, bytes) {
-            Ok(count) => Ok(Some(count)),
+        let mut intake = self.intake.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = match &mut *intake {
+            Some(intake) => usize::try_from(intake.room()?).unwrap_or(usize::MAX).min(bytes.len()),
+            None => bytes.len(),
+        };
+        match rustix::io::read(&self.input, &mut bytes[..room]) {
+            Ok(count) => {
+                intake.iter_mut().for_each(|intake| intake.count(count));
+                Ok(Some(count))
+            }
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -301,6 +363,30 @@ mod tests {
             // The other end does not read.
             let full = (0..1000).find_map(|_| one.write(&[0; 64 << 10]).err()).unwrap();
             assert_eq!(full.kind(), io::ErrorKind::TimedOut);
+        }
+    }
+
+    #[test]
+    fn what_is_read_is_limited() {
+        for (one, other) in kinds() {
+            other.write_all(&[7; 30_000]).unwrap();
+            one.limit_intake(IntakeLimit { bytes: 20_000, per_second: 1 << 20 });
+            let mut read = 0;
+            let error = loop {
+                match one.read(&mut [0; 4096]) {
+                    Ok(count) => read += count,
+                    Err(error) => break error.to_string(),
+                }
+            };
+            assert_eq!((read, error.contains("more than 20000 bytes")), (20_000, true), "{error}");
+            // What comes too fast waits.
+            let begun = Instant::now();
+            one.limit_intake(IntakeLimit { bytes: u64::MAX, per_second: 4000 });
+            let mut read = 0;
+            while read < 10_000 {
+                read += one.read(&mut [0; 10_000]).unwrap();
+                assert!(read as u64 <= 4000 * (1 + begun.elapsed().as_secs()));
+            }
         }
     }
 

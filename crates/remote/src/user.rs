@@ -89,16 +89,24 @@ pub(crate) fn own_addresses() -> Vec<IpAddr> {
     found
 }
 
+/// Takes this lock until the file is closed by all who have it.
+///
+/// # Errors
+/// Another process holds it, or the file system has no locks.
+pub(crate) fn try_lock(file: &File) -> io::Result<()> {
+    // SAFETY: no pointers are involved.
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Waits for this lock and takes it until the file is closed. Any user who may read a directory may lock it, so the
 /// wait is limited.
 pub(crate) fn lock(file: &File) -> io::Result<()> {
     let until = Instant::now() + Duration::from_secs(10);
     loop {
-        // SAFETY: no pointers are involved.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
+        let Err(error) = try_lock(file) else { return Ok(()) };
         if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) {
             return Err(error);
         }

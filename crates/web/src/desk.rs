@@ -15,7 +15,7 @@ use crate::wire::Wire;
 use iolite_os::process::{Process, replace};
 use iolite_page::editor;
 use iolite_remote::child::{self, Permissions};
-use iolite_remote::frame;
+use iolite_remote::{frame, spool};
 use iolite_stats::Event;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -252,10 +252,10 @@ fn attend(
     first: &Sender<First>,
     mut take: impl FnMut(Said) -> Option<Arc<Run>>,
 ) {
-    let spool = child::new_spool();
+    let own = spool::new();
     let tell = |said: First| drop(first.send(said));
     let failed = |why: &dyn fmt::Display| First::Failed(format!("The process of the job: {why}"));
-    match start(permissions, &spool, written) {
+    match start(permissions, &own, written) {
         Err(error) => tell(failed(&error)),
         Ok((mut process, mut channel)) => {
             match frame::read(&mut channel) {
@@ -276,7 +276,7 @@ fn attend(
         }
     }
     // It may have made none.
-    let _ = std::fs::remove_dir_all(&spool);
+    let _ = std::fs::remove_dir_all(&own);
 }
 
 /// Waits for the end of a process that has nothing to do any more.
@@ -292,9 +292,9 @@ fn end(process: &mut Child) {
     let _ = process.wait();
 }
 
-fn start(permissions: &Permissions, spool: &Path, written: &Written) -> io::Result<(Child, UnixStream)> {
+fn start(permissions: &Permissions, own: &Path, written: &Written) -> io::Result<(Child, UnixStream)> {
     let (mut channel, its_channel) = UnixStream::pair()?;
-    let mut command = child::command(JOB_WORD, false, permissions, spool);
+    let mut command = child::command(JOB_WORD, false, permissions, own);
     command.stdin(OwnedFd::from(its_channel)).stdout(Stdio::null());
     let process = command.spawn()?;
     drop(command);

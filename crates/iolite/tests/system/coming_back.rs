@@ -13,7 +13,8 @@ fn agent(dir: &Path, name: &str) -> Agent {
     agent_with(dir, name, &[])
 }
 
-fn agent_with(dir: &Path, name: &str, words: &[&str]) -> Agent {
+/// The same, with more words on its command line.
+pub fn agent_with(dir: &Path, name: &str, words: &[&str]) -> Agent {
     let home = dir.join(name);
     fs::create_dir_all(home.join("tmp")).unwrap();
     let mut command = Command::new(&Program::own().path);

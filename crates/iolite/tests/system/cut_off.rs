@@ -203,7 +203,7 @@ pub fn frames_that_do_not_belong_there() {
     long.extend((64 << 20 | 1_u32).to_be_bytes());
     let cases = [
         (long.clone(), "a frame of kind 1 with 67108865 bytes; at most 67108864 are allowed"),
-        (vec![2, 255, 255, 255, 255], "a frame of kind 2 with 4294967295 bytes; at most 65536"),
+        (vec![2, 255, 255, 255, 255], "a frame of kind 2 with 4294967295 bytes; at most 256"),
         (vec![99, 0, 0, 0, 0], "a frame of kind 99, which is none of this protocol"),
         (vec![2, 0, 0, 0, 1, 0xff], "a frame of kind 2 that is damaged"),
         (vec![1, 0, 0, 0, 1, 0xff], "the request for a run is damaged"),
@@ -333,7 +333,7 @@ pub fn machines_in_networks_of_their_own() {
         let job = stats.iter().find(|job| job["hostname"] == *address).unwrap();
         assert!(written(job) > 0, "what it had measured is kept: {number}: {finished}");
         let has_failed = job["error"] != 0;
-        assert_eq!(has_failed, number == without_worker, "{number}: {finished}");
+        assert_eq!(has_failed, is_lost || number == without_worker, "{number}: {finished}");
         if !is_lost && number != without_worker {
             assert!(job["write"]["runtime"].as_u64() >= Some(7900), "{number}: {finished}");
         }

@@ -1,6 +1,9 @@
-//! Limits that keep clients from using up this machine: how many there may be, how much each may say, and how much is
-//! logged about those that are refused.
+//! Limits that keep clients from using up this machine: how many may come and be there, how much each may say, and how
+//! much is logged about those that are refused.
 
+use crate::stream::IntakeLimit;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -10,6 +13,19 @@ use std::time::{Duration, Instant};
 const MOST_MESSAGES: u32 = 10_000;
 /// Most refused connections that are reported per second.
 const MOST_TOLD: u64 = 10;
+
+/// How much is read of a client before it is known: a handshake, its greeting and its name.
+pub(super) const OF_STRANGER: IntakeLimit = IntakeLimit { bytes: 256 << 10, per_second: 256 << 10 };
+/// How much is read of a client that is known: at most its jobs in a second.
+pub(super) const OF_CLIENT: IntakeLimit = IntakeLimit { bytes: u64::MAX, per_second: 64 << 20 };
+/// How many connections are accepted per second.
+const MOST_ARRIVALS: u32 = 1000;
+/// How many connections of one address are served at once after a pause, and how many per second in the long run: each of
+/// them costs a thread, and a handshake.
+const AT_ONCE: f64 = 64.0;
+const PER_SECOND: f64 = 20.0;
+/// How many addresses are remembered.
+const MOST_ADDRESSES: usize = 4096;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -30,26 +46,84 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Keeps a client that says too much from keeping this machine busy.
+/// Keeps those who do something too often from keeping this machine busy.
+#[derive(Debug)]
 pub(super) struct Pace {
+    most: u32,
     since: Instant,
     taken: u32,
 }
 
 impl Pace {
-    pub fn new() -> Pace {
-        Pace { since: Instant::now(), taken: 0 }
+    fn of(most: u32) -> Pace {
+        Pace { most, since: Instant::now(), taken: 0 }
     }
 
-    /// Takes a message: later, if there were too many in this second.
+    /// Of the messages of a client.
+    pub fn of_messages() -> Pace {
+        Pace::of(MOST_MESSAGES)
+    }
+
+    /// Of connections.
+    pub fn of_arrivals() -> Pace {
+        Pace::of(MOST_ARRIVALS)
+    }
+
+    /// Takes one: later, if there were too many in this second.
     pub fn take(&mut self) {
-        if self.taken >= MOST_MESSAGES {
+        if self.taken >= self.most {
             thread::sleep(SECOND.saturating_sub(self.since.elapsed()));
         }
         if self.since.elapsed() >= SECOND {
-            *self = Pace::new();
+            *self = Pace::of(self.most);
         }
         self.taken += 1;
+    }
+}
+
+/// How often connections come from each address.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals(HashMap<IpAddr, Budget>);
+
+/// How many connections an address may still open, as of a moment.
+#[derive(Debug)]
+struct Budget {
+    left: f64,
+    at: Instant,
+}
+
+impl Budget {
+    fn now(&self, now: Instant) -> f64 {
+        AT_ONCE.min(self.left + PER_SECOND * now.saturating_duration_since(self.at).as_secs_f64())
+    }
+}
+
+impl Arrivals {
+    /// Whether a connection from this address is served, which comes now.
+    pub fn take(&mut self, from: IpAddr, now: Instant) -> bool {
+        if self.0.len() >= MOST_ADDRESSES {
+            self.0.retain(|_, budget| budget.now(now) < AT_ONCE);
+        }
+        if self.0.len() >= MOST_ADDRESSES {
+            // Too many addresses come at the same time for any to be remembered.
+            self.0.clear();
+        }
+        let budget = self.0.entry(network(from)).or_insert(Budget { left: AT_ONCE, at: now });
+        let left = budget.now(now);
+        let is_served = left >= 1.0;
+        *budget = Budget { left: if is_served { left - 1.0 } else { left }, at: now };
+        is_served
+    }
+}
+
+/// What one machine usually has: in version 6 of IP, a network of addresses.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
     }
 }
 
@@ -93,9 +167,37 @@ mod tests {
 
     #[test]
     fn who_says_too_much_waits() {
-        let mut pace = Pace::new();
+        let mut pace = Pace::of_messages();
         let begun = pace.since;
         (0..=MOST_MESSAGES).for_each(|_| pace.take());
         assert!(begun.elapsed() >= SECOND && pace.taken <= MOST_MESSAGES);
+    }
+
+    #[test]
+    fn who_comes_too_often_is_sent_away() {
+        let mut arrivals = Arrivals::default();
+        let begun = Instant::now();
+        let mut served = |address: &str, count: usize, after_ms: u64| {
+            let now = begun + Duration::from_millis(after_ms);
+            (0..count).filter(|_| arrivals.take(address.parse().unwrap(), now)).count()
+        };
+        assert_eq!(served("10.0.0.1", 1000, 0), 64);
+        assert_eq!(served("10.0.0.2", 10, 0), 10, "another address");
+        assert_eq!(served("10.0.0.1", 1000, 500), 10);
+        assert_eq!(served("10.0.0.1", 1000, 3_600_000), 64);
+        // One machine has many of these.
+        let many = (0..1000).map(|host| served(&format!("fd00::{host:x}"), 1, 0)).sum::<usize>();
+        assert_eq!(many, 64);
+        assert_eq!(served("fd00:0:0:1::", 1, 0), 1);
+    }
+
+    #[test]
+    fn addresses_are_forgotten() {
+        let mut arrivals = Arrivals::default();
+        let now = Instant::now();
+        for address in 0..100_000_u32 {
+            assert!(arrivals.take(std::net::Ipv4Addr::from_bits(address).into(), now));
+            assert!(arrivals.0.len() <= MOST_ADDRESSES);
+        }
     }
 }

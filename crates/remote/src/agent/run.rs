@@ -1,5 +1,6 @@
 //! The run of a client: the process that performs it, what is passed on between the two, and the end.
 
+use super::ending::by_signal;
 use super::limits::Pace;
 use super::turn::Turn;
 use super::{SHORT, Shared, pong};
@@ -7,16 +8,18 @@ use crate::child;
 use crate::connection::Connection;
 use crate::frame::{self, FrameError};
 use crate::message::{FromAgent, Message, ToAgent};
+use crate::spool;
 use crate::user;
 use iolite_os::signals;
 use iolite_os::socket::Socket;
 use iolite_stats::Word;
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, Shutdown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +29,33 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) const GRACE: Duration = Duration::from_secs(3);
 /// How much of a frame is written at a time.
 const PIECE: usize = 64 << 10;
+
+/// How a run has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum End {
+    /// The client has its result.
+    Done,
+    /// The jobs do not run, and the client knows why.
+    Refused,
+    /// Its process has died, and the client knows how.
+    Died(String),
+    /// The client is gone, or the agent is ended before it has told the client anything else.
+    CutOff(String),
+}
+
+impl End {
+    /// What the agent's user is told.
+    fn words(&self, who: &str, signal: Option<i32>) -> String {
+        match (self, signal) {
+            (End::Refused, _) => format!("has refused the jobs of {who}"),
+            (End::Done | End::CutOff(_), Some(signal)) => {
+                format!("the jobs of {who} were ended: {}", by_signal(signal))
+            }
+            (End::Done, None) => format!("is done with the jobs of {who}"),
+            (End::Died(why) | End::CutOff(why), _) => format!("the jobs of {who} were ended: {why}"),
+        }
+    }
+}
 
 /// Runs the jobs in this frame for this coordinator, who comes from this address.
 pub(super) fn run(
@@ -40,61 +70,55 @@ pub(super) fn run(
             return last_word(&mut connection, &FromAgent::Busy(other), shared);
         }
     };
+    let _running = shared.ending.hold()?;
     // Requests that wait for their turn stay encoded, because decoded jobs take far more memory.
     let Ok(ToAgent::Run(request)) = frame::decode(frame) else {
         return Err("the request for a run is damaged".to_owned());
     };
-    (shared.settings.log)(&format!("runs jobs for {who}"));
-    let spool = child::new_spool();
+    let log = shared.settings.log;
+    log(&format!("runs jobs for {who}"));
+    let spool = spool::new();
     let started = match child::start(request.as_fio, &shared.settings.permissions, &spool, address) {
         Ok(started) => started,
         Err(error) => {
-            let died = FromAgent::Died(format!("cannot be started: {error}"));
-            return last_word(&mut connection, &died, shared);
+            let why = format!("cannot be started: {error}");
+            log(&End::Died(why.clone()).words(who, None));
+            return last_word(&mut connection, &FromAgent::Died(why), shared);
         }
     };
     let child::Started { mut process, mut channel, gate } = started;
-    let sent = frame::write(&mut channel, &ToAgent::Run(request));
+    // If it has died already, its end is noticed as any other.
+    let _ = frame::write(&mut channel, &ToAgent::Run(request));
     let progress = Progress::default();
-    let relayed = sent.map_err(|error| error.to_string()).and_then(|()| {
-        relay(&connection, &channel, &gate, &process, shared.settings.timeout, &turn, &progress)
-    });
+    let end = relay(&connection, &channel, &gate, &process, shared, &turn, &progress);
     turn.is_ending();
     // It ends when there is nothing to wait for.
     drop(gate);
     // However the run ended, none of its processes may continue.
-    let (ended, is_lost) = match &relayed {
-        Ok(()) => (wait(&mut process, GRACE), false),
-        Err(_) => {
-            signals::kill(process.id() as i32, libc::SIGTERM);
-            (wait(&mut process, GRACE), true)
-        }
-    };
-    if ended.is_none() {
+    let is_cut_off = matches!(end, End::CutOff(_));
+    if is_cut_off {
+        signals::kill(process.id() as i32, libc::SIGTERM);
+    }
+    if wait(&mut process, GRACE).is_none() {
         signals::kill(process.id() as i32, libc::SIGKILL);
         // Killed, it ends; unless the kernel waits for a device, and then it ends with that.
         wait(&mut process, GRACE);
     }
+    log(&end.words(who, shared.ending.signal()));
     // Files that the client has not received stay, and a message tells where.
-    let is_kept =
-        spool.exists() && !progress.is_safe.load(SeqCst) && (is_lost || progress.is_done.load(SeqCst));
-    if !is_kept {
-        let _ = std::fs::remove_dir_all(&spool);
-    }
-    let end = if is_lost { "the jobs of" } else { "is done with the jobs of" };
-    (shared.settings.log)(&match &relayed {
-        Ok(()) => format!("{end} {who}"),
-        Err(why) => format!("{end} {who} were ended: {why}"),
-    });
-    if is_kept {
-        (shared.settings.log)(&format!("their logs stay in {}", spool.display()));
+    let keeps = match end {
+        End::Done | End::CutOff(_) => !progress.is_safe.load(SeqCst),
+        End::Refused | End::Died(_) => false,
+    };
+    if let Some(kept) = spool::end(&spool, keeps) {
+        log(&format!("their logs stay in {}", kept.display()));
     }
     drop(turn);
-    if is_lost {
+    if is_cut_off {
         connection.end();
     } else {
         // The result may still be on its way.
-        connection.part_within(shared.settings.timeout);
+        connection.part_within(shared.ending.patience(shared.settings.timeout));
     }
     Ok(())
 }
@@ -127,28 +151,25 @@ struct Progress {
     is_over: AtomicBool,
     /// The client is gone, so nothing can be passed on.
     is_cut_off: AtomicBool,
-    /// The coordinator has its result.
-    is_done: AtomicBool,
+    /// What the coordinator has been told about the end.
+    told: OnceLock<End>,
     /// It also has all files that the run has left.
     is_safe: AtomicBool,
     /// How often the coordinator has accepted data after the agent had to wait for it.
     taken: AtomicU64,
 }
 
-/// Passes on the run's messages and carries out the coordinator's, until the coordinator has all that it wants.
-///
-/// # Errors
-/// The coordinator is considered gone; the error says why.
+/// Passes on the run's messages and carries out the coordinator's, until the coordinator has all that it wants, or is
+/// considered gone. Returns how the run has ended.
 fn relay(
     connection: &Connection,
     channel: &UnixStream,
     gate: &Socket,
     process: &Child,
-    timeout: Duration,
+    shared: &Shared,
     turn: &Turn<'_>,
     progress: &Progress,
-) -> Result<(), String> {
-    let failed = |error: std::io::Error| error.to_string();
+) -> End {
     let writer = Mutex::new(connection.clone());
     let mut reader = connection.clone();
     thread::scope(|scope| {
@@ -157,40 +178,69 @@ fn relay(
             progress.is_over.store(true, SeqCst);
             result
         });
-        let told = told.map_err(failed)?;
-        let heard = hear(&mut reader, &writer, (channel, gate), process, timeout, progress);
+        let told = match told {
+            Ok(told) => told,
+            Err(error) => return End::CutOff(error.to_string()),
+        };
+        let heard = hear(&mut reader, &writer, (channel, gate), process, shared, progress);
+        let must_end = !progress.is_over.load(SeqCst);
+        if must_end {
+            progress.is_cut_off.store(true, SeqCst);
+        }
         // The run waits in case the coordinator wants more.
         gate.finish_sending();
         if heard.is_err() {
             // Its workers go on until they are stopped.
             turn.is_ending();
-            progress.is_cut_off.store(true, SeqCst);
             signals::kill(process.id() as i32, libc::SIGTERM);
             // Nobody reads any more, and the other thread must not wait for that.
             connection.end();
-            let _ = channel.shutdown(std::net::Shutdown::Both);
-        } else if !progress.is_over.load(SeqCst) {
-            progress.is_cut_off.store(true, SeqCst);
+            let _ = channel.shutdown(Shutdown::Both);
+        } else if must_end {
             let _ = user::peek_end(process.id() as i32, GRACE);
-            let _ = channel.shutdown(std::net::Shutdown::Both);
+            let _ = channel.shutdown(Shutdown::Both);
         }
         let told = told.join().unwrap_or_else(|_| Err("the relay has failed".to_owned()));
-        heard.and(told)
+        match heard.and(told) {
+            Err(why) => End::CutOff(why),
+            // Both ends of the relay end without an error only when that is known.
+            Ok(()) => progress.told.get().cloned().unwrap_or(End::CutOff(CLIENT_GONE.to_owned())),
+        }
     })
 }
 
+/// Why a run is ended whose client has closed its connection, or has died.
+const CLIENT_GONE: &str = "the client is gone";
+
+/// Why the connection to a client ended.
+fn loss(error: FrameError) -> String {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    match error {
+        FrameError::Closed => CLIENT_GONE.to_owned(),
+        FrameError::Lost(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof) => {
+            CLIENT_GONE.to_owned()
+        }
+        error => error.to_string(),
+    }
+}
+
 /// Handles the messages of the coordinator.
+///
+/// # Errors
+/// The coordinator is considered gone, or the agent is ended; the error says why.
 fn hear(
     reader: &mut Connection,
     writer: &Mutex<Connection>,
     (channel, gate): (&UnixStream, &Socket),
     process: &Child,
-    timeout: Duration,
+    shared: &Shared,
     progress: &Progress,
 ) -> Result<(), String> {
+    let timeout = shared.settings.timeout;
     let mut heard = Instant::now();
+    let mut asked_to_end = None;
     let mut seen = 0;
-    let mut pace = Pace::new();
+    let mut pace = Pace::of_messages();
     while !progress.is_over.load(SeqCst) {
         // While a coordinator reads a long report, it says nothing.
         let now_taken = progress.taken.load(SeqCst);
@@ -200,7 +250,19 @@ fn hear(
         if user::peek_end(process.id() as i32, Duration::ZERO).is_some() {
             // Workers hold this end of the channel as well, and a worker that waits for a device keeps it open. The
             // last messages of the process are read even so.
-            let _ = channel.shutdown(std::net::Shutdown::Read);
+            let _ = channel.shutdown(Shutdown::Read);
+        }
+        if let Some(signal) = shared.ending.signal() {
+            // It reports, and the client gets its files, unless that takes too long.
+            let since = *asked_to_end.get_or_insert_with(|| {
+                signals::kill(process.id() as i32, libc::SIGTERM);
+                Instant::now()
+            });
+            match progress.told.get() {
+                Some(_) if since.elapsed() >= GRACE * 2 => return Ok(()),
+                None if since.elapsed() >= GRACE => return Err(by_signal(signal)),
+                _ => {}
+            }
         }
         if !reader.is_readable_within(LOOK) {
             if heard.elapsed() >= timeout {
@@ -210,18 +272,19 @@ fn hear(
         }
         let message: ToAgent = match frame::read(reader) {
             Ok(message) => message,
-            Err(_) if progress.is_over.load(SeqCst) => return Ok(()),
-            // It has everything that it wanted.
-            Err(FrameError::Closed) if progress.is_done.load(SeqCst) => return Ok(()),
-            Err(FrameError::Closed) => return Err("the client is gone".to_owned()),
-            Err(error) => return Err(error.to_string()),
+            // It has everything that it wanted. (If it was not able to read that, the other thread has noticed it.)
+            Err(FrameError::Closed | FrameError::Lost(_)) if progress.told.get().is_some() => return Ok(()),
+            Err(error) => return Err(loss(error)),
         };
         heard = Instant::now();
         pace.take();
         match message {
             ToAgent::Ping(sequence) => {
                 let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
-                pong(&mut writer, sequence).map_err(|error| error.to_string())?;
+                match pong(&mut writer, sequence) {
+                    Err(_) if progress.told.get().is_some() => return Ok(()),
+                    ponged => ponged.map_err(loss)?,
+                }
             }
             ToAgent::Start { barrier, at_ns } => say(gate, Word::Start { barrier, at_ns }),
             ToAgent::Steady(place) => say(gate, Word::Steady(place)),
@@ -245,6 +308,9 @@ fn say(gate: &Socket, word: Word) {
 }
 
 /// Passes on the run's messages, up to the last one.
+///
+/// # Errors
+/// The coordinator could not be told how the run has ended.
 fn hand_on(
     mut channel: &UnixStream,
     writer: &Mutex<Connection>,
@@ -257,38 +323,49 @@ fn hand_on(
     let refused = FromAgent::Refused(Box::default()).kind();
     let taken = &progress.taken;
     loop {
-        let frame = match frame::read_raw::<FromAgent>(&mut channel) {
-            Ok(frame) => frame,
-            // The other thread ends the run, and says why.
-            Err(_) if progress.is_cut_off.load(SeqCst) => return Ok(()),
+        let frame = frame::read_raw::<FromAgent>(&mut channel);
+        // The other thread ends the run, and says why. What is still passed on is lost, or wanted by nobody.
+        if progress.is_cut_off.load(SeqCst) && frame.is_err() {
+            return Ok(());
+        }
+        let (frame, end) = match frame {
+            Ok(frame) if frame[0] == done => (frame, Some(End::Done)),
+            Ok(frame) if frame[0] == refused => (frame, Some(End::Refused)),
+            Ok(frame) => (frame, None),
             Err(error) => {
-                turn.is_ending();
-                let died = FromAgent::Died(how_it_died(process, &error));
-                return write(writer, &frame::encode(&died).map_err(|error| error.to_string())?, taken);
+                let how = how_it_died(process, &error);
+                let died = frame::encode(&FromAgent::Died(how.clone())).map_err(|error| error.to_string())?;
+                (died, Some(End::Died(how)))
             }
         };
-        let kind = frame[0];
-        if kind == done || kind == refused {
+        let is_last = end.is_some() && frame[0] != done;
+        let mut is_result = false;
+        if let Some(end) = end {
             // Before the coordinator knows, because it may come back with the next run at once.
             turn.is_ending();
+            // Before it knows as well: it may end the connection then. If the process dies after its result, the result
+            // remains.
+            is_result = progress.told.set(end).is_ok();
         }
-        // Before it knows as well: it may end the connection then.
-        progress.is_done.fetch_or(kind == done, SeqCst);
-        progress.is_safe.fetch_or(kind == sent, SeqCst);
-        write(writer, &frame, taken)?;
-        if kind == refused {
+        progress.is_safe.fetch_or(frame[0] == sent, SeqCst);
+        match write(writer, &frame, taken) {
+            // It knows the result, and wants no more.
+            Err(_) if !is_result && progress.told.get().is_some() => return Ok(()),
+            written => written.map_err(|error| loss(error.into()))?,
+        }
+        if is_last {
             return Ok(());
         }
     }
 }
 
 /// Writes a frame, and counts how often it had to wait for room and got it, which shows that the other end reads.
-fn write(writer: &Mutex<Connection>, frame: &[u8], taken: &AtomicU64) -> Result<(), String> {
-    use std::io::Write;
+fn write(writer: &Mutex<Connection>, frame: &[u8], taken: &AtomicU64) -> io::Result<()> {
+    use io::Write;
     let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
     for piece in frame.chunks(PIECE) {
         let waits = !writer.is_writable();
-        writer.write_all(piece).map_err(|error| error.to_string())?;
+        writer.write_all(piece)?;
         if waits {
             taken.fetch_add(1, SeqCst);
         }
@@ -309,8 +386,9 @@ fn how_it_died(process: &Child, error: &FrameError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::turn::{self, Turns};
+    use super::super::{Settings, turn};
     use super::*;
+    use crate::child::Permissions;
     use crate::stream::Stream;
     use std::io::Read;
 
@@ -322,15 +400,21 @@ mod tests {
         let (connection, mut client) = (over(ours), over(theirs));
         let (channel, _kept) = UnixStream::pair().unwrap();
         let (gate, _its_gate) = Socket::pair().unwrap();
-        let turns = Turns::default();
-        let turn = turn::take(&turns);
+        let shared = Shared::new(Settings {
+            keys: None,
+            timeout: Duration::from_secs(600),
+            permissions: Permissions::default(),
+            names_clients: true,
+            program: "test",
+            log: |_| {},
+        });
+        let turn = turn::take(&shared.turns);
         let mut process = std::process::Command::new("sh").args(["-c", "kill -9 $$"]).spawn().unwrap();
         let progress = Progress::default();
-        relay(&connection, &channel, &gate, &process, Duration::from_secs(600), &turn, &progress).unwrap();
-        assert_eq!(
-            frame::read::<FromAgent>(&mut client).unwrap(),
-            FromAgent::Died("the process of the run was killed by signal 9".to_owned())
-        );
+        let end = relay(&connection, &channel, &gate, &process, &shared, &turn, &progress);
+        let how = "the process of the run was killed by signal 9".to_owned();
+        assert_eq!(frame::read::<FromAgent>(&mut client).unwrap(), FromAgent::Died(how.clone()));
+        assert_eq!(end, End::Died(how));
         process.wait().unwrap();
     }
 

@@ -28,6 +28,11 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether there is no run.
+    pub fn is_free(&self) -> bool {
+        self.holder().is_none()
+    }
+
     /// Takes the agent for a run; or whose run it is.
     fn take(&self, who: &str) -> Result<Turn<'_>, Holder> {
         let mut holder = self.holder();

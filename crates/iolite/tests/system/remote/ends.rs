@@ -1,10 +1,14 @@
 //! How runs on other machines end: kills, signals, silence.
 
-use super::{Agent, ENDLESS, TWO, job};
+use super::{Agent, ENDLESS, TWO, job, run};
+use crate::coming_back::agent_with;
+use crate::common::program::Running;
 use crate::common::{Json, Program, scratch};
 use iolite_testing::Luck;
 use std::fs;
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -189,4 +193,129 @@ pub fn interrupted_while_it_connects() {
     let finished = client.wait();
     assert_eq!(finished.code(), 128, "{finished}");
     assert!(finished.stderr.contains("interrupted before all hosts were reached"), "{finished}");
+}
+
+fn left_in(dir: &Path) -> Vec<PathBuf> {
+    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// However a run ends, one line of the log says how, and nothing is left that nobody needs.
+#[test]
+pub fn an_end_is_told_as_it_was_and_leaves_nothing() {
+    let dir = scratch();
+    let served = dir.path().join("a");
+    let mut agent = agent_with(dir.path(), "a", &[&format!("--serve-only={}", served.display())]);
+    let temporary = served.join("tmp");
+    job(dir.path(), "[one]\nioengine=null\nsize=64k\nwrite_bw_log=x\nlog_avg_msec=1\n");
+    fs::write(
+        dir.path().join("bad.fio"),
+        "[b]\nrw=read\nsize=64k\nfilename=missing\nallow_file_create=0\nwrite_bw_log=x\n",
+    )
+    .unwrap();
+    fs::write(dir.path().join("worse.fio"), "[b]\nrw=raed\n").unwrap();
+    for _ in 0..4 {
+        run(dir.path(), &[&agent.client(), "job.fio"]).ok();
+        run(dir.path(), &[&agent.client(), "bad.fio"]).refused();
+        run(dir.path(), &[&agent.client(), "worse.fio"]).refused();
+    }
+    agent.wait_until_idle();
+    fs::write(dir.path().join("endless.fio"), ENDLESS).unwrap();
+    let mut client = Program::own().start(dir.path(), [&agent.client(), "endless.fio"]);
+    client.wait_until("its jobs", |_| agent.family().len() >= 4);
+    client.signal(libc::SIGKILL);
+    client.wait();
+    // Of a run whose process dies, the client hears, too.
+    let ends = |running: &Running| {
+        let said = running.output();
+        let count = |words: &str| said.lines().filter(|line| line.contains(words)).count();
+        let ended = count(" were ended: ");
+        (
+            count(": runs jobs for "),
+            count("is done with the jobs of "),
+            count("has refused the jobs of "),
+            ended,
+        )
+    };
+    agent.running.wait_until("the last line", |running| ends(running).3 == 1);
+    let mut client = Program::own().start(dir.path(), [&agent.client(), "endless.fio"]);
+    client.wait_until("its jobs", |_| agent.family().len() >= 4);
+    iolite_os::process::children_of(agent.running.pid())
+        .into_iter()
+        .for_each(|child| crate::common::program::send(child, libc::SIGKILL));
+    assert_eq!(client.wait().code(), 1);
+    agent.running.wait_until("the last line", |running| ends(running).3 == 2);
+    let said = agent.end();
+    assert!(said.stderr.contains(" were ended: the client is gone\n"), "{said}");
+    assert!(said.stderr.contains(" were ended: the process of the run was killed by signal 9\n"), "{said}");
+    let count = |words: &str| said.stderr.matches(words).count();
+    assert_eq!(
+        [": runs jobs for ", "is done with the jobs of ", "has refused the jobs of ", " were ended: "]
+            .map(count),
+        [14, 4, 8, 2],
+        "{said}"
+    );
+    assert!(!said.stderr.contains("Broken pipe") && !said.stderr.contains("logs stay"), "{said}");
+    assert_eq!(left_in(&temporary), [] as [PathBuf; 0], "{said}");
+    assert!(!served.join("s").exists(), "the socket is removed");
+}
+
+/// A signal to the agent ends its run in order: the client gets the report and the logs.
+#[test]
+pub fn an_agent_that_is_ended_ends_its_run_first() {
+    let dir = scratch();
+    fs::create_dir(dir.path().join("client")).unwrap();
+    job(&dir.path().join("client"), &format!("{ENDLESS}write_bw_log=x\nlog_avg_msec=1\n"));
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let agent = agent_with(dir.path(), &format!("a{signal}"), &[]);
+        let home = dir.path().join(format!("a{signal}"));
+        let words = ["--output-format=json", &agent.client(), "job.fio"];
+        let mut client = Program::own().start(&dir.path().join("client"), words);
+        client.wait_until("its jobs", |_| agent.family().len() >= 4);
+        client.wait_until("its first I/Os", |_| {
+            let written = |file: &str| fs::read(home.join(file)).unwrap_or_default();
+            ["long.0.0", "long.1.0"].iter().all(|file| written(file).iter().any(|&byte| byte > 0))
+        });
+        agent.running.signal(signal);
+        let said = agent.running.wait();
+        let ended = format!(" were ended: this server is ended by signal {signal}\n");
+        assert!(said.stderr.contains(&ended), "{said}");
+        assert!(!said.stderr.contains("logs stay"), "{said}");
+        assert_eq!(said.status.signal(), Some(signal), "{said}");
+        let client = client.wait();
+        assert_eq!(client.code(), 1, "{client}");
+        assert!(client.stderr.contains("its run was ended there by signal 15"), "{client}");
+        let json = Json::parse(&client.stdout);
+        assert!(json.0["client_stats"][0]["write"]["total_ios"].as_u64() > Some(0), "{client}");
+        let logs = left_in(&dir.path().join("client"));
+        assert!(logs.iter().any(|name| name.to_string_lossy().contains("x_bw.1.log")), "{logs:?}");
+        assert_eq!(left_in(&home.join("tmp")), [] as [PathBuf; 0], "{said}");
+        assert!(!home.join("s").exists());
+        logs.iter().filter(|log| !log.ends_with("job.fio")).for_each(|log| fs::remove_file(log).unwrap());
+    }
+}
+
+/// What a killed agent leaves, the next one removes, and nothing else.
+#[test]
+pub fn what_a_killed_agent_leaves_is_removed() {
+    let dir = scratch();
+    job(dir.path(), &format!("{ENDLESS}write_bw_log=x\nlog_avg_msec=1\n"));
+    let agent = agent_with(dir.path(), "a", &[]);
+    let temporary = dir.path().join("a/tmp");
+    let mut client = Program::own().start(dir.path(), [&agent.client(), "job.fio"]);
+    client.wait_until("its jobs", |_| agent.family().len() >= 4);
+    let [left] = left_in(&temporary).try_into().expect("the directory of its logs");
+    // Another agent does not touch what this one has.
+    let other = agent_with(dir.path(), "a", &["--server=sock:other"]);
+    assert_eq!(left_in(&temporary), [left.as_path()]);
+    other.end();
+    agent.running.signal(libc::SIGKILL);
+    agent.running.wait();
+    assert_eq!(client.wait().code(), 1);
+    let own = temporary.join("iolite-run-notes");
+    fs::create_dir(&own).unwrap();
+    let mut next = agent_with(dir.path(), "a", &[]);
+    let told = format!("removes {}, which a killed server has left", left.display());
+    next.running.wait_until("its word", |running| running.output().contains(&told));
+    assert_eq!(left_in(&temporary), [own]);
+    next.end();
 }

@@ -3,9 +3,11 @@
 use super::{Agent, TWO, job, run};
 use crate::common::scratch;
 use iolite_testing::Luck;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 #[test]
 pub fn rubbish_on_the_port_starts_nothing() {
@@ -107,5 +109,113 @@ pub fn other_versions_and_strange_requests_are_refused() {
         assert!(refusal.problems.iter().any(|problem| problem.starts_with(option)), "{refusal:?}");
     }
     drop(stream);
+    agent.end();
+}
+
+/// Connects from this address of the machine.
+fn connect_from(address: [u8; 4], place: &str) -> std::io::Result<TcpStream> {
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    let (_, port) = place.rsplit_once(',').unwrap();
+    let socket_address = |address: [u8; 4], port: u16| {
+        // SAFETY: the structure is plain data, valid as zeros.
+        let mut full: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+        full.sin_family = libc::AF_INET as libc::sa_family_t;
+        full.sin_port = port.to_be();
+        full.sin_addr.s_addr = u32::from_ne_bytes(address);
+        full
+    };
+    let check = |result: i32| if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) };
+    let size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    let (own, there) = (socket_address(address, 0), socket_address([127, 0, 0, 1], port.parse().unwrap()));
+    // SAFETY: the addresses are valid during the calls, and the socket is owned from its first moment.
+    unsafe {
+        let socket = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0))?);
+        check(libc::bind(socket.as_raw_fd(), (&raw const own).cast(), size))?;
+        check(libc::connect(socket.as_raw_fd(), (&raw const there).cast(), size))?;
+        Ok(TcpStream::from(socket))
+    }
+}
+
+/// Ends something when it goes.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+/// Strangers that come in crowds, and say nothing, rubbish, or too much, keep nobody else from running jobs, and fill
+/// neither the machine nor the log.
+#[test]
+pub fn a_flood_disturbs_nobody_else() {
+    let dir = scratch();
+    let agent = Agent::on_port(dir.path());
+    job(dir.path(), TWO);
+    let begun = Instant::now();
+    let is_over = AtomicBool::new(false);
+    let pid = agent.running.pid();
+    let status = |what: &str| -> u64 {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let mut greeting = b"iolite remote 1\n".to_vec();
+    greeting.resize(64, 0);
+    // Behind it, jobs of 60 MiB are announced.
+    let announced = [&greeting[..], &[1, 3, 0xc0, 0, 0], &[b'x'; 1 << 20]].concat();
+    let silent: Vec<_> = (0..300).map(|_| connect_from([127, 0, 0, 2], &agent.address).unwrap()).collect();
+    let came = AtomicU64::new(0);
+    let runs = std::thread::scope(|scope| {
+        let crowd = [&b""[..], b"GET / HTTP/1.1\r\n\r\n", &greeting, &announced];
+        crowd.into_iter().for_each(|words| {
+            let (is_over, came, address) = (&is_over, &came, &agent.address);
+            scope.spawn(move || {
+                while !is_over.load(SeqCst) {
+                    if let Ok(mut stream) = connect_from([127, 0, 0, 3], address) {
+                        let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
+                        // It may have had enough.
+                        let _ = stream.write_all(words);
+                        came.fetch_add(1, SeqCst);
+                    }
+                }
+            });
+        });
+        // Where this fails, the crowd goes home as well.
+        let _over = Over(&is_over);
+        let mut runs = 0;
+        while runs < 3 || came.load(SeqCst) < 1000 {
+            runs += 1;
+            run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).ok();
+            // 64 strangers, and as many clients, have threads.
+            assert!(status("Threads:") < 140);
+        }
+        runs
+    });
+    drop(silent);
+    let most_kib = status("VmHWM:");
+    let said = agent.end();
+    assert!(said.stderr.contains(": opens too many connections"), "{said}");
+    assert_eq!(said.stderr.matches("is done with the jobs of").count(), runs, "{said}");
+    // In each second at most ten lines about them, and one about the others.
+    let lines = said.stderr.lines().count() as u64;
+    assert!(lines <= 11 * (begun.elapsed().as_secs() + 2) + 2 * runs as u64, "{lines} lines: {said}");
+    assert!(most_kib < 256 << 10, "{most_kib} KiB");
+}
+
+/// Of a client that is not known yet, little is read.
+#[test]
+pub fn jobs_of_strangers_are_not_read() {
+    let dir = scratch();
+    let mut agent = Agent::on_port(dir.path());
+    let mut stream = TcpStream::connect(agent.address.replace(',', ":")).unwrap();
+    let mut words = b"iolite remote 1\n".to_vec();
+    words.resize(64, 0);
+    words.extend([1, 3, 0xc0, 0, 0]);
+    words.resize(8 << 20, b'x');
+    // It may have had enough.
+    let _ = stream.write_all(&words);
+    let told = "the other end has sent too much (more than 262144 bytes)";
+    agent.running.wait_until("its word", |running| running.output().contains(told));
     agent.end();
 }
