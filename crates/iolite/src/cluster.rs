@@ -51,16 +51,18 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         asked;
     let launcher = on_ranks.then(parent_id);
     let mut addresses = Vec::new();
+    let mut named_in = Vec::new();
     let mut requests = Vec::new();
     let mut problems = Vec::new();
     for client in clients.iter().filter(|_| !on_ranks) {
-        for text in hosts(&client.address).map_err(|why| vec![why])? {
+        for (place, text) in hosts(&client.address).map_err(|why| vec![why])? {
             match Address::parse(&text) {
                 Ok(address) => {
                     addresses.push(address);
+                    named_in.push(place);
                     requests.push(client.jobs.clone());
                 }
-                Err(why) => problems.push(format!("--client: {why}")),
+                Err(why) => problems.push(format!("{}: {why}", place.as_deref().unwrap_or("--client"))),
             }
         }
     }
@@ -132,7 +134,10 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
         Err(NotReached::Failed(failed)) => {
             let said = |(index, why): (usize, String)| match &addresses[index] {
                 rank @ Address::Rank { .. } => format!("--mpi: {rank}: {why}"),
-                address => format!("--client={address}: {why}"),
+                address => match &named_in[index] {
+                    None => format!("--client={address}: {why}"),
+                    Some(place) => format!("{place}: {address}: {why}"),
+                },
             };
             return Err(failed.into_iter().map(said).collect());
         }
@@ -249,13 +254,14 @@ fn keys_for(addresses: &[Address], file: Option<&Path>, insecure: bool) -> Resul
     file.map(|file| Keys::read(&file, Role::Coordinator)).transpose()
 }
 
-/// The machines that `--client` means: one, or those in a list.
-fn hosts(text: &str) -> Result<Vec<String>, String> {
+/// The machines that `--client` means: one, or those in a list, each with its place there.
+fn hosts(text: &str) -> Result<Vec<(Option<String>, String)>, String> {
     if !Path::new(text).is_file() {
-        return Ok(vec![text.to_owned()]);
+        return Ok(vec![(None, text.to_owned())]);
     }
     let list = std::fs::read_to_string(text).map_err(|error| format!("--client={text}: {error}"))?;
-    let list = address::list(&list);
+    let list = address::list(&list).map(|(line, host)| (Some(format!("{text}:{line}")), host.to_owned()));
+    let list: Vec<_> = list.collect();
     if list.is_empty() { Err(format!("--client={text}: the list has no hosts in it")) } else { Ok(list) }
 }
 

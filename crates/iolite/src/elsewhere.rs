@@ -57,6 +57,8 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
             let words = served::words(&permissions.only);
             refusal.problems.push(format!("unless the file's own permissions forbid it: {words}"));
         }
+        let hint = names_here(&refusal.problems, child::client(words));
+        refusal.problems.extend(hint);
         channel.tell(&FromAgent::Refused(refusal));
     }
     ExitCode::SUCCESS
@@ -99,6 +101,24 @@ fn run_command(command: &str) -> Option<String> {
         Ok(()) => watch.finish_command(),
         Err(problem) => Some(problem),
     }
+}
+
+/// What names of files mean on this machine, for a client whose files are not found.
+fn names_here(problems: &[String], client: &str) -> Option<String> {
+    let is_missing = |problem: &&String| {
+        ["No such file or directory", "does not exist"].iter().any(|words| problem.contains(words))
+    };
+    let missing: Vec<&String> = problems.iter().filter(is_missing).collect();
+    let home = std::env::current_dir().ok().filter(|_| !missing.is_empty())?;
+    let relative = format!("relative names of files are those in {} there", home.display());
+    let prefix = format!("/{client}.");
+    let is_renamed = !client.is_empty() && missing.iter().any(|problem| problem.contains(&prefix));
+    Some(match is_renamed {
+        true => format!(
+            "{relative}, and names in a directory begin with the client's address ({client}), unless unique_filename=0"
+        ),
+        false => relative,
+    })
 }
 
 /// The system's words where Landlock denies access to a file.

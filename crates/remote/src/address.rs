@@ -60,9 +60,7 @@ impl Address {
             }
         };
         let host = host.trim();
-        if host.contains([',', '/', ' ']) {
-            return Err(format!("\"{host}\" is no host"));
-        }
+        check_host(host)?;
         Ok(Address::Port { host: host.to_owned(), port, six })
     }
 
@@ -107,10 +105,30 @@ impl fmt::Display for Address {
     }
 }
 
-/// The addresses in a list of hosts: one per line; text after a `#` is a comment.
-pub fn list(text: &str) -> Vec<String> {
+/// Checks that this can be the name or the address of a host; empty = all interfaces.
+fn check_host(host: &str) -> Result<(), String> {
+    // Other programs separate the port by a colon, and then put the address into brackets.
+    let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    if is_port && (bare.is_some() || !name.contains(':')) {
+        let name = bare.unwrap_or(name);
+        return Err(format!("\"{host}\": the port comes behind a comma: {name},{port}"));
+    }
+    let is_part = |c: char| c.is_alphanumeric() || ".-_:%".contains(c);
+    if host.chars().all(is_part) && (!host.contains(':') || name.contains(':')) {
+        return Ok(());
+    }
+    match host.contains('/') {
+        true => Err(format!("\"{host}\" is no host, and there is no such file with a list of hosts")),
+        false => Err(format!("\"{host}\" is no host")),
+    }
+}
+
+/// The addresses in a list of hosts, with their lines (from 1): one per line; text after a `#` is a comment.
+pub fn list(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
-    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    (1..).zip(lines).filter(|(_, line)| !line.is_empty())
 }
 
 #[cfg(test)]
@@ -126,13 +144,34 @@ mod tests {
         assert_eq!(Address::parse("ip6:::1,4444"), port("::1", 4444, Some(true)));
         assert_eq!(Address::parse("1.2.3.4"), port("1.2.3.4", 8765, None));
         assert_eq!(Address::parse("sock:/tmp/a,b"), Ok(Address::Socket("/tmp/a,b".into())));
-        for wrong in ["sock:", "host,x", "host,65536", "bogus,1,2", "a b", "ssh:", "ssh:-x"] {
+        assert_eq!(Address::parse("fe80::1%eth0"), port("fe80::1%eth0", 8765, None));
+        for wrong in [
+            "sock:",
+            "host,x",
+            "host,65536",
+            "bogus,1,2",
+            "a b",
+            "ssh:",
+            "ssh:-x",
+            "[global]",
+            "rw=read",
+            "a:b",
+        ] {
             assert!(Address::parse(wrong).is_err(), "{wrong}");
+        }
+        for (wrong, remedy) in [
+            ("host:8765", "\"host:8765\": the port comes behind a comma: host,8765"),
+            ("ip:1.2.3.4:80", "\"1.2.3.4:80\": the port comes behind a comma: 1.2.3.4,80"),
+            ("[fe80::1]:80", "\"[fe80::1]:80\": the port comes behind a comma: fe80::1,80"),
+            ("./list", "\"./list\" is no host, and there is no such file with a list of hosts"),
+        ] {
+            assert_eq!(Address::parse(wrong), Err(remedy.to_owned()));
         }
     }
 
     #[test]
     fn a_list_of_hosts() {
-        assert_eq!(list("a\n\n # none\n b,1 # the second\r\n"), ["a", "b,1"]);
+        let found: Vec<_> = list("a\n\n # none\n b,1 # the second\r\n").collect();
+        assert_eq!(found, [(1, "a"), (4, "b,1")]);
     }
 }

@@ -51,7 +51,7 @@ impl Connection {
             }
             Address::Port { .. } => {
                 let mut last = io::Error::from(io::ErrorKind::NotFound);
-                for place in resolve(address)? {
+                for place in resolve(address).map_err(unknown)? {
                     match TcpStream::connect_timeout(&place, patience) {
                         Ok(stream) => {
                             stream.set_nodelay(true)?;
@@ -205,6 +205,14 @@ fn check_peer(stream: &UnixStream) -> io::Result<()> {
         io::ErrorKind::PermissionDenied,
         format!("user {peer} is at the other end, not this one"),
     ))
+}
+
+/// Why a client does not find a host.
+fn unknown(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    let why = text.rsplit(": ").next().unwrap_or_default();
+    let words = format!("the name cannot be resolved ({why}), and it is no file with a list of hosts");
+    io::Error::new(error.kind(), words)
 }
 
 fn resolve(address: &Address) -> io::Result<Vec<SocketAddr>> {

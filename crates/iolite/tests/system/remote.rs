@@ -347,6 +347,43 @@ pub fn mistakes_come_back_with_host_line_and_column() {
     agent.end();
 }
 
+/// What is no host is told where it is said.
+#[test]
+pub fn hosts_that_are_none() {
+    let dir = scratch();
+    job(dir.path(), TWO);
+    for (list, text) in [
+        ("list", "sock:nowhere # one\n\n[global]\nhost:8765\n"),
+        ("gone", "\n#\nsock:away\n"),
+        ("none", "# nobody\n\n"),
+    ] {
+        fs::write(dir.path().join(list), text).unwrap();
+    }
+    for (client, words) in [
+        (
+            "--client=127.0.0.1:8765",
+            "--client: \"127.0.0.1:8765\": the port comes behind a comma: 127.0.0.1,8765",
+        ),
+        (
+            "--client=./hosts",
+            "--client: \"./hosts\" is no host, and there is no such file with a list of hosts",
+        ),
+        ("--client=list", "list:3: \"[global]\" is no host"),
+        ("--client=list", "list:4: \"host:8765\": the port comes behind a comma: host,8765"),
+        ("--client=gone", "gone:3: sock:away: No such file or directory"),
+        ("--client=none", "--client=none: the list has no hosts in it"),
+    ] {
+        let refused = run(dir.path(), &[client, "job.fio"]).refused();
+        assert!(refused.stderr.contains(&format!("iolite: {words}")), "{words}: {refused}");
+    }
+    let refused = run(dir.path(), &["--insecure", "--client=hosts.invalid", "job.fio"]).refused();
+    assert!(
+        refused.stderr.contains("iolite: --client=hosts.invalid,8765: the name cannot be resolved ("),
+        "{refused}"
+    );
+    assert!(refused.stderr.contains("), and it is no file with a list of hosts"), "{refused}");
+}
+
 /// Where one machine cannot run its jobs, nothing runs.
 #[test]
 pub fn nothing_starts_before_all_are_ready() {
@@ -535,6 +572,19 @@ pub fn files_of_clients_are_their_own() {
         made(&agent, &home, "directory=d\nunique_filename=0\nfilename_format=$clientuid-$jobname\n"),
         "127.0.0.1-j"
     );
+    // Where they are not found, it is told what they are called.
+    job(dir.path(), "[j]\nrw=read\nsize=4k\ndirectory=d\nfilename=x\nallow_file_create=0\n");
+    let refused = run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).refused();
+    let hint =
+        format!("relative names of files are those in {} there, and names in a directory", home.display());
+    assert!(refused.stderr.contains("d/127.0.0.1.x does not exist"), "{refused}");
+    assert!(
+        refused.stderr.contains(&hint) && refused.stderr.contains("unless unique_filename=0"),
+        "{refused}"
+    );
+    job(dir.path(), "[j]\nrw=read\nsize=4k\ndirectory=gone\n");
+    let refused = run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).refused();
+    assert!(refused.stderr.contains(&format!("are those in {} there\n", home.display())), "{refused}");
     agent.end();
     let agent = Agent::on_socket(dir.path(), "a");
     assert_eq!(made(&agent, &dir.path().join("a"), "directory=d\n"), "j.0.0");
