@@ -1,8 +1,9 @@
 //! `cpuio`: keeps a CPU busy for a share of the time.
 //!
 //! A unit is a busy spell of `cpuchunks` microseconds of CPU time. The rest between two units is as long as the load
-//! requires. It is computed from all the time since the first cycle, so that the average load is right however late the
-//! system lets the thread run.
+//! requires. It is computed from all the time since the first cycle, and from all that the thread has used in it, so that
+//! the average load is right however late the system lets the thread run, and however short a spell is beside the work of
+//! falling asleep.
 
 use crate::transfer::{done_in_the_call, has_no_files};
 use crate::{BufferLayout, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
@@ -30,10 +31,8 @@ pub struct CpuioEngine {
     busy: Duration,
     /// How far the present cycle is.
     cycle: Cycle,
-    /// When the time began that the load is a share of.
-    begun: Instant,
-    /// The CPU time used in it.
-    used: Duration,
+    /// When the time began that the load is a share of, and the CPU time of the thread then; `None` = it has not.
+    begun: Option<(Instant, Duration)>,
     /// The numbers to sort.
     numbers: Vec<u32>,
     random: u32,
@@ -59,8 +58,7 @@ impl CpuioEngine {
             options: options.clone(),
             busy: Duration::from_micros(options.cpuchunks.max(1)),
             cycle: Cycle::Rest(Instant::now()),
-            begun: Instant::now(),
-            used: Duration::ZERO,
+            begun: None,
             numbers: match options.cpumode {
                 CpuMode::Noop => Vec::new(),
                 CpuMode::Qsort => vec![0; SORTED],
@@ -80,7 +78,6 @@ impl CpuioEngine {
                 break used;
             }
         };
-        self.used += used;
         match left.checked_sub(used) {
             Some(left) if !left.is_zero() => Cycle::Busy(left),
             _ => Cycle::Rest(self.rested()),
@@ -110,12 +107,12 @@ impl CpuioEngine {
     /// When the average load will be right, if the thread rests until then.
     fn rested(&mut self) -> Instant {
         let share = f64::from(self.options.cpuload) / 100.0;
-        let now = Instant::now();
-        let due = self.begun + self.used.div_f64(share);
+        let (now, used) = (Instant::now(), thread_time());
+        let (begun, before) = *self.begun.get_or_insert((now, used));
+        let due = begun + used.saturating_sub(before).div_f64(share);
         if due + MOST_DEBT < now {
             // The system gave the thread too little for too long. The excess is written off.
-            self.begun = now - MOST_DEBT;
-            self.used = Duration::ZERO;
+            self.begun = Some((now - MOST_DEBT, used));
             return now;
         }
         due
@@ -158,9 +155,7 @@ impl Engine for CpuioEngine {
                 self.busy
             }
         };
-        if self.used.is_zero() {
-            self.begun = Instant::now();
-        }
+        self.begun.get_or_insert_with(|| (Instant::now(), thread_time()));
         self.cycle = self.work(left);
         match self.cycle {
             Cycle::Busy(_) => Queued::Busy,

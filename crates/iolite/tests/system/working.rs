@@ -1,7 +1,7 @@
 //! Engines that work without I/O: a CPU kept busy, and programs beside the jobs.
 
 use crate::common::program::{Running, send};
-use crate::common::{Json, Program, scratch};
+use crate::common::{Json, Program, peers, scratch};
 use crate::signals::descendants;
 use std::fs;
 use std::path::Path;
@@ -69,6 +69,39 @@ pub fn busy_jobs_end_with_the_io() {
         assert_eq!(json.jobs().len(), 2);
         assert_eq!(json.jobs()[1].ios(), [1, 0, 0]);
     }
+}
+
+/// (It is chance whether fio reports a job that it begins and ends at once.)
+#[test]
+fn busy_jobs_do_not_outlast_io_that_is_over_before_they_begin() {
+    let peers = peers!();
+    let io = "--name=d --ioengine=null --size=4k";
+    let busy = "--name=c --ioengine=cpuio --cpuload=20 --exit_on_io_done=1";
+    for program in peers.iter().chain([&Program::under_test()]) {
+        for after in ["--stonewall", "--stonewall --numjobs=2 --thread=0", "--wait_for=d", "--startdelay=2"] {
+            let dir = scratch();
+            let line = format!("--output-format=json --thread {io} {busy} {after}");
+            let run = program.line(dir.path(), &line).ok();
+            let begin = run.stdout.find("{\n").unwrap();
+            let json = Json::parse(&run.stdout[begin..]);
+            let what = format!("{}: {after}", program.version());
+            assert_eq!(json.jobs().len(), if after.contains("numjobs") { 3 } else { 2 }, "{what}");
+            assert_eq!(json.jobs()[0].ios(), [1, 0, 0], "{what}");
+        }
+    }
+}
+
+/// Where fio waits for ever, because it counts I/O of later waves as well.
+#[test]
+fn io_of_later_waves_is_not_waited_for() {
+    let dir = scratch();
+    let busy = "--stonewall --ioengine=cpuio --cpuload=20 --exit_on_io_done=1";
+    let line = format!(
+        "--name=d --ioengine=null --size=4k --name=c {busy} --name=e --stonewall --ioengine=null --size=8k --name=f {busy}"
+    );
+    let json = json(dir.path(), &line);
+    let ios: Vec<_> = json.jobs().iter().map(|job| job.ios()[0]).collect();
+    assert_eq!(ios, [1, 0, 2, 0]);
 }
 
 #[test]
@@ -170,6 +203,24 @@ pub fn a_program_has_time_to_end_and_is_killed_after_that() {
         script(dir.path(), "echo asked > asked");
         start(dir.path(), &format!("--runtime=1 --grace_time=0 {mode}")).wait().ok();
         assert!(!noted(dir.path()).into_iter().any(is_there), "what does not end is killed");
+    }
+}
+
+/// (fio always waits for the whole `grace_time`, and a program that does not end outlives it.)
+#[test]
+fn a_program_is_asked_to_end_as_by_fio() {
+    let peers = peers!();
+    for program in peers.iter().chain([&Program::under_test()]) {
+        program.patiently(|| {
+            let dir = scratch();
+            let text =
+                "trap 'echo asked > asked; exit 3' TERM\necho $$ > pids\nwhile :; do sleep 0.1; done\n";
+            fs::write(dir.path().join("script"), text).unwrap();
+            let line = "--name=e --ioengine=exec --program=sh --arguments=script --runtime=3 --grace_time=2";
+            program.line(dir.path(), line).ok();
+            assert!(!noted(dir.path()).into_iter().any(is_there), "{}: it is gone", program.version());
+            dir.path().join("asked").exists().then_some(())
+        });
     }
 }
 

@@ -219,18 +219,19 @@ impl Controller<'_> {
         }
     }
 
-    /// Ends the workers that end with the I/O (`exit_on_io_done`) if no other does any, in this wave or one before.
-    fn end_with_io(&mut self) {
-        let waits = |index: &usize| {
-            let worker = &self.plan.workers[*index];
-            worker.wave <= self.wave && self.members[*index].end.is_none()
-        };
-        let left: Vec<usize> = (0..self.members.len()).filter(waits).collect();
+    /// Ends the workers that end with the I/O (`exit_on_io_done`) if the I/O of this wave and those before has ended. As
+    /// with fio, they go on if there was none.
+    pub(super) fn end_with_io(&mut self) {
         let job = |index: usize| self.plan.job_of(&self.plan.workers[index]);
-        if !left.iter().any(|&index| job(index).does_io()) {
-            let ended: Vec<usize> = left.into_iter().filter(|&index| job(index).ends_with_io).collect();
-            ended.into_iter().for_each(|index| self.terminate(index));
+        let begun = || self.plan.workers.iter().filter(|worker| worker.wave <= self.wave);
+        let has_ended = |index: usize| self.members[index].end.is_some();
+        let mut io = begun().map(|worker| worker.index).filter(|&index| job(index).does_io()).peekable();
+        if io.peek().is_none() || !io.all(has_ended) {
+            return;
         }
+        let ends = |&index: &usize| job(index).ends_with_io && !has_ended(index);
+        let ending: Vec<usize> = begun().map(|worker| worker.index).filter(ends).collect();
+        ending.into_iter().for_each(|index| self.terminate(index));
     }
 
     fn note_end(&mut self, index: usize, end: End, error: Option<JobError>, events: &mut Events<'_>) {

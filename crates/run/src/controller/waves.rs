@@ -25,6 +25,8 @@ impl<'a> Controller<'a> {
             self.members[index].not_before =
                 self.wave_begun.saturating_add(self.plan.workers[index].start_delay_ns);
         }
+        // The I/O of earlier waves may be all there is.
+        self.end_with_io();
     }
 
     /// The rest of a worker's delay in nanoseconds (`startdelay`), not counting earlier waves.
