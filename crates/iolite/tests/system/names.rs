@@ -306,6 +306,11 @@ const SAME: &[(&str, &str)] = &[
     ("dircreate", "--nrfiles=5 --filesize=4k"),
     ("dirstat", "--nrfiles=5 --filesize=4k --openfiles=1"),
     ("dirdelete", "--nrfiles=5 --filesize=4k --numjobs=2"),
+    // Opening makes files, but no directories, so these are made before all the same.
+    ("filecreate", "--nrfiles=5 --filesize=4k --create_on_open=1"),
+    ("dircreate", "--nrfiles=5 --filesize=4k --create_on_open=1"),
+    ("dirstat", "--nrfiles=5 --filesize=4k --create_on_open=1"),
+    ("dirdelete", "--nrfiles=5 --filesize=4k --create_on_open=1"),
 ];
 
 #[test]
@@ -354,6 +359,8 @@ fn fio_fails_where_we_do() {
             "--name=a --ioengine=filestat --nrfiles=3",
             "--name=c --ioengine=filedelete --nrfiles=2 --filesize=4k --loops=2",
             "--name=d --ioengine=filestat --filesize=4k --allow_file_create=0",
+            "--name=e --ioengine=filestat --filesize=4k --create_on_open=1",
+            "--name=f --ioengine=filedelete --filesize=4k --create_on_open=1",
         ] {
             assert_ne!(program.line(dir.path(), line).code(), 0, "{line} under {}", program.version());
         }

@@ -19,7 +19,9 @@ pub(super) fn create(
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     make_parents(files)?;
-    if rules.on_open || files.name_use.act == NameAct::Make {
+    // No directory is made by opening it.
+    let is_made_later = rules.on_open && files.name_use.of == NameKind::File;
+    if is_made_later || files.name_use.act == NameAct::Make {
         return Ok(());
     }
     match files.name_use.of {
