@@ -8,6 +8,7 @@ use crate::file::Files;
 use crate::transfer::{Transfer, has_files};
 use crate::{EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Unit};
 use iolite_options::engines::E4defragOptions;
+use iolite_os::explained;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -162,7 +163,20 @@ impl Transfer for E4defragEngine {
     }
 
     fn prepared(&mut self) -> Result<(), EngineError> {
-        let refused = |source| EngineError::Donor { name: self.name.clone(), source };
+        let refused = |source: io::Error| {
+            let is_no_file = matches!(
+                source.raw_os_error(),
+                Some(libc::EOPNOTSUPP | libc::ENODEV | libc::EISDIR | libc::ESPIPE | libc::EINVAL)
+            );
+            let source = match is_no_file {
+                true => explained(
+                    &source,
+                    "it has to be a file on the ext4 file system of the job's files".to_owned(),
+                ),
+                false => source,
+            };
+            EngineError::Donor { name: self.name.clone(), source }
+        };
         let donor = Donor::open(&self.name).map_err(refused)?;
         if !self.in_place && self.largest > 0 {
             donor.reserve_all(self.largest).map_err(refused)?;

@@ -220,8 +220,8 @@ impl EngineError {
             | EngineError::PollCpu { source, .. }
             | EngineError::Program { source, .. }
             | EngineError::Pipe { source }
-            | EngineError::Donor { source, .. }
             | EngineError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
+            EngineError::Donor { source, .. } => iolite_os::errno_of(source),
         }
     }
 }

@@ -15,7 +15,12 @@ pub struct SpliceEngine {
     pipe: Pipe,
     /// The longest unit that the pipe was made for.
     longest: usize,
+    /// Why the last unit that failed did.
+    failed: Option<&'static str>,
 }
+
+/// For an error that the system has no other words for.
+const CANNOT: &str = "this file cannot be spliced; use another engine, such as psync";
 
 impl SpliceEngine {
     /// An engine with its pipe, and no file open.
@@ -24,7 +29,7 @@ impl SpliceEngine {
     /// The system refuses a pipe: too many files are open.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         let pipe = Pipe::new(0).map_err(|source| EngineError::Pipe { source })?;
-        Ok(SpliceEngine { files: Files::new(config), longest: pipe.capacity, pipe })
+        Ok(SpliceEngine { files: Files::new(config), longest: pipe.capacity, pipe, failed: None })
     }
 
     /// A new pipe for units of so many bytes, with nothing in it.
@@ -131,6 +136,7 @@ impl Transfer for SpliceEngine {
         let mut done = 0;
         let result = if write { self.write(unit, &mut done) } else { self.read(unit, &mut done) };
         if let Err(errno) = result {
+            self.failed = (errno.0 == libc::EINVAL).then_some(CANNOT);
             // The next unit would take the rest in the pipe for its own data.
             self.renew(0)?;
             if done == 0 {
@@ -138,5 +144,9 @@ impl Transfer for SpliceEngine {
             }
         }
         Ok(done as u64)
+    }
+
+    fn explained(&self) -> Option<String> {
+        self.failed.map(str::to_owned)
     }
 }
