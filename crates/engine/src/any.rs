@@ -37,6 +37,7 @@ trait Erased {
     fn compares(&mut self, unit: u32);
     fn placed(&self, unit: u32) -> Option<u64>;
     fn remarks(&mut self) -> Vec<String>;
+    fn warnings(&mut self) -> Vec<String>;
     fn first_byte(&self, unit: u32) -> Option<u64>;
     fn requests(&self) -> Requests;
     fn stop_repeating(&mut self);
@@ -111,6 +112,10 @@ impl<E: Engine> Erased for E {
 
     fn remarks(&mut self) -> Vec<String> {
         Engine::remarks(self)
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        Engine::warnings(self)
     }
 
     fn first_byte(&self, unit: u32) -> Option<u64> {
@@ -227,6 +232,10 @@ impl<const SYNCHRONOUS: bool> Engine for AnyEngine<SYNCHRONOUS> {
 
     fn remarks(&mut self) -> Vec<String> {
         self.0.remarks()
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        self.0.warnings()
     }
 
     fn first_byte(&self, unit: u32) -> Option<u64> {

@@ -398,6 +398,12 @@ pub trait Engine {
         Vec::new()
     }
 
+    /// Warnings about the outcome: what is in doubt, although nothing has failed. Called once, after the files are
+    /// closed.
+    fn warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Nanoseconds from the issue of a unit that has just been reaped to the first byte of the answer, where units are
     /// requests to a server; `None` = it was more than one request, or is none. Asked only of engines that may know
     /// ([`Engine::REQUESTS`]).

@@ -11,8 +11,11 @@
 //! announces itself with a datagram, with which its receiver begins.
 
 mod address;
+mod parting;
 mod socket;
 mod spliced;
+#[cfg(test)]
+mod tests;
 
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Unit,
@@ -38,25 +41,24 @@ const PROBE: [u8; 8] = *b"iolite?\n";
 
 /// After this many silent slices of 10 ms, a sender of datagrams is probed.
 const SILENT: u32 = 100;
-/// After this many silent slices of 10 ms, the answer to a datagram counts as lost.
-const LOST: u32 = 1000;
+/// After this time, the answer to a datagram counts as lost.
+const LOST: Duration = Duration::from_secs(10);
+/// After this time without progress, the other end of a stream does not do its part. The kernel gives up a TCP connection
+/// after a minute as well.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// After the end of its job, a sender completes a block that was sent in part, within this many slices of 10 ms.
 const OVERTIME: u32 = 100;
 
-/// How long a receiver that is done keeps reading late data.
-const PARTING: Duration = Duration::from_millis(100);
-/// How long a sender that is done waits for the peer's end of the connection, before it asks the kernel what was
-/// delivered.
-const HEARD: Duration = Duration::from_secs(1);
-/// How long a sender that is done waits while the peer accepts nothing of the rest.
-const STUCK: Duration = Duration::from_secs(10);
-/// How often a receiver that is done reads late data.
-const DISCARDED: u32 = 64;
+/// The error of a sender to which more than a goodbye comes.
+const SENDS_AS_WELL: &str = "the other end sends as well (one of both has to receive: rw=read), or sends blocks back \
+                             (pingpong is needed at both ends)";
 
-/// Errors of a sender that is done and does not get a goodbye.
-const GONE: &str = "the other end closed the connection before it received everything";
-const SENDS_AS_WELL: &str = "the other end sends as well; one of both has to receive (rw=read)";
+/// Errors of an end that waits for ever for the other one.
+const NO_ANSWER: &str =
+    "a block was not sent back within a minute; pingpong is needed at both ends, with the same bs";
+const NOTHING_SENT: &str =
+    "nothing came within a minute of the connection; the other end has to send (rw=write)";
 
 /// Sends and receives by send(2) and recv(2).
 pub type NetEngine = Connection<false>;
@@ -97,6 +99,16 @@ pub struct Connection<const SPLICED: bool> {
     overtime: Option<u32>,
     /// The number of consecutive slices without a datagram.
     silent: u32,
+    /// How long a stream may make no progress that is due.
+    patience: Duration,
+    /// When a slice without progress first came, and how far the unit was then.
+    idle: Option<(Instant, usize)>,
+    /// This end made the connection.
+    connected: bool,
+    /// A unit was completed.
+    begun: bool,
+    /// What is known of data that the other end may not have received.
+    doubt: Option<String>,
     /// The message about the failure.
     failed: Option<String>,
 }
@@ -135,6 +147,11 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             over: false,
             overtime: None,
             silent: 0,
+            patience: IDLE,
+            idle: None,
+            connected: false,
+            begun: false,
+            doubt: None,
             failed: None,
         })
     }
@@ -232,6 +249,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             }
             match socket::connect(&socket, &address, goes_on) {
                 Ok(()) => {
+                    self.connected = true;
                     self.use_socket(socket)?;
                     return if self.options.protocol.is_udp() { self.announce() } else { Ok(()) };
                 }
@@ -318,6 +336,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
                         "the other end closed the connection before everything was sent"
                     }
                     libc::ECONNREFUSED => "nothing receives there",
+                    libc::ETIMEDOUT => "the other end has taken nothing for a minute",
                     libc::EMSGSIZE => "a block has to fit into a datagram: at most 65507 bytes",
                     _ => "sending failed",
                 };
@@ -338,7 +357,35 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             ),
             8 if is_goodbye(&message) => Step::Over,
             1.. if !self.options.pingpong => self.fail(Errno(libc::EPROTO), SENDS_AS_WELL),
-            _ => Step::Wait,
+            _ => self.find_idle(),
+        }
+    }
+
+    /// Handles a slice in which nothing came or was taken on a stream. A sender waits for each answer (`pingpong`), and a
+    /// receiver that made the connection for a first block. If the other end waits as well, neither would ever end.
+    ///
+    /// Others may wait: for a sender that pauses, or has not begun, or for a receiver, as long as the kernel allows it.
+    #[cold]
+    fn find_idle(&mut self) -> Step {
+        let is_due = if self.sends { self.options.pingpong } else { self.connected && !self.begun };
+        if !is_due {
+            return Step::Wait;
+        }
+        match self.idle_time() < self.patience {
+            true => Step::Wait,
+            false => self.fail(Errno(libc::ETIMEDOUT), if self.sends { NO_ANSWER } else { NOTHING_SENT }),
+        }
+    }
+
+    /// For how long the current unit, or its answer, has made no progress, as seen in slices without any.
+    fn idle_time(&mut self) -> Duration {
+        let now = Instant::now();
+        match self.idle {
+            Some((since, done)) if done == self.done => now - since,
+            _ => {
+                self.idle = Some((now, self.done));
+                Duration::ZERO
+            }
         }
     }
 
@@ -402,7 +449,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             return Step::Over;
         }
         match errno {
-            _ if waits => Step::Wait,
+            _ if waits => self.find_idle(),
             None | Some(Errno(libc::ECONNRESET)) => {
                 self.fail(Errno(libc::ECONNRESET), "the other end closed the connection before it was done")
             }
@@ -453,8 +500,10 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     #[cold]
     fn find_silent(&mut self) -> Step {
         self.silent += 1;
-        if self.sends && self.silent >= LOST {
-            return self.fail(Errno(libc::ETIMEDOUT), "no answer came for 10 seconds: a datagram is lost");
+        if self.sends && self.idle_time() >= LOST {
+            let what = "a block was not sent back within 10 seconds: a datagram is lost, or the other end does not answer \
+                        (pingpong is needed at both ends, with the same bs)";
+            return self.fail(Errno(libc::ETIMEDOUT), what);
         }
         // A peer that waits for an answer would take a probe for it.
         if self.silent.is_multiple_of(SILENT)
@@ -480,163 +529,6 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     fn fail(&mut self, errno: Errno, what: &str) -> Step {
         self.failed = Some(format!("{}: {what}", self.place()));
         Step::Failed(errno)
-    }
-
-    /// Tells the peer that this end is done.
-    ///
-    /// # Errors
-    /// The peer has not received the data.
-    fn part(&mut self) -> io::Result<()> {
-        let Some(socket) = &self.socket else { return Ok(()) };
-        let is_udp = self.options.protocol.is_udp();
-        if self.failed.is_some() && !is_udp {
-            // The missing goodbye tells the peer about the failure.
-            return Ok(());
-        }
-        if is_udp {
-            return self.part_by_datagrams(socket);
-        }
-        // With `pingpong`, each block was answered, so it has arrived. Over vsock, it depends on the transport what is
-        // known of a connection that has ended.
-        let can_know = !self.options.pingpong && self.options.protocol != Protocol::Vsock;
-        let is_known = !self.sends || self.over || !can_know || self.listen_for_end(socket)?;
-        // This fails if the other end has closed the connection already. That is fine: it said goodbye, or received
-        // everything.
-        let _ = self.say(&GOODBYES[0]);
-        if !is_known {
-            // SAFETY: takes nothing but integers.
-            unsafe { libc::shutdown(self.descriptor, libc::SHUT_WR) };
-            return self.await_end(socket);
-        }
-        if !self.sends && !self.over {
-            // Closing the connection while data arrives would look like an accident to the sender.
-            // SAFETY: takes nothing but integers.
-            unsafe { libc::shutdown(self.descriptor, libc::SHUT_WR) };
-            let until = Instant::now() + PARTING;
-            let mut left = DISCARDED;
-            while left > 0 && Instant::now() < until && self.discard() {
-                left -= 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks whether the peer has ended already, before this end announces the end of the data. False = it has not,
-    /// and only its reaction will show whether it receives everything.
-    ///
-    /// # Errors
-    /// The peer did not receive all data, or it sent anything but a goodbye.
-    fn listen_for_end(&self, socket: &OwnedFd) -> io::Result<bool> {
-        let heard = self.heard()?;
-        if heard == Some(true) || self.waits {
-            // The peer said goodbye, or was not accepting data and knows that some is missing.
-            return Ok(true);
-        }
-        // With a local socket, the kernel knows what was received. A TCP peer that has closed its side has to
-        // acknowledge everything.
-        let tells = self.options.protocol == Protocol::Unix || heard.is_some();
-        if tells {
-            self.await_taken(socket)?;
-        }
-        Ok(tells)
-    }
-
-    /// Waits until the peer ends its side, once it knows that all data was sent.
-    ///
-    /// # Errors
-    /// The peer did not receive all data, or it sent anything but a goodbye.
-    fn await_end(&self, socket: &OwnedFd) -> io::Result<()> {
-        let until = Instant::now() + HEARD;
-        while Instant::now() < until {
-            let is_ready = socket::is_ready(socket, libc::POLLIN, 100)?;
-            match is_ready.then(|| self.heard()).transpose()?.flatten() {
-                Some(true) => return Ok(()),
-                Some(false) => break,
-                None => {}
-            }
-        }
-        self.await_taken(socket)
-    }
-
-    /// Waits until the peer's machine has acknowledged everything, or with a local socket, until the peer has received
-    /// it.
-    fn await_taken(&self, socket: &OwnedFd) -> io::Result<()> {
-        let mut least = libc::c_int::MAX;
-        let mut until = Instant::now();
-        loop {
-            let left = socket::unsent(self.descriptor);
-            // A reset connection fails here, or has a pending error.
-            if self.heard()? == Some(true) {
-                return Ok(());
-            }
-            let errno = socket::pending_error(socket)?;
-            if errno != 0 {
-                return Err(self.ended(errno, GONE));
-            }
-            match left {
-                0 => return Ok(()),
-                _ if left < least => (least, until) = (left, Instant::now() + STUCK),
-                _ if Instant::now() >= until => {
-                    let what = format!("the other end does not take the last {left} bytes");
-                    return Err(self.ended(libc::ETIMEDOUT, &what));
-                }
-                _ => {}
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    /// What the receiver sent to this end, which sends: a goodbye (`true`), only the end of its stream (`false`), or
-    /// nothing yet.
-    fn heard(&self) -> io::Result<Option<bool>> {
-        let mut message = [0u8; 8];
-        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-        // SAFETY: the message has as much room as is said.
-        match unsafe { libc::recv(self.descriptor, message.as_mut_ptr().cast(), message.len(), flags) } {
-            0 => Ok(Some(false)),
-            8 if is_goodbye(&message) => Ok(Some(true)),
-            1.. => Err(self.ended(libc::EPROTO, SENDS_AS_WELL)),
-            _ => match Errno::last() {
-                Errno(libc::EAGAIN | libc::EINTR) => Ok(None),
-                Errno(errno) => Err(self.ended(errno, GONE)),
-            },
-        }
-    }
-
-    /// The error for a connection that ended too early.
-    fn ended(&self, errno: libc::c_int, what: &str) -> io::Error {
-        explained(&io::Error::from_raw_os_error(errno), format!("{}: {what}", self.place()))
-    }
-
-    /// Sends the goodbye repeatedly, because it may get lost; a receiver answers it with its own.
-    fn part_by_datagrams(&self, socket: &OwnedFd) -> io::Result<()> {
-        let tries = if self.sends && !self.over { 3 } else { 1 };
-        for _ in 0..tries {
-            match self.say(&GOODBYES[0]) {
-                Err(Errno(libc::ECONNREFUSED)) if self.sends && !self.was_told_goodbye() => {
-                    let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
-                    return Err(explained(&refused, format!("{}: nothing receives there", self.place())));
-                }
-                Err(_) => return Ok(()),
-                Ok(()) if !self.sends => return Ok(()),
-                Ok(()) => {}
-            }
-            if self.options.group().is_none() && socket::is_ready(socket, libc::POLLIN, 100).unwrap_or(true) {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads and drops data for a slice; false = the stream has ended.
-    fn discard(&self) -> bool {
-        let mut room = [0u8; 4096];
-        // SAFETY: there is as much room as is said.
-        match unsafe { libc::recv(self.descriptor, room.as_mut_ptr().cast(), room.len(), 0) } {
-            0 => false,
-            1.. => true,
-            _ => matches!(Errno::last(), Errno(libc::EAGAIN | libc::EINTR)),
-        }
     }
 }
 
@@ -711,6 +603,10 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
         self.failed.clone()
     }
 
+    fn warnings(&mut self) -> Vec<String> {
+        self.doubt.take().into_iter().collect()
+    }
+
     #[inline]
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         let writes = match unit.operation {
@@ -730,10 +626,13 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
                 Step::Done if self.options.pingpong && !self.answering => {
                     self.answering = true;
                     self.done = 0;
+                    self.idle = None;
                 }
                 Step::Done => {
                     self.answering = false;
                     self.waits = false;
+                    self.begun = true;
+                    self.idle = None;
                     self.done = 0;
                     return Queued::Completed(Ok(unit.length));
                 }

@@ -42,6 +42,7 @@ impl Plan {
         problems.extend(plan.refused_by(run, machine));
         problems.extend(plan.disagreements());
         problems.extend(plan.never_met());
+        problems.extend(plan.at_odds());
         (plan, problems)
     }
 

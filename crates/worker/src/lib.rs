@@ -48,7 +48,7 @@ use iolite_os::{ClockSource, errno_of, explained};
 use iolite_plan::ReplayPlan;
 use iolite_plan::resolve::{CreationTime, Data, PassKind, PassRules, ResolvedWorker};
 use iolite_types::Direction;
-use iolite_types::describe_error;
+use iolite_types::{describe_error, without_error_numbers};
 use iolite_verify::{Owners, Verification};
 use iolite_workload::{AnyGenerator, Generator, ZonedGenerator};
 use logs::Logs;
@@ -410,9 +410,10 @@ impl Worker<'_> {
             depth: self.resolved.issue.depth as usize,
             files: parts.files.len(),
         };
-        engine
-            .prepare(&at_once)
-            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_prepare: {error}") })?;
+        engine.prepare(&at_once).map_err(|error| {
+            let words = without_error_numbers(&error.to_string());
+            Stop { errno: error.errno(), what: format!("func=engine_prepare: {words}") }
+        })?;
         let mut io_loop = IoLoop::<E, G, FULL>::new(engine, generator, parts);
         let worked = self.follow_plan(&mut io_loop);
         // Dropping the engine waits for the units in flight. Only then may the buffers be freed.
@@ -459,6 +460,13 @@ impl Worker<'_> {
         let closed = self.put_away(io_loop);
         for line in io_loop.engine.remarks() {
             Message::Note(self.number(), line).send(self.messages);
+        }
+        // What reaches another job of the run is in its report.
+        let warnings =
+            if self.resolved.other_ends.is_empty() { io_loop.engine.warnings() } else { Vec::new() };
+        for line in warnings {
+            let text = format!("{}: {line}", self.resolved.name);
+            Message::Warning(self.number(), text).send(self.messages);
         }
         let requests = io_loop.engine.requests().since(io_loop.requests_before());
         if let Some(words) = requests.in_words() {

@@ -407,9 +407,21 @@ fn rubbish_is_told_from_data() {
     let mut sender = TcpStream::connect(("127.0.0.1", port)).unwrap();
     sender.write_all(&[1; 8192]).unwrap();
     running.wait().refused().says("verify: bad magic header 101, wanted acca");
-    // Two senders.
-    let both = run_pair("--listen --size=64m --bs=64k --rw=write", "--size=64m --bs=64k");
-    both.refused().says("the other end sends as well");
+    // Two senders, and a receiver that sends blocks back to one that does not expect them.
+    let receiver = "--name=j --ioengine=net --listen --size=64m --bs=64k";
+    for other in ["--rw=write", "--rw=read --pingpong"] {
+        let port = free_port();
+        let mut running =
+            Program::under_test().start(dir.path(), words(&format!("{receiver} {other} --port={port}")));
+        await_port(&mut running, port);
+        let line = format!(
+            "--name=j --ioengine=net --rw=write --hostname=127.0.0.1 --port={port} --size=64m --bs=64k"
+        );
+        let sender = Program::under_test().line(dir.path(), &line).refused();
+        let receiver = running.wait().refused();
+        let told = [&sender, &receiver].map(|end| end.output().contains("the other end sends as well"));
+        assert!(told.contains(&true), "{sender} {receiver}");
+    }
 }
 
 /// A listener of the test, and a sender that is connected to it.
@@ -515,9 +527,18 @@ fn nobody_hangs_who_waits_for_somebody_silent() {
     let silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
     running.wait().ok();
     drop(silent);
+    // What nobody has read is in doubt, or has not even arrived.
     let (running, silent) = sender(dir.path(), "--size=64m --runtime=200ms");
-    running.wait().ok();
+    running.wait().ok().says("bytes of what counts as sent had not arrived");
     drop(silent);
+    let (running, silent) = sender(dir.path(), "--size=64k");
+    running.wait().ok().says("the other end did not read to the end within a second");
+    drop(silent);
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = nobody.local_addr().unwrap().port();
+    let line = format!("--name=j --ioengine=net --rw=write --port={port} --hostname=127.0.0.1 --size=64k");
+    let finished = Program::under_test().line(dir.path(), &line);
+    finished.ok().says("the other end did not read to the end within a second");
     // The run is interrupted while nobody comes, or nothing does.
     for connects in [false, true] {
         let port = free_port();
@@ -604,6 +625,53 @@ fn ends_that_would_never_meet_are_refused() {
     ] {
         let refused = Program::under_test().line(dir.path(), &line).refused();
         assert!(refused.stderr.contains(&format!("{option}: this job connects to job r")), "{refused}");
+    }
+    let base = "--size=64k --ioengine=net --port=1";
+    let ends = |both: &str, one: &str, other: &str| {
+        let local = if both.contains("udp") { "" } else { "--listen=1" };
+        format!("{base} {both} --name=a {local} {one} --name=b --listen=0 --hostname=127.0.0.1 {other}")
+    };
+    for (line, why) in [
+        (ends("", "--rw=read", "--rw=read"), "receives as well, so both would wait for ever"),
+        (ends("", "--rw=write", "--rw=write"), "sends as well; one of both has to receive (rw=read)"),
+        (
+            ends("", "--rw=read", "--rw=write --pingpong=1"),
+            "job a, at the other end of the connection, does not",
+        ),
+        (
+            ends("", "--rw=read --pingpong=1", "--rw=write"),
+            "job b, at the other end of the connection, does not",
+        ),
+        (ends("", "--rw=write --pingpong=1", "--rw=read"), "and would never send a block back"),
+        (ends("--protocol=udp", "--rw=read", "--rw=write --pingpong=1"), "and would never send a block back"),
+        (ends("--pingpong=1", "--rw=read --bs=8k", "--rw=write --bs=4k"), "bs=8192: job b sends 4096 bytes"),
+        (ends("--pingpong=1", "--rw=read --bs=3k", "--rw=write --bs=4k"), "give both the same bs"),
+        (
+            ends("--pingpong=1 --protocol=udp", "--rw=read --bs=4k", "--rw=write --bs=8k"),
+            "give both the same bs",
+        ),
+        (
+            "--ioengine=net --size=64k --protocol=unix --filename=s --rw=read --name=a --name=b".to_owned(),
+            "job a waits at s as well",
+        ),
+    ] {
+        let refused = Program::under_test().line(dir.path(), &line).refused();
+        assert!(refused.stderr.contains(why), "{line}: {refused}");
+    }
+    // These have nothing to do with each other: another machine, or another time.
+    for line in [
+        "--ioengine=net --size=64k --port=1 --name=a --rw=read --listen=1 --name=b --rw=read --hostname=192.0.2.1 --listen=0",
+        "--ioengine=net --size=64k --protocol=unix --filename=s --rw=read --name=a --name=b --stonewall",
+    ] {
+        Program::under_test().line(dir.path(), &format!("--parse-only {line}")).ok();
+    }
+    // A stream can be sent back piece by piece, and answers to a datagram are left alone.
+    let port = free_port().to_string();
+    for line in [
+        ends("--pingpong=1", "--rw=read --bs=4k", "--rw=write --bs=8k"),
+        ends("--protocol=udp", "--rw=read --pingpong=1", "--rw=write"),
+    ] {
+        Program::under_test().line(dir.path(), &line.replace("port=1", &format!("port={port}"))).ok();
     }
     // Beside each other they meet.
     let line = "--size=64k --ioengine=net --protocol=unix --name=r --rw=read --filename=s --name=w --rw=write --hostname=s";

@@ -3,7 +3,7 @@
 use crate::engines::connects_to;
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
 use iolite_options::engines::{NetOptions, Protocol, RdmaOptions};
-use iolite_types::is_loopback;
+use iolite_types::{BlockSize, Direction, is_loopback};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::Path;
@@ -115,6 +115,105 @@ impl Plan {
             }
         }
         found
+    }
+
+    /// Jobs that meet another job of the run on this machine, and cannot exchange a block with it: both would wait for
+    /// ever, or end with an error.
+    pub(crate) fn at_odds(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
+        let mut jobs = Vec::new();
+        for waiting in self.workers.iter().filter(|worker| end(self, worker).is_some_and(|end| end.waits)) {
+            if jobs.contains(&waiting.job) {
+                continue;
+            }
+            let others: Vec<_> =
+                self.other_ends(waiting).into_iter().map(|other| &self.workers[other]).collect();
+            if !others.iter().all(|other| self.stays_here(other)) {
+                continue;
+            }
+            // The one that comes while this one waits may be any of them.
+            let together = others.into_iter().filter(|other| other.wave == waiting.wave);
+            let problems: Option<Vec<_>> =
+                together.map(|other| self.mismatch(self.job_of(waiting), self.job_of(other))).collect();
+            let problems = problems.into_iter().flatten().chain(self.takes_place_of(waiting));
+            if let Some(problem) = problems.take(1).next() {
+                jobs.push(waiting.job);
+                found.push(problem);
+            }
+        }
+        found
+    }
+
+    /// Why these two ends of a connection cannot exchange a block.
+    fn mismatch(&self, waiting: &JobPlan, connecting: &JobPlan) -> Option<Problem> {
+        let [here, there] = [waiting, connecting].map(|job| job.options.engine.of::<NetOptions>());
+        let (here, there) = (here?, there?);
+        let receives = |job: &JobPlan| job.options.pattern.rw.reads();
+        if receives(waiting) == receives(connecting) {
+            let (both, remedy) = match receives(waiting) {
+                true => ("receives as well, so both would wait for ever", "send (rw=write)"),
+                false => ("sends as well", "receive (rw=read)"),
+            };
+            let job = &waiting.name;
+            let message = format!(
+                "rw={rw}: job {job}, at the other end of the connection, {both}; one of both has to {remedy}",
+                rw = connecting.options.pattern.rw.name()
+            );
+            return Some(connecting.problem("rw", message));
+        }
+        let (receiver, sender) =
+            if receives(waiting) { (waiting, connecting) } else { (connecting, waiting) };
+        let is_udp = here.protocol.is_udp();
+        if here.pingpong != there.pingpong {
+            let answers = if receives(waiting) { here.pingpong } else { there.pingpong };
+            // A sender of datagrams does not look at answers.
+            return (!answers || !is_udp).then(|| {
+                let (with, without, what) = match answers {
+                    true => (receiver, sender, "does not expect its blocks back"),
+                    false => (sender, receiver, "would never send a block back"),
+                };
+                let message = format!(
+                    "pingpong: job {without}, at the other end of the connection, does not have it and {what}; \
+                     set it at both ends",
+                    without = without.name
+                );
+                with.problem("pingpong", message)
+            });
+        }
+        let sizes =
+            (sender.options.block_size(Direction::Write), receiver.options.block_size(Direction::Read));
+        let (BlockSize::Fixed(sent), BlockSize::Fixed(awaited)) = sizes else { return None };
+        // A stream may be answered piece by piece.
+        let is_answered = if is_udp { sent == awaited } else { sent.is_multiple_of(awaited) };
+        (here.pingpong && !is_answered).then(|| {
+            let message = format!(
+                "bs={awaited}: job {name} sends {sent} bytes and waits until they come back (pingpong), which blocks of this \
+                 size do not answer; give both the same bs",
+                name = sender.name
+            );
+            receiver.problem("bs", message)
+        })
+    }
+
+    /// Two jobs that wait at one path at the same time: the socket of the second replaces that of the first.
+    fn takes_place_of(&self, waiting: &WorkerPlan) -> Option<Problem> {
+        let own = end(self, waiting)?;
+        let is_rival = |other: &&WorkerPlan| {
+            other.job != waiting.job
+                && other.wave == waiting.wave
+                && other.wait_for.is_empty()
+                && waiting.wait_for.is_empty()
+                && end(self, other).is_some_and(|end| end.waits && end.path.is_some() && end.path == own.path)
+        };
+        let path = own.path.as_ref()?;
+        let first = self.workers.iter().take_while(|worker| worker.index < waiting.index).find(is_rival)?;
+        let (job, name) = (self.job_of(waiting), &self.job_of(first).name);
+        let message = format!(
+            "rw=read: job {name} waits at {path} as well, so nobody connects; one of both has to send (rw=write), or to \
+             wait elsewhere (filename)",
+            path = path.display()
+        );
+        Some(job.problem("rw", message))
     }
 
     /// Whether this end, which makes the connection, makes it to this machine.
