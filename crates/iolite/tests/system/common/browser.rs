@@ -1,9 +1,9 @@
 //! A browser without a window, for tests of pages: headless Chromium, driven by WebDriver (<https://www.w3.org/TR/webdriver2/>).
 
-use iolite_os::process::children_of;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -17,9 +17,14 @@ pub const TAB: char = '\u{e004}';
 pub const ENTER: char = '\u{e006}';
 pub const ARROW_DOWN: char = '\u{e015}';
 
+/// Runs the driver in a group of processes with the browser that it starts, and kills the group when its own input ends: when a test
+/// drops the browser, and also when the process of the tests is killed. (A driver that is killed leaves its browser behind.)
+/// The shell lets go of the output, so that it ends with the driver.
+const GROUP: &str = "chromedriver --port=0 & exec >/dev/null; read _; kill -s KILL -- -$$";
+
 /// A browser with one page.
 pub struct Browser {
-    driver: Child,
+    group: Child,
     port: u16,
     session: String,
     _profile: tempfile::TempDir,
@@ -31,10 +36,12 @@ impl Browser {
     /// # Errors
     /// There is none here: the reason, for a skip.
     pub fn start() -> Result<Browser, String> {
-        let started =
-            Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut driver = started.map_err(|error| format!("chromedriver cannot be started: {error}"))?;
-        let output = driver.stdout.take().map(BufReader::new);
+        let profile = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let mut command = Command::new("sh");
+        command.args(["-c", GROUP]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let started = command.stderr(Stdio::null()).spawn();
+        let mut group = started.map_err(|error| format!("chromedriver cannot be started: {error}"))?;
+        let output = group.stdout.take().map(BufReader::new);
         let mut lines = output.into_iter().flat_map(BufRead::lines).map_while(Result::ok);
         let port = lines.find_map(|line| {
             let (_, port) = line.split_once("successfully on port ")?;
@@ -42,11 +49,10 @@ impl Browser {
         });
         // Drain its other output, so that the pipe does not fill.
         std::thread::spawn(move || lines.for_each(drop));
-        let profile = tempfile::tempdir().map_err(|error| error.to_string())?;
         let mut browser =
-            Browser { driver, port: port.unwrap_or(0), session: String::new(), _profile: profile };
+            Browser { group, port: port.unwrap_or(0), session: String::new(), _profile: profile };
         if browser.port == 0 {
-            return Err("chromedriver did not say on which port it is".to_owned());
+            return Err("chromedriver is not installed, or did not say on which port it is".to_owned());
         }
         let directory = format!("--user-data-dir={}", browser._profile.path().display());
         let arguments =
@@ -78,6 +84,19 @@ impl Browser {
     /// It cannot be opened.
     pub fn go_to(&self, address: &str) {
         self.ask("POST", "/url", &json!({ "url": address }));
+    }
+
+    /// Has each page that is opened from now on note, as `readyAfter`, the milliseconds from the beginning until its pictures are on the
+    /// screen.
+    ///
+    /// # Panics
+    /// The browser cannot do that.
+    pub fn note_when_ready(&self) {
+        let script = "new MutationObserver(() => document.documentElement.dataset.ready && requestAnimationFrame(() => \
+                        requestAnimationFrame(() => { window.readyAfter ??= performance.now(); }))) \
+                        .observe(document, { attributes: true, subtree: true, attributeFilter: ['data-ready'] })";
+        let added = json!({"cmd": "Page.addScriptToEvaluateOnNewDocument", "params": {"source": script}});
+        self.ask("POST", "/goog/cdp/execute", &added);
     }
 
     /// Shows pages as on a screen of this size, in light or dark colours.
@@ -236,17 +255,37 @@ fn answer(stream: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        let browsers = children_of(self.driver.id() as i32);
         if !self.session.is_empty() {
             // The browser ends with its session.
             let _ = self.call("DELETE", &self.session, &Value::Null);
         }
-        let _ = self.driver.kill();
-        let _ = self.driver.wait();
-        // On a busy machine it has not ended yet, and would be left behind.
-        for browser in browsers {
-            // SAFETY: a plain system call; the process is one that the driver of this test started.
-            unsafe { libc::kill(browser, libc::SIGKILL) };
-        }
+        // Whatever has not ended, ends now.
+        drop(self.group.stdin.take());
+        let _ = self.group.wait();
+    }
+}
+
+/// A test that fails leaves no process behind, even if its browser does not answer.
+#[test]
+fn a_browser_ends_with_its_test() {
+    let browser = iolite_testing::or_skip!(Browser::start());
+    let family = iolite_os::process::descendants_of(browser.group.id() as i32);
+    assert!(family.len() > 3, "{family:?}");
+    let driver = family[0];
+    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        // SAFETY: a plain system call; the process is the driver of this test.
+        unsafe { libc::kill(driver, libc::SIGKILL) };
+        browser.run("return 1");
+    }));
+    assert!(failed.is_err());
+    let begun = std::time::Instant::now();
+    // One that nobody has waited for yet is dead all the same.
+    let is_there = |id: &&i32| {
+        let state = std::fs::read_to_string(format!("/proc/{id}/stat"));
+        state.is_ok_and(|state| !state.contains(") Z "))
+    };
+    while let Some(id) = family.iter().find(is_there) {
+        assert!(begun.elapsed() < PATIENCE, "process {id} of {family:?} is left");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
