@@ -43,6 +43,7 @@ mod idleness;
 mod in_step;
 mod keeping;
 mod keys;
+mod large_pages;
 mod launched;
 mod libiscsi;
 mod live;
