@@ -259,6 +259,9 @@ fn blocks_of(base: &Side, new: &Side, position: usize, limits: &[Limit], allowed
             if !also.is_empty() && block.obstacles.is_empty() {
                 block.notes.push(format!("other options that differ: {}", also.join(", ")));
             }
+            if block.obstacles.is_empty() {
+                block.notes.extend(likeness::disturbances(SIDES, both));
+            }
             blocks.push(block);
         }
     }

@@ -1,6 +1,7 @@
 //! Whether two sides did the same work in the same place, so that their figures can be compared.
 
 use crate::run::{Job, Run};
+use iolite_types::RunStatus;
 use std::collections::BTreeSet;
 
 /// Options that decide the work: another value makes results incomparable. The names are those of reports. The second
@@ -75,6 +76,9 @@ pub fn obstacles(names: [&str; 2], sides: [&InRuns; 2], allowed: &[String]) -> V
 
 /// Mistakes within a side.
 fn of_side(name: &str, side: &InRuns) -> Option<String> {
+    if let Some(why) = unplanned(name, side) {
+        return Some(why);
+    }
     let runs = side.len();
     let there = side.iter().filter(|(_, job)| job.is_some()).count();
     if there == 0 {
@@ -85,6 +89,34 @@ fn of_side(name: &str, side: &InRuns) -> Option<String> {
     }
     let failed = side.iter().find(|(_, job)| job.is_some_and(|job| job.error != 0));
     failed.map(|(run, _)| format!("{name} has runs with errors, such as {}", run.name))
+}
+
+/// A run of a side that did not go to its planned end, for all its jobs. Its jobs were stopped at some time, and nobody knows which of
+/// them were done; how long a run is changes its figures (caches, the state of a flash device). Where jobs have errors,
+/// these are left out one by one, because the others' figures are complete.
+fn unplanned(name: &str, side: &InRuns) -> Option<String> {
+    side.iter().find_map(|(run, _)| {
+        let end = run.end.as_ref()?;
+        let what = match end.status {
+            RunStatus::Interrupted => "were interrupted",
+            RunStatus::Failed if run.jobs.iter().all(|job| job.error == 0) => "failed",
+            RunStatus::Ended | RunStatus::Failed => return None,
+        };
+        let why = if end.why.is_empty() { String::new() } else { format!(" ({})", end.why) };
+        Some(format!("{name} has runs that {what}, such as {}{why}", run.name))
+    })
+}
+
+/// What may have disturbed the job in runs that are comparable.
+pub fn disturbances(names: [&str; 2], sides: [&InRuns; 2]) -> Vec<String> {
+    let found = names.iter().zip(sides).filter_map(|(name, side)| {
+        let (run, _) = side.iter().find(|(run, _)| run.jobs.iter().any(|job| job.error != 0))?;
+        Some(format!(
+            "other jobs had errors in runs of {name}, such as {}: there may have been less load than planned",
+            run.name
+        ))
+    });
+    found.collect()
 }
 
 /// Values as they are compared, and as they are shown.

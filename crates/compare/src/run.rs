@@ -6,6 +6,7 @@
 use crate::figure::Figure;
 use crate::limit::WHOLE_JOB;
 use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
+use iolite_types::RunEnd;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ pub struct Run {
     pub program: String,
     /// When its result was made, in milliseconds since 1970.
     pub time_ms: Option<u64>,
+    /// How it ended; `None` = unknown.
+    pub end: Option<RunEnd>,
     /// The devices of its files, as Iolite reports them.
     pub targets: Option<String>,
     /// The disks that it used, as fio reports them.
@@ -96,6 +99,7 @@ impl Run {
             name: name.to_owned(),
             program: iolite_stored::program(report),
             time_ms,
+            end: iolite_stored::end(report),
             targets: listed(targets.map(device).collect()),
             disks: listed(disks.map(disk).collect()),
             identity: identity(time_ms, &names),

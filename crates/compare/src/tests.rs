@@ -371,3 +371,33 @@ fn differences_are_found_as_often_as_is_said() {
         }
     }
 }
+
+/// Runs that did not go to their planned end: none of their jobs is comparable; a job with an error disturbs the others.
+#[test]
+fn unplanned_ends() {
+    let options = json!({"rw": "read"});
+    let side = |name: &str, end: Value, error: i64| {
+        let mut bad = job("bad", &options, &[("read", USUAL)]);
+        bad["error"] = error.into();
+        let mut report = report(&[job("job", &options, &[("read", USUAL)]), bad]);
+        report["iolite"] = end;
+        Side { name: name.to_owned(), runs: vec![Run::of(&format!("{name} 1"), &report).unwrap()] }
+    };
+    let base = side("base", json!({"status": "ended"}), 0);
+    let told = |end: Value, error: i64| {
+        let comparison = compare(&[base.clone(), side("new", end, error)], &[], &[]).unwrap();
+        let block = &comparison.blocks[0];
+        assert_eq!((block.job.as_str(), block.direction), ("job", "read"));
+        (block.obstacles.join("; "), block.notes.join("; "))
+    };
+    let nothing = (String::new(), String::new());
+    assert_eq!(told(json!({"status": "ended"}), 0), nothing);
+    assert_eq!(told(json!({}), 0), nothing);
+    let interrupted = told(json!({"status": "interrupted", "status_reason": "ended by SIGINT"}), 5);
+    assert_eq!(interrupted.0, "NEW has runs that were interrupted, such as new 1 (ended by SIGINT)");
+    let failed = told(json!({"status": "failed"}), 0);
+    assert_eq!(failed.0, "NEW has runs that failed, such as new 1");
+    let beside = told(json!({"status": "failed", "status_reason": "1 worker had an error"}), 5);
+    assert_eq!(beside.0, "");
+    assert!(beside.1.contains("other jobs had errors in runs of NEW, such as new 1"), "{beside:?}");
+}

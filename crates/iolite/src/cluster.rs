@@ -19,6 +19,7 @@ use iolite_report::Exporter;
 use iolite_report::live::LiveLine;
 use iolite_run::{HeldSignals, Request as Asked, Requests, Trigger, Watch};
 use iolite_stats::{Cluster, Event, EventKind, HostReport, Report, Snapshot};
+use iolite_types::RunEnd;
 use iolite_web::Lost;
 use page::{HostsPage, Stage};
 use std::cell::Cell;
@@ -183,6 +184,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     if has_fired {
         session.tell_line("trigger: the run ends here\n");
     }
+    session.cluster.end = Some(session.end_of_run(asked, has_fired));
     let is_written = session.end();
     // A report that went nowhere is kept all the same; one of jobs that did not run is none.
     let saving = saving.filter(|_| !session.refused);
@@ -532,6 +534,19 @@ impl<'a> Session<'a> {
                 self.failures += 1;
                 self.end_of(index, true);
             }
+        }
+    }
+
+    /// How the run has ended. `asked`: by a signal, or the end of the launcher.
+    fn end_of_run(&self, asked: bool, has_fired: bool) -> RunEnd {
+        let lost = self.cluster.hosts.iter().find_map(|host| Some((host, host.lost.as_ref()?)));
+        match (self.refused, lost) {
+            (true, _) => RunEnd::failed("it could not begin"),
+            _ if asked => RunEnd::interrupted("ended at the client"),
+            _ if has_fired => RunEnd::by_trigger(),
+            (_, Some((host, why))) => RunEnd::interrupted(format!("{} was lost: {why}", host.label)),
+            _ if self.failed => RunEnd::with_failures(self.failures),
+            _ => RunEnd::planned(),
         }
     }
 

@@ -252,6 +252,13 @@ pub static ALL: &[Command] = &[
             ),
             word('H', "host", "pattern", "Only runs on such a machine"),
             word('j', "job", "pattern", "Only runs with a job of such a name"),
+            word(
+                't',
+                "status",
+                "ended|interrupted|failed|unknown",
+                "Only runs that ended so (unknown: fio's, and those of older versions)",
+            )
+            .one_of(&["ended", "interrupted", "failed", "unknown"]),
             word('a', "since", "time", "Only runs that began then or later"),
             word('b', "before", "time", "Only runs that began earlier"),
             word('n', "last", "number", "Only the newest, this many"),

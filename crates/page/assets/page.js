@@ -421,7 +421,7 @@ function show(report) {
 }
 
 /** Keys of a job that are shown above, or in a separate part. */
-const TOLD_ABOVE = /^(jobs|client_stats|disk_util|global options|fio version|iolite version|timestamp|timestamp_ms|time|iolite\.(host|targets|series|logs|warnings))(\.|$)/;
+const TOLD_ABOVE = /^(jobs|client_stats|disk_util|global options|fio version|iolite version|timestamp|timestamp_ms|time|iolite\.(status|status_reason|host|targets|series|logs|warnings))(\.|$)/;
 
 /** The parts below the jobs: disks, and other keys of a report. */
 function others(report) {

@@ -4,6 +4,7 @@ use crate::packed::fingerprint;
 use crate::result::{Job, Outcome, PERCENTILES, Row};
 use crate::text::{bandwidth, bytes, count, escaped, latency, limited, short};
 use iolite_options::registry;
+use iolite_types::RunStatus;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("../assets/style.css");
@@ -44,6 +45,7 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     let mut page = String::new();
     let time = result.time.map(|time| format!("{}, by ", escaped(time))).unwrap_or_default();
     put!(page, "<p class=\"when\">{time}{}</p>\n", escaped(&result.program));
+    end(&mut page, result);
     errors(&mut page, result);
     answer(&mut page, result);
     doubts(&mut page, result);
@@ -92,6 +94,24 @@ pub fn title(result: &Outcome<'_>) -> String {
             )
         }
     }
+}
+
+/// A run that did not go to its planned end. Jobs with errors have a notice of their own.
+fn end(page: &mut String, result: &Outcome<'_>) {
+    let Some(end) = &result.end else { return };
+    let (class, words) = match end.status {
+        RunStatus::Interrupted => ("notice", "The run was interrupted"),
+        RunStatus::Failed if result.jobs.iter().all(|job| job.error == 0) => {
+            ("notice error", "The run failed")
+        }
+        RunStatus::Ended | RunStatus::Failed => return,
+    };
+    let why = if end.why.is_empty() { String::new() } else { format!(": {}", limited(&end.why)) };
+    put!(
+        page,
+        "<div class=\"{class}\" id=\"end\"><strong>{words}{why}</strong><p>The figures are of what was measured until \
+         then.</p></div>\n"
+    );
 }
 
 fn errors(page: &mut String, result: &Outcome<'_>) {

@@ -2,6 +2,7 @@
 
 use crate::steadiness::{Point, Steadiness};
 use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
+use iolite_types::RunEnd;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -14,6 +15,8 @@ pub struct Outcome<'a> {
     pub program: String,
     /// When it was made, in the words of the program.
     pub time: Option<&'a str>,
+    /// How it ended; `None` = unknown.
+    pub end: Option<RunEnd>,
     /// The options for all jobs: name and value.
     pub options: Vec<(&'a str, String)>,
     /// The machine.
@@ -71,6 +74,7 @@ impl<'a> Outcome<'a> {
         Ok(Outcome {
             program: iolite_stored::program(report),
             time: report["time"].as_str().map(str::trim),
+            end: iolite_stored::end(report),
             options: pairs(&report["global options"]),
             host: pairs(&report["iolite"]["host"]),
             targets: report["iolite"]["targets"].as_array().into_iter().flatten().map(pairs).collect(),

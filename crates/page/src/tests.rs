@@ -302,3 +302,22 @@ fn a_day_of_a_hundred_jobs_is_small() {
     let size = page(&report).len() - fixed;
     assert!(size < 450_000, "{size}");
 }
+
+/// A run that did not go to its planned end has a notice that says why.
+#[test]
+fn an_unplanned_end_is_noticed() {
+    let mut report = report("a", &[5; 40]);
+    let told = |report: &Value| page(report).contains("id=\"end\"");
+    assert!(!told(&report));
+    report["iolite"]["status"] = "ended".into();
+    assert!(!told(&report));
+    report["iolite"]["status"] = "failed".into();
+    assert!(told(&report));
+    report["jobs"][0]["error"] = 5.into();
+    assert!(!told(&report), "the notice about errors is enough");
+    report["iolite"]["status"] = "interrupted".into();
+    report["iolite"]["status_reason"] = "ended by <SIGINT>".into();
+    let page = page(&report);
+    assert!(page.contains("The run was interrupted: ended by &lt;SIGINT&gt;"), "{page}");
+    assert!(page.contains("1 of 1 jobs had errors"));
+}

@@ -83,6 +83,7 @@ impl Exporter for Json {
         // A machine that was lost before it had measured anything is nowhere else.
         if program.is_itself() || cluster.lost().is_some() {
             hosts(json, cluster)?;
+            over_time::write_of_cluster(json, cluster)?;
         }
         json.close_root()
     }

@@ -7,7 +7,7 @@ use iolite_stats::{
     ContinuedErrors, Depths, DirectionReport, DiskReport, First, GroupReport, Identity, IdleReport, JobError,
     JobReport, Latency, Moments, Report, RequestReport, Samples, SteadyReport, SyncReport, Usage,
 };
-use iolite_types::{Direction, PerDirection};
+use iolite_types::{Direction, PerDirection, RunEnd};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Facts about a worker that only the controller has, and that are not in the worker's slot.
@@ -65,7 +65,8 @@ pub fn refused(plan: &Plan, timestamp_ms: u64, error_of: impl Fn(&JobPlan) -> Op
         let worker = report.identity.worker;
         report.error = error_of(planned).map(|value| First { worker, value });
     });
-    Report::merge([Report { timestamp_ms, jobs, ..whole(plan) }])
+    let end = Some(RunEnd::failed("it could not begin"));
+    Report::merge([Report { timestamp_ms, jobs, end, ..whole(plan) }])
 }
 
 /// The reports of the workers with a report, completed by `fill`.

@@ -37,7 +37,7 @@ use iolite_os::time;
 use iolite_plan::verification::Rivalries;
 use iolite_plan::{Layout, Plan};
 use iolite_stats::{Event, EventKind, JobError, Source};
-use iolite_types::describe_error;
+use iolite_types::{RunEnd, describe_error};
 use iolite_verify::Owners;
 use iolite_worker::ZoneMaps;
 use samples::Sampler;
@@ -265,12 +265,18 @@ impl<'a> Controller<'a> {
         self.finish_trigger(events);
         self.log_bandwidth(true, events);
         self.tell_sample(events);
-        let report = self.report();
+        let mut report = self.report();
         let has_failed = |member: &&Member| {
             member.known.error.is_some() || matches!(member.end, Some(End::Failed | End::Killed))
         };
         let failures = self.members.iter().filter(has_failed).count();
         let failed = self.impaired || self.bandwidth_log.has_failed() || failures > 0;
+        report.end = Some(match self.signal {
+            Some(signal) => RunEnd::interrupted(format!("ended by {}", signals::name(signal))),
+            None if self.watch.has_fired() => RunEnd::by_trigger(),
+            None if failed => RunEnd::with_failures(failures),
+            None => RunEnd::planned(),
+        });
         Outcome { report, failed, failures, signal: self.signal, requests: self.requests }
     }
 

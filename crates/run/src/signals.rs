@@ -15,6 +15,15 @@ use std::time::{Duration, Instant};
 /// The signals that end a run, and the one that asks for a report.
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
 
+/// The name of a signal that ends a run.
+pub fn name(signal: libc::c_int) -> String {
+    match signal {
+        libc::SIGINT => "SIGINT".to_owned(),
+        libc::SIGTERM => "SIGTERM".to_owned(),
+        other => format!("signal {other}"),
+    }
+}
+
 /// Signals that follow the first one within this time mean the same.
 const ONE_REQUEST: Duration = Duration::from_secs(1);
 

@@ -229,6 +229,7 @@ pub fn report() -> BoxedStrategy<Report> {
                 idleness,
                 series,
                 facts: Some(Facts::default()),
+                end: Some(iolite_types::RunEnd::planned()),
             }])
         })
         .boxed()

@@ -1,6 +1,7 @@
 //! The results of several machines that ran together.
 
 use crate::{Facts, First, Identity, JobError, JobReport, Report, Series, SteadyReport, Window};
+use iolite_types::RunEnd;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -28,6 +29,8 @@ pub struct Cluster {
     pub start: Option<StartSpread>,
     /// The steady states that were judged over all of them.
     pub steady: Vec<SteadyReport>,
+    /// How the run ended; `None` = it has not, yet.
+    pub end: Option<RunEnd>,
 }
 
 /// How far apart machines began their I/O.
@@ -99,7 +102,8 @@ fn mark(job: &mut JobReport, what: &str) {
 impl Cluster {
     /// The jobs of all machines side by side in one report, as if one machine had run them: their names have that of the machine.
     pub fn together(&self) -> Report {
-        let mut whole = Report { timestamp_ms: self.timestamp_ms(), ..Report::default() };
+        let mut whole =
+            Report { timestamp_ms: self.timestamp_ms(), end: self.end.clone(), ..Report::default() };
         let mut facts = Facts::default();
         let mut names: Vec<&str> = Vec::new();
         let mut series = Vec::new();

@@ -25,7 +25,7 @@ impl Report {
     /// order.
     ///
     /// Values of a whole run or machine are not added up: the time stamp is the latest; global options, and the units
-    /// of a group, series and facts are those of the first part that has them; disks and CPUs of all parts are listed one after the
+    /// of a group, series, facts and the end are those of the first part that has them; disks and CPUs of all parts are listed one after the
     /// other. A group that no part lists is not reported.
     pub fn merge(parts: impl IntoIterator<Item = Report>) -> Report {
         let mut whole = Report::default();
@@ -51,6 +51,7 @@ impl Report {
             }
             whole.series = whole.series.or(part.series);
             whole.facts = whole.facts.or(part.facts);
+            whole.end = whole.end.or(part.end);
         }
         whole.jobs = blocks.into_values().collect();
         whole.jobs.iter_mut().for_each(JobReport::derive);

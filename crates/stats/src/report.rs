@@ -4,7 +4,7 @@ use crate::{
     Depths, Facts, Histogram, IdleReport, Latency, LatencyClasses, PriorityLatency, Samples, Series,
     SteadyReport,
 };
-use iolite_types::PerDirection;
+use iolite_types::{PerDirection, RunEnd};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -29,6 +29,9 @@ pub struct Report {
     /// The machine and the storage of the run, if they were asked for.
     #[serde(default)]
     pub facts: Option<Facts>,
+    /// How the run ended; `None` = the report was made on the way.
+    #[serde(default)]
+    pub end: Option<RunEnd>,
 }
 
 /// The error that ended a job, or the first error after which it went on.

@@ -18,7 +18,7 @@ pub use limits::Limits;
 use error::Result;
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
-use iolite_types::is_bidi_control;
+use iolite_types::{RunStatus, is_bidi_control};
 use limits::Going;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, TransactionBehavior, params};
 use std::collections::BTreeSet;
@@ -50,6 +50,8 @@ pub struct Run {
     pub host: String,
     /// The program that made it.
     pub program: String,
+    /// How it ended; `None` = unknown: the report does not say it, or was kept by a version that did not.
+    pub status: Option<RunStatus>,
     /// The names of its jobs, each once.
     pub jobs: Vec<String>,
     /// I/Os per second of all jobs and directions.
@@ -158,8 +160,8 @@ impl Store {
             return Err(StoreError::TooLarge { bytes: packed.len() as u64, most: limits.bytes });
         }
         transaction.execute(
-            "INSERT INTO runs (label, kept_ms, began_ms, host, program, jobs, iops, bandwidth, report) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO runs (label, kept_ms, began_ms, host, program, jobs, iops, bandwidth, report, status) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             params![
                 label,
                 whole(now_ms),
@@ -169,7 +171,8 @@ impl Store {
                 serde_json::to_string(&summary.jobs).unwrap_or_default(),
                 summary.iops,
                 summary.bandwidth,
-                packed
+                packed,
+                summary.status.map_or("", RunStatus::name)
             ],
         )?;
         let number = transaction.last_insert_rowid();
@@ -330,7 +333,8 @@ pub fn check_label(label: &str) -> std::result::Result<(), String> {
 
 fn runs_where(connection: &Connection, condition: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<Run>> {
     let mut statement = connection.prepare(&format!(
-        "SELECT number, label, kept_ms, began_ms, host, program, jobs, iops, bandwidth, length(report) FROM runs WHERE {condition}"
+        "SELECT number, label, kept_ms, began_ms, host, program, jobs, iops, bandwidth, length(report), status \
+         FROM runs WHERE {condition}"
     ))?;
     let runs = statement.query_map(values, run)?;
     Ok(runs.collect::<rusqlite::Result<_>>()?)
@@ -349,6 +353,7 @@ fn run(row: &Row<'_>) -> rusqlite::Result<Run> {
         iops: row.get(7)?,
         bandwidth: row.get(8)?,
         size: number(9)?,
+        status: RunStatus::of_name(&row.get::<_, String>(10)?),
     })
 }
 

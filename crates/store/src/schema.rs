@@ -23,7 +23,8 @@ const HEADER: u64 = 100;
 const ANOTHER: &str = "it is an SQLite file of another program";
 
 /// The steps.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE runs (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
         label TEXT NOT NULL DEFAULT '',
@@ -37,7 +38,11 @@ const STEPS: &[&str] = &["
         report BLOB NOT NULL
     );
     CREATE TABLE limits (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
-"];
+",
+    "
+    ALTER TABLE runs ADD status TEXT NOT NULL DEFAULT '';
+",
+];
 
 /// Checks the first bytes of a file, without SQLite, which would recover, and so change, a file that another program
 /// has left unfinished. Returns whether the file is empty.
@@ -196,8 +201,26 @@ mod tests {
         let kept = Store::open(&copy).unwrap();
         assert_eq!(kept.report(number).unwrap().as_deref(), Some(REPORT));
         let error = Store::open(&path).unwrap_err().to_string();
-        assert!(error.contains("this version knows formats up to 1"), "{error}");
+        assert!(error.contains(&format!("this version knows formats up to {}", STEPS.len())), "{error}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2, "nothing unfinished is left");
+    }
+
+    /// Version 1 did not know how runs ended.
+    #[test]
+    fn runs_of_the_first_version_have_no_status() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("runs.db");
+        let mut connection = Connection::open(&path).unwrap();
+        bring_to(&mut connection, &path, &STEPS[..1]).unwrap();
+        let row = "INSERT INTO runs (kept_ms, began_ms, host, program, jobs, iops, bandwidth, report) \
+                   VALUES (1, 1, 'box', 'iolite-1', '[\"a\"]', 1, 1, x'00')";
+        connection.execute(row, []).unwrap();
+        drop(connection);
+        let mut store = Store::open(&path).unwrap();
+        store.keep(&REPORT.replace("\"host\"", "\"status\": \"failed\", \"host\""), "", 5).unwrap();
+        let found: Vec<_> = store.runs().unwrap().iter().map(|run| run.status).collect();
+        assert_eq!(found, [None, Some(iolite_types::RunStatus::Failed)]);
+        assert!(directory.path().join("runs.db.1").is_file());
     }
 
     /// A step that fails leaves the store as it was.
@@ -255,10 +278,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("runs.db");
         Store::open(&path).unwrap().keep(REPORT, "old", 5).unwrap();
-        std::fs::write(directory.path().join("runs.db.1"), "an older copy").unwrap();
+        let version = STEPS.len();
+        let old = directory.path().join(format!("runs.db.{version}"));
+        std::fs::write(&old, "an older copy").unwrap();
         let next: Vec<&str> = STEPS.iter().copied().chain(["CREATE TABLE more (a)"]).collect();
         bring_to(&mut Connection::open(&path).unwrap(), &path, &next).unwrap();
-        assert_eq!(std::fs::read_to_string(directory.path().join("runs.db.1")).unwrap(), "an older copy");
-        assert_eq!(Store::open(&directory.path().join("runs.db.1.2")).unwrap().runs().unwrap().len(), 1);
+        assert_eq!(std::fs::read_to_string(old).unwrap(), "an older copy");
+        let copy = directory.path().join(format!("runs.db.{version}.2"));
+        assert_eq!(Store::open(&copy).unwrap().runs().unwrap().len(), 1);
     }
 }

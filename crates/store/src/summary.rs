@@ -2,6 +2,7 @@
 
 use crate::error::{Result, StoreError};
 use iolite_stored::{DIRECTIONS, bandwidth, number};
+use iolite_types::RunStatus;
 use serde_json::Value;
 
 /// More names of jobs than these are not listed.
@@ -17,6 +18,7 @@ pub struct Summary {
     pub jobs: Vec<String>,
     pub iops: f64,
     pub bandwidth: f64,
+    pub status: Option<RunStatus>,
 }
 
 impl Summary {
@@ -48,6 +50,7 @@ impl Summary {
             iops: finite(jobs.iter().map(|job| sum(job, &|part| number(part, "iops"))).sum()),
             bandwidth: finite(jobs.iter().map(|job| sum(job, &bandwidth)).sum()),
             jobs: names,
+            status: iolite_stored::end(&report).map(|end| end.status),
         })
     }
 }

@@ -3,6 +3,7 @@
 //! They come from many versions of several programs. So missing or unexpected values are left out; only a text without
 //! any jobs is an error ([`NoReport`]).
 
+use iolite_types::{RunEnd, RunStatus};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -118,6 +119,17 @@ pub fn program(report: &Value) -> String {
     format!("{called}{ours}")
 }
 
+/// How the run ended; `None` = unknown. Only our reports say it; of others it is known if a job has an error.
+pub fn end(report: &Value) -> Option<RunEnd> {
+    let told = &report["iolite"];
+    if let Some(status) = told["status"].as_str().and_then(RunStatus::of_name) {
+        return Some(RunEnd { status, why: told["status_reason"].as_str().unwrap_or_default().to_owned() });
+    }
+    let jobs = jobs(report).ok()?;
+    let failed = jobs.iter().filter(|job| number(job, "error") != 0.0).count();
+    (failed > 0).then(|| RunEnd::failed(format!("{failed} of {} jobs had errors", jobs.len())))
+}
+
 /// Whether a job did anything in the direction that this is of.
 pub fn has_moved(measured: &Value) -> bool {
     number(measured, "total_ios") > 0.0 || number(measured, "io_bytes") > 0.0
@@ -204,6 +216,20 @@ mod tests {
         assert!(cut.starts_with("f:") && cut.contains("the last report is cut off"), "{cut}");
         let huge = format!("{{\"jobs\": [0{}]}}", ",0".repeat(MOST_VALUES + 1));
         assert_eq!(last_report(&huge).unwrap_err().to_string(), "it has more values than any report");
+    }
+
+    #[test]
+    fn how_it_ended_is_told_or_follows_from_errors() {
+        let told =
+            json!({"jobs": [], "iolite": {"status": "interrupted", "status_reason": "ended by SIGINT"}});
+        assert_eq!(end(&told), Some(RunEnd::interrupted("ended by SIGINT")));
+        // Of fio, of an older version, and of a newer one with words of its own.
+        for report in [json!({"jobs": [{"error": 0}]}), json!({"jobs": [], "iolite": {"status": "x"}})] {
+            assert_eq!(end(&report), None);
+        }
+        let failed = Some(RunEnd::failed("1 of 2 jobs had errors"));
+        assert_eq!(end(&json!({"jobs": [{"error": 5}, {}]})), failed);
+        assert_eq!(end(&json!({"client_stats": [{"error": 5}, {"error": 0}]})), failed);
     }
 
     /// A job may be called like the sum of several machines.

@@ -6,12 +6,14 @@
 mod bidi;
 mod block_size;
 mod loopback;
+mod run_end;
 mod system_error;
 pub mod units;
 
 pub use bidi::is_bidi_control;
 pub use block_size::BlockSize;
 pub use loopback::is_loopback;
+pub use run_end::{RunEnd, RunStatus};
 pub use system_error::{describe_errno, describe_error, without_error_numbers};
 
 use serde::{Deserialize, Serialize};

@@ -41,6 +41,8 @@ pub struct Entry {
     pub label: String,
     /// The date, as text.
     pub when: String,
+    /// How it ended; empty = not known.
+    pub status: String,
     /// The machine; empty = not known.
     pub host: String,
     /// The jobs.
@@ -215,6 +217,7 @@ impl<L: Library> Shelf<L> {
             ("result", "name"),
             ("label", "name"),
             ("made", "name"),
+            ("status", "name"),
             ("machine", "name"),
             ("jobs", "name"),
             ("IOPS", ""),
@@ -284,11 +287,12 @@ fn row(body: &mut String, entry: &Entry) {
     put!(
         body,
         "<th class=\"name\" scope=\"row\"><a href=\"run?key={}\">{}</a></th><td class=\"name\">{}</td><td class=\"name\">{}</td>\
-         <td class=\"name\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>\n",
+         <td class=\"name\">{}</td><td class=\"name\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>\n",
         encoded(&entry.key),
         short(&entry.key),
         short(&entry.label),
         escaped(&entry.when),
+        if entry.status.is_empty() { "–" } else { &entry.status },
         short(&entry.host),
         short(&entry.jobs),
         shown(entry.iops, count),

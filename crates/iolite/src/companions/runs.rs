@@ -33,11 +33,11 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
 
 /// The options of each, by letter. (The store is everybody's.)
 const OPTIONS: [(&str, &str); 8] = [
-    ("list", "lHjabnf"),
+    ("list", "lHjtabnf"),
     ("show", "of"),
     ("label", ""),
-    ("remove", "lHjabn"),
-    ("export", "lHjabno"),
+    ("remove", "lHjtabn"),
+    ("export", "lHjtabno"),
     ("import", "l"),
     ("limits", "qmdx"),
     ("check", ""),

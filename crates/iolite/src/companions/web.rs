@@ -11,7 +11,7 @@ use iolite_remote::child::Permissions;
 use iolite_remote::confine;
 use iolite_report::clock;
 use iolite_store::Store;
-use iolite_types::describe_error;
+use iolite_types::{RunStatus, describe_error};
 use iolite_web::{Clerk, Desk, Entry, Library, Resident, Rights};
 use serde_json::Value;
 use std::io::BufReader;
@@ -190,6 +190,7 @@ fn of_run(run: iolite_store::Run) -> Entry {
         key: run.number.to_string(),
         label: run.label,
         when: clock::minute(run.began_ms),
+        status: run.status.map_or("", RunStatus::name).to_owned(),
         host: run.host,
         jobs: names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() },
         iops: Some(run.iops),

@@ -232,7 +232,7 @@ fn a_newer_store_is_refused_and_a_damaged_one_told() {
     let mut newer = whole.clone();
     newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
     fs::write(&path, &newer).unwrap();
-    let words = "the store has format 99, and this version knows formats up to 1";
+    let words = "the store has format 99, and this version knows formats up to 2";
     ours().line(dir.path(), &format!("{JOB} --save --store=s.db")).refused().says(words);
     ours().line(dir.path(), "runs --store=s.db").refused().says(words);
     assert_eq!(fs::read(&path).unwrap(), newer);
@@ -311,6 +311,8 @@ fn runs_are_filtered_labelled_and_removed() {
         ("--job=a", vec![11]),
         ("--job=j?b --last=2", vec![9, 10]),
         ("--host=?*", vec![11]),
+        ("--status=ended", vec![11]),
+        ("--status=unknown --last=2", vec![9, 10]),
         ("--since=1h", vec![11]),
         ("--before=2023-11-16 --label=base", vec![1, 2]),
         ("3 label:other --last=3", vec![8, 9, 10]),
@@ -376,6 +378,10 @@ fn mistakes_are_told() {
         ("runs list --since=yesterday --store=s.db", "--since=yesterday: not a date"),
         ("runs list --last=0 --store=s.db", "must be at least 1"),
         ("runs list -f xml --store=s.db", "not one of table, json"),
+        (
+            "runs list --status=over --store=s.db",
+            "--status=over: not one of ended, interrupted, failed, unknown",
+        ),
         ("runs limits --quota=0 --store=s.db", "must be at least 1"),
         ("runs limits --quota=many --store=s.db", "many"),
         ("runs export --store=s.db", "0 runs: of one"),

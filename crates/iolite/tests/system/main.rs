@@ -38,6 +38,7 @@ mod fake_ssh;
 mod fleet;
 mod gluster;
 mod hdfs;
+mod how_it_ended;
 mod http;
 mod idleness;
 mod in_step;

@@ -1,10 +1,10 @@
-//! The circumstances of a run, and its course over time: the key `iolite`, which is ours.
+//! How a run ended, its circumstances, and its course over time: the key `iolite`, which is ours.
 //!
 //! Lists of numbers have a line each, so that a report with them can still be read.
 
 use super::Writer;
-use iolite_stats::{Facts, Part, Report, Series, Window};
-use iolite_types::Direction;
+use iolite_stats::{Cluster, Facts, Part, Report, Series, Window};
+use iolite_types::{Direction, RunEnd};
 use std::fmt::Write as _;
 use std::io;
 
@@ -14,10 +14,11 @@ const PERCENTILES: [(&str, f64); 4] =
 
 /// Writes the key, if there is any content.
 pub fn write(json: &mut Writer, report: &Report) -> io::Result<()> {
-    if report.series.is_none() && report.facts.is_none() {
+    if report.series.is_none() && report.facts.is_none() && report.end.is_none() {
         return Ok(());
     }
     json.open("iolite")?;
+    write_end(json, report.end.as_ref())?;
     if let Some(facts) = &report.facts {
         write_facts(json, facts)?;
     }
@@ -25,6 +26,22 @@ pub fn write(json: &mut Writer, report: &Report) -> io::Result<()> {
         write_series(json, report, series)?;
     }
     json.close()
+}
+
+/// Writes the key for a run on several machines, which has only its end.
+pub fn write_of_cluster(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
+    if cluster.end.is_none() {
+        return Ok(());
+    }
+    json.open("iolite")?;
+    write_end(json, cluster.end.as_ref())?;
+    json.close()
+}
+
+fn write_end(json: &mut Writer, end: Option<&RunEnd>) -> io::Result<()> {
+    let Some(RunEnd { status, why }) = end else { return Ok(()) };
+    json.text("status", status.name())?;
+    if why.is_empty() { Ok(()) } else { json.text("status_reason", why) }
 }
 
 fn write_facts(json: &mut Writer, facts: &Facts) -> io::Result<()> {

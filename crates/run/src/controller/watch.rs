@@ -103,6 +103,11 @@ impl Watch {
         self.has_fired
     }
 
+    /// Whether the trigger has fired.
+    pub(super) fn has_fired(&self) -> bool {
+        self.has_fired
+    }
+
     /// Starts the trigger's command. It runs while the workers end.
     ///
     /// # Errors

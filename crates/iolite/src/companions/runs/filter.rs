@@ -4,6 +4,7 @@ use crate::saving;
 use iolite_options::commands::Asked;
 use iolite_report::clock;
 use iolite_store::Run;
+use iolite_types::RunStatus;
 
 /// The conditions that a run has to meet.
 #[derive(Default)]
@@ -11,6 +12,8 @@ pub struct Filter {
     label: Option<String>,
     host: Option<String>,
     job: Option<String>,
+    /// How it ended; an inner `None` = unknown.
+    status: Option<Option<RunStatus>>,
     /// It began then or later.
     since_ms: Option<u64>,
     /// It began earlier.
@@ -30,6 +33,7 @@ impl Filter {
             label: text('l'),
             host: text('H'),
             job: text('j'),
+            status: asked.value('t').map(status).transpose()?,
             since_ms: time('a', "since")?,
             before_ms: time('b', "before")?,
             last: asked.number('n', 1)?,
@@ -38,8 +42,9 @@ impl Filter {
 
     /// Whether every run passes.
     pub fn is_empty(&self) -> bool {
-        let Filter { label, host, job, since_ms, before_ms, last } = self;
+        let Filter { label, host, job, status, since_ms, before_ms, last } = self;
         [label, host, job].iter().all(|pattern| pattern.is_none())
+            && status.is_none()
             && [since_ms, before_ms, last].iter().all(|number| number.is_none())
     }
 
@@ -52,12 +57,25 @@ impl Filter {
             fits(&self.label, &run.label)
                 && fits(&self.host, &run.host)
                 && (self.job.is_none() || run.jobs.iter().any(|job| fits(&self.job, job)))
+                && self.status.is_none_or(|status| run.status == status)
                 && self.since_ms.is_none_or(|since| run.began_ms >= since)
                 && self.before_ms.is_none_or(|before| run.began_ms < before)
         });
         let most = self.last.and_then(|last| usize::try_from(last).ok()).unwrap_or(usize::MAX);
         runs.split_off(runs.len().saturating_sub(most))
     }
+}
+
+/// The word for runs of which nobody knows how they ended.
+pub const UNKNOWN: &str = "unknown";
+
+fn status(word: &str) -> Result<Option<RunStatus>, String> {
+    let known = RunStatus::of_name(word);
+    if known.is_none() && word != UNKNOWN {
+        let all = RunStatus::ALL.map(RunStatus::name).join(", ");
+        return Err(format!("--status={word}: not one of {all}, {UNKNOWN}"));
+    }
+    Ok(known)
 }
 
 /// A date, or how long ago: `7d`, `12h`.

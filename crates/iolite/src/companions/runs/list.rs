@@ -2,10 +2,12 @@
 
 use crate::companions::kept::Opened;
 use crate::companions::report;
+use crate::companions::runs::filter::UNKNOWN;
 use iolite_options::commands::Asked;
 use iolite_page::text;
 use iolite_report::clock;
 use iolite_store::Run;
+use iolite_types::RunStatus;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -15,11 +17,13 @@ const NAME: usize = 40;
 /// A line for each run.
 pub fn table(runs: &[&Run]) -> String {
     let mut out = String::new();
-    let mut rows = vec![["run", "began", "IOPS", "bandwidth", "label", "host", "jobs"].map(str::to_owned)];
+    let mut rows =
+        vec![["run", "began", "status", "IOPS", "bandwidth", "label", "host", "jobs"].map(str::to_owned)];
     rows.extend(runs.iter().map(|run| {
         [
             run.number.to_string(),
             clock::minute(run.began_ms),
+            run.status.map_or(UNKNOWN, RunStatus::name).to_owned(),
             text::count(run.iops),
             text::bandwidth(run.bandwidth),
             short(&run.label),
@@ -28,12 +32,12 @@ pub fn table(runs: &[&Run]) -> String {
         ]
     }));
     let widths: Vec<usize> =
-        (0..7).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+        (0..8).map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
     for row in rows {
         let mut text = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
             // Numbers stand at the right.
-            let cell = if matches!(column, 0 | 2 | 3) {
+            let cell = if matches!(column, 0 | 3 | 4) {
                 format!("{cell:>width$}")
             } else {
                 format!("{cell:<width$}")
@@ -67,7 +71,7 @@ pub fn json(runs: &[&Run]) -> String {
         .iter()
         .map(|run| {
             json!({
-                "run": run.number, "label": run.label, "began_ms": run.began_ms, "kept_ms": run.kept_ms,
+                "run": run.number, "label": run.label, "status": run.status.map(RunStatus::name), "began_ms": run.began_ms, "kept_ms": run.kept_ms,
                 "host": run.host, "program": run.program, "jobs": run.jobs, "iops": run.iops, "bw_bytes": run.bandwidth,
                 "stored_bytes": run.size,
             })
@@ -111,6 +115,10 @@ fn words_of(run: &Run, report: &str) -> Result<String, iolite_stored::NoReport> 
         run.program,
         if run.host.is_empty() { String::new() } else { format!(" on {}", run.host) }
     );
+    match iolite_stored::end(&report) {
+        Some(end) => line!(out, "{}", end.in_words()),
+        None => line!(out, "how it ended is {UNKNOWN}"),
+    }
     for target in report["iolite"]["targets"].as_array().into_iter().flatten() {
         let facts: Vec<String> =
             iolite_stored::pairs(target).iter().map(|(name, value)| format!("{name} {value}")).collect();

@@ -99,6 +99,9 @@ pub fn who_is_silent_is_lost() {
         let json = Json::parse(&finished.stdout);
         assert!(json.0["hosts"][0]["lost"].is_string(), "{}", json.0);
         assert!(json.0["hosts"][1].get("lost").is_none(), "{}", json.0);
+        let end = &json.0["iolite"];
+        assert_eq!(end["status"], "interrupted", "{end}");
+        assert!(end["status_reason"].as_str().unwrap().contains(" was lost: it was silent for 1s"), "{end}");
         let runtime =
             json.0["client_stats"].as_array().unwrap().iter().rev().nth(1).unwrap()["write"]["runtime"]
                 .as_u64();
