@@ -305,27 +305,88 @@ const NAMES: [(&str, &str); 28] = [
     ("built_on", "built on"),
 ];
 
+/// More sections of facts than this are closed until somebody opens them.
+const MOST_OPEN: usize = 12;
+
 /// The machine and the storage of the run.
 pub fn surroundings(page: &mut String, result: &Outcome<'_>) {
     if result.host.is_empty() && result.targets.is_empty() {
         return;
     }
-    put!(page, "<h2>What it ran on</h2>\n<div class=\"facts\">\n");
-    let mut section = |heading: &str, facts: &[(&str, String)]| {
-        put!(page, "<section><h3>{heading}</h3><dl>");
-        for (key, value) in facts.iter().take(MOST_ENTRIES) {
-            let name = NAMES.iter().find(|(known, _)| known == key).map_or(*key, |(_, name)| *name);
-            let amount = value.parse::<f64>().ok().filter(|_| key.ends_with("_bytes"));
-            let value = amount.map_or_else(|| value.clone(), bytes);
-            put!(page, "<dt>{}</dt><dd>{}</dd>", short(name), limited(&value));
-        }
-        put!(page, "</dl></section>\n");
-    };
-    if !result.host.is_empty() {
-        section("Machine", &result.host);
+    put!(page, "<h2>What it ran on</h2>\n");
+    let machines = by_machine(&result.host);
+    let targets = result.targets.len().min(MOST_ENTRIES);
+    let is_long = machines.len() + targets > MOST_OPEN;
+    if is_long {
+        put!(page, "<details><summary>Machines and storage</summary>\n");
     }
-    result.targets.iter().take(MOST_ENTRIES).for_each(|target| section("Storage", target));
-    put!(page, "</div>\n");
+    machine_table(page, &machines);
+    put!(page, "<div class=\"facts\">\n");
+    if machines.is_empty() && !result.host.is_empty() {
+        section(page, "Machine", &result.host);
+    }
+    result.targets.iter().take(targets).for_each(|target| section(page, "Storage", target));
+    put!(page, "</div>\n{}", if is_long { "</details>\n" } else { "" });
+}
+
+fn section(page: &mut String, heading: &str, facts: &[(&str, String)]) {
+    put!(page, "<section><h3>{heading}</h3><dl>");
+    for (key, value) in facts.iter().take(MOST_ENTRIES) {
+        let (name, value) = fact(key, value);
+        put!(page, "<dt>{}</dt><dd>{}</dd>", short(name), limited(&value));
+    }
+    put!(page, "</dl></section>\n");
+}
+
+/// The name of a fact, and its value, for a person.
+fn fact<'a>(key: &'a str, value: &str) -> (&'a str, String) {
+    let name = NAMES.iter().find(|(known, _)| *known == key).map_or(key, |(_, name)| *name);
+    let amount = value.parse::<f64>().ok().filter(|_| key.ends_with("_bytes"));
+    (name, amount.map_or_else(|| value.to_owned(), bytes))
+}
+
+/// The facts of each machine, of a run on several: there, they are called `MACHINE: fact`.
+fn by_machine<'a>(facts: &'a [(&'a str, String)]) -> Vec<(&'a str, Vec<(&'a str, &'a str)>)> {
+    let mut machines: Vec<(&str, Vec<(&str, &str)>)> = Vec::new();
+    for (key, value) in facts.iter().take(MOST_ENTRIES * 10) {
+        let Some((machine, key)) = key.rsplit_once(": ") else { continue };
+        if machines.last().is_none_or(|(last, _)| *last != machine) {
+            machines.push((machine, Vec::new()));
+        }
+        machines.iter_mut().next_back().into_iter().for_each(|(_, facts)| facts.push((key, value)));
+    }
+    machines
+}
+
+/// A row for each machine of several.
+fn machine_table(page: &mut String, machines: &[(&str, Vec<(&str, &str)>)]) {
+    let mut keys: Vec<&str> = Vec::new();
+    for (key, _) in machines.iter().flat_map(|(_, facts)| facts) {
+        if !keys.contains(key) && keys.len() < MOST_OPEN {
+            keys.push(key);
+        }
+    }
+    if keys.is_empty() {
+        return;
+    }
+    put!(
+        page,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Machines\"><table><thead><tr>\
+         <th class=\"name\" scope=\"col\">machine</th>"
+    );
+    keys.iter()
+        .for_each(|key| put!(page, "<th class=\"name\" scope=\"col\">{}</th>", short(fact(key, "").0)));
+    put!(page, "</tr></thead><tbody>\n");
+    for (machine, facts) in machines {
+        put!(page, "<tr><th class=\"name\" scope=\"row\">{}</th>", short(machine));
+        for key in &keys {
+            let found = facts.iter().find(|(known, _)| known == key);
+            let value = found.map_or_else(|| "–".to_owned(), |(key, value)| fact(key, value).1);
+            put!(page, "<td class=\"name\">{}</td>", limited(&value));
+        }
+        put!(page, "</tr>\n");
+    }
+    put!(page, "</tbody></table></div>\n");
 }
 
 /// The jobs as a job file. Of secrets it has placeholders: fio writes options as they were given.

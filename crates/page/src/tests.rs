@@ -303,6 +303,19 @@ fn a_day_of_a_hundred_jobs_is_small() {
     assert!(size < 450_000, "{size}");
 }
 
+/// Of several machines, each has a row; what is not known of one is a dash.
+#[test]
+fn machines_are_a_table() {
+    let mut report = report("a on one", &[5; 40]);
+    report["iolite"]["host"] = json!({"name": "one, two", "one: kernel": "Linux 6", "one: memory_bytes": "1073741824",
+        "two: kernel": "Linux 5"});
+    let page = page(&report);
+    assert!(page.contains("<th class=\"name\" scope=\"col\">memory</th>"), "{page}");
+    let row = "<th class=\"name\" scope=\"row\">two</th><td class=\"name\">Linux 5</td><td class=\"name\">–</td></tr>";
+    assert!(page.contains(row) && page.contains(">1 GiB</td>"), "{page}");
+    assert!(!page.contains("<h3>Machine</h3>"));
+}
+
 /// A run that did not go to its planned end has a notice that says why.
 #[test]
 fn an_unplanned_end_is_noticed() {

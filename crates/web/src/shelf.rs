@@ -216,8 +216,8 @@ impl<L: Library> Shelf<L> {
             ("new", ""),
             ("result", "name"),
             ("label", "name"),
-            ("made", "name"),
-            ("status", "name"),
+            ("made", "short"),
+            ("status", "short"),
             ("machine", "name"),
             ("jobs", "name"),
             ("IOPS", ""),
@@ -286,8 +286,8 @@ fn row(body: &mut String, entry: &Entry) {
     let shown = |value: Option<f64>, format: fn(f64) -> String| value.map_or("–".to_owned(), format);
     put!(
         body,
-        "<th class=\"name\" scope=\"row\"><a href=\"run?key={}\">{}</a></th><td class=\"name\">{}</td><td class=\"name\">{}</td>\
-         <td class=\"name\">{}</td><td class=\"name\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>\n",
+        "<th class=\"name\" scope=\"row\"><a href=\"run?key={}\">{}</a></th><td class=\"name\">{}</td><td class=\"short\">{}</td>\
+         <td class=\"short\">{}</td><td class=\"name\">{}</td><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>\n",
         encoded(&entry.key),
         short(&entry.key),
         short(&entry.label),
