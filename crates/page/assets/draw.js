@@ -4,8 +4,10 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /** Unpacks the data of the page: compressed JSON. */
 async function unpacked() {
-  const text = document.getElementById("data").textContent.trim();
-  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const packed = atob(document.getElementById("data").textContent.trim());
+  // Uint8Array.from() takes twenty times as long, which is seconds for a thousand jobs.
+  const bytes = new Uint8Array(packed.length);
+  for (let at = 0; at < packed.length; at += 1) bytes[at] = packed.charCodeAt(at);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return JSON.parse(await new Response(stream).text());
 }

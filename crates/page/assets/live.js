@@ -99,9 +99,10 @@ function lastSecond(entry) {
 }
 
 function row(cells, attributes) {
-  const [first, second, ...rest] = cells;
+  const [first, second, direction, ...rest] = cells;
+  const mark = DIRECTIONS.includes(direction) ? [element("span", { class: `mark ${direction}` })] : [];
   return element("tr", attributes, element("th", { class: "name", scope: "row" }, first),
-    element("td", { class: "name" }, second), ...rest.map((text) => element("td", {}, text)));
+    element("td", { class: "name" }, second), element("td", { class: "short" }, ...mark, direction), ...rest.map((text) => element("td", {}, text)));
 }
 
 function answerRows() {
@@ -137,7 +138,7 @@ function answerRows() {
 
 function showAnswer() {
   const names = [run.state.hosts ? "host" : "job", "does", "direction", "IOPS now", "bandwidth now", "IOPS so far", "p50", "p99"];
-  const head = element("tr", {}, ...names.map((name, place) => element("th", { scope: "col", class: place < 2 ? "name" : "" }, name)));
+  const head = element("tr", {}, ...names.map((name, place) => element("th", { scope: "col", class: ["name", "name", "short"][place] ?? "" }, name)));
   const body = element("tbody", {}, ...answerRows());
   const old = by("answer").querySelector("tbody");
   if (old) return old.replaceWith(body);

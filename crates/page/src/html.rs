@@ -341,7 +341,7 @@ fn section(page: &mut String, heading: &str, facts: &[(&str, String)]) {
 /// The name of a fact, and its value, for a person.
 fn fact<'a>(key: &'a str, value: &str) -> (&'a str, String) {
     let name = NAMES.iter().find(|(known, _)| *known == key).map_or(key, |(_, name)| *name);
-    let amount = value.parse::<f64>().ok().filter(|_| key.ends_with("_bytes"));
+    let amount = value.parse::<f64>().ok().filter(|_| key.ends_with("_bytes") || key.ends_with("_block"));
     (name, amount.map_or_else(|| value.to_owned(), bytes))
 }
 
