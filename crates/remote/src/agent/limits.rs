@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many messages of a client are taken per second: comparing clocks takes tens, often at several barriers in a row.
+/// The most messages of a client per second: comparing clocks needs tens, at several barriers in a row.
 const MOST_MESSAGES: u32 = 10_000;
 /// Most refused connections that are reported per second.
 const MOST_TOLD: u64 = 10;
@@ -46,7 +46,7 @@ impl Drop for Counted<'_> {
     }
 }
 
-/// Keeps those who do something too often from keeping this machine busy.
+/// Limits a rate of messages or connections, so that they cannot keep this machine busy.
 #[derive(Debug)]
 pub(super) struct Pace {
     most: u32,
@@ -71,13 +71,21 @@ impl Pace {
 
     /// Takes one: later, if there were too many in this second.
     pub fn take(&mut self) {
-        if self.taken >= self.most {
-            thread::sleep(SECOND.saturating_sub(self.since.elapsed()));
+        if let Some(pause) = self.pause(Instant::now()) {
+            thread::sleep(pause);
         }
-        if self.since.elapsed() >= SECOND {
-            *self = Pace::of(self.most);
+    }
+
+    /// Counts one that comes now. Returns how long it has to wait, if there were too many in this second.
+    fn pause(&mut self, now: Instant) -> Option<Duration> {
+        let passed = now.saturating_duration_since(self.since);
+        let pause = (self.taken >= self.most && passed < SECOND).then(|| SECOND.saturating_sub(passed));
+        if pause.is_some() || passed >= SECOND {
+            // The next second begins after the pause.
+            *self = Pace { most: self.most, since: now + pause.unwrap_or_default(), taken: 0 };
         }
         self.taken += 1;
+        pause
     }
 }
 
@@ -166,15 +174,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_says_too_much_waits() {
+    fn a_client_above_the_rate_is_slowed_down() {
         let mut pace = Pace::of_messages();
         let begun = pace.since;
-        (0..=MOST_MESSAGES).for_each(|_| pace.take());
-        assert!(begun.elapsed() >= SECOND && pace.taken <= MOST_MESSAGES);
+        let at = |ms| begun + Duration::from_millis(ms);
+        assert!((0..MOST_MESSAGES).all(|_| pace.pause(at(300)).is_none()));
+        assert_eq!(pace.pause(at(300)), Some(Duration::from_millis(700)));
+        // The pause is over, and counts.
+        assert!((1..MOST_MESSAGES).all(|_| pace.pause(at(1500)).is_none()));
+        assert_eq!(pace.pause(at(1500)), Some(Duration::from_millis(500)));
+        assert_eq!(pace.pause(at(5000)), None, "a later second");
     }
 
     #[test]
-    fn who_comes_too_often_is_sent_away() {
+    fn an_address_that_connects_too_often_is_refused() {
         let mut arrivals = Arrivals::default();
         let begun = Instant::now();
         let mut served = |address: &str, count: usize, after_ms: u64| {
