@@ -97,6 +97,9 @@ fn all_points_are_run() {
     let again = ours().line(dir.path(), "sweep job.fio --iodepth=1..4x2 --blocksize=4k,64k -f csv").ok();
     assert_eq!(again.stdout, table);
     assert!(again.stderr.contains("6 of them exist already"), "{again}");
+    // Of a single point, its values are above the figures.
+    let single = ours().line(dir.path(), "sweep job.fio --bs=8k --output=single").ok();
+    assert!(single.stdout.starts_with("All points: bs=8k\n\n"), "{single}");
     // Another one does not take its place.
     ours().line(dir.path(), "sweep job.fio --iodepth=1,2").refused().says("there is another sweep");
     job(dir.path(), "iodepth=64\nrandrepeat=0");
@@ -308,7 +311,10 @@ fn targets_are_beside_each_other() {
         .says("would be overwritten");
     fs::remove_file(dir.path().join("b/iolite-sweep-storage.data")).unwrap();
     let again = small(dir.path(), "--preset=storage --directory=a,b --direct=0").ok();
-    assert!(again.stdout.contains("randrw, IOPS"), "{again}");
+    assert!(
+        again.stdout.contains("randrw, IOPS") && again.stdout.contains("In brackets: relative"),
+        "{again}"
+    );
     // Those that differ in several options: a directory, and a server of its own engine.
     let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 8M"));
     let uri = format!("--target=nbd: ioengine=nbd uri={}", server.uri());

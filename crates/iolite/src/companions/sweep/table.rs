@@ -19,7 +19,7 @@ const MOST_NAMES: usize = 4;
 pub fn text(outcome: &Outcome<'_>) -> String {
     let mut out = String::new();
     let shared = outcome.sweep.shared();
-    if !shared.is_empty() && outcome.points.len() > 1 {
+    if !shared.is_empty() {
         line!(out, "All points: {}\n", joined(&shared));
     }
     let shown = |value: Option<f64>, words: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), words);
@@ -110,4 +110,5 @@ fn add_relative(out: &mut String, relative: &Value) {
     }
     out.push('\n');
     add_rows(out, &rows, 1);
+    line!(out, "In brackets: relative to the first.");
 }
