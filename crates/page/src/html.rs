@@ -146,13 +146,9 @@ fn answer(page: &mut String, result: &Outcome<'_>) {
          <th scope=\"col\">bandwidth</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th><th scope=\"col\">p99.9</th>\
          <th scope=\"col\">errors</th><th class=\"name\" scope=\"col\">over time</th></tr></thead>\n<tbody>\n"
     );
-    for (group, rows) in &result.sums {
-        let name = match result.sums.len() {
-            1 => "all jobs".to_owned(),
-            _ => format!("all jobs of group {group}"),
-        };
+    for (name, rows) in &result.sums {
         for row in rows {
-            line(page, &name, row, "", "class=\"sum\"");
+            line(page, name, row, "", "class=\"sum\"");
         }
     }
     for (position, job) in result.jobs.iter().enumerate() {

@@ -91,6 +91,7 @@ pub fn of_text(text: &str) -> Result<String, NoReport> {
 /// # Errors
 /// It is no report.
 pub fn of_value(report: &Value) -> Result<String, NoReport> {
+    let report = &*result::with_hosts(report);
     Ok(html::page(&result::Outcome::of(report)?, &packed::packed(report)))
 }
 

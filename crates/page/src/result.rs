@@ -1,9 +1,11 @@
 //! The data that the first part of a page needs, from a report in JSON.
 
 use crate::steadiness::{Point, Steadiness};
+use crate::text::short;
 use iolite_stored::{DIRECTIONS, NoReport, number, pairs};
 use iolite_types::RunEnd;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The percentiles in the first table.
@@ -29,8 +31,8 @@ pub struct Outcome<'a> {
     pub notes: Vec<&'a str>,
     /// The jobs.
     pub jobs: Vec<Job<'a>>,
-    /// All jobs of a group together, of each group that has several.
-    pub sums: Vec<(u64, Vec<Row>)>,
+    /// Sums, and what they are of: all machines, and each one that has several jobs; or each group that has several.
+    pub sums: Vec<(String, Vec<Row>)>,
     /// The run was sampled.
     pub has_series: bool,
 }
@@ -85,7 +87,7 @@ impl<'a> Outcome<'a> {
                 .enumerate()
                 .map(|(position, value)| Job::of(value, of_job(series, position), series))
                 .collect(),
-            sums: sums(&values),
+            sums: sums(report, &values),
             has_series: series.is_object(),
         })
     }
@@ -165,29 +167,83 @@ fn points(over_time: &Value, series: &Value) -> Option<Vec<Vec<Point>>> {
     Some(pieces)
 }
 
-/// The totals of a group's jobs: amounts over the longest run time, as groups are reported.
-fn sums(jobs: &[&Value]) -> Vec<(u64, Vec<Row>)> {
+fn sums(report: &Value, jobs: &[&Value]) -> Vec<(String, Vec<Row>)> {
+    let group = |job: &Value| job["groupid"].as_u64().unwrap_or(0);
     let mut groups: BTreeMap<u64, Vec<&Value>> = BTreeMap::new();
+    let mut hosts: Vec<(&str, Vec<&Value>)> = Vec::new();
     for job in jobs {
-        groups.entry(job["groupid"].as_u64().unwrap_or(0)).or_default().push(job);
+        groups.entry(group(job)).or_default().push(job);
+        let Some(name) = job["hostname"].as_str() else { continue };
+        // The jobs of a machine follow each other.
+        match hosts.last_mut().filter(|(last, _)| *last == name) {
+            Some((_, own)) => own.push(job),
+            None => hosts.push((name, vec![job])),
+        }
     }
+    if hosts.len() > 1 {
+        // The program has merged their latencies exactly.
+        let merged = report["client_stats"].as_array().into_iter().flatten();
+        let merged = merged.rev().find(|value| value["jobname"] == ALL);
+        let all = merged.map_or_else(|| rows(jobs), |all| Job::of(all, &Value::Null, &Value::Null).rows);
+        let several = hosts.into_iter().filter(|(_, own)| own.len() > 1);
+        let each = several.map(|(name, own)| (format!("all jobs on {}", short(name)), rows(&own)));
+        return std::iter::once((ALL.to_owned(), all)).chain(each).collect();
+    }
+    let is_one = groups.len() == 1;
     let several = groups.into_iter().filter(|(_, members)| members.len() > 1);
-    several
-        .map(|(group, members)| {
-            (group, DIRECTIONS.into_iter().filter_map(|direction| sum(direction, &members)).collect())
-        })
-        .collect()
+    let name = |group: u64| if is_one { "all jobs".to_owned() } else { format!("all jobs of group {group}") };
+    several.map(|(group, members)| (name(group), rows(&members))).collect()
 }
 
+/// All machines together.
+const ALL: &str = "All clients";
+
+fn rows(members: &[&Value]) -> Vec<Row> {
+    DIRECTIONS.into_iter().filter_map(|direction| sum(direction, members)).collect()
+}
+
+/// The total of several jobs: amounts over the longest run time, as groups are reported; percentiles if all histograms are
+/// there.
 fn sum(direction: &'static str, members: &[&Value]) -> Option<Row> {
     let of_all = |key: &str| members.iter().map(|job| number(&job[direction], key)).sum::<f64>();
     let longest = members.iter().map(|job| number(&job[direction], "runtime")).fold(0.0, f64::max) / 1000.0;
+    let moved =
+        members.iter().map(|job| &job[direction]).filter(|measured| iolite_stored::has_moved(measured));
+    let latencies: Option<Vec<_>> = moved.map(iolite_stored::latency_with_percentiles).collect();
+    let key = latencies.as_ref().and_then(|all| all.first()).map(|(key, _)| *key);
+    let same = latencies.filter(|all| all.iter().all(|(other, _)| Some(*other) == key));
+    let bins: Option<Vec<_>> =
+        same.and_then(|all| all.iter().map(|(_, latency)| iolite_stored::bins(latency)).collect());
+    let mut merged: BTreeMap<u64, u64> = BTreeMap::new();
+    for (latency, count) in bins.into_iter().flatten().flatten() {
+        let sum = merged.entry(latency).or_default();
+        *sum = sum.saturating_add(count);
+    }
     (longest > 0.0).then(|| Row {
         direction,
         iops: of_all("total_ios") / longest,
         bandwidth: of_all("io_bytes") / longest,
-        percentiles: [None; PERCENTILES.len()],
-        is_total: false,
+        percentiles: PERCENTILES.map(|asked| iolite_stored::percentile_of_bins(&merged, asked)),
+        is_total: key.is_some_and(|key| key != "clat_ns"),
         steadiness: None,
     })
+}
+
+/// A report of several machines whose jobs say on which one they ran, in the words that the program uses of them.
+pub fn with_hosts(report: &Value) -> Cow<'_, Value> {
+    if report["jobs"].is_array() || !report["client_stats"].is_array() {
+        return Cow::Borrowed(report);
+    }
+    let mut named = report.clone();
+    let hosts = report["hosts"].as_array().map_or(&[][..], Vec::as_slice);
+    for job in named["client_stats"].as_array_mut().into_iter().flatten().filter(|job| job["jobname"] != ALL)
+    {
+        let is_its = |host: &&Value| host["hostname"] == job["hostname"] && host["port"] == job["port"];
+        let label = hosts.iter().find(is_its).map_or(&job["hostname"], |host| &host["name"]);
+        if let (Some(label), Some(name)) = (label.as_str().map(str::to_owned), job["jobname"].as_str()) {
+            job["jobname"] = Value::from(format!("{name} on {label}"));
+            job["hostname"] = Value::from(label);
+        }
+    }
+    Cow::Owned(named)
 }

@@ -241,6 +241,44 @@ fn odd_reports_have_a_page_as_well() {
     assert!(page.contains("<title>a</title>") && page.matches("<tr data-job").count() == 1);
 }
 
+/// The sum of all machines comes first, then that of each machine with several jobs, then the jobs, with their machine.
+#[test]
+fn a_report_of_several_machines_has_their_sums() {
+    let job = |name: &str, host: &str, latency: &str| {
+        json!({"jobname": name, "hostname": host, "port": 1, "read": {"total_ios": 100, "io_bytes": 1000, "iops": 100.0, "runtime": 1000,
+               "clat_ns": {"percentile": {"50.000000": 7}, "bins": {latency: 100}}}})
+    };
+    let stats = json!([job("x", "10.0.0.1", "1000"), job("y", "10.0.0.1", "9000"), job("x", "10.0.0.2", "1000"), {
+        "jobname": "All clients", "hostname": "All clients", "port": 0,
+        "read": {"total_ios": 300, "iops": 300.0, "clat_ns": {"percentile": {"50.000000": 5000}}}
+    }]);
+    let hosts = json!([{"hostname": "10.0.0.1", "port": 1, "name": "one"}, {"hostname": "10.0.0.2", "port": 1, "name": "two"}]);
+    let rows = |report: Value| -> Vec<(String, Option<String>)> {
+        let page = page(&report);
+        let between =
+            |text: &str, from: &str, to: &str| Some(text.split_once(from)?.1.split_once(to)?.0.to_owned());
+        let body = between(&page, "<tbody>", "</tbody>").unwrap();
+        let row = |row: &str| {
+            (between(row, "scope=\"row\">", "<").unwrap(), between(row, "data-p=\"50\" data-ns=\"", "\""))
+        };
+        body.lines().filter(|line| line.starts_with("<tr")).map(row).collect()
+    };
+    let row = |name: &str, median: &str| (name.to_owned(), Some(median.to_owned()));
+    let jobs = [row("x on one", "7"), row("y on one", "7"), row("x on two", "7")];
+    let expected = |all: &str, each: &str| {
+        [vec![row("All clients", all), row("all jobs on one", each)], jobs.to_vec()].concat()
+    };
+    assert_eq!(rows(json!({"client_stats": stats, "hosts": hosts})), expected("5000", "1000"));
+    // As they are kept: side by side, with their machine, and without the sum.
+    let mut together = stats.as_array().unwrap()[..3].to_vec();
+    for (job, (name, host)) in
+        together.iter_mut().zip([("x on one", "one"), ("y on one", "one"), ("x on two", "two")])
+    {
+        (job["jobname"], job["hostname"]) = (json!(name), json!(host));
+    }
+    assert_eq!(rows(json!({"jobs": together})), expected("1000", "1000"));
+}
+
 /// Of a hundred jobs that read and write for a day there are 20,000 windows of one of them in one direction, each with some
 /// sixty classes of latency, and hundreds of bins for each: 5 MB. This is a tenth of that.
 #[test]

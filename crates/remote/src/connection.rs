@@ -71,7 +71,7 @@ impl Connection {
     /// # Errors
     /// There is no agent, it is the wrong one, or one end's keys are refused.
     pub fn reach(address: &Address, keys: Option<&Keys>, patience: Duration) -> Result<Connection, String> {
-        let connection = Connection::to(address, patience).map_err(|error| error.to_string())?;
+        let connection = Connection::to(address, patience).map_err(|error| not_reached(address, &error))?;
         connection.set_deadline(Some(Instant::now() + patience));
         let protected = match (keys, address.is_protected()) {
             (Some(keys), false) => connection.protect(keys),
@@ -192,6 +192,25 @@ impl Write for Connection {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// Why an agent is not reached, and what helps.
+fn not_reached(address: &Address, error: &io::Error) -> String {
+    let words = error.to_string();
+    match (address, error.kind()) {
+        (Address::Socket(path), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            format!("{words}: no server listens there (iolite --server=sock:{})", path.display())
+        }
+        (Address::Port { port, .. }, io::ErrorKind::ConnectionRefused) => {
+            format!("{words}: no server listens on port {port} there (iolite --server=,{port})")
+        }
+        (Address::Port { .. }, io::ErrorKind::TimedOut) => {
+            format!(
+                "{words}: the machine does not answer; it may be down, or a firewall keeps its port closed"
+            )
+        }
+        _ => words,
     }
 }
 

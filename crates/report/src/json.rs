@@ -221,6 +221,9 @@ impl Json {
         if let Some(state) = &job.steady_state {
             steady_state(json, state)?;
         }
+        if let (None, Some(host)) = (at, &job.host) {
+            json.text("hostname", host)?;
+        }
         place(json, at)?;
         json.close()
     }

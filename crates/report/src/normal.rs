@@ -171,14 +171,16 @@ fn write_job(report: &Report, job: &JobReport, program: &Program, out: &mut dyn 
     if program.is_itself() {
         write_far_ends(report, job, out)?;
     }
-    writeln!(
-        out,
-        "     latency   : target={}, window={}, percentile={:.2}%, depth={}",
-        units::duration(job.latency_target_ns),
-        units::duration(job.latency_window_ns),
-        job.latency_percentile,
-        job.depth
-    )?;
+    if job.depth > 0 {
+        writeln!(
+            out,
+            "     latency   : target={}, window={}, percentile={:.2}%, depth={}",
+            units::duration(job.latency_target_ns),
+            units::duration(job.latency_window_ns),
+            job.latency_percentile,
+            job.depth
+        )?;
+    }
     if let Some(blocks) = &job.blocks {
         write_blocks(blocks, &job.display.percentiles, out)?;
     }

@@ -118,6 +118,7 @@ fn job() -> BoxedStrategy<JobReport> {
                 (values, lat, display, depths),
                 (n, ns, latency_percentile),
             )| JobReport {
+                host: group.is_multiple_of(2).then(|| name.clone()),
                 requests: RequestReport { repeated: n[1], throttled: n[2] },
                 zone_resets: group.is_multiple_of(2).then_some(n[3]),
                 options: vec![(name.clone(), name.clone())],

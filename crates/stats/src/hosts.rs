@@ -69,6 +69,8 @@ impl Cluster {
             }
         };
         let job = &mut all.jobs[0];
+        // A search for a depth is one of a job.
+        job.depth = 0;
         // Of several, none is that of all jobs.
         if let [state] = &self.steady[..] {
             job.steady_state = Some(state.clone());
@@ -120,6 +122,7 @@ impl Cluster {
                 (blocks, workers) = (blocks.max(block + 1), workers.max(last + 1));
                 let mut job = job.clone();
                 job.name = format!("{} on {}", job.name, host.label);
+                job.host = Some(host.label.clone());
                 if self.hosts.len() > 1 {
                     // Global options of one machine become options of each of its jobs.
                     let own = std::mem::take(&mut job.options);

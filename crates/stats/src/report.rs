@@ -93,6 +93,9 @@ pub struct JobReport {
     pub identity: Identity,
     /// The job's name.
     pub name: String,
+    /// The machine that ran it, where the jobs of several are side by side.
+    #[serde(default)]
+    pub host: Option<String>,
     /// Its engine.
     #[serde(default)]
     pub engine: String,
