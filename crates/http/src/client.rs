@@ -21,7 +21,7 @@ use crate::connection::Connection;
 use crate::digest::Asked;
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::store::{Method, Object, Store};
-use crate::tls::{Trust, TrustError};
+use crate::tls::{self, Trust, TrustError};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 use rustls::pki_types::ServerName;
@@ -524,7 +524,7 @@ impl Client {
 
     fn give_up(&mut self, flight: Flight, error: &io::Error) {
         let words = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-            Some(error) => format!("{}: no encrypted connection: {error}", self.endpoint),
+            Some(error) => format!("{}: no encrypted connection: {error}{}", self.endpoint, tls::hint(error)),
             None => plain(error),
         };
         if self.limits.verbose > 0 {

@@ -39,6 +39,11 @@ impl Endpoint {
     /// The text is neither.
     pub fn parse(text: &str, encrypted: bool) -> Result<Endpoint, EndpointError> {
         let wrong = |why| EndpointError::NotAHost { text: text.to_owned(), why };
+        if let Some((_, host)) = text.rsplit_once('@') {
+            // What is in front may be a password.
+            let why = "a user and a password have options of their own";
+            return Err(EndpointError::NotAHost { text: format!("***@{host}"), why });
+        }
         if text.contains("://") {
             return Err(wrong("https= says which protocol is spoken"));
         }
@@ -138,6 +143,7 @@ mod tests {
     #[test]
     fn what_is_no_host_is_refused_with_the_reason() {
         for (text, why) in [
+            ("user:sesame@h:1", "\"***@h:1\""),
             ("http://h", "https= says"),
             ("", "the name is empty"),
             (":80", "the name is empty"),

@@ -4,7 +4,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +17,17 @@ pub struct Trust {
     pub authorities: Option<PathBuf>,
     /// A certificate and its key (PEM) to show to the server.
     pub own: Option<(PathBuf, PathBuf)>,
+}
+
+/// The likely cause of a failed handshake, as the end of its message; empty = the message says it.
+pub(crate) fn hint(error: &Error) -> &'static str {
+    match error {
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "; name a file with the authority that signed it (http_ca_file)"
+        }
+        Error::InvalidMessage(_) => "; the port may be one for connections without encryption",
+        _ => "",
+    }
 }
 
 /// Mistakes in this side's configuration of trust.
@@ -142,6 +153,15 @@ impl ServerCertVerifier for Anybody {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_cause_of_a_failed_handshake_is_named() {
+        let unknown = Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        assert!(hint(&unknown).contains("http_ca_file"));
+        let rubbish = Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+        assert!(hint(&rubbish).contains("without encryption"));
+        assert_eq!(hint(&Error::InvalidCertificate(CertificateError::Expired)), "");
+    }
 
     #[test]
     fn files_that_hold_no_certificates_are_named() {

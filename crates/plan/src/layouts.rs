@@ -107,7 +107,9 @@ impl Search<'_> {
             Some(namespace) => {
                 let makes = options.pattern.rw.changes() || options.files.create_only;
                 if facets.can(Capability::OnlyWritersMake) && (!makes || options.relies_on_earlier_run()) {
-                    layout.files.iter().try_for_each(is_there).map_err(missing)?;
+                    // (A run that was interrupted may have left less than its size. Its state knows how much.)
+                    let may_be_short = options.loads_state();
+                    layout.files.iter().try_for_each(|file| is_there(file, may_be_short)).map_err(missing)?;
                 }
                 self.checked(job, layout, namespace)
             }
@@ -169,14 +171,15 @@ impl Search<'_> {
     }
 }
 
-/// Files on a server must exist for a job that only reads.
-fn is_there(file: &FileLayout) -> Result<(), String> {
+/// Files on a server must exist, and be long enough, for a job that only reads.
+fn is_there(file: &FileLayout, may_be_short: bool) -> Result<(), String> {
     let path = file.path.display();
     let remedy = "a job that only reads makes nothing on a server: have a section with rw=write make it first, \
                   or create_only=1";
     match file.extend_to {
         None => Ok(()),
         Some(_) if !file.exists => Err(format!("{path} does not exist; {remedy}")),
+        Some(_) if may_be_short => Ok(()),
         Some(size) => Err(format!(
             "{path} is shorter than the {size} bytes that are needed; {remedy}, or use a smaller size="
         )),

@@ -48,7 +48,7 @@ use iolite_os::{ClockSource, errno_of, explained};
 use iolite_plan::ReplayPlan;
 use iolite_plan::resolve::{CreationTime, Data, PassKind, PassRules, ResolvedWorker};
 use iolite_types::Direction;
-use iolite_types::{describe_error, without_error_numbers};
+use iolite_types::{describe_errno, describe_error, without_error_numbers};
 use iolite_verify::{Owners, Verification};
 use iolite_workload::{AnyGenerator, Generator, ZonedGenerator};
 use logs::Logs;
@@ -457,7 +457,7 @@ impl Worker<'_> {
         io_loop.finish();
         self.enter(Phase::Finishing);
         let logged = self.finish_logs(io_loop.extras.log.take());
-        let closed = self.put_away(io_loop);
+        let put_away = self.put_away(io_loop);
         for line in io_loop.engine.remarks() {
             Message::Note(self.number(), line).send(self.messages);
         }
@@ -479,12 +479,22 @@ impl Worker<'_> {
         if let Some(verification) = &mut io_loop.extras.verification {
             self.leave_state(verification, failure.is_none() && worked.is_ok());
         }
-        match failure {
-            Some(Failure { errno: Errno(libc::EINTR), .. }) if self.stop_requested() => {}
-            Some(failure) => return Err(self.tell(failure, names, trouble)),
-            None => {}
+        let failed = match failure {
+            Some(Failure { errno: Errno(libc::EINTR), .. }) if self.stop_requested() => None,
+            Some(failure) => Some(self.tell(failure, names, trouble)),
+            None => None,
+        };
+        // (Stopping a worker interrupts its system calls. That is no failure.)
+        let is_stopped = |stop: &Stop| stop.errno == libc::EINTR && self.stop_requested();
+        let stops = failed.into_iter().chain(worked.err()).chain(logged.err()).chain(put_away);
+        let mut stops = stops.filter(|stop| !is_stopped(stop));
+        let first = stops.next();
+        // A job has one error. What else went wrong, for instance writes that a server may have lost, is told too.
+        for Stop { errno, what } in stops {
+            let text = format!("{}: {what} ({})", self.resolved.name, describe_errno(errno));
+            Message::Warning(self.number(), text).send(self.messages);
         }
-        worked.and(logged).and(closed)
+        first.map_or(Ok(()), Err)
     }
 
     /// Lets the engine meet the other end of its connection.
@@ -614,22 +624,21 @@ impl Worker<'_> {
     fn put_away<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
-    ) -> Result<(), Stop> {
-        let mut result = Ok(());
+    ) -> Vec<Stop> {
+        let mut stops = Vec::new();
         if self.resolved.syncs.end_syncfs {
             let synced = io_loop.files.sync_file_systems(&mut io_loop.engine);
-            result = synced.map_err(|error| Stop::new("func=end_syncfs", &error));
+            stops.extend(synced.err().map(|error| Stop::new("func=end_syncfs", &error)));
         }
         let closed = io_loop.files.close_all(&mut io_loop.engine);
         self.control().open_files.store(0, Relaxed);
-        result = result.and(closed.map_err(|error| Stop::new("func=close", &error)));
-        let recorded = self.finish_recording(&mut io_loop.files);
-        result = result.and(recorded);
+        stops.extend(closed.err().map(|error| Stop::new("func=close", &error)));
+        stops.extend(self.finish_recording(&mut io_loop.files).err());
         if self.resolved.passes.unlink {
             let removed = io_loop.files.unlink(&mut io_loop.engine);
-            result = result.and(removed.map_err(|error| Stop::new("func=unlink", &error)));
+            stops.extend(removed.err().map(|error| Stop::new("func=unlink", &error)));
         }
-        result
+        stops
     }
 
     /// Opens the files that are open when the job starts.

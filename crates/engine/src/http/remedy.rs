@@ -27,11 +27,16 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
             let wanted = refusal.region.as_deref().unwrap_or_default();
             format!("http_s3_region={}: the bucket is in region {wanted}", options.http_s3_region)
         }
-        ("InvalidToken" | "ExpiredToken", _) => {
+        ("InvalidToken" | "InvalidTokenId" | "ExpiredToken", _) => {
             "the session token (http_s3_security_token) has expired, or belongs to other keys".to_owned()
         }
         ("AccessDenied", _) if options.http_s3_anonymous => {
             "anonymous access is not allowed there (http_s3_anonymous=1)".to_owned()
+        }
+        ("AccessDenied", _) if options.http_s3_sse_customer_key.is_given() => {
+            "this account has no permission for that there, or the object was written with another key \
+             (http_s3_sse_customer_key)"
+                .to_owned()
         }
         ("AccessDenied", _) => "this account has no permission for that there".to_owned(),
         ("EntityTooSmall", _) => {
@@ -46,6 +51,9 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
             "keys (http_s3_keyid, http_s3_key), region (http_s3_region) or clock are wrong, or this account may not \
              do that there"
                 .to_owned()
+        }
+        (_, 404) if options.http_mode == HttpProtocol::Swift && !is_read => {
+            "make the container first, or correct filename=/v1/ACCOUNT/CONTAINER/NAME".to_owned()
         }
         (_, 404 | 416) if is_read => TOO_SHORT.to_owned(),
         (_, 404 | 409) if options.http_mode == HttpProtocol::WebDav => {
@@ -72,6 +80,8 @@ mod tests {
             of(&Refusal { status, code, region, ..Refusal::default() }, &options, true)
         };
         assert!(of("SignatureDoesNotMatch", 403, None).contains("http_s3_key)"));
+        assert!(of("InvalidTokenId", 403, None).contains("http_s3_security_token"));
+        assert!(of("AccessDenied", 403, None).contains("no permission"));
         assert!(of("InvalidAccessKeyId", 403, None).contains("http_s3_keyid"));
         assert!(of("RequestTimeTooSkewed", 403, None).contains("clock"));
         let region = of("AuthorizationHeaderMalformed", 400, Some("eu-west-1"));

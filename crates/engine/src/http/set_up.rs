@@ -44,7 +44,7 @@ pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
 
 /// The secret of this option, if there is one.
 fn revealed(option: &str, secret: &Secret) -> Result<Option<String>, String> {
-    secret.given().map_err(|why| format!("{option}: {why}"))
+    secret.given().map_err(|why| format!("{option}{}: {why}", secret.suffix()))
 }
 
 fn trust(options: &HttpOptions) -> Result<Trust, String> {

@@ -233,6 +233,27 @@ fn a_server_that_goes_away_and_comes_back_is_waited_for() {
 }
 
 #[test]
+fn what_an_interrupted_job_has_written_is_checked_by_its_state() {
+    let dir = scratch();
+    let server = or_skip!(Ganesha::start(dir.path()));
+    let job = "--filename=s --rw=write --size=8m --iodepth=4 --verify=crc32c --verify_state_save=1";
+    let line = nfs(&server, &format!("{job} --rate_iops=300 --do_verify=0 --output-format=json"));
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    let before = server.bytes_sent();
+    running.wait_until("something is written", |_| server.bytes_sent() > before + (100 << 10));
+    running.signal(libc::SIGINT);
+    let written = Json::parse(&running.wait().stdout).job().ios()[1];
+    let size = fs::metadata(server.export().join("s")).unwrap().len();
+    assert!(written > 0 && size < 8 << 20, "{written} blocks, {size} bytes");
+    let check = nfs(&server, &format!("{job} --verify_only=1 --verify_state_load=1"));
+    assert_eq!(
+        report(dir.path(), &check).job().ios()[0],
+        written,
+        "each write that the report counts is checked"
+    );
+}
+
+#[test]
 pub fn a_server_that_does_not_come_back_is_an_error() {
     let dir = scratch();
     let mut server = or_skip!(Ganesha::start(dir.path()));
@@ -252,6 +273,9 @@ pub fn a_server_that_does_not_come_back_is_an_error() {
         let said = if kill { "the connection was lost" } else { "no answer within 1 s (nfs_timeout)" };
         assert_eq!(done.code(), 1);
         assert!(done.output().contains(said), "{}", done.output());
+        // The failed requests are the job's error. That earlier writes were not committed is told beside it.
+        let is_at_risk = kill && rw == "randwrite";
+        assert!(!is_at_risk || done.output().contains("bytes may be lost"), "{}", done.output());
         match kill {
             true => server.restart().unwrap(),
             false => server.signal(libc::SIGCONT),

@@ -169,6 +169,9 @@ impl OwnOptions for HttpOptions {
             if self.http_s3_anonymous {
                 idle(&KEYS, "http_s3_anonymous=1 sends no keys");
             }
+            if !self.http_s3_sse_customer_key.is_given() {
+                idle(&["http_s3_sse_customer_algorithm"], "http_s3_sse_customer_key is missing");
+            }
             if !self.http_s3_keyid.is_empty() {
                 idle(&["http_s3_profile"], "http_s3_keyid says which key");
             }

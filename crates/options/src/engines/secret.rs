@@ -72,6 +72,15 @@ impl Secret {
         }
     }
 
+    /// The end of the name of the option that gives it, after the name of the secret.
+    pub fn suffix(&self) -> &'static str {
+        match self {
+            Secret::Text(_) => "",
+            Secret::File(_) => "_file",
+            Secret::Environment(_) => "_env",
+        }
+    }
+
     /// The text itself, if there is one.
     ///
     /// # Errors

@@ -139,8 +139,8 @@ pub fn secrets_come_from_files_and_the_environment() {
         assert_eq!(fields[name], "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=");
     }
     for (options, said) in [
-        ("--http_user=u --http_pass_file=none", "http_pass: none: No such file"),
-        ("--http_user=u --http_pass_file=empty", "http_pass: empty: it is empty"),
+        ("--http_user=u --http_pass_file=none", "http_pass_file: none: No such file"),
+        ("--http_user=u --http_pass_file=empty", "http_pass_file: empty: it is empty"),
         ("--http_user=u --http_pass_env=A_NOTHING", "no environment variable A_NOTHING"),
     ] {
         let refused = with_environment(dir.path(), &line("webdav", options), &environment);
