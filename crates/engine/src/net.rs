@@ -47,8 +47,8 @@ const LOST: Duration = Duration::from_secs(10);
 /// after a minute as well.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// After the end of its job, a sender completes a block that was sent in part, within this many slices of 10 ms.
-const OVERTIME: u32 = 100;
+/// How long a sender may take, after the end of its job, to complete a block that was sent in part.
+const OVERTIME: Duration = Duration::from_secs(1);
 
 /// The error of a sender to which more than a goodbye comes.
 const SENDS_AS_WELL: &str = "the other end sends as well (one of both has to receive: rw=read), or sends blocks back \
@@ -95,8 +95,8 @@ pub struct Connection<const SPLICED: bool> {
     waits: bool,
     /// The other end is done.
     over: bool,
-    /// The number of slices since the end of the job.
-    overtime: Option<u32>,
+    /// When the job ended; `None` = it has not.
+    job_ended: Option<Instant>,
     /// The number of consecutive slices without a datagram.
     silent: u32,
     /// How long a stream may make no progress that is due.
@@ -145,7 +145,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             answering: false,
             waits: false,
             over: false,
-            overtime: None,
+            job_ended: None,
             silent: 0,
             patience: IDLE,
             idle: None,
@@ -519,10 +519,9 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     /// Whether the engine completes the current unit although the job is over. A sender does, within limits, if a part of
     /// the unit was sent: the other end then receives whole blocks only.
     #[cold]
-    fn goes_on(&mut self) -> bool {
-        let Some(slices) = &mut self.overtime else { return true };
-        *slices += 1;
-        self.sends && (self.done > 0 || self.answering) && *slices <= OVERTIME
+    fn goes_on(&self) -> bool {
+        let Some(ended) = self.job_ended else { return true };
+        self.sends && (self.done > 0 || self.answering) && ended.elapsed() <= OVERTIME
     }
 
     #[cold]
@@ -617,7 +616,7 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
         if self.over {
             return Queued::Over;
         }
-        if self.overtime.is_some() && !self.goes_on() {
+        if self.job_ended.is_some() && !self.goes_on() {
             return Queued::Completed(Err(WITHDRAWN));
         }
         loop {
@@ -653,7 +652,7 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
     }
 
     fn leave(&mut self) {
-        self.overtime.get_or_insert(0);
+        self.job_ended.get_or_insert_with(Instant::now);
     }
 
     fn commit(&mut self) -> Result<usize, Errno> {

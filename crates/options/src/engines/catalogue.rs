@@ -124,7 +124,7 @@ pub(super) const ALL: [EngineInfo; 41] = [
     engine("mmap", "Copies from and to files mapped into memory")
         .can(&[Sync, Trim, CopyIntoFile])
         .own(|| MmapOptions::default().into(), mmap::OPTIONS),
-    engine("sync", "lseek(2), then read(2) or write(2)"),
+    engine("sync", "read(2) and write(2), after lseek(2) where the position differs"),
     engine("psync", "pread(2) and pwrite(2)"),
     engine("vsync", "readv(2) and writev(2); neighbouring I/Os go in one call")
         .completion(Completion::Engine)
