@@ -9,6 +9,7 @@
 mod as_fio;
 mod ceph;
 mod cli;
+mod clients_beside_fio;
 mod coming_back;
 mod common;
 mod companions;

@@ -1,0 +1,236 @@
+//! Clients and servers beside those of fio, over sockets of the file system: the same command lines under both, and the
+//! parts of their output that must be equal. The intended differences are in docs/compatibility.md.
+
+use crate::common::comparison::{Counts, comparable, compare_json, compare_lines};
+use crate::common::program::Running;
+use crate::common::{Finished, Json, Program, files_in, peers, scratch};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The job files; all but the last one are sent by clients.
+const FILES: [(&str, &str); 5] = [
+    (
+        "two.fio",
+        "[global]\nioengine=psync\nsize=64k\nbs=4k\nfilename=f\n[one]\nrw=write\n[two]\nstonewall\nrw=randread\n",
+    ),
+    ("plain.fio", "[plain]\nioengine=psync\nrw=write\nbs=8k\nsize=64k\nnumber_ios=5\n"),
+    (
+        "grouped.fio",
+        "[global]\nioengine=psync\nrw=write\nbs=4k\nsize=64k\ngroup_reporting\n[x]\nnumjobs=2\n[y]\nfsync=4\n",
+    ),
+    ("full.fio", "[full]\nioengine=psync\nfilename=/dev/full\nrw=write\nbs=4k\nsize=64k\n"),
+    ("there.fio", "[there]\nioengine=psync\nrw=write\nbs=16k\nsize=128k\n"),
+];
+
+/// What is compared of a run.
+#[derive(Clone, Copy, PartialEq)]
+enum Compared {
+    /// Its reports, and the files that it leaves.
+    All,
+    /// The errors of the jobs: fio tells them in other words.
+    Errors,
+    /// Nothing was run.
+    Status,
+}
+
+use Compared::{All, Errors, Status};
+
+/// Command lines; `A` and `B` are two servers.
+const CASES: [(Compared, &str); 9] = [
+    (All, "--client=A two.fio"),
+    (All, "--client=A plain.fio"),
+    (All, "--client=A grouped.fio"),
+    (All, "--client=A two.fio --client=B two.fio"),
+    (All, "--client=A plain.fio --client=B two.fio"),
+    (All, "--client=hosts grouped.fio"),
+    (All, "--client=A --remote-config=there.fio"),
+    (Errors, "--client=A full.fio"),
+    (Status, "--client=A missing.fio"),
+];
+
+/// A program with two servers. Each has a directory of its own, so that they share no files.
+struct Pair {
+    program: Program,
+    servers: Vec<Running>,
+    dir: tempfile::TempDir,
+}
+
+impl Pair {
+    fn start(program: Program) -> Pair {
+        let dir = scratch();
+        for (name, text) in FILES {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        let servers = ["A", "B"].map(|name| {
+            let home = dir.path().join(name);
+            fs::create_dir(&home).unwrap();
+            fs::write(home.join("there.fio"), FILES[4].1).unwrap();
+            let mut command = Command::new(&program.path);
+            command.arg(format!("--server=sock:{}", home.join("s").display())).current_dir(&home);
+            let mut server = Running::start(&mut command);
+            server.wait_until("its socket", |_| home.join("s").exists());
+            server
+        });
+        let hosts: String = ["A", "B"].map(|name| address(dir.path(), name) + "\n").concat();
+        fs::write(dir.path().join("hosts"), hosts).unwrap();
+        Pair { program, servers: servers.into(), dir }
+    }
+
+    fn run(&self, line: &str, format: &str) -> Finished {
+        let word = |word: &str| match word.strip_prefix("--client=") {
+            Some(name @ ("A" | "B")) => format!("--client={}", address(self.dir.path(), name)),
+            _ => word.to_owned(),
+        };
+        let words = line.split_whitespace().map(word);
+        self.program.run(self.dir.path(), words.chain([format!("--output-format={format}")]))
+    }
+
+    fn files(&self) -> Vec<(String, u64)> {
+        let kept = |(name, _): &(String, u64)| name.starts_with(['A', 'B']) && !name.ends_with("/s");
+        files_in(self.dir.path()).into_iter().filter(kept).collect()
+    }
+
+    fn end(self) {
+        for server in self.servers {
+            server.signal(libc::SIGKILL);
+            server.wait();
+        }
+    }
+}
+
+fn address(dir: &Path, name: &str) -> String {
+    format!("sock:{}", dir.join(name).join("s").display())
+}
+
+/// A report in JSON as if one machine had run all jobs, which [`compare_json`] compares: in the order of the machines
+/// (fio's is that of their ends), which are called as they are here.
+fn as_of_one(report: &Json) -> Json {
+    let mut all = serde_json::Map::new();
+    for (key, mut part) in report.0.as_object().unwrap().clone() {
+        if let Some(elements) = part.as_array_mut() {
+            for element in elements.iter_mut() {
+                let path = element["hostname"].as_str().unwrap().to_owned();
+                let is_all = element["jobname"] == "All clients";
+                let name = path.trim_end_matches("/s").rsplit('/').next().unwrap();
+                element["hostname"] = Value::from(if is_all { "all" } else { name });
+            }
+            elements.sort_by_key(|element| element["hostname"].as_str().unwrap().to_owned());
+        }
+        all.insert(if key == "client_stats" { "jobs".to_owned() } else { key }, part);
+    }
+    Json(Value::Object(all))
+}
+
+fn keys(value: &Value) -> Vec<String> {
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
+fn compare_in_json(what: &str, ours: &Json, theirs: &Json, program: &Program) {
+    let (mut ours, theirs) = (ours.clone(), theirs.clone());
+    // Some are in no report of fio's clients, but in those of its other runs.
+    ours.0.as_object_mut().unwrap().retain(|key, _| key != "timestamp_ms" && key != "iolite version");
+    for job in ours.0["client_stats"].as_array_mut().unwrap() {
+        job.as_object_mut().unwrap().retain(|key, _| key != "eta" && key != "elapsed");
+    }
+    assert_eq!(keys(&ours.0), keys(&theirs.0), "{what}");
+    let is_all = |job: &Value| job["jobname"] == "All clients";
+    let has_all = theirs.0["client_stats"].as_array().unwrap().iter().any(is_all);
+    let all = ours.0["client_stats"].as_array_mut().unwrap();
+    assert!(is_all(all.last().unwrap()), "it is always there");
+    if !has_all {
+        // Of a single job, fio has none.
+        all.pop();
+    }
+    let release = program.release;
+    let (ours, theirs) = (as_of_one(&ours), as_of_one(&theirs));
+    let differences = compare_json(&ours, &theirs, release, Counts::Exact);
+    assert!(differences.is_empty(), "{what}: {differences:#?}");
+    let each = |json: Json| -> Vec<Vec<String>> {
+        let jobs = json.told_like(release).0["jobs"].as_array().unwrap().clone();
+        jobs.iter().map(keys).collect()
+    };
+    assert_eq!(each(ours), each(theirs), "{what}");
+}
+
+/// The lines that begin with the name of the machine, in any order (those of two are mixed), and the reports; of the
+/// block of all clients, the parts in which fio makes no mistakes.
+fn parts(text: &str, program: &Program) -> (Vec<String>, Vec<String>) {
+    let host = format!("<{}> ", iolite_remote::message::machine_name());
+    // fio tells of each connection, and puts what was for a terminal in front of the next line.
+    let lines = || {
+        let lines = text.lines().map(|line| line.rsplit('\r').next().unwrap_or(line));
+        lines.filter(|line| !line.starts_with("hostname="))
+    };
+    let (own, report): (Vec<&str>, Vec<&str>) =
+        lines().partition(|line| line.strip_prefix(&host).is_some_and(|rest| !rest.is_empty()));
+    let mut own: Vec<String> = own.iter().map(|line| program.release.in_words_of_3_42(line)).collect();
+    own.sort();
+    let mut is_of_all = false;
+    let report = report.into_iter().filter(|line| {
+        is_of_all |= line.starts_with("All clients: ");
+        !is_of_all || line.starts_with("All clients: ") || line.contains("issued rwts")
+    });
+    // Each machine has a report of its own. fio prints the names of two before both, if these end together.
+    let (mut reports, mut hosts, mut is_at_its_end) = (vec![String::new()], 0, false);
+    for line in report {
+        if line == host {
+            hosts += 1;
+            continue;
+        }
+        if is_at_its_end && line.contains(": (groupid=") {
+            reports.push(String::new());
+            is_at_its_end = false;
+        }
+        is_at_its_end |= line.starts_with("Run status group");
+        *reports.last_mut().unwrap() += &format!("{line}\n");
+    }
+    own.push(format!("{hosts} hosts"));
+    (own, reports.iter().flat_map(|text| comparable(text, program.release, Counts::Exact)).collect())
+}
+
+fn compare(compared: Compared, line: &str, ours: &Pair, theirs: &Pair) {
+    let what = format!("{line} beside {}", theirs.program.path.display());
+    let run = |pair: &Pair| ["normal", "json"].map(|format| pair.run(line, format));
+    let ([our_normal, our_json], [their_normal, their_json]) = (run(ours), run(theirs));
+    assert_eq!(our_normal.code(), their_normal.code(), "{what}: {our_normal}");
+    if compared == Status {
+        return;
+    }
+    let (our_json, their_json) = (Json::parse(&our_json.stdout), Json::parse(&their_json.stdout));
+    if compared == Errors {
+        let errors = |json: &Json| {
+            let jobs = json.0["client_stats"].as_array().unwrap().iter();
+            jobs.filter(|job| job["jobname"] != "All clients")
+                .map(|job| job["error"].clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(errors(&our_json), errors(&their_json), "{what}");
+        return;
+    }
+    compare_in_json(&what, &our_json, &their_json, &theirs.program);
+    let (our_lines, mut our_report) = parts(&our_normal.stdout, &ours.program);
+    let (their_lines, their_report) = parts(&their_normal.stdout, &theirs.program);
+    if !their_report.iter().any(|line| line.starts_with("All clients")) {
+        our_report.truncate(our_report.iter().position(|line| line.starts_with("All clients")).unwrap());
+    }
+    for (ours, theirs) in [(&our_lines, &their_lines), (&our_report, &their_report)] {
+        let difference = compare_lines(crate::common::comparison::Aspect::Normal, ours, theirs);
+        assert!(difference.is_none(), "{what}: {difference:#?}");
+    }
+    assert_eq!(ours.files(), theirs.files(), "{what}");
+}
+
+#[test]
+pub fn clients_report_as_those_of_fio_do() {
+    let links = scratch();
+    for peer in peers!() {
+        let (ours, theirs) = (Pair::start(Program::called_fio(links.path())), Pair::start(peer));
+        for (compared, line) in CASES {
+            compare(compared, line, &ours, &theirs);
+        }
+        ours.end();
+        theirs.end();
+    }
+}
