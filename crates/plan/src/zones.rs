@@ -62,6 +62,8 @@ pub struct ZoneRules {
     pub one_by_one: bool,
     /// Skips past the end continue at the beginning.
     pub skip_wraps: bool,
+    /// A pass starts over on the zones until its bytes are done.
+    pub laps: bool,
 }
 
 fn is_zoned(options: &JobOptions) -> bool {
@@ -457,5 +459,7 @@ pub(crate) fn rules(job: &JobPlan, layout: &Layout) -> Option<ZoneRules> {
         one_by_one: is_unordered(options, &job.engine)
             && layout.files.iter().any(|file| file.zoned.is_some_and(|zoned| zoned.is_real)),
         skip_wraps: layout.files.iter().all(|file| file.is_whole),
+        // `io_size` is how much is to be done. (`size` with `filesize` is not: it ends a pass early.)
+        laps: options.extent.io_size.is_some(),
     })
 }

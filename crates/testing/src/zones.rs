@@ -176,15 +176,34 @@ impl Case {
 pub const CASES: &[Case] = &[
     case("fill", "--rw=write").does(0, 12 << 10, 0).leaves(0, [6, 6, 6, 6]),
     case("again", "--rw=write --io_size=20m").on(Before::Full).does(0, 20 << 10, 0).leaves(7, [6, 6, 4, 6]),
+    // More than the zones hold, and less than the region has.
+    case("again-part", "--rw=write --io_size=14m").does(0, 14 << 10, 0).leaves(1, [4, 6, 6, 6]),
+    case("again-jobs", "--rw=write --numjobs=2 --io_size=7m --size=2z --offset_increment=2z")
+        .does(0, 14 << 10, 0)
+        .leaves(2, [2, 6, 2, 6]),
+    case("again-ios", "--rw=write --number_ios=200 --io_size=14m").does(0, 12800, 0).leaves(1, [1, 6, 6, 6]),
+    case("ios", "--rw=write --number_ios=100").does(0, 6400, 0),
     case("part", "--rw=write --io_size=4m").does(0, 4 << 10, 0).leaves(0, [6, 2, 0, 0]),
     case("read", "--rw=read").on(Before::Partly).does(7 << 10, 0, 0),
+    case("read-again", "--rw=read --io_size=10m").on(Before::Partly).does(10 << 10, 0, 0),
+    case("read-partly-random", "--rw=randread --percentage_random=50 --io_size=10m").on(Before::Partly).does(
+        10 << 10,
+        0,
+        0,
+    ),
+    case("write-partly-random", "--rw=randwrite --percentage_random=50 --io_size=10m").does(0, 10 << 10, 0),
     case("read-empty", "--rw=read"),
     case("read-random", "--rw=randread --io_size=5m").on(Before::Partly).does(5 << 10, 0, 0),
     case("read-beyond", "--rw=read --read_beyond_wp=1 --size=3z").on(Before::Partly).does(12 << 10, 0, 0),
     case("read-skip", "--rw=read --zoneskip=1z").on(Before::Partly).does(4 << 10, 0, 0).alone(),
     case("trim", "--rw=trim --bs=4m --size=2z").on(Before::Full).does(0, 0, 8 << 10).leaves(2, [0, 0, 6, 6]),
     case("trim-random", "--rw=randtrim --bs=4m").on(Before::Full).does(0, 0, 16 << 10).leaves(4, [0; 4]),
-    case("trim-write", "--rw=trimwrite --bs=64k,64k,4m --io_size=8m").on(Before::Full).alone(),
+    // (fio trims one zone more than it fills.)
+    case("trim-write", "--rw=trimwrite --bs=64k,64k,4m --io_size=8m")
+        .on(Before::Full)
+        .does(0, 8 << 10, 12 << 10)
+        .leaves(3, [6, 6, 4, 6])
+        .alone(),
     case("skip", "--rw=write --zoneskip=1z").does(0, 6 << 10, 0).leaves(0, [6, 0, 6, 0]).alone(),
     case("waste", "--rw=write --bs=40k --size=2z")
         .does(0, 2 * 3040, 0)

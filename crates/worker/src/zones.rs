@@ -603,5 +603,6 @@ pub fn zone_use(rules: &ZoneRules) -> ZoneUse {
         skip_wraps: rules.skip_wraps,
         reset_threshold: rules.reset_threshold,
         reset_every: rules.reset_every,
+        laps: rules.laps,
     }
 }

@@ -17,7 +17,8 @@ mod tests;
 use self::writes::InZone;
 pub use self::zones::{Claim, ZoneState, ZoneUse, Zones};
 
-use crate::general::{byte_limit, draw_mix, has_laps, io_limit};
+use crate::coverage::directions;
+use crate::general::{byte_limit, draw_mix, io_limit};
 use crate::rotation::Rotation;
 use crate::sizes::Sizes;
 use crate::{Fate, Generator, Io, Mix, Next, Region, Spec, Step, rng::Rng};
@@ -70,6 +71,15 @@ enum Chosen {
     Failed(String),
 }
 
+/// A zone that was reset by a trim, and is written from its beginning to its end.
+#[derive(Clone, Copy, Debug)]
+struct Trimmed {
+    file: usize,
+    zone: u32,
+    /// The trim is complete, and a write was issued.
+    is_begun: bool,
+}
+
 /// A workload over zones.
 pub struct ZonedGenerator<Z> {
     zones: Z,
@@ -84,11 +94,13 @@ pub struct ZonedGenerator<Z> {
     ios_per_random: u64,
     run_left: u64,
     held: Option<Direction>,
-    /// Trimmed and to be written next: file and zone.
-    trimmed: Option<(usize, u32)>,
+    /// Trimmed and to be filled next.
+    trimmed: Option<Trimmed>,
     bytes: u64,
     byte_limit: u64,
     laps: bool,
+    /// The smallest block that counts: a lap for less would do nothing.
+    smallest: u64,
     ios: u64,
     last_io: u64,
     io_limit: u64,
@@ -134,6 +146,15 @@ impl<Z: Zones> ZonedGenerator<Z> {
             file
         });
         let files: Vec<File> = files.collect();
+        // Of a trim and its writes, only the writes count.
+        let counted: &[Direction] = match spec.mix {
+            Mix::TrimWrite => &[Direction::Write],
+            _ => directions(spec),
+        };
+        let smallest = counted.iter().map(|direction| rules[direction.index()].sizes.min()).min();
+        // A trim and its write count as one.
+        let ios_in_one = if spec.mix == Mix::TrimWrite { 2 } else { 1 };
+        let limit = io_limit(spec).saturating_mul(ios_in_one);
         ZonedGenerator {
             how,
             mix: spec.mix,
@@ -155,10 +176,11 @@ impl<Z: Zones> ZonedGenerator<Z> {
             trimmed: None,
             bytes: 0,
             byte_limit: byte_limit(spec),
-            laps: has_laps(spec),
+            laps: spec.endless || how.laps,
+            smallest: smallest.unwrap_or(1),
             ios: 0,
-            last_io: io_limit(spec),
-            io_limit: io_limit(spec),
+            last_io: limit,
+            io_limit: limit,
             ios_at_lap: 0,
             writes: 0,
             in_flight: 0,
@@ -355,13 +377,14 @@ impl<Z: Zones> ZonedGenerator<Z> {
             self.bytes = self.bytes.saturating_add(length);
         }
         if self.mix == Mix::TrimWrite && direction == Direction::Trim {
-            self.trimmed = self.files[file].last.map(|zone| (file, zone));
+            self.trimmed = self.files[file].last.map(|zone| Trimmed { file, zone, is_begun: false });
         }
         Next::Io(Io { offset, length, file: file as u32, direction })
     }
 
     fn lap(&mut self) -> bool {
-        if !self.laps || self.ios == self.ios_at_lap {
+        let left = self.byte_limit.saturating_sub(self.bytes);
+        if !self.laps || self.ios == self.ios_at_lap || left < self.smallest {
             return false;
         }
         self.start_lap();
@@ -391,13 +414,15 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
             return step;
         }
         loop {
-            if let Some((file, zone)) = self.trimmed {
-                if self.zones.zone(file as u32, zone).in_flight > 0 {
+            let is_over = self.bytes >= self.byte_limit || self.ios >= self.last_io;
+            if let Some(Trimmed { file, zone, is_begun }) = self.trimmed.filter(|to| !to.is_begun || !is_over)
+            {
+                if !is_begun && self.zones.zone(file as u32, zone).in_flight > 0 {
                     return Next::Script(Step::Wait);
                 }
-                return match self.write_in(file, zone, true) {
-                    InZone::Io { offset, length, .. } => {
-                        self.trimmed = None;
+                return match self.write_in(file, zone, !is_begun) {
+                    InZone::Io { offset, length, is_last } => {
+                        self.trimmed = (!is_last).then_some(Trimmed { file, zone, is_begun: true });
                         self.issue(file, Direction::Write, offset, length)
                     }
                     InZone::Failed(why) => self.fail(why),
@@ -415,14 +440,14 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
                             Next::Done
                         }
                     },
-                    // It has become unusable, so there is no write for this trim.
+                    // It has become unusable, or another worker has filled it.
                     InZone::Passed => {
                         self.trimmed = None;
                         continue;
                     }
                 };
             }
-            if self.bytes >= self.byte_limit || self.ios >= self.last_io {
+            if is_over {
                 return Next::Done;
             }
             let Some(file) = self.rotation.current(&mut self.rngs.files) else {

@@ -52,6 +52,7 @@ impl Run {
             recovers: false,
             one_by_one: false,
             skip_wraps: false,
+            laps: false,
         };
         let maps = Arc::new(ZoneMaps::new(&[device]).unwrap());
         Run { maps, arena: Arc::new(Arena::new(4).unwrap()), rules, most_open: 0 }

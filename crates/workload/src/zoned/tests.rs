@@ -203,6 +203,7 @@ const USE: ZoneUse = ZoneUse {
     skip_wraps: false,
     reset_threshold: 0.0,
     reset_every: 0,
+    laps: false,
 };
 
 /// A job over all zones of a disk.
@@ -225,6 +226,7 @@ impl Job {
 
     fn bytes(mut self, bytes: u64) -> Job {
         self.spec.pass_bytes = Some(bytes);
+        self.how.laps = true;
         self
     }
 }
@@ -326,6 +328,50 @@ fn full_zones_are_reset_when_they_are_written_again() {
     let (done, disk) = run(disk, &[job], 3);
     assert_eq!(done[0].len(), 7);
     assert_eq!((disk.resets, disk.pointers()), (2, vec![100, 50]));
+}
+
+/// `io_size` above what the zones have room for, but not above the region; the last 8 bytes are less than a block.
+#[test]
+fn a_pass_starts_over_until_as_many_bytes_are_done_as_are_asked_for() {
+    let written = |asks: bool| {
+        let disk = Disk::new(4, 75);
+        let mut job = Job::write(&disk, 25, false).bytes(358);
+        job.how.laps = asks;
+        let (done, disk) = run(disk, &[job], 3);
+        (done[0].len(), disk.resets, disk.pointers())
+    };
+    assert_eq!(written(true), (15, 1, vec![75; 4]), "the block that crosses the limit is done");
+    assert_eq!(written(false), (12, 0, vec![75; 4]), "a size without io_size ends with the zones");
+    let disk = Disk::new(4, 75);
+    let job = Job::write(&disk, 25, false).bytes(308);
+    assert_eq!(run(disk, &[job], 1).1.resets, 0, "no lap for less than a block");
+}
+
+#[test]
+fn reads_and_trims_start_over_too() {
+    let partly = || {
+        let mut disk = Disk::new(4, 80);
+        for zone in [0, 2] {
+            (disk.zones[zone].pointer, disk.zones[zone].next) = (40, 40);
+        }
+        disk
+    };
+    let mut job = Job::new(&partly(), Mix::Single(Direction::Read), 20, false).bytes(120);
+    assert_eq!(
+        places(&run(partly(), &[job], 1).0[0]),
+        [(0, 20), (20, 20), (200, 20), (220, 20), (0, 20), (20, 20)]
+    );
+    // In part random: its sequential reads come to the end.
+    job = Job::new(&partly(), Mix::Single(Direction::Read), 20, true).bytes(400);
+    job.spec.random_percent = iolite_types::PerDirection::all(50);
+    assert_eq!(run(partly(), &[job], 1).0[0].len(), 20);
+    job = Job::new(&partly(), Mix::TrimWrite, 20, false).bytes(400);
+    job.spec.block_size[Direction::Trim] = BlockSize::Fixed(ZONE);
+    let (done, _) = run(partly(), &[job], 1);
+    let writes = done[0].iter().filter(|io| io.direction == Direction::Write).count();
+    assert_eq!((writes, done[0].len()), (20, 25), "16 fill all zones");
+    job = Job::new(&Disk::new(4, 80), Mix::Single(Direction::Read), 20, false).bytes(120);
+    assert_eq!(run(Disk::new(4, 80), &[job], 1).0[0], [], "there is nothing to start over on");
 }
 
 #[test]
@@ -436,7 +482,7 @@ fn trims_reset_sequential_zones() {
     assert_eq!(disk.pointers(), [0; 4]);
 }
 
-/// A write of a pair of trim and write waits until the trim is complete.
+/// The writes of a trim wait until it is complete.
 #[test]
 fn writes_follow_their_trims() {
     for random in [false, true] {
@@ -444,9 +490,19 @@ fn writes_follow_their_trims() {
         disk.zones.iter_mut().for_each(|zone| (zone.pointer, zone.next) = (80, 80));
         let mut job = Job::new(&disk, Mix::TrimWrite, 20, random);
         job.spec.block_size[Direction::Trim] = BlockSize::Fixed(ZONE);
-        let (done, _) = run(disk, &[job.bytes(60)], 4);
-        let writes = done[0].iter().filter(|io| io.direction == Direction::Write);
-        assert!(writes.clone().count() == 3 && writes.clone().all(|io| io.offset % ZONE == 0), "{done:?}");
+        let (done, disk) = run(disk, &[job.bytes(200)], 4);
+        let directions: String =
+            done[0].iter().map(|io| io.direction.name().chars().next().unwrap()).collect();
+        assert_eq!(directions, "twwwwtwwwwtww", "each is filled before the next one is trimmed");
+        let filled = done[0].iter().zip(&done[0][1..]).all(|(trim, write)| {
+            trim.direction != Direction::Trim || (write.offset, write.length) == (trim.offset, 20)
+        });
+        assert!(filled, "{done:?}");
+        assert_eq!((disk.resets, disk.pointers().iter().sum::<u64>()), (3, 200));
+        let mut job = Job::new(&disk, Mix::TrimWrite, 20, random).bytes(200);
+        job.spec.block_size[Direction::Trim] = BlockSize::Fixed(ZONE);
+        job.spec.total_ios = Some(2);
+        assert_eq!(run(disk, &[job], 1).0[0].len(), 4, "a trim and its write count as one");
     }
 }
 

@@ -113,4 +113,7 @@ pub struct ZoneUse {
     pub reset_threshold: f64,
     /// The next zone is reset after so many writes; 0 = never.
     pub reset_every: u64,
+    /// A pass starts over on the zones until its bytes are done. They may have room, or written data, for fewer bytes than the
+    /// region has.
+    pub laps: bool,
 }
