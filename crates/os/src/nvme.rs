@@ -204,12 +204,12 @@ pub fn flush(device: RawFd, nsid: u32) -> io::Result<()> {
     unsafe { command.perform(device, IOCTL_IO) }
 }
 
-/// The answer of a namespace to I/O Management Receive: 4096 bytes.
+/// I/O Management Receive: the first bytes of an answer, as many as there is room for (a multiple of 4). A device may refuse
+/// to be asked for more than it has.
 ///
 /// # Errors
-/// The device does not know the operation.
-fn receive(device: RawFd, nsid: u32, operation: u8) -> io::Result<Box<[u8; 4096]>> {
-    let mut answer = Box::new([0; 4096]);
+/// The device does not know the operation, or it has fewer bytes.
+fn receive(device: RawFd, nsid: u32, operation: u8, answer: &mut [u8]) -> io::Result<()> {
     let mut command = Command {
         opcode: opcode::IO_MANAGEMENT_RECEIVE,
         nsid,
@@ -221,8 +221,7 @@ fn receive(device: RawFd, nsid: u32, operation: u8) -> io::Result<Box<[u8; 4096]
         ..Command::default()
     };
     // SAFETY: the kernel writes at most the length of the answer.
-    unsafe { command.perform(device, IOCTL_IO)? };
-    Ok(answer)
+    unsafe { command.perform(device, IOCTL_IO) }
 }
 
 /// Identify: the data of a namespace or its controller. `structure` is the standard's CNS, `command_set` its CSI.

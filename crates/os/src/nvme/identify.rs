@@ -72,8 +72,7 @@ pub struct Handle {
 /// # Errors
 /// The device has no Flexible Data Placement, or it is not enabled.
 pub fn handles(device: RawFd, number: u32) -> io::Result<Vec<Handle>> {
-    let answer = receive(device, number, HANDLE_STATUS)?;
-    Ok(read_handles(&answer[..]))
+    ask_handles(|answer| receive(device, number, HANDLE_STATUS, answer))
 }
 
 /// The placement features of a device: whether it supports Flexible Data Placement and has it enabled for the
@@ -121,14 +120,31 @@ impl PlacementSupport {
 /// Reclaim Unit Handle Status, a management operation of I/O Management Receive.
 const HANDLE_STATUS: u8 = 1;
 
+/// Bytes of the status before the handles, and of each handle.
+const HEADER: usize = 16;
+const HANDLE: usize = 32;
+
+/// Asks for the number of handles, and then for as many bytes as they have: where the kernel passes the length on in an SGL, a
+/// device refuses a longer one than its answer.
+fn ask_handles(mut ask: impl FnMut(&mut [u8]) -> io::Result<()>) -> io::Result<Vec<Handle>> {
+    let mut header = [0; HEADER];
+    ask(&mut header)?;
+    let mut answer = vec![0; HEADER + HANDLE * count_of_handles(&header)];
+    ask(&mut answer)?;
+    Ok(read_handles(&answer))
+}
+
+fn count_of_handles(answer: &[u8]) -> usize {
+    usize::from(u16::from_le_bytes([answer[14], answer[15]]))
+}
+
 fn read_handles(answer: &[u8]) -> Vec<Handle> {
-    let count = usize::from(u16::from_le_bytes([answer[14], answer[15]]));
     let handle = |bytes: &[u8]| Handle {
         identifier: u16::from_le_bytes([bytes[0], bytes[1]]),
         unit: u16::from_le_bytes([bytes[2], bytes[3]]),
         room: u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")),
     };
-    answer[16..].chunks_exact(32).take(count).map(handle).collect()
+    answer[HEADER..].chunks_exact(HANDLE).take(count_of_handles(answer)).map(handle).collect()
 }
 
 /// The guard of a block's data.
@@ -332,6 +348,30 @@ mod tests {
         answer[48..52].copy_from_slice(&[1, 2, 3, 0]);
         let handle = |identifier, unit, room| Handle { identifier, unit, room };
         assert_eq!(read_handles(&answer), [handle(0, 0, 7), handle(0x201, 3, 0)]);
+    }
+
+    /// A device that refuses any other length, as QEMU's does with Linux 6.12; 128 handles are the most there can be.
+    #[test]
+    fn a_device_is_asked_for_as_many_handles_as_it_has() {
+        for count in [0_u16, 4, 128] {
+            let mut status = vec![0_u8; 16 + 32 * usize::from(count)];
+            status[14..16].copy_from_slice(&count.to_le_bytes());
+            for handle in 0..count {
+                let place = 16 + 32 * usize::from(handle);
+                status[place..place + 2].copy_from_slice(&handle.to_le_bytes());
+            }
+            let found = ask_handles(|answer| {
+                if ![16, status.len()].contains(&answer.len()) {
+                    return Err(io::Error::from_raw_os_error(libc::EIO));
+                }
+                answer.copy_from_slice(&status[..answer.len()]);
+                Ok(())
+            });
+            let identifiers: Vec<u16> = found.unwrap().iter().map(|handle| handle.identifier).collect();
+            assert_eq!(identifiers, (0..count).collect::<Vec<u16>>());
+        }
+        let refused = ask_handles(|_| Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
+        assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
     }
 
     #[test]
