@@ -45,7 +45,7 @@ impl DeviceClass {
             return Ok(told.map(|told| told.blocks * u64::from(told.block)));
         }
         if self == DeviceClass::NvmeGeneric {
-            let device = File::open(path)?;
+            let device = File::open(path).map_err(nvme::refusal)?;
             return Ok(Some(nvme::Namespace::of(device.as_raw_fd())?.bytes()));
         }
         let text = fs::read_to_string(directory(number).join("size"))?;

@@ -30,6 +30,17 @@ impl Refusal {
         self.errno == Some(libc::ENOENT)
     }
 
+    /// The same refusal for a job that passes commands to a device: it says which users may.
+    #[must_use]
+    pub fn of_commands(self) -> Refusal {
+        match self.errno {
+            Some(errno @ (libc::EACCES | libc::EPERM)) => {
+                Refusal { errno: Some(errno), words: iolite_os::nvme::forbidden(errno) }
+            }
+            _ => self,
+        }
+    }
+
     /// The same refusal, prefixed with its subject: `/proc/swaps: Permission denied`.
     pub(crate) fn about(self, what: impl std::fmt::Display) -> Refusal {
         Refusal { words: format!("{what}: {}", self.words), ..self }

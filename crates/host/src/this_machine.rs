@@ -126,7 +126,7 @@ impl Machine for ThisMachine {
         match self.file(path)? {
             Some(FileFacts { class: Some(DeviceClass::NvmeGeneric), .. }) => {
                 self.namespaces.get(path, || {
-                    let device = std::fs::File::open(path)?;
+                    let device = std::fs::File::open(path).map_err(iolite_os::nvme::refusal)?;
                     Ok(Some(Namespace::of(device.as_raw_fd())?))
                 })
             }

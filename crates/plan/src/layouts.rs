@@ -5,7 +5,7 @@ use crate::{
     FileFacts, FileKind, FileLayout, JobPlan, Layout, LayoutContext, Plan, Problem, WorkerPlan, is_endless,
 };
 use crate::{layout, layout_of_names, offsets, readonly, replay_layout, zones};
-use iolite_host::{Machine, Refusal};
+use iolite_host::{Access, Machine, Refusal};
 use iolite_options::engines::{Capability, IoUringCmdOptions};
 use iolite_options::{JobOptions, SizeValue};
 use std::borrow::Cow;
@@ -256,6 +256,9 @@ fn facts_for(options: &JobOptions, path: &Path, machine: &dyn Machine) -> Result
     let found = facts(path, machine)?;
     let Some(own) = options.engine.of::<IoUringCmdOptions>() else { return Ok(found) };
     let Some(namespace) = machine.namespace(path)? else { return Ok(found) };
+    if options.pattern.rw.changes() {
+        machine.access(path, Access::Write).map_err(Refusal::of_commands)?;
+    }
     let block = u64::from(namespace.format.in_buffer(own.pi_act));
     Ok(FileFacts { size: Some(namespace.blocks.saturating_mul(block)), ..found })
 }
@@ -263,7 +266,7 @@ fn facts_for(options: &JobOptions, path: &Path, machine: &dyn Machine) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_host::MadeUp;
+    use iolite_host::{Format, MadeUp};
     use iolite_options::{FileOptions, FileType, ReadWrite, RunOptions, SizeValue};
 
     fn job(file: &str, change: impl FnOnce(&mut JobOptions)) -> JobOptions {
@@ -303,6 +306,30 @@ mod tests {
         let file = &found[0].files[0];
         assert_eq!((file.kind, file.offset, file.length), (FileKind::Block, 1 << 40, 99 << 40));
         assert!(file.exists && file.extend_to.is_none());
+    }
+
+    /// Its node may be read, so its size is known; only the job's writes would fail.
+    #[test]
+    fn commands_that_may_not_be_sent_are_told_with_the_remedy() {
+        let format = Format { data: 4096, metadata: 0, extended: false, protection: None };
+        let namespace =
+            iolite_host::Namespace { number: 1, blocks: 1 << 20, format, optional: 0, zones: None };
+        let machine = MadeUp::new().with_namespace("/dev/ng0n1", namespace).read_only("/dev/ng0n1");
+        let of = |rw: ReadWrite| {
+            let mut job = job("/dev/ng0n1", |options| options.pattern.rw = rw);
+            job.choose_engine(iolite_options::engines::engine("io_uring_cmd").unwrap());
+            layouts(vec![job], &machine)
+        };
+        for rw in [ReadWrite::Write, ReadWrite::RandRw, ReadWrite::Trim] {
+            let told = of(rw).unwrap_err();
+            assert!(told[0].starts_with("/dev/ng0n1: Permission denied: the kernel passes"), "{told:?}");
+            assert!(
+                told[0].ends_with(
+                    "since Linux 6.2 also for whoever may read and, to change data, write its node"
+                )
+            );
+        }
+        assert_eq!(of(ReadWrite::Read).unwrap()[0].files[0].length, 4096 << 20);
     }
 
     #[test]

@@ -384,7 +384,7 @@ impl Engine for IoUringCmdEngine {
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         // The flags of reads and writes mean nothing to a device that takes commands, and it refuses O_DIRECT.
         let mode = OpenMode { direct: false, sync: false, dsync: false, create: false, ..mode };
-        let descriptor = self.ring.open(&mut self.files, index, spec, mode)?;
+        let descriptor = self.ring.open(&mut self.files, index, spec, mode).map_err(nvme::refusal)?;
         let namespace = Namespace::of(descriptor);
         let place = index as usize;
         if place >= self.targets.len() {
