@@ -148,6 +148,10 @@ impl Queue {
 }
 
 fn zones(directory: &Path, number: impl Fn(&str) -> Option<u64>) -> Option<Zones> {
+    let limit = |name: &str| match number(name).unwrap_or(0) {
+        0 => limit_of_paths(directory, name),
+        limit => limit,
+    };
     let model = match fs::read_to_string(directory.join("queue/zoned")).ok()?.trim() {
         "host-aware" => ZoneModel::HostAware,
         "host-managed" => ZoneModel::HostManaged,
@@ -158,9 +162,35 @@ fn zones(directory: &Path, number: impl Fn(&str) -> Option<u64>) -> Option<Zones
         // Sectors have 512 bytes whatever the size of a block is.
         size: number("chunk_sectors")?.saturating_mul(512),
         count: number("nr_zones")?,
-        most_open: number("max_open_zones").unwrap_or(0),
-        most_active: number("max_active_zones").unwrap_or(0),
+        most_open: limit("max_open_zones"),
+        most_active: limit("max_active_zones"),
     })
+}
+
+/// The limit of the paths to a namespace that has several (NVMe multipath): its own queue (`nvme0n1`) has none, but that of each
+/// path (`nvme0c1n1`) has the device's. 0 = there is none.
+fn limit_of_paths(head: &Path, name: &str) -> u64 {
+    let Some(numbers) =
+        head.file_name().and_then(|name| name.to_str()?.strip_prefix("nvme")?.split_once('n'))
+    else {
+        return 0;
+    };
+    let (begin, end) = (format!("nvme{}c", numbers.0), format!("n{}", numbers.1));
+    let is_path = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.strip_prefix(&begin).and_then(|rest| rest.strip_suffix(&end)).is_some_and(|controller| {
+            !controller.is_empty() && controller.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    let within = |directory: &Path| {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<PathBuf>>()
+    };
+    // The subsystem has a link to each of its controllers, which have the paths.
+    let controllers = within(&head.join("device"));
+    let paths = controllers.iter().flat_map(|controller| within(controller)).filter(is_path);
+    let limit = |path: PathBuf| fs::read_to_string(path.join("queue").join(name)).ok()?.trim().parse().ok();
+    paths.filter_map(limit).filter(|&limit: &u64| limit > 0).min().unwrap_or(0)
 }
 
 /// The number of the device that holds a file (or the nearest directory above it that exists), or that is the file.
@@ -226,6 +256,47 @@ mod tests {
         assert_eq!((disk.queue.rotational, disk.queue.physical_block), (Some(false), None));
         fs::write(directory.join("queue/zoned"), "none\n").unwrap();
         assert_eq!(Disk::read(&directory).unwrap().queue.zones, None);
+    }
+
+    /// As the kernel lays out a namespace with two controllers.
+    #[test]
+    fn a_namespace_with_several_paths_has_their_smallest_limits() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let write = |directory: &Path, values: &[(&str, &str)]| {
+            fs::create_dir_all(directory.join("queue")).unwrap();
+            values
+                .iter()
+                .for_each(|(name, text)| fs::write(directory.join("queue").join(name), text).unwrap());
+        };
+        let subsystem = sysfs.path().join("nvme-subsystem/nvme-subsys0");
+        let head = subsystem.join("nvme0n8");
+        let own = [("zoned", "host-managed\n"), ("chunk_sectors", "8192\n"), ("nr_zones", "16\n")];
+        write(&head, &own);
+        write(&head, &[("max_open_zones", "0\n"), ("max_active_zones", "0\n")]);
+        std::os::unix::fs::symlink(&subsystem, head.join("device")).unwrap();
+        let limits = || {
+            let zones = Disk::read(&head).unwrap().queue.zones.unwrap();
+            (zones.most_open, zones.most_active)
+        };
+        assert_eq!(limits(), (0, 0), "it has no path");
+        // The other namespaces are not its own.
+        for (controller, path, open) in [
+            (0, "nvme0c0n8", "5"),
+            (1, "nvme0c1n8", "4"),
+            (1, "nvme0c1n18", "3"),
+            (1, "nvme0c1n1", "2"),
+            (1, "nvme1c1n8", "1"),
+        ] {
+            let place = sysfs.path().join(format!("pci/nvme{controller}"));
+            write(&place.join(path), &[("max_open_zones", open), ("max_active_zones", "6\n")]);
+            let link = subsystem.join(format!("nvme{controller}"));
+            if !link.exists() {
+                std::os::unix::fs::symlink(&place, &link).unwrap();
+            }
+        }
+        assert_eq!(limits(), (4, 6));
+        write(&head, &[("max_open_zones", "9\n")]);
+        assert_eq!(limits(), (9, 6), "a limit of its own counts");
     }
 
     #[test]
