@@ -63,6 +63,7 @@ impl Tally {
         println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
         for (part, counts) in &self.parts {
             let Counts { trials, faults, found, moot, missed, false_alarms, left_behind, wrong } = counts;
+            let trials = of_all(*trials, part.count());
             println!(
                 "| {} | {trials} | {faults} | {found} | {moot} | {missed} | {false_alarms} | {left_behind} | {wrong} |",
                 part.name()
@@ -71,13 +72,30 @@ impl Tally {
         for (part, reason) in &self.skipped {
             println!("{} skipped: {reason}", part.name());
         }
+        self.left_out().for_each(|line| println!("{line}"));
         self.is_well()
+    }
+
+    /// The parts with a known number of trials that did not come to their end.
+    fn left_out(&self) -> impl Iterator<Item = String> {
+        self.parts.iter().filter_map(|(part, counts)| {
+            let left = part.count()?.checked_sub(counts.trials).filter(|&left| left > 0)?;
+            Some(format!("{} is not complete: {left} trials are left out; give more --minutes", part.name()))
+        })
     }
 
     fn is_well(&self) -> bool {
         let bad =
             |counts: &Counts| counts.missed + counts.false_alarms + counts.left_behind + counts.wrong > 0;
         !self.parts.values().any(bad)
+    }
+}
+
+/// The number of trials, and of how many if there were more to try.
+fn of_all(trials: u64, count: Option<u64>) -> String {
+    match count {
+        Some(count) if trials < count => format!("{trials} of {count}"),
+        _ => trials.to_string(),
     }
 }
 
@@ -96,5 +114,25 @@ mod tests {
         assert!(!tally.is_well());
         let counts = &tally.parts[&Part::Kills];
         assert_eq!((counts.trials, counts.faults, counts.found, counts.left_behind), (2, 4, 2, 1));
+        assert_eq!(tally.left_out().count(), 0, "these go on as long as there is time");
+    }
+
+    #[test]
+    fn parts_that_did_not_come_to_their_end_are_told() {
+        let all = Part::Zones.count().unwrap();
+        let mut tally = Tally::default();
+        (0..3).for_each(|number| tally.add(Part::Zones, number, Outcome::default()));
+        let left: Vec<String> = tally.left_out().collect();
+        let trials = all - 3;
+        assert_eq!(
+            left,
+            [format!("zones is not complete: {trials} trials are left out; give more --minutes")]
+        );
+        (3..all).for_each(|number| tally.add(Part::Zones, number, Outcome::default()));
+        assert_eq!(tally.left_out().count(), 0);
+        assert_eq!(
+            (of_all(3, Some(97)), of_all(97, Some(97)), of_all(3, None)),
+            ("3 of 97".into(), "97".into(), "3".into())
+        );
     }
 }
