@@ -170,7 +170,8 @@ fn of_zone_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'
     let message = if !options.pattern.rw.writes() {
         return None;
     } else if modes.has(NvmeWriteMode::Append) && !is_zoned {
-        "write_mode=append: a zone is needed to append to; add zonemode=zbd, which keeps account of zones"
+        "write_mode=append: a zone is needed to append to; add zonemode=zbd, which keeps account of zones, or use \
+         write_mode=write where there are none"
     } else if is_zoned && modes.has(NvmeWriteMode::Verify) {
         "write_mode=verify: it moves no write pointers, so it does not go with zonemode=zbd; leave zonemode out"
     } else {

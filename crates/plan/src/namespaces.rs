@@ -96,6 +96,8 @@ fn of_optional_commands(
     }
     let largest = namespace.zones.map_or(0, |zones| zones.largest_append);
     let why = match sizes.iter().max() {
+        // (Without zonemode=zbd, the job is told that it is needed.)
+        _ if namespace.zones.is_none() && !zoned => return None,
         _ if namespace.zones.is_none() => format!("{name} has no zones; use write_mode=write"),
         _ if has_metadata => {
             format!("the blocks of {name} have metadata, which is not appended yet; use write_mode=write")
@@ -159,6 +161,11 @@ mod tests {
         assert_eq!(told_of(zoned, appends), [""; 0]);
         let [message] = &told_of(plain, appends)[..] else { panic!("one") };
         assert!(message.ends_with("has no zones; use write_mode=write"), "{message}");
+        let alone = |o: &mut JobOptions| {
+            appends(o);
+            o.zones.zonemode = ZoneMode::None;
+        };
+        assert_eq!(told_of(plain, alone), [""; 0], "the missing zonemode is told, not two remedies");
         let large = |o: &mut JobOptions| {
             appends(o);
             o.pattern.bs.values = [1 << 20; 3];

@@ -79,17 +79,14 @@ fn wrong_kinds(
     names: &BTreeSet<PathBuf>,
     machine: &dyn Machine,
 ) -> Vec<(&'static str, String)> {
-    let (class, needed) = match engine.facets.target {
-        Target::Any => return Vec::new(),
-        Target::DaxFile => (None, "a regular file"),
-        Target::Scsi => {
-            (Some(DeviceClass::ScsiGeneric), "a disk that takes SCSI commands (/dev/sda or /dev/sg0)")
-        }
-        Target::Nvme => {
-            (Some(DeviceClass::NvmeGeneric), "the generic device of an NVMe namespace (/dev/ng0n1)")
-        }
-        Target::Flash => (Some(DeviceClass::Flash), "a flash device (/dev/mtd0)"),
-        Target::DaxDevice => (Some(DeviceClass::DirectAccess), "a DAX device (/dev/dax0.0)"),
+    let target = engine.facets.target;
+    let Some(needed) = target.needed() else { return Vec::new() };
+    let class = match target {
+        Target::Any | Target::DaxFile => None,
+        Target::Scsi => Some(DeviceClass::ScsiGeneric),
+        Target::Nvme => Some(DeviceClass::NvmeGeneric),
+        Target::Flash => Some(DeviceClass::Flash),
+        Target::DaxDevice => Some(DeviceClass::DirectAccess),
     };
     let is_other = |name: &&PathBuf| match machine.file(name).ok().flatten() {
         _ if is_missing_device(machine, name) => false,

@@ -1,5 +1,6 @@
 //! An open disk: the properties that commands depend on.
 
+use iolite_options::engines::Target;
 use iolite_os::scsi::{self, Header};
 use std::io;
 use std::os::fd::RawFd;
@@ -24,7 +25,7 @@ impl Disk {
         let block = match scsi::capacity(descriptor) {
             Ok(told) if told.block > 0 => u64::from(told.block),
             Ok(_) => return Err(io::Error::from_raw_os_error(libc::ENOMEDIUM)),
-            Err(error) => return Err(error),
+            Err(error) => return Err(without_scsi(error)),
         };
         let stream = if opens_stream { Some(open_stream(descriptor)?) } else { None };
         Ok(Disk { is_generic, block, stream, in_flight: 0 })
@@ -38,6 +39,16 @@ impl Disk {
             // SAFETY: the command lives through the call, and there is no data. An error helps nobody any more.
             let _ = unsafe { header.perform(descriptor) };
         }
+    }
+}
+
+/// Only the driver knows whether a block device takes SCSI commands.
+fn without_scsi(error: io::Error) -> io::Error {
+    match Target::Scsi.needed() {
+        Some(needed) if error.raw_os_error() == Some(libc::ENOTTY) => {
+            iolite_os::explained(&error, format!("it is not {needed}"))
+        }
+        _ => error,
     }
 }
 
@@ -76,5 +87,17 @@ mod tests {
     fn streams_are_opened_and_closed_by_the_standard() {
         assert_eq!(stream_control(OPEN, 0), [0x9e, 0x34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0]);
         assert_eq!(stream_control(CLOSE, 0x102), [0x9e, 0x54, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_device_without_scsi_commands_is_told_as_such() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let Err(error) = Disk::open(std::os::fd::AsRawFd::as_raw_fd(&null), false, false) else {
+            panic!("it is no disk")
+        };
+        assert_eq!(iolite_os::errno_of(&error), libc::ENOTTY);
+        assert_eq!(error.to_string(), "it is not a disk that takes SCSI commands (/dev/sda or /dev/sg0)");
+        let other = without_scsi(io::Error::from_raw_os_error(libc::EIO));
+        assert_eq!(other.raw_os_error(), Some(libc::EIO));
     }
 }

@@ -125,6 +125,20 @@ pub enum Target {
     DaxDevice,
 }
 
+impl Target {
+    /// What the engine needs, in the words of errors; `None` = nothing in particular.
+    pub const fn needed(self) -> Option<&'static str> {
+        match self {
+            Target::Any => None,
+            Target::DaxFile => Some("a regular file"),
+            Target::Scsi => Some("a disk that takes SCSI commands (/dev/sda or /dev/sg0)"),
+            Target::Nvme => Some("the generic device of an NVMe namespace (/dev/ng0n1)"),
+            Target::Flash => Some("a flash device (/dev/mtd0)"),
+            Target::DaxDevice => Some("a DAX device (/dev/dax0.0)"),
+        }
+    }
+}
+
 /// Something that some engines can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Capability {
