@@ -109,9 +109,10 @@ const LEAVES_DATA: &str = "verify-power-cut.fio";
 const ON_DEVICES: [&str; 3] = ["block-device.fio", "ssd-precondition.fio", "trim.fio"];
 
 /// Examples that need a device of the virtual machine: they are run there (`emulated`).
-pub const ON_EMULATED_DEVICES: [&str; 7] = [
+pub const ON_EMULATED_DEVICES: [&str; 8] = [
     "flash.fio",
     "nvme-commands.fio",
+    "nvme-protection.fio",
     "persistent-memory.fio",
     "persistent-memory-device.fio",
     "scsi-commands.fio",

@@ -597,12 +597,14 @@ pub fn data_is_placed_as_asked_for() {
 }
 
 #[test]
-fn the_example_runs() {
-    let ran = or_skip!(run(
-        "nvme-example",
-        &format!("nvme_namespaces && {}", example("DISK=$ng", "nvme-commands.fio"))
-    ));
-    let json = json(&ran, "example");
-    let ios: Vec<[u64; 3]> = json.jobs().iter().map(|job| job.ios()).collect();
-    assert_eq!(ios, [[256, 0, 0], [0, 16, 0], [0, 0, 1]]);
+fn the_examples_run() {
+    let (commands, protection) =
+        (example("DISK=$ng", "nvme-commands.fio"), example("DISK=$guard64", "nvme-protection.fio"));
+    let script = format!(
+        "nvme_namespaces && {{\n{commands}\nmv example.ours commands.ours; mv example.ours.status commands.ours.status\n{protection}\n}}"
+    );
+    let ran = or_skip!(run("nvme-examples", &script));
+    let ios = |name: &str| json(&ran, name).jobs().iter().map(|job| job.ios()).collect::<Vec<[u64; 3]>>();
+    assert_eq!(ios("commands"), [[256, 0, 0], [0, 16, 0], [0, 0, 1]]);
+    assert_eq!(ios("example"), [[0, 16, 0], [256, 0, 0]]);
 }
