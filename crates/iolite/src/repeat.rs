@@ -15,6 +15,7 @@ use iolite_compare::{Run, Side, order};
 use iolite_options::{EtaWhen, Name, OutputFormat, Repeated, RunOptions};
 use iolite_sweep::Figures;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Runs all repeats and prints the summary; returns the exit status.
@@ -58,6 +59,7 @@ fn perform(name: Name, repeated: &Repeated) -> Result<u8, Vec<String>> {
         runs: cases.iter().map(|_| Vec::new()).collect(),
         cases,
         repeated,
+        warned: BTreeSet::new(),
         place: place.clone(),
         has_failed: false,
         is_kept: true,
@@ -113,6 +115,8 @@ struct Repeats<'a> {
     order: Vec<(usize, usize)>,
     /// The runs of each case.
     runs: Vec<Vec<Run>>,
+    /// The warnings of runs that were told, by case.
+    warned: BTreeSet<(usize, String)>,
     place: PathBuf,
     /// Some run had an error.
     has_failed: bool,
@@ -177,6 +181,7 @@ impl Points for Repeats<'_> {
         let run = Run::of(&name, report).map_err(|error| error.of(&name))?;
         let figures = Figures::of(report).map_err(|error| error.of(&name))?;
         self.has_failed |= figures.error != 0;
+        self.tell_warnings(position, report);
         self.runs[self.order[position].1].push(run);
         Ok(points::short(&figures))
     }
@@ -191,6 +196,23 @@ impl Repeats<'_> {
     fn is_for_the_store(&self) -> bool {
         let RunOptions { save, output, .. } = &self.repeated.run;
         save.is_some() && output.is_none() && !self.has_format(OutputFormat::Html)
+    }
+
+    /// Tells the warnings that arose in a run, each once for all runs of its job file. (Those about the job file itself
+    /// were told before the first run.)
+    fn tell_warnings(&mut self, position: usize, report: &Value) {
+        let case = self.order[position].1;
+        let warnings = report["iolite"]["warnings"].as_array().into_iter().flatten();
+        for words in warnings.filter_map(Value::as_str) {
+            let is_about_the_file = self.cases[case]
+                .warnings
+                .iter()
+                .any(|warning| words.replacen("warning: ", "", 1).ends_with(&warning.message));
+            if !is_about_the_file && self.warned.insert((case, words.to_owned())) {
+                let what = format!("warning: {}: {words}", self.words(position));
+                points::tell(self.name.word(), self, &what);
+            }
+        }
     }
 
     /// Jobs are compared by name.

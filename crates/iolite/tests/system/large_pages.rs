@@ -1,4 +1,4 @@
-//! Pages of large reports in a browser: a day of a hundred jobs, a thousand jobs, a thousand hosts. How long they take to open is
+//! Pages of large reports in a browser: a day of a hundred jobs, and of a thousand. How long they take to open is
 //! printed, and asserted nowhere (docs/performance.md).
 
 use crate::common::browser::Browser;

@@ -37,6 +37,17 @@ fn told(stderr: &str) -> Vec<String> {
 }
 
 #[test]
+fn warnings_are_told_once() {
+    let dir = scratch();
+    // One about the job file, and one that arises in the run.
+    jobs(dir.path(), "thinktime_spin=5\nramp_time=100s");
+    let run = ours().line(dir.path(), "--repeat=3 base.fio --output=out").ok();
+    let count = |words: &str| run.stderr.matches(words).count();
+    assert_eq!((count("thinktime_spin"), count("ended within its ramp")), (1, 1), "{run}");
+    assert!(run.stderr.contains("warning: base.fio, run 1: "), "{run}");
+}
+
+#[test]
 pub fn files_take_turns_and_are_compared() {
     let dir = scratch();
     jobs(dir.path(), "");
