@@ -3,17 +3,10 @@
 use std::io;
 
 /// The operating system's words for an error, without the number that the standard library appends: `No space left on
-/// device`, not `No space left on device (os error 28)`. Storage reports damaged data by an error (EILSEQ) whose words are about
-/// letters; it has words of its own.
+/// device`, not `No space left on device (os error 28)`.
 pub fn describe_error(error: &io::Error) -> String {
-    if error.raw_os_error() == Some(DAMAGED) {
-        return "Damaged data (EILSEQ)".to_owned();
-    }
     without_error_numbers(&error.to_string())
 }
-
-/// EILSEQ on Linux.
-const DAMAGED: i32 = 84;
 
 /// A text without the error numbers that the standard library adds to the operating system's words.
 pub fn without_error_numbers(text: &str) -> String {
@@ -38,7 +31,6 @@ mod tests {
     #[test]
     fn the_number_is_left_out() {
         assert_eq!(describe_errno(28), "No space left on device");
-        assert_eq!(describe_errno(84), "Damaged data (EILSEQ)");
         assert!(describe_errno(99_999).starts_with("Unknown error"));
         let error = io::Error::other("f: Permission denied (os error 13), g: No such file (os error 2)");
         assert_eq!(describe_error(&error), "f: Permission denied, g: No such file");
