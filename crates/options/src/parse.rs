@@ -396,7 +396,7 @@ fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
         Some(output)
             if has_others && output.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html")) =>
         {
-            "the page goes into the file with this ending; give --output one with another"
+            "the page goes beside the other formats, into FILE.html; give the file of --output another ending, such as .json"
         }
         _ => return None,
     };
