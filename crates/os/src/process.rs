@@ -220,9 +220,8 @@ pub fn descendants_of(ancestor: libc::pid_t) -> Vec<libc::pid_t> {
 
 /// The children of these processes; `deeply`: all descendants.
 fn family(roots: &[libc::pid_t], deeply: bool) -> Vec<libc::pid_t> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let parents: Vec<(libc::pid_t, libc::pid_t)> = ids.filter_map(|id| Some((id, parent_of(id)?))).collect();
+    let alive = parents().filter(|(_, parent)| !parent.of_zombie);
+    let parents: Vec<(libc::pid_t, libc::pid_t)> = alive.map(|(id, parent)| (id, parent.id)).collect();
     let mut found: Vec<libc::pid_t> = Vec::new();
     let mut generation = roots.to_vec();
     while !generation.is_empty() {
@@ -236,27 +235,59 @@ fn family(roots: &[libc::pid_t], deeply: bool) -> Vec<libc::pid_t> {
     found
 }
 
-/// The parent of a process; `None` = it is gone, or dead and not yet reaped.
-fn parent_of(id: libc::pid_t) -> Option<libc::pid_t> {
+/// The parent of a process.
+struct Parent {
+    id: libc::pid_t,
+    /// The process itself is a zombie: dead and not yet reaped.
+    of_zombie: bool,
+}
+
+/// All processes of the system with their parents, as far as they are still there when they are looked at.
+fn parents() -> impl Iterator<Item = (libc::pid_t, Parent)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(|id| Some((id, parent_of(id)?)))
+}
+
+/// The parent of a process; `None` = the process is gone.
+fn parent_of(id: libc::pid_t) -> Option<Parent> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name stands in parentheses and may contain anything.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    (fields.next()? != "Z").then_some(())?;
-    fields.next()?.parse().ok()
+    let of_zombie = fields.next()? == "Z";
+    Some(Parent { id: fields.next()?.parse().ok()?, of_zombie })
 }
 
 /// Kills all children of this process but these, and those that become its children meanwhile
 /// ([`adopt_orphans`]). Does not wait longer than this for them. Nobody is reaped.
 pub fn end_children(except: &[libc::pid_t], patience: Duration) {
     let until = Instant::now() + patience;
-    while has_children() {
-        let mut children = children_of(process_id());
-        children.retain(|child| !except.contains(child));
-        if children.is_empty() || Instant::now() >= until {
+    let mut dead = None;
+    while has_children() && Instant::now() < until {
+        let own = process_id();
+        let is_child = |of: &(libc::pid_t, Parent)| of.1.id == own;
+        let children: Vec<_> = parents().filter(is_child).map(|(id, _)| id).collect();
+        let children: Vec<_> = children.into_iter().filter(|child| !except.contains(child)).collect();
+        let left: Vec<_> = children.iter().copied().filter(|&child| !is_over(child)).collect();
+        // A process gives its children away before it is over. So if all are over, and there are no others the next
+        // time, nobody comes any more.
+        if left.is_empty() && dead.replace(children.clone()) == Some(children) {
             return;
         }
-        children.into_iter().for_each(|child| signals::kill(child, libc::SIGKILL));
+        left.into_iter().for_each(|child| signals::kill(child, libc::SIGKILL));
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether a child has ended with all its threads. (A process whose first thread has ended is a zombie, although other
+/// threads may still be there, and have children.)
+fn is_over(child: libc::pid_t) -> bool {
+    let Ok(id) = libc::id_t::try_from(child) else { return true };
+    // SAFETY: the structure is plain data, valid as zeros, and the pointer is valid.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, id, &raw mut info, how) != 0 || info.si_pid() == child
     }
 }
 

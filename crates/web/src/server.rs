@@ -84,7 +84,10 @@ pub fn serve<S: Site>(
                     drop(Answer::text(503, "Too many pages are open.").send(&mut wire))
                 }
                 Ok(request) => site.answer(&request, &mut wire),
-                Err(Refusal::Bad(status, words)) => drop(Answer::text(status, words).send(&mut wire)),
+                Err(Refusal::Bad(status, words)) => {
+                    drop(Answer::text(status, words).send(&mut wire));
+                    wire.discard_rest();
+                }
                 Err(Refusal::Gone) => {}
             }
         });

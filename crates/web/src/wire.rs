@@ -14,6 +14,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// accepts a byte now and then is disconnected.
 const MIN_RATE: u32 = 64 << 10;
 
+/// How long, and how much of, a refused request is read after its answer.
+const DISCARDING: Duration = Duration::from_secs(1);
+const MOST_DISCARDED: usize = 8 << 20;
+
 /// A connection.
 #[derive(Debug)]
 pub struct Wire(Inner);
@@ -120,6 +124,23 @@ impl Wire {
             stream.flush()?;
         }
         self.socket().stream.shutdown(Shutdown::Write)
+    }
+}
+
+impl Wire {
+    /// Reads the rest of a refused request, within limits, and drops it: if a connection is closed while something is unread, it
+    /// is reset, and its reader may lose the answer.
+    pub fn discard_rest(&mut self) {
+        let _ = self.socket().stream.shutdown(Shutdown::Write);
+        self.read_within(DISCARDING);
+        let mut left = MOST_DISCARDED;
+        let mut room = [0; 16 << 10];
+        while left > 0 {
+            match self.socket().read(&mut room) {
+                Ok(0) | Err(_) => return,
+                Ok(bytes) => left = left.saturating_sub(bytes),
+            }
+        }
     }
 }
 

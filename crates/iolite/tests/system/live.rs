@@ -572,7 +572,8 @@ fn a_page_that_is_stopped() {
     send(server, libc::SIGSTOP);
     let finished = run.running.wait().ok();
     assert!(finished.stdout.contains("Run status group 0"), "{finished}");
-    let finished = finished.says("the page of this run (--web) is gone: its process did not take or confirm everything");
+    let finished =
+        finished.says("the page of this run (--web) is gone: its process did not take or confirm everything");
     assert!(TcpStream::connect(host).is_err(), "a process that hangs is not left behind: {finished}");
     let kept = Program::own().line(dir.path(), "runs --store=s.db").ok();
     assert!(kept.stdout.contains("one"), "{kept}");

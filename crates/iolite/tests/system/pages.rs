@@ -114,7 +114,10 @@ fn a_page_needs_a_place() {
     for (line, why) in [
         ("--output-format=html,json", "goes into a separate file, FILE.html, and needs --output=FILE.json"),
         ("--output-format=html --append-terse", "goes into a separate file"),
-        ("--output-format=json,html --output=r.html", "the page goes beside the other formats, into FILE.html"),
+        (
+            "--output-format=json,html --output=r.html",
+            "the page goes beside the other formats, into FILE.html",
+        ),
         ("--output-format=html,json --output=none/r.json", "none/r.json: No such file"),
     ] {
         ours().line(dir.path(), &format!("{JOB} {line}")).refused().says(why);
