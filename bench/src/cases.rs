@@ -1,7 +1,7 @@
 //! The cases as data.
 
 use crate::bare::Pattern;
-use crate::curl::Curl as Requests;
+use crate::curl::Curl as Transfers;
 use crate::measure::Measure::{self, *};
 use crate::place::Kind;
 use Against::{BareRing, Curl, Itself, Nothing, Peer, Recorded};
@@ -39,10 +39,10 @@ pub enum Against {
     Itself(&'static str),
     /// A loop around a ring that keeps no statistics.
     BareRing(Pattern),
-    /// So many nanoseconds of fio 3.42, which cannot be had here, measured elsewhere and carried over.
+    /// The number of fio 3.42, which cannot be had here, measured elsewhere and carried over.
     Recorded(f64),
     /// curl, with requests of the same kind.
-    Curl(Requests),
+    Curl(Transfers),
     /// Nothing: the number is already a ratio.
     Nothing,
 }
@@ -63,7 +63,7 @@ macro_rules! s3 {
 macro_rules! ceph {
     ($engine:literal, $options:literal, $rw:literal) => {
         [
-            ceph!($engine, $options, $rw, "", Iops, 1.0),
+            ceph!($engine, $options, $rw, "", Requests, 1.0),
             ceph!($engine, $options, $rw, "-cpu", AllCpuPerIo, 1.0),
             ceph!($engine, $options, $rw, "-thread", ThreadCpuPerIo, 2.0),
         ]
@@ -538,7 +538,7 @@ pub const CASES: &[Case] = &[
         0.5,
     )
     .on(ObjectStore)
-    .against(Curl(Requests {
+    .against(Curl(Transfers {
         words: signed!("-T {directory}/body http://{host}/bkt/curl_[1-16]"),
         requests: 16,
         body: 4 << 20,
@@ -551,29 +551,73 @@ pub const CASES: &[Case] = &[
         1.0,
     )
     .on(ObjectStore)
-    .against(Curl(Requests {
+    .against(Curl(Transfers {
         words: signed!("http://{host}/bkt/large_[0-62914560:4194304]_4194304"),
         requests: 16,
         body: 0,
     })),
     case(
-        "s3-put-small-rate",
-        "PUT of 4 KiB objects at depth 16, beside 16 jobs of its own",
-        s3!("--filename=/bkt/small --rw=write --bs=4k --size=4m --iodepth=16"),
-        Iops,
+        "s3-put-large-curl-rate",
+        "PUT of 4 MiB objects by 4 jobs, beside four transfers of a curl, whose bodies nobody hashes",
+        s3!("--filename=/bkt/large --rw=write --bs=4m --size=16m --numjobs=4 --offset_increment=16m"),
+        Requests,
+        0.5,
+    )
+    .on(ObjectStore)
+    .against(Curl(Transfers {
+        words: signed!("-Z --parallel-max 4 -T {directory}/body http://{host}/bkt/curl_[1-64]"),
+        requests: 64,
+        body: 4 << 20,
+    })),
+    case(
+        "s3-get-large-curl-rate",
+        "GET of 4 MiB objects by 4 jobs, beside four transfers of a curl",
+        s3!("--filename=/bkt/large --rw=randread --bs=4m --size=64m --numjobs=4 --http_create=1"),
+        Requests,
         1.0,
     )
     .on(ObjectStore)
-    .against(Itself("--iodepth=1 --numjobs=16")),
+    .against(Curl(Transfers {
+        words: signed!("-Z --parallel-max 4 http://{host}/bkt/large_[0-62914560:4194304]_4194304#[1-16]"),
+        requests: 256,
+        body: 0,
+    })),
+    case(
+        "s3-put-large-rate",
+        "PUT of 4 MiB objects by 4 jobs",
+        s3!("--filename=/bkt/large --rw=write --bs=4m --size=16m --numjobs=4 --offset_increment=16m"),
+        Requests,
+        1.0,
+    )
+    .on(ObjectStore)
+    .against(Recorded(45.0)),
+    case(
+        "s3-get-large-rate",
+        "GET of 4 MiB objects by 4 jobs",
+        s3!("--filename=/bkt/large --rw=randread --bs=4m --size=64m --numjobs=4 --http_create=1"),
+        Requests,
+        1.0,
+    )
+    .on(ObjectStore)
+    .against(Recorded(189.0)),
+    case(
+        "s3-put-small-rate",
+        "PUT of 4 KiB objects at depth 16, beside 16 jobs",
+        s3!("--filename=/bkt/small --rw=write --bs=4k --size=4m --iodepth=16"),
+        Requests,
+        1.2,
+    )
+    .on(ObjectStore)
+    .against(Recorded(850.0)),
     case(
         "s3-get-small-rate",
-        "GET of 4 KiB objects at depth 16, beside 16 jobs of its own",
+        "GET of 4 KiB objects at depth 16, beside 16 jobs",
         s3!("--filename=/bkt/small --rw=randread --bs=4k --size=4m --iodepth=16 --http_create=1"),
-        Iops,
-        1.0,
+        Requests,
+        1.2,
     )
     .on(ObjectStore)
-    .against(Itself("--iodepth=1 --numjobs=16")),
+    .against(Recorded(2250.0)),
     case(
         "s3-get-small-memory",
         "memory of GETs of 4 KiB objects at depth 16, beside 16 jobs of its own",
@@ -594,20 +638,29 @@ pub const CASES: &[Case] = &[
     .against(Recorded(125e3)),
     case(
         "webdav-get-rate",
-        "GET of 64 KiB files, one after the other",
-        webdav!("--filename=/f --rw=read --bs=64k --size=16m --http_create=1"),
-        Iops,
+        "GET of 64 KiB files by 4 jobs",
+        webdav!("--filename=/f --rw=randread --bs=64k --size=16m --numjobs=4 --http_create=1"),
+        Requests,
         1.0,
     )
     .on(WebServer)
-    .against(Curl(Requests {
+    .against(Recorded(5980.0)),
+    case(
+        "webdav-get-curl-rate",
+        "GET of 64 KiB files, one after the other",
+        webdav!("--filename=/f --rw=read --bs=64k --size=16m --http_create=1"),
+        Requests,
+        1.0,
+    )
+    .on(WebServer)
+    .against(Curl(Transfers {
         words: "-u user:password http://{host}/f_[0-16711680:65536]_65536",
         requests: 256,
         body: 0,
     })),
-    case("nbd-read", "4 KiB from nbdkit at depth 32", nbd!("--rw=randread"), Iops, 1.0).on(NbdMemory),
-    case("nbd-write", "4 KiB to nbdkit at depth 32", nbd!("--rw=randwrite"), Iops, 1.0).on(NbdMemory),
-    case("nfs-read", "4 KiB from nfs-ganesha at depth 32", nfs!("--rw=randread --bs=4k"), Iops, 1.0)
+    case("nbd-read", "4 KiB from nbdkit at depth 32", nbd!("--rw=randread"), Requests, 1.0).on(NbdMemory),
+    case("nbd-write", "4 KiB to nbdkit at depth 32", nbd!("--rw=randwrite"), Requests, 1.0).on(NbdMemory),
+    case("nfs-read", "4 KiB from nfs-ganesha at depth 32", nfs!("--rw=randread --bs=4k"), Requests, 1.0)
         .on(NfsExport),
     case(
         "nfs-read-cpu",
@@ -617,7 +670,7 @@ pub const CASES: &[Case] = &[
         1.43,
     )
     .on(NfsExport),
-    case("nfs-write", "1 MiB to nfs-ganesha at depth 32", nfs!("--rw=write --bs=1m"), Iops, 1.0)
+    case("nfs-write", "1 MiB to nfs-ganesha at depth 32", nfs!("--rw=write --bs=1m"), Requests, 1.0)
         .on(NfsExport),
     case("nfs-write-cpu", "the same: the client's own time", nfs!("--rw=write --bs=1m"), UserCpuPerIo, 1.43)
         .on(NfsExport),

@@ -7,7 +7,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Requests that one curl makes, one after the other over a connection that is kept.
+/// Requests that one curl makes, over connections that are kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curl {
     /// Its arguments. `{host}` stands for the server, `{directory}` for a directory with the file `body`.
@@ -37,7 +37,7 @@ pub fn run(curl: Curl, measure: Measure, place: &Place) -> Result<f64, String> {
     }
     let requests = f64::from(curl.requests);
     match measure {
-        Measure::Iops => Ok(requests / wall / 1e6),
+        Measure::Requests => Ok(requests / wall),
         Measure::UserCpuPerIo => Ok((after.0 - before.0) * 1e9 / requests),
         Measure::CpuPerIo => Ok((after.0 + after.1 - before.0 - before.1) * 1e9 / requests),
         _ => Err("curl tells no such number".to_owned()),

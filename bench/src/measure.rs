@@ -7,7 +7,9 @@ use serde_json::Value;
 pub enum Measure {
     /// I/Os per second, all directions together: more is better.
     Iops,
-    /// The same, after checking that the job's log has a line for every I/O.
+    /// The same for servers, which reach thousands rather than millions.
+    Requests,
+    /// I/Os per second, after checking that the job's log has a line for every I/O.
     LoggedIops,
     /// Bytes per second, all directions together: more is better.
     Throughput,
@@ -39,6 +41,7 @@ impl Measure {
     pub fn unit(self) -> &'static str {
         match self {
             Measure::Iops | Measure::LoggedIops => "MIOPS",
+            Measure::Requests => "requests/s",
             Measure::Throughput => "GB/s",
             Measure::UserCpuPerIo => "user ns/IO",
             Measure::CpuPerIo => "CPU ns/IO",
@@ -53,12 +56,17 @@ impl Measure {
 
     /// How many times better `ours` is than `theirs`.
     pub fn advantage(self, ours: f64, theirs: f64) -> f64 {
+        if self.is_more_better() { ours / theirs } else { theirs / ours }
+    }
+
+    /// Whether more is better, as with all rates.
+    pub fn is_more_better(self) -> bool {
         match self {
-            Measure::Iops | Measure::LoggedIops | Measure::Throughput => ours / theirs,
-            Measure::TailSpeed | Measure::Load(_) | Measure::RoomForFiles(_) => ours / theirs,
-            Measure::UserCpuPerIo | Measure::CpuPerIo | Measure::CpuPerKib => theirs / ours,
-            Measure::WallSeconds | Measure::PeakMemory => theirs / ours,
-            Measure::ThreadCpuPerIo | Measure::AllCpuPerIo => theirs / ours,
+            Measure::Iops | Measure::Requests | Measure::LoggedIops | Measure::Throughput => true,
+            Measure::TailSpeed | Measure::Load(_) | Measure::RoomForFiles(_) => true,
+            Measure::UserCpuPerIo | Measure::CpuPerIo | Measure::CpuPerKib => false,
+            Measure::WallSeconds | Measure::PeakMemory => false,
+            Measure::ThreadCpuPerIo | Measure::AllCpuPerIo => false,
         }
     }
 
@@ -71,6 +79,7 @@ impl Measure {
         }
         match self {
             Measure::Iops | Measure::LoggedIops => Ok(totals.iops / 1e6),
+            Measure::Requests => Ok(totals.iops),
             Measure::Throughput => Ok(totals.bytes_per_second / 1e9),
             Measure::UserCpuPerIo => Ok(totals.user_ns / totals.ios),
             Measure::CpuPerIo => Ok((totals.user_ns + totals.system_ns) / totals.ios),
@@ -159,6 +168,7 @@ mod tests {
     #[test]
     fn numbers_are_read_from_a_report() {
         assert_eq!(Measure::Iops.read(&[report(1)]), Ok(2.0));
+        assert_eq!(Measure::Requests.read(&[report(1)]), Ok(2e6));
         assert_eq!(Measure::Throughput.read(&[report(1)]), Ok(8.192));
         // Half of two seconds over four million I/Os.
         assert_eq!(Measure::UserCpuPerIo.read(&[report(1)]), Ok(250.0));

@@ -1,9 +1,11 @@
-//! CPU time of a program that cannot run here, measured elsewhere and scaled to this machine.
+//! CPU time and rates of a program that cannot run here, measured elsewhere and scaled to this machine.
 //!
-//! fio 3.42 with its `http` engine is in no package. Its CPU time was measured on one machine, together with that of
+//! fio 3.42 with its `http` engine is in no package. Its CPU time and rates were measured on one machine with two CPUs, which
+//! it shared with the server, together with that of
 //! sha256sum(1) for a MiB, which uses no SHA instructions. The time of sha256sum here shows how much slower or faster
 //! this machine is.
 
+use crate::measure::Measure;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -15,8 +17,8 @@ const THERE: f64 = 3.65e-3;
 /// How much data it is given here, in MiB.
 const AMOUNT: usize = 128;
 
-/// A number of nanoseconds that was measured there, as it would be here.
-pub fn carried_over(nanoseconds: f64, directory: &Path) -> Result<f64, String> {
+/// A number that was measured there, as it would be here.
+pub fn carried_over(number: f64, measure: Measure, directory: &Path) -> Result<f64, String> {
     let failed = |error: std::io::Error| format!("sha256sum: {error}");
     let path = directory.join("calibration");
     let mut file = File::create(&path).map_err(failed)?;
@@ -29,7 +31,8 @@ pub fn carried_over(nanoseconds: f64, directory: &Path) -> Result<f64, String> {
         return Err(format!("sha256sum: {status}"));
     }
     let here = (times_of_children().0 - before) / AMOUNT as f64;
-    Ok(nanoseconds * here / THERE)
+    let slower = here / THERE;
+    Ok(if measure.is_more_better() { number / slower } else { number * slower })
 }
 
 /// Seconds of user and of system time of all children that have ended.
@@ -49,9 +52,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_scaled_alike() {
+    fn numbers_are_scaled() {
         let directory = tempfile::tempdir().unwrap();
-        let number = carried_over(1000.0, directory.path()).unwrap();
-        assert!(number.is_finite() && number > 0.0, "{number}");
+        for measure in [Measure::CpuPerIo, Measure::Requests] {
+            let number = carried_over(1000.0, measure, directory.path()).unwrap();
+            assert!(number.is_finite() && number > 0.0, "{number}");
+        }
     }
 }

@@ -51,7 +51,9 @@ pub fn alternate(case: &Case, programs: &[PathBuf; 2], arguments: &Arguments) ->
                 (_, Against::Peer) => run(case, "", &programs[1], &place, arguments),
                 (_, Against::Itself(options)) => run(case, options, &programs[0], &place, arguments),
                 (_, Against::Curl(requests)) => curl::run(requests, case.measure, &place),
-                (_, Against::Recorded(number)) => recorded::carried_over(number, place.directory()),
+                (_, Against::Recorded(number)) => {
+                    recorded::carried_over(number, case.measure, place.directory())
+                }
                 (_, Against::BareRing(pattern)) => {
                     let device = place.device().ok_or("a bare ring needs a device")?;
                     let limit = Duration::from_secs(arguments.seconds.into());

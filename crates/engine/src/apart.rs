@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn who_makes_progress_may_take_long() {
+    fn a_call_that_makes_progress_may_take_long() {
         let slow = apart_within("x", Duration::from_secs(20), |progress| {
             for _ in 0..5 {
                 std::thread::sleep(Duration::from_millis(6));

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn who_refuses_a_unit_and_completes_it_does_it_once() {
+    fn a_unit_that_is_refused_and_completed_ends_once() {
         let mut tickets = Tickets::new(false);
         let layout = BufferLayout { start: 8 as *mut u8, stride: 0, count: 2, depth: 2, files: 1 };
         tickets.prepare(&layout);

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_is_told_who_may() {
+    fn a_missing_permission_is_explained() {
         let told = refusal(io::Error::from_raw_os_error(libc::EACCES));
         assert_eq!(crate::errno_of(&told), libc::EACCES);
         assert!(told.to_string().starts_with("Permission denied: the kernel passes commands"), "{told}");

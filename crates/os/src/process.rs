@@ -265,9 +265,9 @@ pub fn end_children(except: &[libc::pid_t], patience: Duration) {
     let mut dead = None;
     while has_children() && Instant::now() < until {
         let own = process_id();
-        let is_child = |of: &(libc::pid_t, Parent)| of.1.id == own;
-        let children: Vec<_> = parents().filter(is_child).map(|(id, _)| id).collect();
-        let children: Vec<_> = children.into_iter().filter(|child| !except.contains(child)).collect();
+        let is_ours = |process: libc::pid_t, parent: &Parent| parent.id == own && !except.contains(&process);
+        let children: Vec<_> =
+            parents().filter(|(id, parent)| is_ours(*id, parent)).map(|(id, _)| id).collect();
         let left: Vec<_> = children.iter().copied().filter(|&child| !is_over(child)).collect();
         // A process gives its children away before it is over. So if all are over, and there are no others the next
         // time, nobody comes any more.
@@ -399,4 +399,47 @@ pub fn wait_for_child(pid: libc::pid_t) -> Option<ChildEnd> {
         }
     }
     Some(ChildEnd::of(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, pipe};
+
+    /// A process whose first thread has ended is a zombie, but its other threads may still start children.
+    #[test]
+    fn a_process_without_its_first_thread_is_not_over() {
+        let (mut end, ends) = pipe().unwrap();
+        let writing = ends.as_raw_fd();
+        // SAFETY: the child uses what the C library makes safe after a fork of a process with threads: memory and threads.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0, "{}", io::Error::last_os_error());
+        if child == 0 {
+            // SAFETY: the child has a copy of the descriptor, which nobody else in it uses. The calls end a thread and a process.
+            unsafe {
+                libc::close(writing);
+                std::thread::spawn(move || {
+                    let _ = end.read(&mut [0]);
+                    libc::_exit(0);
+                });
+                libc::syscall(libc::SYS_exit, 0);
+            }
+        }
+        let wait_until = |what: &str, mut is_so: Box<dyn FnMut() -> bool>| {
+            let until = Instant::now() + Duration::from_secs(60);
+            while !is_so() {
+                assert!(Instant::now() < until, "waited for {what}");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        wait_until(
+            "the first thread's end",
+            Box::new(move || parent_of(child).is_some_and(|of| of.of_zombie)),
+        );
+        assert!(!is_over(child));
+        drop(ends);
+        wait_until("the process's end", Box::new(move || is_over(child)));
+        // SAFETY: the pointer may be null. The child belongs to this test.
+        assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+    }
 }

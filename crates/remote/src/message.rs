@@ -78,7 +78,7 @@ impl Hello {
 }
 
 /// A run that is asked for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// The jobs.
     pub jobs: SentJobs,

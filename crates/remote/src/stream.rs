@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_notices_the_end() {
+    fn a_waiting_reader_notices_the_end() {
         for (one, _other) in kinds() {
             thread::scope(|scope| {
                 let waiting = scope.spawn(|| one.read(&mut [0]).unwrap());

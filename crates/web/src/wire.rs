@@ -125,9 +125,7 @@ impl Wire {
         }
         self.socket().stream.shutdown(Shutdown::Write)
     }
-}
 
-impl Wire {
     /// Reads the rest of a refused request, within limits, and drops it: if a connection is closed while something is unread, it
     /// is reset, and its reader may lose the answer.
     pub fn discard_rest(&mut self) {

@@ -27,7 +27,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-
 use std::time::{Duration, Instant};
 
 /// How long to wait for another worker's zone before looking whether the job is to end.

@@ -199,7 +199,7 @@ fn objects_end_where_the_cluster_says() {
 }
 
 #[test]
-pub fn who_asks_and_where_is_told() {
+pub fn errors_name_the_user_and_the_cluster() {
     let cluster = or_skip!(Ceph::shared());
     cluster.tool("ceph", "osd pool create other 8");
     let keys = cluster.conf().with_file_name("ours.keyring");

@@ -275,7 +275,7 @@ fn is_zombie(pid: i32) -> bool {
 }
 
 #[test]
-fn whoever_goes_and_whenever() {
+fn any_process_may_die_at_any_time() {
     let cpus = fs::read_to_string("/proc/self/status").unwrap();
     let cpus = cpus.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t")).unwrap().to_owned();
     for way in &WAYS {

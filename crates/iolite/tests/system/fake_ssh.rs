@@ -49,7 +49,7 @@ impl Lab {
 
 /// One machine takes longer to log in than the agent of the other one waits for a silent client.
 #[test]
-pub fn who_is_there_already_waits_for_the_others() {
+pub fn hosts_that_are_ready_wait_for_the_others() {
     let lab = Lab::new("case \"$*\" in *slow*) sleep 4;; esac\nexec sh -c \"$run\"");
     let words = ["--client-timeout=3s", "--client=ssh:one", "--client=ssh:slow", "job.fio"];
     let finished = lab.start(&Program::own().path, &words).wait().ok();

@@ -75,7 +75,7 @@ fn large_blocks_are_the_disks_own() {
 }
 
 #[test]
-pub fn who_the_user_is_has_to_be_proved_and_the_password_is_shown_nowhere() {
+pub fn targets_ask_for_passwords_which_are_shown_nowhere() {
     let dir = scratch();
     let target = or_skip!(Tgt::start(dir.path(), 4 << 20, 512, true));
     let (user, password) = (Tgt::USER, Tgt::PASSWORD);

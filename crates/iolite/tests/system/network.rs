@@ -230,7 +230,7 @@ fn run_pair(receiver: &str, sender: &str) -> Finished {
 }
 
 #[test]
-fn who_is_done_says_so_and_the_other_end_ends() {
+fn an_end_that_is_done_announces_it_and_the_other_end_ends() {
     // A receiver gets all that was sent.
     for protocol in ["--protocol=tcp", "--protocol=udp"] {
         let listen = if protocol.ends_with("tcp") { "--listen" } else { "" };
@@ -519,7 +519,7 @@ pub fn each_block_is_answered() {
 }
 
 #[test]
-fn nobody_hangs_who_waits_for_somebody_silent() {
+fn a_wait_for_a_silent_peer_ends() {
     let dir = scratch();
     // The time is over while nothing comes, or nothing is taken.
     let port = free_port();

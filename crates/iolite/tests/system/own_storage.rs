@@ -168,7 +168,7 @@ fn all_names_in_a_directory_are_those_that_begin_like_it() {
 }
 
 #[test]
-fn who_cannot_take_turns_is_refused() {
+fn jobs_that_cannot_take_turns_are_refused() {
     let dir = scratch();
     or_skip!(example_engine("drawers", dir.path()));
     let line = "--filename=a --size=1m --rw=randwrite --verify=crc32c --numjobs=2";

@@ -173,7 +173,7 @@ fn what_a_rival_has_trimmed_is_no_block_to_read() {
 
 /// A reader that waits for the writer to issue (`flow`) must not keep it from doing so, while its block is being checked.
 #[test]
-fn who_has_read_a_block_keeps_nobody_from_writing() {
+fn reading_a_block_keeps_no_other_job_from_writing_it() {
     let dir = scratch();
     let line = "--filename=f --size=4k --bs=4k --ioengine=psync --verify=crc32c --name=fill --rw=write \
                 --name=look --stonewall --rw=read --io_size=4m --flow=1 --flow_id=1 --verify_async=1 \

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_elsewhere_can_say_what_an_external_engine_is() {
+    fn other_machines_cannot_choose_an_external_engine() {
         let described = Some(engine("psync").unwrap().facets);
         let own = ExternalOptions { library: "./x.so".into(), described, ..ExternalOptions::default() };
         let text = serde_json::to_string(&EngineOptions::from(own)).unwrap();

@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_a_long_frame_is_there() {
+    fn a_client_that_receives_a_long_frame_is_alive() {
         let (mine, mut theirs) = UnixStream::pair().unwrap();
         let mine = Connection::over(Stream::over_socket(mine)).unwrap();
         let writer = Mutex::new(mine.clone());

@@ -420,17 +420,7 @@ mod tests {
             });
             let connection = ear.connection.clone();
             scope.spawn(move || {
-                let jobs = iolite_options::SentJobs::default();
-                let request = Request {
-                    jobs,
-                    as_fio: false,
-                    host: 0,
-                    hosts: 1,
-                    snapshot_ms: 0,
-                    status_ms: 0,
-                    sample_ms: 0,
-                    series: false,
-                };
+                let request = Request { hosts: 1, ..Request::default() };
                 ear.listen(request, Duration::from_secs(600))
             });
             let mut offsets = heard.iter().filter_map(|(_, what)| match what {

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_who_is_over_or_has_passed() {
+    fn hosts_that_have_ended_or_passed_are_not_waited_for() {
         let mut steps = steps(&[together(3, &[]), together(3, &[]), together(3, &[])]);
         steps.waits(0, 1, CLOCK);
         steps.waits(1, 1, None);

@@ -222,16 +222,22 @@ impl Controller<'_> {
     /// Ends the workers that end with the I/O (`exit_on_io_done`) if the I/O of this wave and those before has ended. As
     /// with fio, they go on if there was none.
     pub(super) fn end_with_io(&mut self) {
-        let job = |index: usize| self.plan.job_of(&self.plan.workers[index]);
-        let begun = || self.plan.workers.iter().filter(|worker| worker.wave <= self.wave);
         let has_ended = |index: usize| self.members[index].end.is_some();
-        let mut io = begun().map(|worker| worker.index).filter(|&index| job(index).does_io()).peekable();
-        if io.peek().is_none() || !io.all(has_ended) {
-            return;
+        let (mut has_io, mut ending) = (false, Vec::new());
+        for worker in self.plan.workers.iter().filter(|worker| worker.wave <= self.wave) {
+            let job = self.plan.job_of(worker);
+            if job.does_io() {
+                has_io = true;
+                if !has_ended(worker.index) {
+                    return;
+                }
+            } else if job.ends_with_io && !has_ended(worker.index) {
+                ending.push(worker.index);
+            }
         }
-        let ends = |&index: &usize| job(index).ends_with_io && !has_ended(index);
-        let ending: Vec<usize> = begun().map(|worker| worker.index).filter(ends).collect();
-        ending.into_iter().for_each(|index| self.terminate(index));
+        if has_io {
+            ending.into_iter().for_each(|index| self.terminate(index));
+        }
     }
 
     fn note_end(&mut self, index: usize, end: End, error: Option<JobError>, events: &mut Events<'_>) {

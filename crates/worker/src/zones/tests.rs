@@ -241,7 +241,7 @@ fn workers_are_waited_for_on_the_same_device_only() {
 }
 
 #[test]
-fn who_dies_at_the_count_of_open_zones_leaves_it_right() {
+fn a_worker_that_dies_while_counting_open_zones_leaves_the_count_right() {
     let run = Run::empty(3);
     let mut zones = run.worker(0, false);
     wrote(&mut zones, 0, 10, false);

@@ -408,7 +408,7 @@ fn an_open_zone_that_no_block_fits_into_is_finished_when_another_is_to_be_opened
 }
 
 #[test]
-fn who_may_open_no_zone_waits_and_gives_up_when_nobody_can_make_room() {
+fn a_job_that_may_open_no_zone_waits_and_gives_up_if_none_can_be_closed() {
     let mut disk = Disk::new(3, 100);
     disk.most_open = 1;
     // The first writes to one zone and leaves it half full, so the second has to wait for ever.

@@ -167,7 +167,7 @@ fn parts_of_blocks_are_not_written() {
 }
 
 #[test]
-fn who_is_to_end_waits_for_no_target_for_ever() {
+fn a_job_that_is_to_end_stops_waiting_for_its_target() {
     let mut disk = disk();
     fake(|fake| fake.is_silent = true);
     disk.patience = UNLIMITED;

@@ -78,7 +78,7 @@ pub const TABLE: &[Effect] = &[
     test!("remote-config", remote::several_machines_have_one_result),
     test!("mpi", launched::ranks_meet_in_a_directory),
     test!("push", over_ssh::the_program_is_sent_along),
-    test!("client-lost", remote::ends::who_is_silent_is_lost),
+    test!("client-lost", remote::ends::a_silent_host_is_lost),
     test!("client-timeout", remote::ends::the_jobs_of_a_silent_client_are_ended),
     test!("serve-exec", remote::a_server_says_what_it_may_be_asked_to_do),
     test!("serve-only", serving::nothing_but_what_is_served_can_be_used),

@@ -86,18 +86,9 @@ pub const TABLE: &[Effect] = &[
     test!("http:http_s3_sse_customer_key_env", http::identity::secrets_come_from_files_and_the_environment),
     test!("nbd:uri", nbd::what_is_wrong_with_the_address_is_told),
     test!("nbd:nbd_timeout", nbd::a_server_that_dies_or_hangs_is_an_error),
-    test!(
-        "libiscsi:iscsi_password",
-        libiscsi::who_the_user_is_has_to_be_proved_and_the_password_is_shown_nowhere
-    ),
-    test!(
-        "libiscsi:iscsi_password_file",
-        libiscsi::who_the_user_is_has_to_be_proved_and_the_password_is_shown_nowhere
-    ),
-    test!(
-        "libiscsi:iscsi_password_env",
-        libiscsi::who_the_user_is_has_to_be_proved_and_the_password_is_shown_nowhere
-    ),
+    test!("libiscsi:iscsi_password", libiscsi::targets_ask_for_passwords_which_are_shown_nowhere),
+    test!("libiscsi:iscsi_password_file", libiscsi::targets_ask_for_passwords_which_are_shown_nowhere),
+    test!("libiscsi:iscsi_password_env", libiscsi::targets_ask_for_passwords_which_are_shown_nowhere),
     test!("gfapi:volume", gluster::what_is_not_there_is_told),
     test!("gfapi:brick", gluster::what_is_not_there_is_told),
     test!("gfapi:single-instance", gluster::workers_of_a_process_may_share_a_connection),
@@ -118,10 +109,10 @@ pub const TABLE: &[Effect] = &[
     test!("nfs:nfs_url", nfs::what_is_wrong_is_told_and_nothing_secret_with_it),
     test!("nfs:nfs_timeout", nfs::a_server_that_does_not_come_back_is_an_error),
     test!("nfs:nfs_uncommitted", nfs::little_waits_to_be_committed_if_little_may),
-    test!("rados:clustername", ceph::who_asks_and_where_is_told),
-    test!("rados:pool", ceph::who_asks_and_where_is_told),
-    test!("rados:clientname", ceph::who_asks_and_where_is_told),
-    test!("rados:conf", ceph::who_asks_and_where_is_told),
+    test!("rados:clustername", ceph::errors_name_the_user_and_the_cluster),
+    test!("rados:pool", ceph::errors_name_the_user_and_the_cluster),
+    test!("rados:clientname", ceph::errors_name_the_user_and_the_cluster),
+    test!("rados:conf", ceph::errors_name_the_user_and_the_cluster),
     test!("rados:busy_poll", ceph::completions_are_looked_for_without_sleeping),
     test!("rados:touch_objects", ceph::objects_are_touched_before_they_are_written),
     test!("rados:ceph_timeout", ceph::a_cluster_that_does_not_answer_hangs_nobody),

@@ -74,7 +74,7 @@ pub fn kills_at_any_moment() {
 
 /// A machine that is stopped, or cut off, says nothing, and is given up.
 #[test]
-pub fn who_is_silent_is_lost() {
+pub fn a_silent_host_is_lost() {
     let dir = scratch();
     let [mut first, mut second] = ["a", "b"].map(|name| Agent::on_socket(dir.path(), name));
     for policy in ["continue", "abort"] {

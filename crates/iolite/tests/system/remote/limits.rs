@@ -44,7 +44,7 @@ pub fn rubbish_on_the_port_starts_nothing() {
 
 /// A byte now and then holds no place for longer than saying nothing does.
 #[test]
-pub fn who_dawdles_is_sent_away() {
+pub fn a_slow_stranger_is_disconnected() {
     let dir = scratch();
     let mut agent = Agent::start(
         dir.path(),
@@ -93,16 +93,7 @@ pub fn other_versions_and_strange_requests_are_refused() {
     let run =
         RunOptions { merge_blktrace_only: true, trigger: Some("touch ran".into()), ..RunOptions::default() };
     let jobs = SentJobs { run, ..SentJobs::default() };
-    let request = Request {
-        jobs,
-        as_fio: false,
-        host: 0,
-        hosts: 1,
-        snapshot_ms: 0,
-        status_ms: 0,
-        sample_ms: 0,
-        series: false,
-    };
+    let request = Request { jobs, hosts: 1, ..Request::default() };
     frame::write(&mut stream, &ToAgent::Run(Box::new(request))).unwrap();
     let Ok(FromAgent::Refused(refusal)) = frame::read(&mut stream) else { panic!("not refused") };
     for option in ["--merge-blktrace-only: ", "--trigger: "] {
