@@ -23,9 +23,9 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     settle_logs(job, warnings);
     settle_verification(job, warnings);
     settle_traces(job, warnings);
+    settle_device(job);
     settle_engine(job, warnings);
     settle_http(job, warnings);
-    settle_device(job);
     settle_other_end(job);
     if job.zones.zonerange == 0 {
         job.zones.zonerange = job.zones.zonesize;

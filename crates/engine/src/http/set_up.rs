@@ -5,7 +5,7 @@ use iolite_http::{
     Source, Store, Trust, User,
 };
 use iolite_options::engines::{
-    Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, Secret,
+    Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum,
 };
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -42,11 +42,6 @@ pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
     Client::new(endpoint, store, &trust(options)?, limits).map_err(|error| error.to_string())
 }
 
-/// The secret of this option, if there is one.
-fn revealed(option: &str, secret: &Secret) -> Result<Option<String>, String> {
-    secret.given().map_err(|why| format!("{option}{}: {why}", secret.suffix()))
-}
-
 fn trust(options: &HttpOptions) -> Result<Trust, String> {
     let file = |name: &str| Some(PathBuf::from(name)).filter(|path| !path.as_os_str().is_empty());
     let own = match (file(&options.http_cert_file), file(&options.http_key_file)) {
@@ -72,16 +67,14 @@ fn trust(options: &HttpOptions) -> Result<Trust, String> {
 fn protocol(options: &HttpOptions) -> Result<Protocol, String> {
     Ok(match options.http_mode {
         HttpProtocol::WebDav => {
-            let password = revealed("http_pass", &options.http_pass)?.unwrap_or_default();
+            let password = options.http_pass.given("http_pass")?.unwrap_or_default();
             let user = Some(&options.http_user).filter(|user| !user.is_empty());
             Protocol::WebDav(user.map(|user| match options.http_auth {
                 Authentication::Basic => User::Basic(Basic::new(user, &password)),
                 Authentication::Digest => User::Digest(Box::new(Digest::new(user, &password))),
             }))
         }
-        HttpProtocol::Swift => {
-            Protocol::Swift(revealed("http_swift_auth_token", &options.http_swift_auth_token)?)
-        }
+        HttpProtocol::Swift => Protocol::Swift(options.http_swift_auth_token.given("http_swift_auth_token")?),
         HttpProtocol::S3 => Protocol::S3(Box::new(s3(options)?)),
     })
 }
@@ -91,7 +84,7 @@ fn s3(options: &HttpOptions) -> Result<S3, String> {
     if is_unsigned && options.https == Encryption::Off {
         return Err("http_s3_unsigned_payload=1 needs https=on: nothing else protects bodies".to_owned());
     }
-    let customer_key = revealed("http_s3_sse_customer_key", &options.http_s3_sse_customer_key)?;
+    let customer_key = options.http_s3_sse_customer_key.given("http_s3_sse_customer_key")?;
     let customer_key = customer_key.map(|key| {
         CustomerKey::new(&options.http_s3_sse_customer_algorithm, &key)
             .map_err(|why| format!("http_s3_sse_customer_key: {why}"))
@@ -116,10 +109,10 @@ fn s3(options: &HttpOptions) -> Result<S3, String> {
 
 /// The keys: those of the options, or else those of the environment or of a file.
 fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
-    let (id, secret) = (&options.http_s3_keyid, revealed("http_s3_key", &options.http_s3_key)?);
+    let (id, secret) = (&options.http_s3_keyid, options.http_s3_key.given("http_s3_key")?);
     match (id.is_empty(), secret) {
         (false, Some(secret)) => {
-            let token = revealed("http_s3_security_token", &options.http_s3_security_token)?;
+            let token = options.http_s3_security_token.given("http_s3_security_token")?;
             return Ok(Credentials { id: id.clone(), secret, token });
         }
         (true, None) if options.http_s3_security_token.is_given() => {

@@ -54,9 +54,8 @@ impl Image {
 
     /// Sets up encryption, so that the library decrypts reads and encrypts writes.
     fn decrypt(&self, format: Luks, options: &RbdOptions) -> Result<(), (i32, String)> {
-        let passphrase = options.rbd_encryption_passphrase.reveal();
-        let passphrase =
-            passphrase.map_err(|words| (libc::EINVAL, format!("rbd_encryption_passphrase: {words}")))?;
+        let passphrase = options.rbd_encryption_passphrase.given("rbd_encryption_passphrase");
+        let passphrase = passphrase.map_err(|words| (libc::EINVAL, words))?.unwrap_or_default();
         let encryption = Encryption::load().map_err(|words| (libc::ENOSYS, words))?;
         let (number, word) = match format {
             Luks::One => (0, "luks1"),

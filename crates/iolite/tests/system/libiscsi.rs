@@ -88,10 +88,12 @@ pub fn targets_ask_for_passwords_which_are_shown_nowhere() {
     let run = |line: &str| {
         let mut command = Command::new(Program::own().path);
         command.args(line.split_whitespace()).current_dir(dir.path());
-        command.env("IOLITE_TEST_ISCSI_PASSWORD", password);
+        command.env("IOLITE_TEST_ISCSI_PASSWORD", password).env("IOLITE_TEST_ISCSI_PROOF", Tgt::PROOF);
         Running::start(&mut command).wait()
     };
     let (proof, secret) = (target.proof(), Tgt::PROOF);
+    fs::write(dir.path().join("proof-of-target"), secret).unwrap();
+    let disk = format!("{in_url}?target_user=disk");
     for line in [
         iscsi(&in_url, "--rw=randwrite --iodepth=8 --size=1m --output-format=json --debug=all"),
         iscsi(&in_url, "--rw=randwrite --size=64k --write_iolog=trace --write_lat_log=log"),
@@ -104,6 +106,13 @@ pub fn targets_ask_for_passwords_which_are_shown_nowhere() {
         // The target proves who it is, too.
         iscsi(&format!("{in_url}{proof}"), "--rw=randwrite --size=64k --output-format=json --debug=all"),
         iscsi(&format!("{in_url}{proof}"), "--rw=randwrite --size=64k --write_iolog=proof"),
+        iscsi(
+            &disk,
+            "--rw=read --size=64k --iscsi_target_password_file=proof-of-target --output-format=normal,json,terse",
+        ),
+        iscsi(&disk, "--rw=read --size=64k --iscsi_target_password_env=IOLITE_TEST_ISCSI_PROOF --debug=all"),
+        iscsi(&disk, &format!("--rw=read --size=64k --iscsi_target_password={secret} --output-format=json")),
+        iscsi(&disk, &format!("--rw=read --size=64k --iscsi_target_password={secret} --showcmd")),
         "j.fio".to_owned(),
         "j.fio --showcmd".to_owned(),
     ] {
@@ -122,7 +131,14 @@ pub fn targets_ask_for_passwords_which_are_shown_nowhere() {
             iscsi(&format!("{in_url}?target_user=disk&target_password=wrong-password-1"), "--rw=read"),
             "there is no connection",
         ),
-        (iscsi(&format!("{in_url}?target_user=disk"), "--rw=read"), "go together"),
+        (iscsi(&disk, "--rw=read"), "the password is missing (iscsi_target_password_file"),
+        (iscsi(&disk, "--rw=read --iscsi_target_password=wrong-password-1"), "there is no connection"),
+        (
+            iscsi(&disk, "--rw=read --iscsi_target_password_file=none"),
+            "iscsi_target_password_file: none: No such",
+        ),
+        (iscsi(&named, "--rw=read --iscsi_password_file=none"), "iscsi_password_file: none: No such"),
+        (iscsi(&format!("{in_url}?target_password=wrong-password-1"), "--rw=read"), "needs target_user="),
         (iscsi(&format!("{}{proof}", target.name("")), "--rw=read"), "only to a user who does"),
         (iscsi(&format!("{in_url}?auth=wrong-password-1"), "--rw=read"), "?auth is unknown"),
     ] {
@@ -131,6 +147,10 @@ pub fn targets_ask_for_passwords_which_are_shown_nowhere() {
         assert!(!refused.output().contains("wrong-password-1"), "{}", refused.output());
         assert!(!refused.output().contains(password), "{}", refused.output());
         assert!(refused.output().contains(said), "{line}: {}", refused.output());
+    }
+    for option in ["iscsi_password", "iscsi_target_password"] {
+        let idle = run(&iscsi(&in_url, &format!("--rw=read --size=64k --{option}=wrong-password-1"))).ok();
+        assert!(idle.stderr.contains(&format!("{option}: has no effect: no URL")), "{}", idle.stderr);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The options of `libiscsi`, and the names of its disks.
 
-use super::own::{OwnOptions, own, own_options, place};
+use super::own::{Idle, OwnOptions, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
 use crate::definition::{Definition, Kind};
 
@@ -9,10 +9,14 @@ own_options! {
     pub struct IscsiOptions declared by OPTIONS {
         /// The password of the user that a URL names (CHAP).
         pub iscsi_password: Secret,
+        /// The password of the target of a URL that names its user (mutual CHAP).
+        pub iscsi_target_password: Secret,
         /// Passwords that were in URLs, with the URLs without them.
         pub in_urls: Vec<(String, Secret)>,
         /// The credentials of targets that were in URLs: the URL without them, the user, and the password.
         pub of_targets: Vec<(String, (String, Secret))>,
+        /// A URL names a user without a password.
+        pub has_user: bool,
         /// The name of this side.
         pub iscsi_initiator: String,
         /// For how long the target may be silent, in microseconds; 0 = as long as it likes.
@@ -20,7 +24,25 @@ own_options! {
     }
 }
 
-impl OwnOptions for IscsiOptions {}
+impl OwnOptions for IscsiOptions {
+    fn without_effect(&self) -> Vec<Idle> {
+        let mut all: Vec<Idle> = Vec::new();
+        let mut idle = |names: [&'static str; 3], why| all.extend(names.map(|name| (name, why)));
+        if !self.has_user {
+            idle(
+                ["iscsi_password", "iscsi_password_file", "iscsi_password_env"],
+                "no URL in filename names a user without a password (iscsi://USER@…)",
+            );
+        }
+        if !self.of_targets.iter().any(|(_, (_, secret))| !secret.is_given()) {
+            idle(
+                ["iscsi_target_password", "iscsi_target_password_file", "iscsi_target_password_env"],
+                "no URL in filename names the user of a target without a password (?target_user=USER)",
+            );
+        }
+        all
+    }
+}
 
 impl IscsiOptions {
     /// The password that goes with a URL, if there is one.
@@ -29,8 +51,8 @@ impl IscsiOptions {
     /// In words, why it cannot be had from where it is.
     pub fn password_for(&self, url: &str) -> Result<Option<String>, String> {
         match self.in_urls.iter().find(|(known, _)| known == url) {
-            Some((_, secret)) => secret.given(),
-            None => self.iscsi_password.given(),
+            Some((_, secret)) => secret.given("filename"),
+            None => self.iscsi_password.given("iscsi_password"),
         }
     }
 
@@ -42,9 +64,14 @@ impl IscsiOptions {
         let Some((_, (user, secret))) = self.of_targets.iter().find(|(known, _)| known == url) else {
             return Ok(None);
         };
-        match secret.given()? {
+        let password = match secret.is_given() {
+            true => secret.given("filename")?,
+            false => self.iscsi_target_password.given("iscsi_target_password")?,
+        };
+        match password {
             Some(password) if !user.is_empty() => Ok(Some((user.clone(), password))),
-            _ => Err("target_user= and target_password= go together".to_owned()),
+            Some(_) => Err("target_password= needs target_user=".to_owned()),
+            None => Err("target_user=: the password is missing (iscsi_target_password_file, …)".to_owned()),
         }
     }
 
@@ -71,7 +98,10 @@ impl IscsiOptions {
         };
         let (user, password) = match user.map(|user| user.split_once('%').ok_or(user)) {
             Some(Ok((user, password))) => (format!("{user}@"), Some(password)),
-            Some(Err(user)) => (format!("{user}@"), None),
+            Some(Err(user)) => {
+                self.has_user = true;
+                (format!("{user}@"), None)
+            }
             None => (String::new(), None),
         };
         let mut url = format!("{BEGINNING}{user}{place}");
@@ -115,6 +145,14 @@ static ISCSI_PASSWORD: Definition =
         .secret()
         .lands_in_engine(secret!(IscsiOptions.iscsi_password));
 static ISCSI_PASSWORD_ELSEWHERE: [Definition; 2] = elsewhere!(IscsiOptions.iscsi_password);
+static ISCSI_TARGET_PASSWORD: Definition = option(
+    "iscsi_target_password",
+    Kind::Str,
+    "Password of a target whose user a URL names with ?target_user= (mutual CHAP)",
+)
+.secret()
+.lands_in_engine(secret!(IscsiOptions.iscsi_target_password));
+static ISCSI_TARGET_PASSWORD_ELSEWHERE: [Definition; 2] = elsewhere!(IscsiOptions.iscsi_target_password);
 static ISCSI_INITIATOR: Definition =
     option("iscsi_initiator", Kind::Str, "Name of this side, which targets may ask for")
         .default("iqn.2026-01.io.iolite:initiator")
@@ -132,6 +170,9 @@ pub static OPTIONS: &[&Definition] = &[
     &ISCSI_PASSWORD,
     &ISCSI_PASSWORD_ELSEWHERE[0],
     &ISCSI_PASSWORD_ELSEWHERE[1],
+    &ISCSI_TARGET_PASSWORD,
+    &ISCSI_TARGET_PASSWORD_ELSEWHERE[0],
+    &ISCSI_TARGET_PASSWORD_ELSEWHERE[1],
     &ISCSI_INITIATOR,
     &ISCSI_TIMEOUT,
 ];
@@ -170,7 +211,10 @@ mod tests {
         assert_eq!(names("iscsi://h/t/3?password=sesame"), ["iscsi://h/t/3?password"]);
         assert_eq!(own.proof_of("iscsi://me@h/t/1"), Ok(Some(("u".to_owned(), "ses@me".to_owned()))));
         assert_eq!(own.proof_of("iscsi://h/t/3"), Ok(None));
-        assert!(own.proof_of("iscsi://h/t/2").is_err());
+        assert!(own.proof_of("iscsi://h/t/2").unwrap_err().contains("iscsi_target_password_file"));
+        own.iscsi_target_password = Secret::new("sesame".to_owned());
+        assert_eq!(own.proof_of("iscsi://h/t/2"), Ok(Some(("u".to_owned(), "sesame".to_owned()))));
+        assert_eq!(own.proof_of("iscsi://me@h/t/1"), Ok(Some(("u".to_owned(), "ses@me".to_owned()))));
         assert!(!format!("{own:?}").contains("ses@me"));
     }
 }

@@ -72,21 +72,20 @@ impl Secret {
         }
     }
 
-    /// The end of the name of the option that gives it, after the name of the secret.
-    pub fn suffix(&self) -> &'static str {
-        match self {
+    /// The text itself, if there is one. `name` is the option for the text itself.
+    ///
+    /// # Errors
+    /// As [`Secret::reveal`], behind the name of the option that was given.
+    pub fn given(&self, name: &str) -> Result<Option<String>, String> {
+        if !self.is_given() {
+            return Ok(None);
+        }
+        let suffix = match self {
             Secret::Text(_) => "",
             Secret::File(_) => "_file",
             Secret::Environment(_) => "_env",
-        }
-    }
-
-    /// The text itself, if there is one.
-    ///
-    /// # Errors
-    /// As [`Secret::reveal`].
-    pub fn given(&self) -> Result<Option<String>, String> {
-        if self.is_given() { self.reveal().map(Some) } else { Ok(None) }
+        };
+        self.reveal().map(Some).map_err(|why| format!("{name}{suffix}: {why}"))
     }
 }
 
@@ -178,7 +177,7 @@ mod tests {
         let secret = Secret::new("sesame".into());
         assert_eq!((format!("{secret:?}").as_str(), secret.reveal()), ("***", Ok("sesame".into())));
         assert_eq!(
-            (format!("{:?}", Secret::default()).as_str(), Secret::default().given()),
+            (format!("{:?}", Secret::default()).as_str(), Secret::default().given("http_pass")),
             ("none", Ok(None))
         );
     }
@@ -187,8 +186,9 @@ mod tests {
     fn files_hold_one_line() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pass");
-        let of = || Secret::File(path.clone()).given();
-        assert!(of().unwrap_err().contains("No such file"));
+        let of = || Secret::File(path.clone()).given("http_pass");
+        let missing = of().unwrap_err();
+        assert!(missing.starts_with("http_pass_file: ") && missing.contains("No such file"), "{missing}");
         for (content, outcome) in [
             ("sesame\n", Ok("sesame")),
             (" two words \r\n", Ok(" two words ")),

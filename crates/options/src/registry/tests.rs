@@ -85,6 +85,7 @@ fn every_engine_option_is_declared() {
         "iscsi_timeout",
         "iscsi_initiator",
         "iscsi_password",
+        "iscsi_target_password",
         "ceph_timeout",
         "gluster_timeout",
         "http_auth",
