@@ -444,7 +444,7 @@ impl Driven for Traffic {
             return Ok(());
         }
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
-            self.vain += 1;
+            self.vain = self.vain.wrapping_add(1);
             if self.vain.is_multiple_of(VAIN) {
                 self.attend();
             }
