@@ -19,6 +19,10 @@ pub struct Refusal {
     pub request_id: Option<String>,
     /// The region that the server wants (S3).
     pub region: Option<String>,
+    /// The address that a redirection names, without its query, which may have secrets.
+    pub location: Option<String>,
+    /// The kinds of authentication that the server offers: `Basic`, `Digest`, …
+    pub offers: Vec<String>,
 }
 
 impl Refusal {
@@ -31,14 +35,28 @@ impl Refusal {
             let line = text.trim().lines().next().unwrap_or_default().trim();
             (!is_document && !line.is_empty()).then(|| harmless(line))
         };
+        // Servers put the reason into the title of a page: "400 No required SSL certificate was sent".
+        let titled = || {
+            let title = element(&text, "title")?;
+            let reason = title.strip_prefix(&answer.status.to_string()).unwrap_or(&title).trim();
+            (phrase(answer.status) != Some(reason) && !reason.is_empty()).then(|| reason.to_owned())
+        };
         let ids = ["x-amz-request-id", "x-trans-id", "x-openstack-request-id", "x-request-id"];
         Refusal {
             status: answer.status,
             code: element(&text, "Code"),
-            message: element(&text, "Message").or_else(plain),
+            message: element(&text, "Message").or_else(plain).or_else(titled),
             request_id: ids.into_iter().find_map(field).or_else(|| element(&text, "RequestId")),
             region: field("x-amz-bucket-region").or_else(|| element(&text, "Region")),
+            location: field("location")
+                .map(|url| url.split(['?', '#']).next().unwrap_or_default().to_owned()),
+            offers: offers(answer),
         }
+    }
+
+    /// Whether the server offers this kind of authentication.
+    pub fn offers(&self, scheme: &str) -> bool {
+        self.offers.iter().any(|offered| offered.eq_ignore_ascii_case(scheme))
     }
 }
 
@@ -60,6 +78,18 @@ impl fmt::Display for Refusal {
             None => Ok(()),
         }
     }
+}
+
+/// The kinds of authentication of the fields `WWW-Authenticate`: the word in front of a challenge, each once.
+fn offers(answer: &Answer) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for (_, value) in answer.fields.iter().filter(|(name, _)| name == "www-authenticate") {
+        let word = harmless(value.trim_start().split([' ', ',']).next().unwrap_or_default());
+        if !word.is_empty() && !all.iter().any(|known| known.eq_ignore_ascii_case(&word)) {
+            all.push(word);
+        }
+    }
+    all
 }
 
 /// The words of a server as a terminal can show them: not too many, and without control characters.
@@ -130,9 +160,26 @@ mod tests {
         assert_eq!(refusal.request_id.as_deref(), Some("body"));
         let html = Refusal::of(&answer(404, &[], "<html><h1>Not Found</h1></html>"));
         assert_eq!(html.to_string(), "404 Not Found");
+        let page = "<html>\r\n<head><title>400 No required SSL certificate was sent</title></head></html>";
+        let titled = Refusal::of(&answer(400, &[], page));
+        assert_eq!(titled.to_string(), "400 Bad Request: No required SSL certificate was sent");
+        let plain_title = Refusal::of(&answer(404, &[], "<html><title>404 Not Found</title></html>"));
+        assert_eq!(plain_title.to_string(), "404 Not Found");
         let rude = Refusal::of(&answer(403, &[("x-amz-request-id", "\u{1b}[2J")], "\u{7}no\u{1b}[31m"));
         assert_eq!(rude.to_string(), "403 Forbidden:  no [31m (request  [2J)");
         let plain = Refusal::of(&answer(599, &[("x-trans-id", "t")], "out of order\nmore"));
         assert_eq!(plain.to_string(), "599: out of order (request t)");
+    }
+
+    #[test]
+    fn places_and_kinds_of_authentication_are_told_without_their_parameters() {
+        let moved = Refusal::of(&answer(307, &[("location", "https://h/b/a?X-Amz-Signature=sesame")], ""));
+        assert_eq!(moved.location.as_deref(), Some("https://h/b/a"));
+        let field = "www-authenticate";
+        let asked =
+            [(field, "Basic realm=\"r\""), (field, "Digest nonce=\"n\""), (field, "Digest nonce=\"m\"")];
+        let refused = Refusal::of(&answer(401, &asked, ""));
+        assert_eq!(refused.offers, ["Basic", "Digest"]);
+        assert!(refused.offers("basic") && !refused.offers("Negotiate"));
     }
 }

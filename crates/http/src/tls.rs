@@ -4,7 +4,10 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{
+    AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore,
+    SignatureScheme,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,6 +27,9 @@ pub(crate) fn hint(error: &Error) -> &'static str {
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "; name a file with the authority that signed it (http_ca_file)"
+        }
+        Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            "; the server wants a certificate of yours (http_cert_file, http_key_file)"
         }
         Error::InvalidMessage(_) => "; the port may be one for connections without encryption",
         _ => "",
@@ -160,6 +166,9 @@ mod tests {
         assert!(hint(&unknown).contains("http_ca_file"));
         let rubbish = Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
         assert!(hint(&rubbish).contains("without encryption"));
+        assert!(
+            hint(&Error::AlertReceived(AlertDescription::CertificateRequired)).contains("http_cert_file")
+        );
         assert_eq!(hint(&Error::InvalidCertificate(CertificateError::Expired)), "");
     }
 

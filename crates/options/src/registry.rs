@@ -42,9 +42,12 @@ pub fn find_any_engine(name: &str) -> Vec<(&'static EngineInfo, &'static Definit
 pub fn shown<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     let is_secret = || find_any_engine(name).iter().any(|(_, definition)| definition.is_secret);
     if !value.is_empty() && is_secret() {
-        Cow::Borrowed(engines::PLACEHOLDER)
-    } else {
-        engines::masked(value)
+        return Cow::Borrowed(engines::PLACEHOLDER);
+    }
+    match value.rsplit_once('@') {
+        // (A host without a scheme, which is refused. There may be a password in it.)
+        Some((_, host)) if name == "http_host" => format!("{}@{host}", engines::PLACEHOLDER).into(),
+        _ => engines::masked(value),
     }
 }
 

@@ -176,6 +176,8 @@ fn is_ready(address: SocketAddr) -> bool {
 pub struct Nginx {
     serving: Serving,
     directory: PathBuf,
+    /// Its port for clients that show a certificate.
+    encrypted: SocketAddr,
 }
 
 impl Nginx {
@@ -189,16 +191,21 @@ impl Nginx {
         let program = places.map(|place| place.join("nginx")).find(|program| program.exists());
         let program = program
             .ok_or("nginx is not installed (nginx-light, which scripts/test --everything installs)")?;
-        let address = free_port();
+        let (address, encrypted) = (free_port(), free_port());
         let made = fs::create_dir_all(directory.join("files")).and_then(|()| {
             fs::write(directory.join("users"), "user:{PLAIN}password\n")?;
-            fs::write(directory.join("nginx.conf"), configuration(directory, address))
+            fs::write(directory.join("nginx.conf"), configuration(directory, address, encrypted))
         });
         made.map_err(|error| error.to_string())?;
         let (configuration, log) = (directory.join("nginx.conf"), directory.join("error.log"));
         let arguments: [&OsStr; 4] = ["-c".as_ref(), configuration.as_ref(), "-e".as_ref(), log.as_ref()];
         let serving = Serving::start(Command::new(program).args(arguments), address)?;
-        Ok(Nginx { serving, directory: directory.to_owned() })
+        Ok(Nginx { serving, directory: directory.to_owned(), encrypted })
+    }
+
+    /// `127.0.0.1:PORT` for encrypted connections of clients that show a certificate.
+    pub fn encrypted_host(&self) -> String {
+        self.encrypted.to_string()
     }
 
     /// `127.0.0.1:PORT`
@@ -216,8 +223,14 @@ impl Nginx {
     }
 }
 
-fn configuration(directory: &Path, address: SocketAddr) -> String {
+fn configuration(directory: &Path, address: SocketAddr, encrypted: SocketAddr) -> String {
     let place = directory.display();
+    let [own, key, authority] =
+        ["server.crt", "server.key", "authority.crt"].map(|name| certificate(name).display().to_string());
+    let location = format!(
+        "root {place}/files; location / {{ dav_methods PUT DELETE MKCOL; create_full_put_path on;\n\
+         auth_basic tests; auth_basic_user_file {place}/users; }}"
+    );
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {place}/{name};\n"))
         .concat();
@@ -226,8 +239,8 @@ fn configuration(directory: &Path, address: SocketAddr) -> String {
         "daemon off; master_process off; pid {place}/pid; error_log {place}/error.log;\n\
          events {{ worker_connections 256; }}\n\
          http {{ access_log off; client_max_body_size 0; {temporary}\n\
-         server {{ listen {address}; root {place}/files;\n\
-         location / {{ dav_methods PUT DELETE MKCOL; create_full_put_path on;\n\
-         auth_basic tests; auth_basic_user_file {place}/users; }} }} }}\n"
+         server {{ listen {address}; {location} }}\n\
+         server {{ listen {encrypted} ssl; ssl_certificate {own}; ssl_certificate_key {key};\n\
+         ssl_client_certificate {authority}; ssl_verify_client on; {location} }} }}\n"
     )
 }

@@ -1,7 +1,7 @@
 //! Remedies for a server's refusals.
 
 use iolite_http::Refusal;
-use iolite_options::engines::{HttpOptions, HttpProtocol};
+use iolite_options::engines::{Authentication, Encryption, HttpOptions, HttpProtocol};
 
 /// The remedy if an object is shorter than the read.
 pub(super) const TOO_SHORT: &str =
@@ -45,8 +45,15 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
         ("NoSuchBucket", _) => "make the bucket first, or correct filename=/BUCKET/NAME".to_owned(),
         (_, 401) => match options.http_mode {
             HttpProtocol::Swift => "the token (http_swift_auth_token) is missing, wrong or expired".to_owned(),
-            _ => "user or password (http_user, http_pass) is missing or wrong".to_owned(),
+            _ => unidentified(refusal, options),
         },
+        (_, 301 | 302 | 303 | 307 | 308) => moved(refusal, options),
+        (_, 400) if says(refusal, "SSL certificate") => {
+            "the server wants a certificate of yours, signed by an authority that it trusts (http_cert_file, http_key_file)".to_owned()
+        }
+        (_, 400) if options.https == Encryption::Off && says(refusal, "to HTTPS") => {
+            "the port is one for encrypted connections (https=on)".to_owned()
+        }
         (_, 403) if options.http_mode == HttpProtocol::S3 => {
             "keys (http_s3_keyid, http_s3_key), region (http_s3_region) or clock are wrong, or this account may not \
              do that there"
@@ -65,6 +72,50 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
         _ => return String::new(),
     };
     format!("; {text}")
+}
+
+/// Whether these words are in the server's message.
+fn says(refusal: &Refusal, words: &str) -> bool {
+    refusal.message.as_ref().is_some_and(|message| message.contains(words))
+}
+
+/// The remedy if a server does not know the user.
+fn unidentified(refusal: &Refusal, options: &HttpOptions) -> String {
+    let (own, word) = match options.http_auth {
+        Authentication::Basic => ("Basic", "basic"),
+        Authentication::Digest => ("Digest", "digest"),
+    };
+    if refusal.offers.is_empty() || refusal.offers(own) {
+        return "user or password (http_user, http_pass) is missing or wrong".to_owned();
+    }
+    let offers = refusal.offers.join(", ");
+    let other = if own == "Basic" { ("Digest", "digest") } else { ("Basic", "basic") };
+    match options.http_user.as_str() {
+        _ if !refusal.offers(other.0) => {
+            format!("the server offers {offers} as authentication, and http_auth can be basic or digest")
+        }
+        "" => format!("the server wants http_user, http_pass and http_auth={}: it offers {offers}", other.1),
+        _ => format!("http_auth={word}: the server offers {offers}; use http_auth={}", other.1),
+    }
+}
+
+/// The remedy if a server sends requests elsewhere.
+fn moved(refusal: &Refusal, options: &HttpOptions) -> String {
+    let Some(location) = &refusal.location else {
+        return "the server does not say where else (http_host, filename)".to_owned();
+    };
+    let host = location.split_once("://").map(|(_, rest)| rest.split('/').next().unwrap_or_default());
+    let remedy = match host {
+        Some(host) if host != options.http_host && options.http_mode == HttpProtocol::S3 => {
+            format!("the bucket may be in another region (http_s3_region), or at http_host={host}")
+        }
+        Some(host) if host != options.http_host => format!("http_host={host} may be the one to use"),
+        _ if location.starts_with("https:") && options.https == Encryption::Off => {
+            "the server wants encrypted connections (https=on)".to_owned()
+        }
+        _ => "the name may be another one there (filename)".to_owned(),
+    };
+    format!("redirections are not followed; the server names {location}: {remedy}")
 }
 
 #[cfg(test)]
@@ -92,5 +143,55 @@ mod tests {
         assert!(of("NoSuchBucket", 404, None).contains("make the bucket"));
         assert!(of("SlowDown", 503, None).contains("http_retries="));
         assert_eq!(of("", 418, None), "");
+    }
+
+    #[test]
+    fn kinds_of_authentication_that_do_not_fit_are_named() {
+        let of = |auth, user: &str, offers: &[&str]| {
+            let options =
+                HttpOptions { http_auth: auth, http_user: user.to_owned(), ..HttpOptions::default() };
+            let offers = offers.iter().map(|&name| name.to_owned()).collect();
+            of(&Refusal { status: 401, offers, ..Refusal::default() }, &options, true)
+        };
+        let (basic, digest) = (Authentication::Basic, Authentication::Digest);
+        for (auth, offers) in [(basic, &["Basic"][..]), (digest, &["Basic", "Digest"]), (digest, &[])] {
+            assert!(of(auth, "u", offers).contains("missing or wrong"), "{offers:?}");
+        }
+        assert!(
+            of(digest, "u", &["Basic"])
+                .contains("http_auth=digest: the server offers Basic; use http_auth=basic")
+        );
+        assert!(
+            of(basic, "u", &["digest"])
+                .contains("http_auth=basic: the server offers digest; use http_auth=digest")
+        );
+        assert!(of(basic, "", &["Digest"]).contains("wants http_user, http_pass and http_auth=digest"));
+        assert!(of(basic, "u", &["Negotiate", "NTLM"]).contains("offers Negotiate, NTLM as authentication"));
+    }
+
+    #[test]
+    fn redirections_name_the_place_and_what_may_help() {
+        let of = |location: Option<&str>, options: &HttpOptions| {
+            let location = location.map(str::to_owned);
+            of(&Refusal { status: 307, location, ..Refusal::default() }, options, true)
+        };
+        let mut options = HttpOptions { http_host: "h:1".to_owned(), ..HttpOptions::default() };
+        assert!(of(None, &options).contains("does not say where"));
+        assert!(of(Some("http://other:2/b/a"), &options).contains("http://other:2/b/a: http_host=other:2"));
+        assert!(of(Some("https://h:1/b/a"), &options).contains("https=on"));
+        assert!(of(Some("/elsewhere"), &options).contains("names /elsewhere"));
+        options.http_mode = HttpProtocol::S3;
+        assert!(of(Some("http://other/b/a"), &options).contains("http_s3_region"));
+    }
+
+    #[test]
+    fn certificates_that_a_server_asks_for_are_named() {
+        let of = |message: &str| {
+            let message = Some(message.to_owned());
+            of(&Refusal { status: 400, message, ..Refusal::default() }, &HttpOptions::default(), true)
+        };
+        assert!(of("No required SSL certificate was sent").contains("http_cert_file"));
+        assert!(of("The plain HTTP request was sent to HTTPS port").contains("https=on"));
+        assert_eq!(of("no"), "");
     }
 }

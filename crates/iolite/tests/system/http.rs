@@ -252,6 +252,19 @@ pub fn refusals_are_told_with_the_servers_words_and_the_remedy() {
             assert!(told.contains(words), "{code}: {words}: {told}");
         }
     }
+    // Redirections are not followed. Where they lead to is told without what may be a signature.
+    for status in [301, 302, 307, 308] {
+        let place = "Location: http://elsewhere.example:81/bkt/a?X-Amz-Signature=sesame\r\n";
+        let server = ObjectServer::behaving(move |_| Reply::Refused(status, place, ""));
+        let refused = run(&server, "--filename=/bkt/a --rw=write --size=16k");
+        assert_eq!(refused.code(), 1, "{status}");
+        let told = refused.output();
+        for words in
+            ["http://elsewhere.example:81/bkt/a: ", "http_s3_region", "http_host=elsewhere.example:81"]
+        {
+            assert!(told.contains(words) && !told.contains("sesame"), "{status}: {words}: {told}");
+        }
+    }
 }
 
 #[test]

@@ -145,7 +145,10 @@ fn survives_a_kill(is_encrypted: bool) {
         s3(server, &format!("{} {line}", if is_encrypted { &trust } else { "--https=off" }))
     };
     let job = "--filename=/bkt/a --rw=write --size=64m --iodepth=4 --verify=crc32c --do_verify=0";
-    let line = s3(&server, &format!("{job} --rate_iops=200 --verify_state_save=1 --http_retries=0"));
+    let line = s3(
+        &server,
+        &format!("{job} --rate_iops=200 --verify_state_save=1 --http_retries=0 --output-format=json"),
+    );
     report(dir.path(), &s3(&server, "--filename=/bkt/ready --rw=write --size=64k"));
     let mut running = Program::own().start(dir.path(), line.split_whitespace());
     running.wait_until("some objects are there", |_| server.count() > 20);
@@ -153,11 +156,13 @@ fn survives_a_kill(is_encrypted: bool) {
     let interrupted = running.wait();
     assert_eq!(interrupted.code(), 1);
     assert!(interrupted.output().contains("io_u error on file /bkt/a"), "{}", interrupted.output());
+    // (Those that failed count as I/Os, too.)
+    let acknowledged = Json::parse(&interrupted.stdout).job().bytes()[1] / (64 << 10);
+    assert!((16..1024).contains(&acknowledged), "{acknowledged} writes were acknowledged");
     server.restart().unwrap();
     let check = s3(&server, &format!("{job} --do_verify=1 --verify_only=1 --verify_state_load=1"));
-    let json = report(dir.path(), &check);
-    let checked = json.job().ios()[0];
-    assert!((16..1024).contains(&checked), "{checked} blocks were acknowledged and are there");
+    let checked = report(dir.path(), &check).job().ios()[0];
+    assert_eq!(checked, acknowledged, "each acknowledged write is checked");
     // A job with retries survives that.
     let patient = "--filename=/bkt/b --rw=write --size=16m --iodepth=4 --rate_iops=100 --verify=crc32c --http_retries=20";
     let before = server.count();
@@ -194,8 +199,27 @@ fn nginx_takes_gives_and_removes_files() {
         assert!(refused.output().contains("401 Unauthorized"), "{}", refused.output());
         assert!(refused.output().contains("http_user, http_pass"), "{}", refused.output());
     }
+    let wrong_kind = start(dir.path(), &line("--filename=/f --rw=write --size=16k --http_auth=digest"));
+    let said = "http_auth=digest: the server offers Basic; use http_auth=basic";
+    assert!(wrong_kind.output().contains(said), "{}", wrong_kind.output());
     let missing = start(dir.path(), &line("--filename=/f --rw=read --size=16k"));
     assert!(missing.output().contains("404 Not Found"), "{}", missing.output());
+    // A port for clients that show a certificate.
+    let host = server.encrypted_host();
+    let shown = |name: &str| certificate(name).display().to_string();
+    let write = format!("--filename=/f --rw=write --size=16k --http_host={host}");
+    let trusting = format!("{write} --https=on --http_ca_file={}", shown("authority.crt"));
+    for (options, said) in [
+        (&trusting, "No required SSL certificate was sent; the server wants a certificate of yours"),
+        (&trusting, "(http_cert_file, http_key_file)"),
+        (&write, "sent to HTTPS port; the port is one for encrypted connections (https=on)"),
+    ] {
+        let refused = start(dir.path(), &line(options));
+        assert_eq!(refused.code(), 1);
+        assert!(refused.output().contains(said), "{}", refused.output());
+    }
+    let own = format!("--http_cert_file={} --http_key_file={}", shown("client.crt"), shown("client.key"));
+    run(&format!("{trusting} {own} --verify=crc32c"));
 }
 
 #[test]

@@ -274,7 +274,14 @@ static HTTPS: Definition = option("https", Kind::Str, "Encrypted connections")
     });
 static HTTP_HOST: Definition = option("http_host", Kind::Str, "Server, with :PORT where needed")
     .default("localhost")
-    .lands_in_engine(own!(HttpOptions.http_host, string()));
+    .lands_in_engine(|own, given| {
+        let host = given.string()?;
+        if host.contains('@') {
+            return Err("a user and a password have options of their own (http_user, http_pass)".to_owned());
+        }
+        place::<HttpOptions>(own)?.http_host = host;
+        Ok(())
+    });
 static HTTP_USER: Definition =
     option("http_user", Kind::Str, "User name").lands_in_engine(own!(HttpOptions.http_user, string()));
 static HTTP_PASS: Definition =

@@ -60,6 +60,23 @@ pub fn the_password_is_not_sent_to_who_asks_for_its_digest() {
     let tried =
         strict.requests().into_iter().filter(|seen| seen.fields.contains_key("authorization")).count();
     assert!((1..=16).contains(&tried), "{tried} tries");
+    // A server may offer one kind of authentication only, or none that is known.
+    for (offered, auth, said) in [
+        (
+            "Digest realm=\"r\", nonce=\"n\"",
+            "basic",
+            "http_auth=basic: the server offers Digest; use http_auth=digest",
+        ),
+        ("Basic realm=\"r\"", "digest", "http_auth=digest: the server offers Basic; use http_auth=basic"),
+        ("Negotiate", "digest", "the server offers Negotiate as authentication"),
+    ] {
+        let field = format!("WWW-Authenticate: {offered}\r\n");
+        let one = ObjectServer::behaving(move |_| Reply::Refused(401, field.clone().leak(), ""));
+        let job = format!("{} --http_host={} --http_auth={auth} --rw=write", line(""), one.host());
+        let refused = Program::own().line(dir.path(), &job);
+        assert_eq!(refused.code(), 1);
+        assert!(refused.output().contains(said), "{}", refused.output());
+    }
     // By default a password is sent, and a server that does not want it refuses.
     let refused = run("--rw=write");
     assert_eq!(refused.code(), 1);
@@ -195,6 +212,8 @@ pub fn secrets_are_shown_nowhere() {
         ("--debug=parse typo.fio".to_owned(), false),
         ("--debug=parse --parse-only job.fio".to_owned(), true),
         (format!("{verbose} --http_host=127.0.0.1:1"), true),
+        (format!("{line} --http_host=me:the-password@127.0.0.1:1"), true),
+        (format!("--showcmd --debug=all {line} --http_host=http://me:the-password@127.0.0.1:1"), true),
     ] {
         let done = Program::own().line(dir.path(), &line);
         let told = done.output();
