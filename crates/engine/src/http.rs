@@ -163,13 +163,7 @@ impl HttpEngine {
         };
         let body = (body.as_ptr(), body.len());
         let request = Request { head, body, sink, head_only: false, fields: false, patient: false };
-        if self.splits {
-            // Parts of uploads are limited by the requests in flight, so requests of such a job are sent at once.
-            // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
-            unsafe { self.client.begin(unit.index, request) };
-        } else {
-            self.unsent.push((unit.index, request));
-        }
+        self.unsent.push((unit.index, request));
         Ok(())
     }
 
@@ -442,6 +436,9 @@ impl Engine for HttpEngine {
         for (unit, request) in self.unsent.drain(..) {
             // SAFETY: the caller of `queue` promised that the buffer is valid until the unit is complete or the engine is gone.
             unsafe { self.client.begin(unit, request) };
+        }
+        if self.splits {
+            self.send_steps();
         }
         if !self.queued.is_empty() {
             let now = Instant::now();

@@ -189,7 +189,7 @@ impl HttpEngine {
         self.uploads.as_deref_mut().expect("there are uploads where there are parts")
     }
 
-    /// Begins a write that becomes parts.
+    /// Begins a write that becomes parts. They are sent by [`HttpEngine::send_steps`].
     ///
     /// # Safety
     /// As [`crate::Engine::queue`].
@@ -201,7 +201,6 @@ impl HttpEngine {
         }
         uploads.units[index] = Progress::default();
         self.join(write);
-        self.send_steps();
     }
 
     /// Adds a write to the upload of its object, or to a new one.
@@ -297,7 +296,7 @@ impl HttpEngine {
     }
 
     /// Sends waiting parts, as far as there is room.
-    fn send_steps(&mut self) {
+    pub(super) fn send_steps(&mut self) {
         while self.client.in_flight() < self.uploads().most.max(1) {
             let Some((key, step)) = self.uploads().queue.pop_front() else { return };
             if let Step::Part(unit, number, _) = &step
