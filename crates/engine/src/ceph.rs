@@ -5,5 +5,5 @@ mod failure;
 mod librados;
 
 pub(crate) use cluster::{Pool, text};
-pub(crate) use failure::{Failed, in_words};
+pub(crate) use failure::{Failed, in_words, is_down};
 pub(crate) use librados::{Callback, Librados};

@@ -16,6 +16,7 @@ use crate::{
     Storage, Unit, threads_started_by,
 };
 use iolite_options::engines::GfapiOptions;
+use iolite_os::explained;
 use iolite_types::Operation;
 use libc::{c_int, c_void, off64_t, ssize_t};
 use std::ffi::CString;
@@ -39,7 +40,12 @@ struct File {
     handle: Handle,
     name: CString,
     writes: bool,
+    /// Writes may be in the client only, until they are synced.
+    holds_back: bool,
 }
+
+/// The loss when a file cannot be synced before it is closed.
+const HELD_BACK: &str = "what was written since the last sync may be lost";
 
 impl Files {
     fn new(
@@ -73,7 +79,8 @@ impl Files {
             self.names.resize(index + 1, String::new());
         }
         self.names[index] = shown;
-        self.open[index] = Some(File { handle, name, writes: mode.write });
+        let holds_back = mode.write && !mode.sync && !mode.dsync;
+        self.open[index] = Some(File { handle, name, writes: mode.write, holds_back });
         Ok(())
     }
 
@@ -91,7 +98,10 @@ impl Files {
             // (Errors of closing a file that was only read do not matter.)
             if file.writes { synced.and(closed) } else { Ok(()) }
         };
-        closed.map_err(|error| about(&self.names[index as usize], &self.options, &error))
+        closed.map_err(|error| {
+            let error = about(&self.names[index as usize], &self.options, &error);
+            if file.holds_back { explained(&error, format!("{HELD_BACK}: {error}")) } else { error }
+        })
     }
 
     fn of(&self, unit: &Unit) -> Result<Handle, Errno> {
@@ -234,6 +244,14 @@ impl GfapiAsyncEngine {
         })
     }
 
+    fn given_up_in_words(&self) -> Option<String> {
+        let silence = self.tickets.why_given_up()?;
+        let volume = &self.files.options.volume;
+        Some(format!(
+            "volume {volume}: {silence}: a brick is down or hangs (gluster volume status tells); {HELD_BACK}"
+        ))
+    }
+
     /// Hands a unit to the library; an error number if it does not take it.
     ///
     /// # Safety
@@ -274,7 +292,8 @@ impl Engine for GfapiAsyncEngine {
     fn close(&mut self, index: u32) -> io::Result<()> {
         if self.tickets.is_given_up() {
             // (Closing would wait for I/Os that the job has given up.)
-            return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+            let words = self.given_up_in_words().unwrap_or_default();
+            return Err(explained(&io::Error::from_raw_os_error(libc::ETIMEDOUT), words));
         }
         self.files.close_file(index)
     }
@@ -332,6 +351,9 @@ impl Engine for GfapiAsyncEngine {
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
+        if let Some(words) = self.given_up_in_words() {
+            return Some(words);
+        }
         let flight = self.tickets.flight(unit).filter(|flight| flight.errno != 0)?;
         self.files.explain(flight.file, flight.errno)
     }

@@ -9,7 +9,7 @@ mod cluster;
 mod failure;
 mod storage;
 
-use self::chunks::{Chunks, Line, Part, Place, Syncs, is_idle, parts, take_place};
+use self::chunks::{Chunks, Line, Part, Place, Slot, Syncs, is_idle, parts, take_place};
 use self::cluster::Cluster;
 use self::failure::Failure;
 use crate::tickets::{Act, Ticket, Tickets};
@@ -19,6 +19,7 @@ use crate::{
 };
 use bytes::Bytes;
 use iolite_options::engines::HdfsOptions;
+use iolite_os::explained;
 use iolite_types::Operation;
 use std::collections::HashMap;
 use std::io;
@@ -26,6 +27,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::OwnedMutexGuard;
 
 /// The engine.
 pub struct LibhdfsEngine {
@@ -136,6 +138,11 @@ impl LibhdfsEngine {
         })
     }
 
+    fn given_up_in_words(&self) -> Option<String> {
+        let silence = self.tickets.why_given_up()?;
+        Some(format!("{silence}: servers of HDFS are down or hang; what was written last may be lost"))
+    }
+
     /// Hands a unit to the client.
     ///
     /// # Safety
@@ -212,7 +219,13 @@ impl File {
         let chunks = &self.chunks;
         let mut result = Ok(());
         for (chunk, place) in turns {
-            let finished = chunks.cluster.wait(async { chunks.finish(&mut *place.await, chunk).await });
+            let mut held: Option<OwnedMutexGuard<Slot>> = None;
+            let finished =
+                chunks.cluster.wait(async { chunks.finish(&mut *held.insert(place.await), chunk).await });
+            let finished = finished.map_err(|failure| match &mut held {
+                Some(slot) => slot.with_losses(failure),
+                None => failure,
+            });
             // Do not wait for the same time limit at each of the other chunks.
             let is_silent = matches!(&finished, Err(failure) if failure.errno == libc::ETIMEDOUT);
             result = result.and(finished);
@@ -295,7 +308,8 @@ impl Engine for LibhdfsEngine {
     fn close(&mut self, index: u32) -> io::Result<()> {
         if self.tickets.is_given_up() {
             // Closing could hang as the units did.
-            return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+            let words = self.given_up_in_words().unwrap_or_default();
+            return Err(explained(&io::Error::from_raw_os_error(libc::ETIMEDOUT), words));
         }
         match self.files.get_mut(index as usize).and_then(Option::take) {
             Some(mut file) => file.finish().map_err(io::Error::from),
@@ -343,7 +357,7 @@ impl Engine for LibhdfsEngine {
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
-        self.words.of(unit)
+        self.given_up_in_words().or_else(|| self.words.of(unit))
     }
 
     fn storage(&mut self) -> Option<&mut dyn Storage> {

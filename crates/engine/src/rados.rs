@@ -6,7 +6,7 @@
 
 mod storage;
 
-use crate::ceph::{Failed, Librados, Pool, in_words, text};
+use crate::ceph::{Failed, Librados, Pool, in_words, is_down, text};
 use crate::library::Handle;
 use crate::tickets::{Act, Ticket, Tickets};
 use crate::{
@@ -224,6 +224,9 @@ impl Engine for RadosEngine {
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
+        if let Some(silence) = self.tickets.why_given_up() {
+            return Some(format!("pool {}: {}", self.pool.name, is_down(&silence)));
+        }
         let flight = self.tickets.flight(unit).filter(|flight| flight.errno != 0)?;
         let object = self.files.get(flight.file as usize)?.as_ref()?;
         Some(self.words(&object.name, flight.errno, flight.length, flight.result.max(0) as u64))

@@ -9,7 +9,7 @@ mod librbd;
 
 use self::image::Image;
 use self::librbd::Librbd;
-use crate::ceph::{Failed, Pool, in_words};
+use crate::ceph::{Failed, Pool, in_words, is_down};
 use crate::library::Handle;
 use crate::tickets::{Act, Ticket, Tickets};
 use crate::{
@@ -58,6 +58,15 @@ impl RbdEngine {
             options: options.clone(),
             threads,
         })
+    }
+
+    /// The image, for messages.
+    fn place(&self) -> String {
+        format!("image {} of pool {}", self.options.rbdname, self.pool.name)
+    }
+
+    fn given_up_in_words(&self) -> Option<String> {
+        Some(format!("{}: {}", self.place(), is_down(&self.tickets.why_given_up()?)))
     }
 
     /// Hands a unit to the library. Otherwise a negated error number, and the completion that was not used.
@@ -125,7 +134,8 @@ impl Engine for RbdEngine {
         if self.tickets.is_given_up() {
             // (Closing would wait for I/Os that the job has given up.)
             mem::forget(image);
-            return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT));
+            let words = self.given_up_in_words().unwrap_or_default();
+            return Err(explained(&io::Error::from_raw_os_error(libc::ETIMEDOUT), words));
         }
         image.map_or(Ok(()), Image::close)
     }
@@ -192,8 +202,11 @@ impl Engine for RbdEngine {
     }
 
     fn explain(&self, unit: u32) -> Option<String> {
+        if let Some(words) = self.given_up_in_words() {
+            return Some(words);
+        }
         let flight = self.tickets.flight(unit).filter(|flight| flight.errno != 0)?;
-        let place = format!("image {} of pool {}", self.options.rbdname, self.pool.name);
+        let place = self.place();
         let limit = self.options.at.timeout;
         let (length, moved) = (flight.length, flight.result.max(0) as u64);
         Some(in_words(&Failed { place: &place, errno: flight.errno, length, moved, limit }))

@@ -187,6 +187,11 @@ impl Tickets {
         self.is_given_up
     }
 
+    /// Why units were given up, if any were.
+    pub(crate) fn why_given_up(&self) -> Option<String> {
+        self.is_given_up.then(|| format!("no answer in {} s after the job was asked to end", LAST.as_secs()))
+    }
+
     /// Waits until the library has done everything that it was asked, but not for ever. False when it has not: then nothing
     /// that it knows of may go.
     pub(crate) fn drain(&mut self) -> bool {
@@ -320,6 +325,7 @@ mod tests {
         assert_eq!((done.len(), tickets.is_given_up()), (1, false), "what is complete is told first");
         tickets.reap(1, 2, None, &mut done).unwrap();
         assert_eq!((done.len(), done[1].outcome), (2, Err(Errno(libc::ETIMEDOUT))));
+        assert!(tickets.why_given_up().unwrap().starts_with("no answer in 10 s"));
         assert!(tickets.begin(&unit(0), Act::Other).is_err() && !tickets.drain() && has_lent_memory());
         // SAFETY: the ticket is there. It comes too late.
         unsafe { (*second).complete(0) };

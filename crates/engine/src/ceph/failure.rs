@@ -18,6 +18,11 @@ pub(crate) struct Failed<'a> {
     pub(crate) limit: u64,
 }
 
+/// What a cluster that does not answer means, behind for how long it has not.
+pub(crate) fn is_down(silence: &str) -> String {
+    format!("{silence}: the cluster, or the part of it that has this, is down (ceph -s tells)")
+}
+
 /// Says it.
 pub(crate) fn in_words(failed: &Failed<'_>) -> String {
     let &Failed { place, errno, length, moved, limit } = failed;
@@ -30,10 +35,7 @@ pub(crate) fn in_words(failed: &Failed<'_>) -> String {
             "it does not exist; a section with rw=write creates it, and so does this one with create_only=1"
                 .to_owned()
         }
-        libc::ETIMEDOUT => format!(
-            "no answer in {} s (ceph_timeout): the cluster, or the part of it that has this, is down (ceph -s tells)",
-            limit as f64 / 1e6
-        ),
+        libc::ETIMEDOUT => is_down(&format!("no answer in {} s (ceph_timeout)", limit as f64 / 1e6)),
         libc::EFBIG => {
             "an object cannot be so large (osd_max_object_size, usually 128 MiB); use several with nrfiles="
                 .to_owned()

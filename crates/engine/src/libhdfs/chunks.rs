@@ -69,6 +69,9 @@ struct Writer {
 #[derive(Default)]
 pub(super) struct Slot {
     writer: Option<Writer>,
+    /// Bytes of successful writes that the datanodes have neither synced nor all acknowledged. After an error they may be
+    /// lost.
+    at_risk: u64,
     /// When the last unit timed out here, and its error.
     timeout: Option<(Instant, Failure)>,
 }
@@ -91,6 +94,22 @@ impl Slot {
             _ => Ok(()),
         }
     }
+
+    /// Fails, once, if the chunk cannot be written any more and the cluster may not have all of its data.
+    fn check_losses(&mut self) -> Result<(), Failure> {
+        match self.at_risk {
+            0 => Ok(()),
+            _ => Err(self.with_losses(Failure::new(libc::EIO, "an earlier request failed"))),
+        }
+    }
+
+    /// The failure, with how much may be lost by it. Each loss is told once.
+    pub(super) fn with_losses(&mut self, failure: Failure) -> Failure {
+        match std::mem::take(&mut self.at_risk) {
+            0 => failure,
+            bytes => failure.about(&format!("{bytes} bytes that were written may be lost")),
+        }
+    }
 }
 
 /// The queue of a chunk: its lock is fair.
@@ -109,9 +128,10 @@ pub(super) fn take_place(line: &Line) -> Place {
     }
 }
 
-/// Whether a queue can be removed: no unit waits in it, and the chunk is not open for writing.
+/// Whether a queue can be removed: no unit waits in it, the chunk is not open for writing, and no loss is to be told.
 pub(super) fn is_idle(line: &Line) -> bool {
-    Arc::strong_count(line) == 1 && line.try_lock().is_ok_and(|slot| slot.writer.is_none())
+    let is_over = |slot: &Slot| slot.writer.is_none() && slot.at_risk == 0;
+    Arc::strong_count(line) == 1 && line.try_lock().is_ok_and(|slot| is_over(&slot))
 }
 
 /// When datanodes have to sync written data to disk.
@@ -182,16 +202,24 @@ impl Chunks {
                     // The chunk is about to be replaced.
                     let _ = earlier.file.close().await;
                 }
-                self.begin(part, name).await?
+                let writer = self.begin(part, name).await?;
+                if part.offset == 0 {
+                    slot.at_risk = 0;
+                }
+                writer
             }
         };
         writer.file.write_bytes(bytes).await?;
         writer.at += part.length as u64;
         if writer.at >= self.whole(part.chunk) {
-            return self.close(writer).await;
+            self.close(writer).await?;
+            slot.at_risk = 0;
+            return Ok(());
         }
         if self.syncs.each_write {
             writer.file.hsync().await?;
+        } else {
+            slot.at_risk += part.length as u64;
         }
         slot.writer = Some(writer);
         Ok(())
@@ -218,9 +246,12 @@ impl Chunks {
 
     /// Closes a chunk that is open for writing, so that readers see all of it.
     pub(super) async fn finish(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
-        let Some(writer) = slot.writer.take() else { return Ok(()) };
+        let about = |failure: Failure| failure.about(&self.name(chunk));
+        let Some(writer) = slot.writer.take() else { return slot.check_losses().map_err(about) };
         self.readers().remove(&chunk);
-        self.close(writer).await.map_err(|failure| failure.about(&self.name(chunk)))
+        self.close(writer).await.map_err(about)?;
+        slot.at_risk = 0;
+        Ok(())
     }
 
     async fn close(&self, mut writer: Writer) -> Result<(), Failure> {
@@ -232,8 +263,10 @@ impl Chunks {
 
     /// Syncs the writes to a chunk to stable storage.
     pub(super) async fn sync(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
-        let Some(mut writer) = slot.writer.take() else { return Ok(()) };
-        writer.file.hsync().await.map_err(|error| Failure::from(error).about(&self.name(chunk)))?;
+        let about = |failure: Failure| failure.about(&self.name(chunk));
+        let Some(mut writer) = slot.writer.take() else { return slot.check_losses().map_err(about) };
+        writer.file.hsync().await.map_err(|error| about(error.into()))?;
+        slot.at_risk = 0;
         slot.writer = Some(writer);
         Ok(())
     }
@@ -315,6 +348,17 @@ mod tests {
         assert_eq!(slot.check_timeout(before).unwrap_err().errno, libc::ETIMEDOUT);
         std::thread::sleep(Duration::from_millis(1));
         assert!(slot.check_timeout(Instant::now()).is_ok(), "a later unit tries again");
+    }
+
+    #[test]
+    fn losses_are_told_once() {
+        let line = Line::default();
+        assert!(is_idle(&line));
+        line.try_lock().unwrap().at_risk = 4096;
+        assert!(!is_idle(&line));
+        let told = line.try_lock().unwrap().check_losses().unwrap_err();
+        assert!(told.words.starts_with("4096 bytes that were written may be lost: "), "{}", told.words);
+        assert!(line.try_lock().unwrap().check_losses().is_ok() && is_idle(&line));
     }
 
     #[test]

@@ -472,18 +472,28 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
         // It stays down for longer than a request may take.
         let engine = interrupted;
         let line = format!("{engine} {paced} --size=32m --do_verify=0 --ceph_timeout=3s");
-        let mut running = begin(&line);
+        let mut running = begin(&format!("{line} --output-format=normal,json"));
         running.wait_until("it has written", has_written);
         cluster.kill_store();
         let interrupted = running.wait().refused();
         assert!(interrupted.output().contains("no answer in 3 s (ceph_timeout)"), "{}", interrupted.output());
+        // (Those that failed count as I/Os, too.)
+        let acknowledged = Json::last_in(&interrupted.stdout).job().bytes()[1] / (16 << 10);
+        assert!((1..2048).contains(&acknowledged), "{acknowledged} writes were acknowledged");
         cluster.start_store().unwrap();
         let check =
             format!("{engine} {paced} --size=32m --verify_only=1 --verify_state_load=1 --output-format=json");
         let check = start(&Program::own(), dir.path(), &conf, &check.replace("--rate_iops=200 ", ""));
-        let json = Json::parse(&check.ok().stdout);
-        let checked = json.job().ios()[0];
-        assert!((1..2048).contains(&checked), "{checked} blocks were acknowledged and are there");
+        let checked = Json::parse(&check.ok().stdout).job().ios()[0];
+        assert_eq!(checked, acknowledged, "each acknowledged write is checked");
+        // A job that is asked to end waits for a store that is down, but not for ever.
+        let mut running = begin(&format!("{engine} {paced} --size=32m"));
+        running.wait_until("it has written", has_written);
+        cluster.kill_store();
+        running.signal(libc::SIGINT);
+        let interrupted = running.wait();
+        interrupted.says("no answer in 10 s after the job was asked to end: the cluster, or the part");
+        cluster.start_store().unwrap();
     }
 }
 

@@ -224,7 +224,42 @@ fn what_a_client_held_back_and_lost_is_told() {
         let ended = running.wait();
         gluster.start_brick().unwrap();
         assert_eq!(ended.code(), 1, "{}", ended.output());
-        assert!(ended.output().contains("the brick is gone"), "{}", ended.output());
+        // The loss is told, also where it is not what ended the job.
+        let told = ended.output();
+        let is_loss = |line: &str| {
+            line.contains("what was written since the last sync may be lost")
+                && line.contains("the brick is gone")
+        };
+        assert!(told.lines().any(is_loss), "{told}");
+    }
+}
+
+#[test]
+fn what_a_volume_acknowledged_is_there_after_its_brick_was_killed() {
+    let dir = scratch();
+    let gluster = or_skip!(Gluster::start(dir.path()));
+    for engine in ENGINES {
+        let job = format!(
+            "--filename={engine} --rw=write --size=8m --iodepth=4 --sync=1 --verify=crc32c --verify_state_save=1"
+        );
+        let line = format!(
+            "{job} --rate_iops=200 --do_verify=0 --gluster_timeout=2s --output-format=normal,json --status-interval=100ms"
+        );
+        let mut running = begin(&gluster, dir.path(), &on(engine, &line));
+        running.wait_until("it has written", |running| running.stdout().matches("WRITE:").count() > 3);
+        gluster.signal_brick(libc::SIGKILL);
+        let interrupted = running.wait();
+        gluster.start_brick().unwrap();
+        assert_eq!(interrupted.code(), 1, "{}", interrupted.output());
+        // (Those that failed count as I/Os, too.)
+        let acknowledged = Json::last_in(&interrupted.stdout).job().bytes()[1] / 4096;
+        assert!((1..2048).contains(&acknowledged), "{acknowledged} writes were acknowledged");
+        let check = on(engine, &format!("{job} --verify_only=1 --verify_state_load=1"));
+        eventually("it serves again", || {
+            start(&gluster, dir.path(), &on(engine, "--filename=again --rw=write --size=64k")).code() == 0
+        });
+        let checked = report(&gluster, dir.path(), &check).job().ios()[0];
+        assert_eq!(checked, acknowledged, "each acknowledged write is checked");
     }
 }
 

@@ -167,7 +167,10 @@ pub fn what_is_wrong_is_told() {
         let ended = job.wait();
         assert_eq!(ended.code(), 1, "{}", ended.output());
         assert!(ended.output().contains("io_u error on file "), "{}", ended.output());
-        assert!(ended.output().contains("datanode"), "{}", ended.output());
+        let told = ended.output();
+        assert!(told.contains("datanode"), "{told}");
+        // Writes that were successful before are lost with the chunk. That is told beside the failure.
+        assert!(!told.contains("WRITE:") || told.contains("bytes that were written may be lost"), "{told}");
     }
     refused(
         dir.path(),
@@ -178,6 +181,23 @@ pub fn what_is_wrong_is_told() {
     hdfs.tell("start-datanode");
     run(dir.path(), &on(&hdfs, "/gone", "--rw=read --bs=64k --filename=f")).ok();
     run(dir.path(), &on(&hdfs, "/gone", &format!("{write} --filename=w --verify=crc32c"))).ok();
+}
+
+#[test]
+fn what_an_interrupted_job_has_written_is_checked_by_its_state() {
+    let dir = scratch();
+    let hdfs = or_skip!(Hdfs::shared());
+    let job = "--filename=s --chunk_size=1m --bs=64k --rw=write --size=64m --iodepth=4 --verify=crc32c --verify_state_save=1";
+    let line =
+        format!("{job} --rate_iops=100 --do_verify=0 --output-format=normal,json --status-interval=100ms");
+    let line = on(&hdfs, "/state", &line);
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("it has written", |running| running.stdout().matches("WRITE:").count() > 3);
+    running.signal(libc::SIGINT);
+    let written = Json::last_in(&running.wait().stdout).job().ios()[1];
+    assert!((1..1024).contains(&written), "{written} writes");
+    let check = on(&hdfs, "/state", &format!("{job} --verify_only=1 --verify_state_load=1"));
+    assert_eq!(report(dir.path(), &check).job().ios()[0], written, "each write is checked");
 }
 
 #[test]

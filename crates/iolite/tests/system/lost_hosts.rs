@@ -33,9 +33,7 @@ pub fn what_a_lost_host_had_measured_is_kept_and_marked() {
     let finished = client.wait();
     assert_eq!(finished.code(), 1, "{finished}");
     let text = report();
-    // The last one of them.
-    let json = text.rsplit_once("\n{\n").unwrap().1;
-    let json = Json::parse(&format!("{{\n{json}"));
+    let json = Json::last_in(&text);
     let stats = json.0["client_stats"].as_array().unwrap();
     let place = |name: &str| dir.path().join(name).join("s").display().to_string();
     let of = |name: &str| {

@@ -21,6 +21,12 @@ impl Json {
         Json(serde_json::from_str(&json).unwrap_or_else(|error| panic!("not JSON: {error}\n{json}")))
     }
 
+    /// The last one of several (`--status-interval`).
+    #[track_caller]
+    pub fn last_in(text: &str) -> Json {
+        Json::parse(&text[text.rfind("\n{\n").unwrap_or_default()..])
+    }
+
     /// The jobs (or groups of jobs) in order.
     #[track_caller]
     pub fn jobs(&self) -> Vec<Job<'_>> {
