@@ -39,7 +39,7 @@ pub fn device(path: &Path, disk: Option<&Disk>) -> Vec<Fact> {
 }
 
 /// Facts that explain a result: how they are called in reports, and where [`Device`] has them.
-const EXPLAINING: [(&str, &str, &str); 20] = [
+const EXPLAINING: [(&str, &str, &str); 38] = [
     ("model", "identity", "model"),
     ("firmware", "identity", "firmware"),
     ("serial", "identity", "serial"),
@@ -48,17 +48,36 @@ const EXPLAINING: [(&str, &str, &str); 20] = [
     ("rotational", "queue", "rotational"),
     ("scheduler", "queue", "scheduler"),
     ("queue", "queue", "requests"),
+    ("largest_request_bytes", "queue", "largest_request_bytes"),
+    ("largest_transfer_bytes", "commands", "largest_transfer_bytes"),
     ("logical_block", "queue", "logical_block_bytes"),
     ("physical_block", "queue", "physical_block_bytes"),
+    ("data_per_block_bytes", "format", "data_bytes"),
     ("metadata", "format", "metadata_bytes"),
+    ("metadata_is", "format", "metadata"),
     ("protection_information", "format", "protection_information"),
+    // SCSI disks have only the type.
+    ("protection_information_type", "format", "protection_information_type"),
     ("cache", "cache", "write_cache"),
+    ("fua", "cache", "fua"),
+    ("volatile_write_cache", "cache", "volatile_write_cache"),
     ("zone_bytes", "zones", "zone_bytes"),
+    ("zone_capacity_bytes", "zones", "zone_capacity_bytes"),
+    ("zones", "zones", "zones"),
+    ("conventional_zones", "zones", "conventional_zones"),
     ("most_open_zones", "zones", "most_open"),
+    ("most_active_zones", "zones", "most_active"),
     ("atomic_write_bytes", "atomic_writes", "largest_bytes"),
-    ("placement_handles", "placement", "most_placement_handles"),
+    ("write_streams", "queue", "write_streams"),
+    ("fdp_enabled", "placement", "fdp_enabled"),
+    ("placement_handles", "placement", "handles_of_namespace"),
+    ("reclaim_unit_bytes", "placement", "reclaim_unit_bytes"),
+    ("streams", "placement", "streams_available"),
+    ("power_state", "power", "state"),
     ("temperature_celsius", "health", "temperature_celsius"),
     ("wear_percent", "health", "wear_percent"),
+    ("spare_percent", "health", "spare_percent"),
+    ("media_errors", "health", "media_errors"),
     ("warnings", "health", "warnings"),
 ];
 

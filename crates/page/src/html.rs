@@ -270,7 +270,7 @@ fn notices(page: &mut String, heading: &str, all: &[&str]) {
 }
 
 /// The names of facts.
-const NAMES: [(&str, &str); 28] = [
+const NAMES: [(&str, &str); 45] = [
     ("name", "name"),
     ("kernel", "kernel"),
     ("cpu", "processor"),
@@ -289,15 +289,32 @@ const NAMES: [(&str, &str); 28] = [
     ("kind", "kind"),
     ("serial", "serial number"),
     ("used_bytes", "used"),
+    ("largest_request_bytes", "largest request"),
+    ("largest_transfer_bytes", "largest command"),
+    ("data_per_block_bytes", "data per block"),
     ("metadata", "metadata per block"),
+    ("metadata_is", "metadata is"),
     ("protection_information", "protection information"),
+    ("protection_information_type", "protection information, type"),
     ("cache", "write cache"),
+    ("fua", "forced unit access"),
+    ("volatile_write_cache", "volatile cache in the device"),
     ("zone_bytes", "zone"),
+    ("zone_capacity_bytes", "of a zone can be used"),
+    ("conventional_zones", "conventional zones"),
     ("most_open_zones", "open zones at most"),
+    ("most_active_zones", "active zones at most"),
     ("atomic_write_bytes", "largest atomic write"),
-    ("placement_handles", "placement handles at most"),
+    ("write_streams", "write streams"),
+    ("fdp_enabled", "data placement (FDP) enabled"),
+    ("placement_handles", "placement handles"),
+    ("reclaim_unit_bytes", "reclaim unit"),
+    ("streams", "streams available"),
+    ("power_state", "power state"),
     ("temperature_celsius", "temperature (°C)"),
     ("wear_percent", "wear (%)"),
+    ("spare_percent", "spare (%)"),
+    ("media_errors", "media errors"),
     ("built_on", "built on"),
 ];
 

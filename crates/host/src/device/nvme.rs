@@ -4,7 +4,7 @@
 
 use super::sysfs::{self, text};
 use super::{Device, Facts, Value, hidden};
-use iolite_os::nvme::{self, Namespace};
+use iolite_os::nvme::{self, Handle, Namespace};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -13,7 +13,8 @@ use std::path::Path;
 /// Log pages.
 const HEALTH: u8 = 0x02;
 const PLACEMENT_CONFIGURATIONS: u8 = 0x20;
-/// The feature Flexible Data Placement.
+/// Features: Power Management, Flexible Data Placement.
+const POWER: u8 = 0x02;
 const PLACEMENT: u8 = 0x1d;
 /// The directive Streams.
 const STREAMS: u8 = 1;
@@ -105,8 +106,9 @@ fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
         }
         Err(error) => device.untold.push(hidden("LBA formats", error)),
     }
-    if let Ok(namespace) = Namespace::of(file) {
-        format_in_use(device, &namespace);
+    let namespace = Namespace::of(file).ok();
+    if let Some(namespace) = &namespace {
+        format_in_use(device, namespace);
     }
     if device.section("zones").is_some() {
         match (nvme::identify(file, number, 5, ZONED), nvme::identify(file, 0, 6, ZONED)) {
@@ -117,8 +119,17 @@ fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
         }
     }
     let group = structure.as_ref().map_or(0, |structure| Fields(&structure[..]).half(102) as u16);
-    placement(device, file, number, group, &controller);
+    if placement(device, file, number, group, &controller) {
+        match nvme::handles(file, number) {
+            Ok(handles) => of_handles(device, &handles, namespace.map(|namespace| namespace.format.data)),
+            Err(error) => device.untold.push(hidden("placement handles", &error)),
+        }
+    }
     power(device, &controller);
+    match nvme::feature(file, 0, POWER, 0) {
+        Ok(value) => device.tell("power", Facts::default().with("state", Some(u64::from(value & 0x1f)))),
+        Err(error) => device.untold.push(hidden("the power state", &error)),
+    }
     let mut log = [0; 512];
     match nvme::log_page(file, ALL, HEALTH, 0, &mut log) {
         Ok(()) => health(device, &Fields(&log), &controller),
@@ -289,14 +300,16 @@ fn of_zones(device: &mut Device, namespace: &Fields<'_>, controller: &Fields<'_>
     device.tell("zones", facts);
 }
 
-/// Flexible Data Placement, and streams.
-fn placement(device: &mut Device, file: RawFd, number: u32, group: u16, controller: &Fields<'_>) {
+/// Flexible Data Placement, and streams. Returns whether Flexible Data Placement is enabled for the namespace.
+fn placement(device: &mut Device, file: RawFd, number: u32, group: u16, controller: &Fields<'_>) -> bool {
     let has_fdp = controller.word(96) & 1 << 19 != 0;
+    let mut is_enabled = false;
     let mut facts = Facts::default().with("fdp", Some(has_fdp));
     if has_fdp {
         match nvme::feature(file, 0, PLACEMENT, group.into()) {
             Ok(value) => {
-                facts.add("fdp_enabled", Some(value & 1 != 0));
+                is_enabled = value & 1 != 0;
+                facts.add("fdp_enabled", Some(is_enabled));
                 facts.add("fdp_configuration", Some(u64::from(value >> 8 & 0xff)));
                 let mut log = vec![0; 4096];
                 match nvme::log_page(file, 0, PLACEMENT_CONFIGURATIONS, group, &mut log) {
@@ -318,6 +331,22 @@ fn placement(device: &mut Device, file: RawFd, number: u32, group: u16, controll
         facts.add("stream_write_blocks", Some(fields.word(16)));
     }
     device.tell("placement", facts);
+    is_enabled
+}
+
+/// The placement handles of a namespace with blocks of this size; `plids` counts them in this order.
+fn of_handles(device: &mut Device, handles: &[Handle], block: Option<u32>) {
+    let room = |handle: &Handle| Some(handle.room.saturating_mul(block?.into()));
+    let count = handles.len() as u64;
+    device.tell("placement", Facts::default().with("handles_of_namespace", Some(count)));
+    let rows = handles.iter().zip(0u64..).map(|(handle, place)| {
+        Facts::default()
+            .with("plid", Some(place))
+            .with("identifier", Some(u64::from(handle.identifier)))
+            .with("reclaim_unit_handle", Some(u64::from(handle.unit)))
+            .with("room_bytes", room(handle))
+    });
+    device.list("placement_handles", rows.collect());
 }
 
 /// The configuration of this number in the log page of all.
@@ -495,6 +524,13 @@ mod tests {
         assert_eq!(device.number("placement", "most_placement_handles"), Some(8));
         assert_eq!(device.number("placement", "reclaim_unit_bytes"), Some(8 << 20));
         assert_eq!(device.fact("placement", "isolation"), Some(&"initially isolated".into()));
+        let handle = |identifier, unit, room| Handle { identifier, unit, room };
+        of_handles(&mut device, &[handle(0, 2, 2048), handle(7, 0, 3)], Some(4096));
+        assert_eq!(device.number("placement", "handles_of_namespace"), Some(2), "of the 8 that there can be");
+        let handles = &device.section("placement_handles").unwrap().rows;
+        let row =
+            |number: usize| -> Vec<String> { handles[number].iter().map(|fact| fact.value.text()).collect() };
+        assert_eq!([row(0), row(1)], [["0", "0", "2", "8388608"], ["1", "7", "0", "12288"]]);
 
         let controller = structure(
             4096,

@@ -2,8 +2,8 @@
 
 use super::{run, told};
 use crate::common::Program;
-use iolite_testing::or_skip;
 use iolite_testing::vm::Ran;
+use iolite_testing::{or_skip, partly_skipped, this_test};
 use serde_json::Value;
 use std::fs;
 
@@ -47,7 +47,8 @@ fn namespaces_describe_themselves() {
          '{program}' device -f jobs $it | sed 's/^; \\(\\[.*\\|[a-z_]*=.*\\|time_based\\|stonewall\\|hipri\\)$/\\1/; s/^runtime=.*/runtime=1/; s/^size=[0-9]*$/size=1M/; s/^size=4z/size=1z/' >jobs.fio\n\
          '{program}' --output-format=json,normal jobs.fio >job${{it##*n}}.ours 2>&1; echo $? >job${{it##*n}}.ours.status\n\
          done\n\
-         '{program}' --name=j --ioengine=io_uring_cmd --filename=$ng4k --rw=read --bs=4k --size=64k --output-format=json >report.json || exit\n"
+         '{program}' --name=j --ioengine=io_uring_cmd --filename=$ng4k --rw=read --bs=4k --size=64k --output-format=json >report.json || exit\n\
+         '{program}' --name=j --ioengine=io_uring_cmd --filename=$zoned --rw=read --bs=4k --size=64k --output-format=json >zoned-report.json || exit\n"
     ));
     let ran = or_skip!(run("device-nvme", &script));
 
@@ -61,6 +62,7 @@ fn namespaces_describe_themselves() {
         let size = device["capacity"]["size_bytes"].as_u64().unwrap();
         assert!((30 << 20..=32 << 20).contains(&size), "{name}: {size}");
         assert_eq!(device["power_states"][0]["most_watts"], 25.0, "{name}");
+        assert_eq!(device["power"]["state"], 0, "{name}");
         assert!(device["health"]["temperature_celsius"].as_u64().is_some_and(|heat| heat > 0), "{name}");
         assert_eq!(device["health"]["wear_percent"], 0, "{name}");
         let optional = device["commands"]["optional"].as_str().unwrap();
@@ -123,6 +125,69 @@ fn namespaces_describe_themselves() {
     assert!(target["device"].as_str().unwrap().ends_with("n2"), "{target}");
     assert_eq!(target["model"], "QEMU NVMe Ctrl", "{target}");
     assert_eq!((&target["serial"], &target["wear_percent"]), (&"iolite".into(), &"0".into()), "{target}");
+    let expected =
+        [("data_per_block_bytes", "4096"), ("metadata", "0"), ("power_state", "0"), ("spare_percent", "0")];
+    for (name, value) in expected {
+        assert_eq!(target[name], value, "{name}: {target}");
+    }
+    let zoned = &json(&ran, "zoned-report")["iolite"]["targets"][0];
+    let expected = [("zone_capacity_bytes", "3145728"), ("most_active_zones", "6"), ("zones", "8")];
+    for (name, value) in expected {
+        assert_eq!(zoned[name], value, "{name}: {zoned}");
+    }
+}
+
+#[test]
+fn placement_handles_are_told() {
+    let program = Program::own().path.display().to_string();
+    let ran = or_skip!(run(
+        "device-placement",
+        &format!(
+            "nvme_namespaces || exit\nnvme_placement || {{ touch no-placement; exit 0; }}\n{}{}\
+             '{program}' device $placed >placed.table || exit\n\
+             '{program}' --name=j --ioengine=io_uring_cmd --filename=$placed --rw=write --bs=4k --size=64k --fdp=1 --plids=1 \
+             --output-format=json >report.json || exit\n{}",
+            described("placed", "$placed"),
+            described("placeddisk", "$placeddisk"),
+            described("after", "$placed"),
+        )
+    ));
+    if ran.directory.join("no-placement").exists() {
+        return partly_skipped(
+            &this_test!(),
+            "this QEMU has no Flexible Data Placement, which 8.1 has (IOLITE_QEMU)",
+        );
+    }
+    for name in ["placed", "placeddisk"] {
+        let device = json(&ran, name)["device"].clone();
+        let placement = &device["placement"];
+        assert_eq!(
+            (&placement["fdp_enabled"], &placement["handles_of_namespace"]),
+            (&true.into(), &4.into())
+        );
+        assert_eq!(placement["reclaim_unit_bytes"], 8 << 20, "{name}");
+        let handles = device["placement_handles"].as_array().expect("it has handles");
+        let units: Vec<_> = handles.iter().map(|row| row["reclaim_unit_handle"].as_u64().unwrap()).collect();
+        assert_eq!(units, [0, 1, 2, 3], "{name}");
+    }
+    let room = |name: &str| -> Vec<u64> {
+        let device = json(&ran, name)["device"].clone();
+        let handles = device["placement_handles"].as_array().expect("it has handles");
+        handles.iter().map(|row| row["room_bytes"].as_u64().unwrap()).collect()
+    };
+    let used: Vec<u64> = room("placed")
+        .iter()
+        .zip(room("after"))
+        .map(|(before, after)| (before - after) % (8 << 20))
+        .collect();
+    assert_eq!(used, [0, 64 << 10, 0, 0], "what was written has its place");
+    let table = fs::read_to_string(ran.directory.join("placed.table")).unwrap();
+    assert!(table.contains("handles of namespace") && table.contains("plid 3"), "{table}");
+    let target = &json(&ran, "report")["iolite"]["targets"][0];
+    let expected = [("fdp_enabled", "yes"), ("placement_handles", "4"), ("reclaim_unit_bytes", "8388608")];
+    for (name, value) in expected {
+        assert_eq!(target[name], value, "{name}: {target}");
+    }
 }
 
 #[test]
