@@ -44,7 +44,9 @@ pub(crate) fn usage(program: Name) -> String {
         let left = beside(format!("  {} {}", command.name, command.operand_words()));
         let _ = writeln!(text, "{left:<INDENT$}{}", command.help);
     }
-    text.push_str("\nKnown, but not supported yet:\n");
+    if !not_yet.is_empty() {
+        text.push_str("\nKnown, but not supported yet:\n");
+    }
     for option in not_yet {
         describe(&mut text, option);
     }
