@@ -9,6 +9,7 @@
 //! single call.
 
 mod attributes;
+mod bsg;
 mod buffers;
 mod commands;
 mod passthrough;
@@ -18,6 +19,7 @@ mod ring;
 pub(crate) mod setup;
 mod shares;
 
+pub use self::bsg::BsgEngine;
 pub use self::passthrough::IoUringCmdEngine;
 
 use self::attributes::Attributes;

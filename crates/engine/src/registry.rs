@@ -10,17 +10,18 @@ use crate::filestat::Stat;
 use crate::names::{NameEngine, RingAct, RingNameEngine};
 use crate::storage::StorageOf;
 use crate::{
-    AnyEngine, CpuioEngine, DevDaxEngine, E4defragEngine, Engine, EngineConfig, EngineError, ExecEngine,
-    FallocEngine, FtruncateEngine, GfapiAsyncEngine, GfapiEngine, HttpEngine, IoUringCmdEngine,
+    AnyEngine, BsgEngine, CpuioEngine, DevDaxEngine, E4defragEngine, Engine, EngineConfig, EngineError,
+    ExecEngine, FallocEngine, FtruncateEngine, GfapiAsyncEngine, GfapiEngine, HttpEngine, IoUringCmdEngine,
     IoUringEngine, LibaioEngine, LibhdfsEngine, LibiscsiEngine, LibpmemEngine, MmapEngine, MtdEngine,
     NbdEngine, NetEngine, NetspliceEngine, NfsEngine, NullEngine, PageFaultEngine, PosixAioEngine,
     PsyncEngine, Pvsync2Engine, PvsyncEngine, RadosEngine, RbdEngine, RdmaEngine, SgEngine, SpliceEngine,
     Storage, SyncEngine, VsyncEngine, apart,
 };
 use iolite_options::engines::{
-    CpuioOptions, E4defragOptions, ExecOptions, GfapiOptions, HdfsOptions, HttpOptions, IoUringCmdOptions,
-    IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions, MtdOptions, NbdOptions, NetOptions, NfsOptions,
-    OwnOptions, Pvsync2Options, RadosOptions, RbdOptions, RdmaOptions, SgOptions, chosen, engine,
+    CommandType, CpuioOptions, E4defragOptions, ExecOptions, GfapiOptions, HdfsOptions, HttpOptions,
+    IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions, MmapOptions, MtdOptions, NbdOptions,
+    NetOptions, NfsOptions, OwnOptions, Pvsync2Options, RadosOptions, RbdOptions, RdmaOptions, SgOptions,
+    chosen, engine,
 };
 
 /// An operation on an engine whose type is known only at run time.
@@ -47,6 +48,9 @@ macro_rules! engines {
                     let new = |config: &EngineConfig| $hot::new(config $(, own::<$hot_options>(config))?);
                     hot(new, config, visitor)
                 })+
+                "io_uring_cmd" if own::<IoUringCmdOptions>(config).cmd_type == CommandType::Bsg => {
+                    shared(|config| BsgEngine::new(config, own(config)), config, visitor)
+                }
                 $($name => {
                     let new = |config: &EngineConfig| $type::new(config $(, own::<$options>(config))?);
                     shared(new, config, visitor)

@@ -8,9 +8,10 @@
 mod commands;
 mod disk;
 
-use self::commands::{Filler, Request, SYNCHRONIZE_CACHE};
+use self::commands::{Filler, Request};
 use self::disk::Disk;
 use crate::file::Files;
+use crate::scsi::SYNCHRONIZE_CACHE;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileKind, FileSpec, OpenMode,
     Outcome, Queued, Unit,

@@ -65,6 +65,8 @@ pub enum Value {
 pub struct Found {
     /// The kind of the path: `block device`, `character device`, `file`.
     pub what: &'static str,
+    /// The class of a character device.
+    pub class: Option<DeviceClass>,
     /// The file system that a file is on.
     pub file_system: Option<String>,
     /// The partition that a block device is: its name and its bytes.
@@ -178,6 +180,7 @@ impl Device {
         let partition = number.filter(|_| is_block).and_then(partition);
         Ok(Found {
             what: if is_block { "block device" } else { "file" },
+            class: None,
             file_system,
             partition,
             device: Device::of(&disk, node.as_deref()),
@@ -263,9 +266,11 @@ fn of_character_device(path: &Path, found: &FileFacts) -> Result<Found, NoDevice
     let block = class.block_device(number).and_then(disks::directory_of);
     let device = match (class, block) {
         // Other views of flash are read-only, and say nothing about it.
-        (DeviceClass::NvmeGeneric | DeviceClass::ScsiGeneric, Some(directory)) => {
+        (class, Some(directory)) if class.passes_commands() => {
             let disk = Disk::read(&directory).ok_or(NoDevice::NoData)?;
-            Device::of(&disk, Some(path))
+            // (Questions to a node of bsg have another form; the block device gives the same answers.)
+            let of_blocks = (class == DeviceClass::ScsiBsg).then(|| node_of(&directory)).flatten();
+            Device::of(&disk, Some(of_blocks.as_deref().unwrap_or(path)))
         }
         _ => {
             let directory = PathBuf::from(format!("/sys/dev/char/{}:{}", number.major, number.minor));
@@ -275,7 +280,7 @@ fn of_character_device(path: &Path, found: &FileFacts) -> Result<Found, NoDevice
             builds::of_characters(class, &name, &directory, path)
         }
     };
-    Ok(Found { what: "character device", file_system: None, partition: None, device })
+    Ok(Found { what: "character device", class: Some(class), file_system: None, partition: None, device })
 }
 
 /// The note about facts that the user may not query.

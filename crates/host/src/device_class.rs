@@ -1,7 +1,8 @@
 //! Character devices that hold data.
 
 use crate::{DeviceNumber, Refusal};
-use iolite_os::{nvme, scsi};
+use iolite_os::nvme;
+use iolite_os::scsi::{self, Interface};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub enum DeviceClass {
     /// The way of SCSI commands to a device (`/dev/sg0`).
     ScsiGeneric,
+    /// The way of SCSI commands through the block layer's generic driver (`/dev/bsg/0:0:0:0`).
+    ScsiBsg,
     /// The way of NVMe commands to a namespace (`/dev/ng0n1`).
     NvmeGeneric,
     /// Flash (`/dev/mtd0`).
@@ -29,6 +32,8 @@ impl DeviceClass {
         let subsystem = fs::read_link(directory(number).join("subsystem")).ok()?;
         match subsystem.file_name()?.to_str()? {
             "scsi_generic" => Some(DeviceClass::ScsiGeneric),
+            // Adapters and transports have such nodes as well.
+            "bsg" if directory(number).join("device/scsi_device").exists() => Some(DeviceClass::ScsiBsg),
             "nvme-generic" => Some(DeviceClass::NvmeGeneric),
             "mtd" => Some(DeviceClass::Flash),
             "dax" => Some(DeviceClass::DirectAccess),
@@ -36,12 +41,21 @@ impl DeviceClass {
         }
     }
 
+    /// Whether commands are passed through it to a block device, past everything that guards that.
+    pub(crate) fn passes_commands(self) -> bool {
+        matches!(self, DeviceClass::ScsiGeneric | DeviceClass::ScsiBsg | DeviceClass::NvmeGeneric)
+    }
+
     /// How many bytes the device holds.
     pub(crate) fn size(self, path: &Path, number: DeviceNumber) -> Result<Option<u64>, Refusal> {
-        if self == DeviceClass::ScsiGeneric {
+        if let DeviceClass::ScsiGeneric | DeviceClass::ScsiBsg = self {
+            let interface = match self {
+                DeviceClass::ScsiBsg => Interface::Fourth,
+                _ => Interface::Third,
+            };
             let device = File::open(path)?;
             // A device that is no disk (a tape, an enclosure) has no capacity.
-            let told = scsi::capacity(device.as_raw_fd()).ok();
+            let told = scsi::capacity(device.as_raw_fd(), interface).ok();
             return Ok(told.map(|told| told.blocks * u64::from(told.block)));
         }
         if self == DeviceClass::NvmeGeneric {
@@ -55,7 +69,7 @@ impl DeviceClass {
     /// The block device that is the same storage.
     pub(crate) fn block_device(self, number: DeviceNumber) -> Option<DeviceNumber> {
         match self {
-            DeviceClass::ScsiGeneric => {
+            DeviceClass::ScsiGeneric | DeviceClass::ScsiBsg => {
                 let disk = fs::read_dir(directory(number).join("device/block")).ok()?.flatten().next()?;
                 DeviceNumber::parse(&fs::read_to_string(disk.path().join("dev")).ok()?)
             }

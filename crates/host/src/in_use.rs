@@ -46,7 +46,7 @@ impl fmt::Display for InUse {
 pub(crate) fn in_use(path: &Path) -> Option<InUse> {
     let found = look(path).ok()??;
     // Passthrough commands bypass everything that guards the block device, so it must not be in use at all.
-    let is_generic = matches!(found.class, Some(DeviceClass::ScsiGeneric | DeviceClass::NvmeGeneric));
+    let is_generic = found.class.is_some_and(DeviceClass::passes_commands);
     let (device, node) = match found.class {
         None => (found.block_device()?, Some(path.to_owned())),
         Some(class) => match class.block_device(found.device?) {

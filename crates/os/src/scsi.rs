@@ -1,11 +1,26 @@
 //! SCSI commands by the kernel's generic interface, version 3: `sg_io_hdr` of <scsi/sg.h>, documented in the kernel's
-//! Documentation/scsi/scsi-generic.rst and <https://sg.danny.cz/sg/p/sg_v3_ho.html>.
+//! Documentation/scsi/scsi-generic.rst and <https://sg.danny.cz/sg/p/sg_v3_ho.html>. Nodes of the block layer's generic
+//! driver have version 4 ([`bsg`]).
+
+pub mod bsg;
 
 use std::io;
 use std::os::fd::RawFd;
 
 /// The ioctl that sends a command and waits for its end.
 const SG_IO: libc::c_ulong = 0x2285;
+
+/// Milliseconds after which the kernel gives up a command.
+pub const TIMEOUT: u32 = 60_000;
+
+/// The interface that a node of a device has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// Version 3: block devices and generic devices (`/dev/sda`, `/dev/sg0`).
+    Third,
+    /// Version 4: the nodes of the block layer's generic driver (`/dev/bsg/0:0:0:0`).
+    Fourth,
+}
 
 /// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,9 +67,6 @@ impl Header {
     /// Poll the device for the end of the command (`SGV4_FLAG_HIPRI`).
     pub const POLLED: u32 = 0x800;
 
-    /// Milliseconds after which the kernel gives up a command.
-    const TIMEOUT: u32 = 60_000;
-
     /// A command without a command.
     pub const EMPTY: Header = Header {
         interface_id: b'S' as i32,
@@ -66,7 +78,7 @@ impl Header {
         dxferp: std::ptr::null_mut(),
         cmdp: std::ptr::null(),
         sbp: std::ptr::null_mut(),
-        timeout: Header::TIMEOUT,
+        timeout: TIMEOUT,
         flags: 0,
         pack_id: 0,
         usr_ptr: 0,
@@ -83,9 +95,7 @@ impl Header {
 
     /// Whether the device, the adapter and the driver are content.
     pub fn succeeded(&self) -> bool {
-        /// The driver says that there is sense data, which the status says as well.
-        const SENSE: u16 = 8;
-        self.status == 0 && self.host_status == 0 && self.driver_status & !SENSE == 0
+        succeeded(self.status, self.host_status, self.driver_status)
     }
 
     /// Sends the command through an open device and waits for its end.
@@ -109,6 +119,16 @@ impl Header {
     }
 }
 
+/// Whether these are the statuses of a device, an adapter and a driver that are content.
+pub(crate) const fn succeeded(device: u8, host: u16, driver: u16) -> bool {
+    const GOOD: u8 = 0;
+    /// The answer to PRE-FETCH if all blocks fit into the cache.
+    const CONDITION_MET: u8 = 4;
+    /// The driver says that there is sense data, which the status says as well.
+    const SENSE: u16 = 8;
+    matches!(device, GOOD | CONDITION_MET) && host == 0 && driver & !SENSE == 0
+}
+
 /// How large a disk is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
@@ -122,28 +142,38 @@ pub struct Capacity {
 ///
 /// # Errors
 /// It takes no SCSI commands, or not this one.
-pub fn capacity(device: RawFd) -> io::Result<Capacity> {
+pub fn capacity(device: RawFd, interface: Interface) -> io::Result<Capacity> {
     /// The result of READ CAPACITY(10) if 32 bits do not suffice.
     const MORE: u32 = u32::MAX;
     let mut short = [0; 8];
-    read(device, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], &mut short)?;
+    read(device, interface, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], &mut short)?;
     let word = |bytes: &[u8]| bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte));
     let last = word(&short[..4]);
     if last != u64::from(MORE) {
         return Ok(Capacity { blocks: last + 1, block: word(&short[4..]) as u32 });
     }
     let mut long = [0; 32];
-    read(device, &[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0], &mut long)?;
+    read(device, interface, &[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0], &mut long)?;
     Ok(Capacity { blocks: word(&long[..8]).saturating_add(1), block: word(&long[8..12]) as u32 })
 }
 
-/// Sends a command that answers with data, and waits for that.
+/// Sends a command that answers with data (or, with an empty slice, without), and waits for its end.
 ///
 /// # Errors
 /// It could not be sent, or the device refuses it (EIO).
-pub fn read(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<()> {
+pub fn read(device: RawFd, interface: Interface, command: &[u8], data: &mut [u8]) -> io::Result<()> {
+    let succeeded = match interface {
+        Interface::Third => ask(device, command, data)?,
+        Interface::Fourth => bsg::ask(device, command, data)?,
+    };
+    if succeeded { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EIO)) }
+}
+
+/// Sends a command by version 3; whether it succeeded.
+fn ask(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<bool> {
+    let transfer = if data.is_empty() { Transfer::None } else { Transfer::FromDevice };
     let mut header = Header {
-        dxfer_direction: Transfer::FromDevice as i32,
+        dxfer_direction: transfer as i32,
         cmd_len: command.len() as u8,
         cmdp: command.as_ptr(),
         dxfer_len: data.len() as u32,
@@ -152,7 +182,7 @@ pub fn read(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<()> {
     };
     // SAFETY: all pointers are to slices of the lengths that stand beside them, and live through the call.
     unsafe { header.perform(device)? };
-    if header.succeeded() { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EIO)) }
+    Ok(header.succeeded())
 }
 
 #[cfg(test)]
@@ -171,7 +201,10 @@ mod tests {
     #[test]
     fn what_takes_no_commands_has_no_capacity() {
         let null = std::fs::File::open("/dev/null").unwrap();
-        assert_eq!(capacity(null.as_raw_fd()).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
+        for interface in [Interface::Third, Interface::Fourth] {
+            let refused = capacity(null.as_raw_fd(), interface).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::ENOTTY));
+        }
     }
 
     #[test]
@@ -179,5 +212,6 @@ mod tests {
         assert!(Header::EMPTY.succeeded());
         assert!(!Header { status: 2, driver_status: 8, ..Header::EMPTY }.succeeded());
         assert!(!Header { host_status: 1, ..Header::EMPTY }.succeeded());
+        assert!(Header { status: 4, ..Header::EMPTY }.succeeded(), "PRE-FETCH has found room for all");
     }
 }

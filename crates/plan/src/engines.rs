@@ -2,7 +2,7 @@
 
 use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
 use iolite_options::engines::{
-    CephPool, CommandType, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions,
+    CdbLength, CephPool, CommandType, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions,
     IoUringCmdOptions, IoUringOptions, NvmeWriteMode, RadosOptions, RbdOptions, SgOptions,
 };
 use iolite_options::engines::{HdfsOptions, HttpOptions, NetOptions, Protocol, RdmaOptions, Target, Verb};
@@ -93,7 +93,9 @@ fn of_ranges(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str,
     if ranges <= 1 || !options.pattern.rw.trims() {
         return None;
     }
-    let why = if !engine.facets.can(Capability::Ranges) {
+    let why = if engine.facets.target == Target::Bsg {
+        "SCSI commands (cmd_type=bsg) trim one range; leave num_range out".to_owned()
+    } else if !engine.facets.can(Capability::Ranges) {
         let can = engines::capable(Capability::Ranges);
         format!("needs an engine that trims several ranges with one command: {can} does")
     } else if options.verification.is_on() || options.verification.experimental_verify {
@@ -118,6 +120,12 @@ fn of_placement(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static s
     }
     let option = if options.is_set("dataplacement") { "dataplacement" } else { "fdp" };
     let name = asked.dataplacement.keyword();
+    if engine.facets.target == Target::Bsg {
+        let message = format!(
+            "{option}: SCSI commands (cmd_type=bsg) do not say where data belongs; leave {option} out"
+        );
+        return Some((option, message));
+    }
     if !engine.facets.can(Capability::Placement) {
         let can = engines::capable(Capability::Placement);
         let engine = engine.name;
@@ -150,17 +158,55 @@ fn of_metadata(options: &JobOptions) -> Option<(&'static str, String)> {
 /// Limits of commands that are passed through.
 fn of_commands(options: &JobOptions) -> Option<(&'static str, String)> {
     let own = options.engine.of::<IoUringCmdOptions>()?;
-    if own.cmd_type == CommandType::Bsg {
-        let message = "cmd_type=bsg: SCSI commands through io_uring, which Linux has since 7.1, are not supported yet; \
-                       ioengine=sg sends SCSI commands with every kernel";
-        return Some(("cmd_type", message.to_owned()));
-    }
     let is_verified = options.verification.is_on() && options.pattern.rw.writes();
     if is_verified && !own.write_mode.stores_data() {
         let message = "verify: with this write_mode the device does not keep the data of writes";
         return Some(("verify", message.to_owned()));
     }
-    of_zone_commands(options, own).or_else(|| of_comparisons(options, own))
+    let of_kind = match own.cmd_type {
+        CommandType::Nvme => of_zone_commands(options, own),
+        CommandType::Bsg => of_scsi_commands(options, own),
+    };
+    of_kind.or_else(|| of_comparisons(options, own))
+}
+
+/// What SCSI commands cannot do, or not through a ring.
+fn of_scsi_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
+    let (rw, modes) = (options.pattern.rw, &own.write_mode);
+    let writes = |mode| rw.writes() && modes.has(mode);
+    let prefetches = rw.reads() && own.prefetches;
+    let is_verified = options.verification.is_on() || options.verification.verify_only;
+    let (option, message) = if own.ring.hipri {
+        (
+            "hipri",
+            "hipri: the kernel has no polled completions of SCSI commands (cmd_type=bsg); leave hipri out",
+        )
+    } else if options.zones.zonemode == ZoneMode::Zbd {
+        (
+            "zonemode",
+            "zonemode=zbd: no account is kept of zones behind SCSI commands (cmd_type=bsg); use the block device with psync, \
+             libaio or io_uring",
+        )
+    } else if writes(NvmeWriteMode::Append) {
+        (
+            "write_mode",
+            "write_mode=append: SCSI has no command that appends (cmd_type=bsg); use write_mode=write",
+        )
+    } else if writes(NvmeWriteMode::Zeroes) && own.cdb_len == CdbLength::Ten {
+        ("cdb_len", "cdb_len=10: WRITE SAME with 10 bytes needs data (write_mode=zeroes); use cdb_len=16")
+    } else if writes(NvmeWriteMode::Uncorrectable) && own.cdb_len == CdbLength::ThirtyTwo {
+        ("cdb_len", "cdb_len=32: WRITE LONG has no such form (write_mode=uncor); use cdb_len=16")
+    } else if prefetches && own.cdb_len == CdbLength::ThirtyTwo {
+        ("cdb_len", "cdb_len=32: PRE-FETCH has no such form (read_mode=prefetch); use cdb_len=16")
+    } else if own.prefetches && is_verified && !own.compares {
+        (
+            "read_mode",
+            "read_mode=prefetch: no data comes back that could be verified; use read_mode=read, or verify_mode=compare",
+        )
+    } else {
+        return None;
+    };
+    Some((option, message.to_owned()))
 }
 
 /// Requirements and limits of commands for zones.
@@ -622,13 +668,73 @@ mod tests {
             })
         };
         assert_eq!(told(|_| ()), [""; 0]);
-        let [message] = &told(|own| own.cmd_type = CommandType::Bsg)[..] else { panic!("one") };
-        assert!(message.contains("which Linux has since 7.1"), "{message}");
         let [message] = &told(|own| own.write_mode = NvmeWriteMode::Zeroes.into())[..] else { panic!("one") };
         assert!(message.starts_with("verify: with this write_mode"), "{message}");
         let [message] = &told(|own| own.write_mode = NvmeWriteMode::Append.into())[..] else { panic!("one") };
         assert!(message.contains("add zonemode=zbd"), "{message}");
         assert_eq!(told(|own| own.compares = true), [""; 0]);
+    }
+
+    #[test]
+    fn what_scsi_commands_cannot_do_is_refused() {
+        type Change = fn(&mut JobOptions, &mut IoUringCmdOptions);
+        let told = |change: Change| {
+            let mut options = JobOptions::default();
+            options.choose_engine(engine("io_uring_cmd").unwrap());
+            options.pattern.rw = ReadWrite::RandRw;
+            let mut own = options.engine.of::<IoUringCmdOptions>().unwrap().clone();
+            own.cmd_type = CommandType::Bsg;
+            change(&mut options, &mut own);
+            *options.engine.of_mut().unwrap() = own;
+            let chosen = options.chosen_engine().unwrap();
+            let found = obstacles(&options, &chosen, &RunOptions::default());
+            found.into_iter().map(|(_, message)| message).collect::<Vec<_>>()
+        };
+        assert_eq!(told(|_, _| ()), [""; 0]);
+        let all_forms = |_: &mut JobOptions, own: &mut IoUringCmdOptions| {
+            (own.cdb_len, own.deac) = (CdbLength::ThirtyTwo, true);
+            own.write_mode = NvmeWriteMode::Zeroes.into();
+        };
+        assert_eq!(told(all_forms), [""; 0]);
+        let refusals: [(Change, &str); 10] = [
+            (|_, own| own.ring.hipri = true, "hipri: the kernel has no polled"),
+            (|o, _| o.zones.zonemode = ZoneMode::Zbd, "zonemode=zbd: no account is kept"),
+            (|_, own| own.write_mode = NvmeWriteMode::Append.into(), "write_mode=append: SCSI has no"),
+            (
+                |_, own| (own.write_mode, own.cdb_len) = (NvmeWriteMode::Zeroes.into(), CdbLength::Ten),
+                "cdb_len=10: WRITE SAME",
+            ),
+            (
+                |_, own| {
+                    (own.write_mode, own.cdb_len) =
+                        (NvmeWriteMode::Uncorrectable.into(), CdbLength::ThirtyTwo);
+                },
+                "cdb_len=32: WRITE LONG",
+            ),
+            (|_, own| (own.prefetches, own.cdb_len) = (true, CdbLength::ThirtyTwo), "cdb_len=32: PRE-FETCH"),
+            (
+                |o, own| (own.prefetches, o.verification.verify) = (true, Verify::Crc32c),
+                "read_mode=prefetch: no data comes back",
+            ),
+            (
+                |o, own| {
+                    (own.write_mode, o.verification.verify) = (NvmeWriteMode::Verify.into(), Verify::Md5)
+                },
+                "verify: with this write_mode",
+            ),
+            (
+                |o, _| (o.pattern.rw, o.extent.num_range) = (ReadWrite::RandTrim, 4),
+                "num_range=4: SCSI commands",
+            ),
+            (
+                |o, _| o.data_placement.dataplacement = DataPlacement::Fdp,
+                "fdp: SCSI commands (cmd_type=bsg) do not say",
+            ),
+        ];
+        for (change, expected) in refusals {
+            let [message] = &told(change)[..] else { panic!("{expected}: one") };
+            assert!(message.starts_with(expected), "{message}");
+        }
     }
 
     #[test]

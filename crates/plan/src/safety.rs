@@ -84,6 +84,7 @@ fn wrong_kinds(
     let class = match target {
         Target::Any | Target::DaxFile => None,
         Target::Scsi => Some(DeviceClass::ScsiGeneric),
+        Target::Bsg => Some(DeviceClass::ScsiBsg),
         Target::Nvme => Some(DeviceClass::NvmeGeneric),
         Target::Flash => Some(DeviceClass::Flash),
         Target::DaxDevice => Some(DeviceClass::DirectAccess),
@@ -201,6 +202,7 @@ mod tests {
     use super::*;
     use iolite_host::{InUse, MadeUp};
     use iolite_options::engines::engine;
+    use iolite_options::engines::{CommandType, IoUringCmdOptions};
     use iolite_options::{FileOptions, PatternOptions, ReadWrite};
 
     fn told(file: &str, change: impl FnOnce(&mut JobOptions)) -> Vec<(&'static str, String)> {
@@ -233,16 +235,31 @@ mod tests {
     fn generic_devices_are_protected_as_their_disks() {
         let machine = MadeUp::new()
             .with_device_of(DeviceClass::ScsiGeneric, "/dev/sg0", 1 << 30)
-            .used("/dev/sg0", InUse::Mounted("/".into()));
-        let sg = engine("sg").unwrap();
-        let told = |rw| {
+            .used("/dev/sg0", InUse::Mounted("/".into()))
+            .with_device_of(DeviceClass::ScsiBsg, "/dev/bsg/0:0:0:0", 1 << 30)
+            .used("/dev/bsg/0:0:0:0", InUse::Swap);
+        let told = |name: &str, file: &str, rw| {
             let mut options = JobOptions::default();
-            options.choose_engine(sg);
+            options.choose_engine(engine(name).unwrap());
+            if let Some(own) = options.engine.of_mut::<IoUringCmdOptions>() {
+                own.cmd_type = CommandType::Bsg;
+            }
             options.pattern.rw = rw;
-            options.files.filename = vec!["/dev/sg0".into()];
-            obstacles(&options, sg, &[], &machine).len()
+            options.files.filename = vec![file.into()];
+            let found = obstacles(&options, &options.chosen_engine().unwrap(), &[], &machine);
+            found.into_iter().map(|(_, message)| message).collect::<Vec<_>>()
         };
-        assert_eq!([ReadWrite::Read, ReadWrite::Write, ReadWrite::Trim].map(told), [0, 1, 1]);
+        for (name, file) in [("sg", "/dev/sg0"), ("io_uring_cmd", "/dev/bsg/0:0:0:0")] {
+            assert_eq!(told(name, file, ReadWrite::Read), [""; 0], "{name}");
+            for rw in [ReadWrite::Write, ReadWrite::Trim] {
+                let [message] = &told(name, file, rw)[..] else { panic!("{name}: one") };
+                assert!(message.contains("allow_mounted_write=1"), "{message}");
+            }
+        }
+        let [message] = &told("io_uring_cmd", "/dev/sg0", ReadWrite::Read)[..] else { panic!("one") };
+        let expected =
+            "ioengine=io_uring_cmd: /dev/sg0 is not the bsg node of a SCSI disk (/dev/bsg/0\\:0\\:0\\:0)";
+        assert_eq!(message, expected);
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! The commands of SBC-4 (SCSI Block Commands) that units become.
 
 use super::disk::Disk;
+use crate::scsi::{Cdb, Command, Complaint, Data, FUA, Ranges, blocks, ranges};
 use crate::{Errno, Outcome, Unit};
-use iolite_options::engines::{SgOptions, SgWriteMode};
+use iolite_options::engines::{CdbLength, SgOptions, SgWriteMode};
 use iolite_os::scsi::{Header, Transfer};
 use iolite_types::Operation;
-
-/// All of the disk's cache.
-pub(super) static SYNCHRONIZE_CACHE: [u8; 10] = [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// A command with its answer. It stays in its place: the header points into it.
 pub(super) struct Request {
@@ -16,10 +14,10 @@ pub(super) struct Request {
     pub file: u32,
     /// The length that the unit counts with, whatever is transferred.
     length: u64,
-    command: [u8; 16],
+    command: Cdb,
     sense: [u8; 32],
     /// The parameter list of UNMAP.
-    ranges: [u8; 24],
+    ranges: Ranges,
 }
 
 impl Default for Request {
@@ -28,9 +26,9 @@ impl Default for Request {
             header: Header::EMPTY,
             file: 0,
             length: 0,
-            command: [0; 16],
+            command: Cdb::EMPTY,
             sense: [0; 32],
-            ranges: [0; 24],
+            ranges: ranges(0, 0),
         }
     }
 }
@@ -38,12 +36,10 @@ impl Default for Request {
 impl Request {
     /// Sets the pointers, once the request is where it stays, and the number by which its answer is known.
     pub(super) fn tie(&mut self, index: usize) {
-        self.header.cmdp = self.command.as_ptr();
+        self.header.cmdp = self.command.bytes.as_ptr();
         self.header.sbp = self.sense.as_mut_ptr();
         self.header.mx_sb_len = self.sense.len() as u8;
         self.header.usr_ptr = index;
-        // The length of the parameters behind these two bytes, and that of the one range among them.
-        self.ranges[..4].copy_from_slice(&[0, 22, 0, 16]);
     }
 
     /// The outcome of the command.
@@ -64,96 +60,38 @@ impl Request {
         if self.header.succeeded() {
             return None;
         }
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
-        let command = hex(&self.command[..self.header.cmd_len as usize]);
         let sense = &self.sense[..(sb_len_wr as usize).min(self.sense.len())];
-        Some(match Sense::of(sense) {
-            Some(Sense { key, code, qualifier }) => {
-                let name = SENSE_KEYS[usize::from(key & 15)];
-                format!("{name} (sense key {key:x}h, code {code:02x}h/{qualifier:02x}h) to command {command}")
-            }
-            None => format!(
-                "status {status:02x}h, host status {host_status:02x}h, driver status {driver_status:02x}h to command \
-                 {command}"
-            ),
-        })
+        let command = self.command.as_slice();
+        let complaint =
+            Complaint { device: status, host: host_status, driver: driver_status, sense, command };
+        Some(complaint.to_string())
+    }
+
+    /// Makes it an UNMAP of these blocks.
+    fn unmap(&mut self, first: u64, count: u32) {
+        self.command = Cdb::UNMAP;
+        self.ranges = ranges(first, count);
+        self.header.cmd_len = self.command.length;
+        self.header.dxfer_direction = Transfer::ToDevice as i32;
+        self.header.dxfer_len = self.ranges.len() as u32;
+        self.header.dxferp = self.ranges.as_mut_ptr();
+        self.header.flags = 0;
     }
 }
 
-/// A disk's explanation of a refused command.
-struct Sense {
-    key: u8,
-    code: u8,
-    qualifier: u8,
-}
-
-/// The names of sense keys (SPC-5).
-const SENSE_KEYS: [&str; 16] = [
-    "no sense",
-    "recovered error",
-    "not ready",
-    "medium error",
-    "hardware error",
-    "illegal request",
-    "unit attention",
-    "data protect",
-    "blank check",
-    "vendor specific",
-    "copy aborted",
-    "aborted command",
-    "reserved",
-    "volume overflow",
-    "miscompare",
-    "completed",
-];
-
-impl Sense {
-    /// From sense data in fixed or descriptor format.
-    fn of(data: &[u8]) -> Option<Sense> {
-        let byte = |place: usize| data.get(place).copied().unwrap_or(0);
-        match data.first()? & 0x7f {
-            0x70 | 0x71 => Some(Sense { key: byte(2) & 15, code: byte(12), qualifier: byte(13) }),
-            0x72 | 0x73 => Some(Sense { key: byte(1) & 15, code: byte(2), qualifier: byte(3) }),
-            _ => None,
-        }
-    }
-}
-
-/// The data that a command transfers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Data {
-    None,
-    /// The first block of the buffer.
-    Block,
-    /// All of the buffer.
-    Whole,
-}
-
-/// A command for a range of blocks in its two lengths.
+/// A command, and the flags of its header.
 #[derive(Clone, Copy, Debug)]
-struct Command {
-    /// `None` = there is only the long one.
-    short: Option<u8>,
-    long: u8,
-    /// The second byte.
-    flags: u8,
-    data: Data,
-    transfer: Transfer,
+struct Kind {
+    command: Command,
     header_flags: u32,
 }
 
-/// Force unit access.
-const FUA: u8 = 0x08;
-/// No data-out buffer.
-const NDOB: u8 = 0x01;
-
-const UNMAP: u8 = 0x42;
 const WRITE_STREAM: u8 = 0x9a;
 
 /// Makes commands of units, as the job's options say.
 pub(super) struct Filler {
-    read: Command,
-    write: Command,
+    read: Kind,
+    write: Kind,
     stream: u16,
     opens_streams: bool,
 }
@@ -161,28 +99,21 @@ pub(super) struct Filler {
 impl Filler {
     pub(super) fn new(own: &SgOptions) -> Filler {
         let polled = if own.hipri { Header::POLLED } else { 0 };
-        let plain = |short, long, flags, data| {
-            let transfer = if data == Data::None { Transfer::None } else { Transfer::ToDevice };
-            Command { short, long, flags, data, transfer, header_flags: 0 }
-        };
-        let fua = |asked: bool| if asked { FUA } else { 0 };
+        let plain = |command| Kind { command, header_flags: 0 };
+        let write = Command::WRITE.with(FUA, own.writefua);
         let write = match own.sg_write_mode {
-            SgWriteMode::Write => {
-                Command { header_flags: polled, ..plain(Some(0x2a), 0x8a, fua(own.writefua), Data::Whole) }
+            SgWriteMode::Write => Kind { command: write, header_flags: polled },
+            SgWriteMode::WriteAndVerify => plain(Command::WRITE_AND_VERIFY),
+            SgWriteMode::WriteSame => plain(Command::WRITE_SAME),
+            SgWriteMode::WriteSameWithoutData => plain(Command::WRITE_SAME_WITHOUT_DATA),
+            SgWriteMode::VerifyMedium => plain(Command::VERIFY_MEDIUM),
+            SgWriteMode::VerifyData => plain(Command::VERIFY_DATA),
+            SgWriteMode::VerifyBlock => plain(Command::VERIFY_BLOCK),
+            SgWriteMode::WriteStream => {
+                plain(Command { ten: None, sixteen: Some(WRITE_STREAM), thirty_two: None, ..write })
             }
-            SgWriteMode::WriteAndVerify => plain(Some(0x2e), 0x8e, 0, Data::Whole),
-            SgWriteMode::WriteSame => plain(Some(0x41), 0x93, 0, Data::Block),
-            SgWriteMode::WriteSameWithoutData => plain(None, 0x93, NDOB, Data::None),
-            SgWriteMode::VerifyMedium => plain(Some(0x2f), 0x8f, 0, Data::None),
-            SgWriteMode::VerifyData => plain(Some(0x2f), 0x8f, 0x02, Data::Whole),
-            SgWriteMode::VerifyBlock => plain(Some(0x2f), 0x8f, 0x06, Data::Block),
-            SgWriteMode::WriteStream => plain(None, WRITE_STREAM, fua(own.writefua), Data::Whole),
         };
-        let read = Command {
-            transfer: Transfer::FromDevice,
-            header_flags: polled,
-            ..plain(Some(0x28), 0x88, fua(own.readfua), Data::Whole)
-        };
+        let read = Kind { command: Command::READ.with(FUA, own.readfua), header_flags: polled };
         let is_streamed = own.sg_write_mode == SgWriteMode::WriteStream;
         Filler { read, write, stream: own.stream_id, opens_streams: is_streamed && own.stream_id == 0 }
     }
@@ -195,70 +126,40 @@ impl Filler {
     /// Puts the command of a unit into its request.
     #[inline(always)]
     pub(super) fn fill(&self, request: &mut Request, unit: &Unit, disk: &Disk) -> Result<(), Errno> {
-        let (first, rest) = (unit.offset / disk.block, unit.offset % disk.block);
-        let (blocks, part) = (unit.length / disk.block, unit.length % disk.block);
-        // A disk has nothing smaller than its blocks, and a command counts them in 32 bits.
-        let Ok(count) = u32::try_from(blocks) else { return Err(Errno(libc::EINVAL)) };
-        if rest != 0 || part != 0 {
-            return Err(Errno(libc::EINVAL));
-        }
+        let (first, count) = blocks(unit, disk.block)?;
         request.file = unit.file;
         request.length = unit.length;
         if unit.operation == Operation::Trim {
             request.unmap(first, count);
             return Ok(());
         }
-        let what = if unit.operation == Operation::Write { &self.write } else { &self.read };
-        let Request { header, command, .. } = request;
-        command.fill(0);
-        command[1] = what.flags;
-        match what.short {
-            Some(operation) if first <= u64::from(u32::MAX) && count <= u32::from(u16::MAX) => {
-                command[0] = operation;
-                command[2..6].copy_from_slice(&(first as u32).to_be_bytes());
-                command[7..9].copy_from_slice(&(count as u16).to_be_bytes());
-                header.cmd_len = 10;
-            }
-            _ => {
-                command[0] = what.long;
-                command[2..10].copy_from_slice(&first.to_be_bytes());
-                command[10..14].copy_from_slice(&count.to_be_bytes());
-                header.cmd_len = 16;
-            }
-        }
-        if what.long == WRITE_STREAM {
+        let is_write = unit.operation == Operation::Write;
+        let Kind { command, header_flags } = if is_write { &self.write } else { &self.read };
+        request.command = command.about(first, count, CdbLength::AsNeeded)?;
+        if command.sixteen == Some(WRITE_STREAM) {
             // It counts in 16 bits; the stream stands where others have the upper half.
             let Ok(count) = u16::try_from(count) else { return Err(Errno(libc::EINVAL)) };
             let stream = disk.stream.unwrap_or(self.stream);
-            command[10..12].copy_from_slice(&stream.to_be_bytes());
-            command[12..14].copy_from_slice(&count.to_be_bytes());
+            request.command.bytes[10..12].copy_from_slice(&stream.to_be_bytes());
+            request.command.bytes[12..14].copy_from_slice(&count.to_be_bytes());
         }
-        let bytes = match what.data {
+        let bytes = match command.data {
             Data::None => 0,
             Data::Block => disk.block.min(unit.length),
             Data::Whole => unit.length,
         };
-        header.dxfer_direction = what.transfer as i32;
+        let transfer = match command.data {
+            Data::None => Transfer::None,
+            _ if is_write => Transfer::ToDevice,
+            _ => Transfer::FromDevice,
+        };
+        let header = &mut request.header;
+        header.cmd_len = request.command.length;
+        header.dxfer_direction = transfer as i32;
         header.dxfer_len = bytes as u32;
         header.dxferp = unit.buffer;
-        header.flags = what.header_flags;
+        header.flags = *header_flags;
         Ok(())
-    }
-}
-
-impl Request {
-    /// Makes it an UNMAP of these blocks.
-    fn unmap(&mut self, first: u64, count: u32) {
-        self.command.fill(0);
-        self.command[0] = UNMAP;
-        self.command[8] = self.ranges.len() as u8;
-        self.ranges[8..16].copy_from_slice(&first.to_be_bytes());
-        self.ranges[16..20].copy_from_slice(&count.to_be_bytes());
-        self.header.cmd_len = 10;
-        self.header.dxfer_direction = Transfer::ToDevice as i32;
-        self.header.dxfer_len = self.ranges.len() as u32;
-        self.header.dxferp = self.ranges.as_mut_ptr();
-        self.header.flags = 0;
     }
 }
 
@@ -281,7 +182,7 @@ mod tests {
         request.tie(0);
         Filler::new(&own).fill(&mut request, &unit, &disk)?;
         let Header { cmd_len, dxfer_direction, dxfer_len, flags, .. } = request.header;
-        Ok((request.command[..cmd_len as usize].to_vec(), dxfer_direction, dxfer_len, flags))
+        Ok((request.command.bytes[..cmd_len as usize].to_vec(), dxfer_direction, dxfer_len, flags))
     }
 
     const ONE: (u64, u64) = (512 * 0x1234, 4096);
@@ -346,13 +247,11 @@ mod tests {
     fn complaints_are_told_in_words() {
         let mut request = Request::default();
         assert_eq!(request.complaint(), None);
-        request.command[..2].copy_from_slice(&[0x2f, 2]);
+        request.command = Cdb::of(&[0x2f, 2]);
         request.header = Header { cmd_len: 2, status: 2, sb_len_wr: 18, ..Header::EMPTY };
         (request.sense[0], request.sense[2], request.sense[12]) = (0x70, 0x0e, 0x1d);
         let told = "miscompare (sense key eh, code 1dh/00h) to command 2f 02";
         assert_eq!(request.complaint().as_deref(), Some(told));
-        (request.sense[0], request.sense[1], request.sense[2]) = (0x72, 3, 0x11);
-        assert!(request.complaint().unwrap().starts_with("medium error (sense key 3h, code 11h"));
         request.header.sb_len_wr = 0;
         assert!(request.complaint().unwrap().starts_with("status 02h, host status 00h"));
     }

@@ -1,7 +1,7 @@
 //! An open disk: the properties that commands depend on.
 
 use iolite_options::engines::Target;
-use iolite_os::scsi::{self, Header};
+use iolite_os::scsi::{self, Header, Interface};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -22,7 +22,7 @@ pub(super) struct Disk {
 
 impl Disk {
     pub(super) fn open(descriptor: RawFd, is_generic: bool, opens_stream: bool) -> io::Result<Disk> {
-        let block = match scsi::capacity(descriptor) {
+        let block = match scsi::capacity(descriptor, Interface::Third) {
             Ok(told) if told.block > 0 => u64::from(told.block),
             Ok(_) => return Err(io::Error::from_raw_os_error(libc::ENOMEDIUM)),
             Err(error) => return Err(without_scsi(error)),
@@ -65,7 +65,7 @@ fn stream_control(control: u8, stream: u16) -> [u8; 16] {
 /// Opens a stream; its number.
 fn open_stream(descriptor: RawFd) -> io::Result<u16> {
     let mut answer = [0; 8];
-    scsi::read(descriptor, &stream_control(OPEN, 0), &mut answer)?;
+    scsi::read(descriptor, Interface::Third, &stream_control(OPEN, 0), &mut answer)?;
     Ok(u16::from_be_bytes([answer[4], answer[5]]))
 }
 

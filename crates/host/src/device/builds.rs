@@ -127,7 +127,7 @@ pub(super) fn of(name: &str, directory: &Path, node: Option<&Path>) -> Device {
 pub(super) fn of_characters(class: DeviceClass, name: &str, directory: &Path, node: &Path) -> Device {
     let kind = match class {
         DeviceClass::NvmeGeneric => "NVMe namespace",
-        DeviceClass::ScsiGeneric => "SCSI device",
+        DeviceClass::ScsiGeneric | DeviceClass::ScsiBsg => "SCSI device",
         DeviceClass::Flash => "flash (MTD)",
         DeviceClass::DirectAccess => "persistent memory (DAX)",
     };
@@ -142,6 +142,7 @@ pub(super) fn of_characters(class: DeviceClass, name: &str, directory: &Path, no
     match class {
         DeviceClass::NvmeGeneric => nvme::tell(&mut device, directory, Some(node)),
         DeviceClass::ScsiGeneric => scsi::tell(&mut device, directory, Some(node)),
+        DeviceClass::ScsiBsg => scsi::tell(&mut device, directory, None),
         DeviceClass::Flash => {
             device.tell("capacity", Facts::default().with("size_bytes", sized("size")));
             let flash = Facts::default()

@@ -3,7 +3,7 @@
 
 use super::sysfs::{self, number, text};
 use super::{Device, Facts, hidden};
-use iolite_os::scsi;
+use iolite_os::scsi::{self, Interface};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -70,7 +70,7 @@ fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
     }
     let mut capacity = [0; 32];
     let long = [0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0];
-    if scsi::read(file, &long, &mut capacity).is_ok() {
+    if scsi::read(file, Interface::Third, &long, &mut capacity).is_ok() {
         format(device, &capacity);
     }
     let mut untold = Vec::new();
@@ -88,7 +88,7 @@ fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
 }
 
 fn inquiry(file: RawFd, page: u8, answer: &mut [u8]) -> io::Result<()> {
-    scsi::read(file, &[0x12, 1, page, 0, answer.len() as u8, 0], answer)?;
+    scsi::read(file, Interface::Third, &[0x12, 1, page, 0, answer.len() as u8, 0], answer)?;
     // A disk without this page may answer with another one.
     if answer[1] == page { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)) }
 }
@@ -96,7 +96,12 @@ fn inquiry(file: RawFd, page: u8, answer: &mut [u8]) -> io::Result<()> {
 fn log_sense(file: RawFd, page: u8, answer: &mut [u8]) -> io::Result<()> {
     /// The current values.
     const CURRENT: u8 = 0x40;
-    scsi::read(file, &[0x4d, 0, CURRENT | page, 0, 0, 0, 0, 0, answer.len() as u8, 0], answer)?;
+    scsi::read(
+        file,
+        Interface::Third,
+        &[0x4d, 0, CURRENT | page, 0, 0, 0, 0, 0, answer.len() as u8, 0],
+        answer,
+    )?;
     if answer[0] & 0x3f == page { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP)) }
 }
 

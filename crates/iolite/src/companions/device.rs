@@ -48,7 +48,7 @@ pub fn run(asked: &Asked) -> Result<String, String> {
 
 fn table(path: &Path, found: &Found, jobs: &[jobs::Job]) -> String {
     let mut text = String::new();
-    let Found { what, file_system, partition, device } = found;
+    let Found { what, file_system, partition, device, .. } = found;
     let on = file_system.as_ref().map_or(String::new(), |kind| format!(" on {kind}"));
     let part = partition
         .as_ref()

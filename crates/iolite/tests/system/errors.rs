@@ -104,17 +104,15 @@ fn all_mistakes_are_reported_with_their_places() {
 }
 
 #[test]
-fn options_that_are_not_supported_yet_are_errors() {
+fn commands_of_the_wrong_kind_are_errors() {
     let program = Program::under_test();
     if program.is_peer {
-        skip!("fio supports them");
+        skip!("older releases do not know cmd_type=bsg");
     }
     let dir = scratch();
-    let run = refused(
-        dir.path(),
-        "--name=a --filename=f --rw=read --size=1M --ioengine=io_uring_cmd --cmd_type=bsg",
-    );
-    assert!(run.output().contains("not supported"), "{run}");
+    let line = "--name=a --filename=f --rw=read --size=1M --ioengine=io_uring_cmd --cmd_type=bsg";
+    let run = refused(dir.path(), line);
+    assert!(run.output().contains("f is not the bsg node of a SCSI disk (/dev/bsg/0\\:0\\:0\\:0)"), "{run}");
 }
 
 #[test]

@@ -109,13 +109,15 @@ const LEAVES_DATA: &str = "verify-power-cut.fio";
 const ON_DEVICES: [&str; 3] = ["block-device.fio", "ssd-precondition.fio", "trim.fio"];
 
 /// Examples that need a device of the virtual machine: they are run there (`emulated`).
-pub const ON_EMULATED_DEVICES: [&str; 8] = [
+pub const ON_EMULATED_DEVICES: [&str; 10] = [
     "flash.fio",
     "nvme-commands.fio",
+    "nvme-placement.fio",
     "nvme-protection.fio",
     "persistent-memory.fio",
     "persistent-memory-device.fio",
     "scsi-commands.fio",
+    "scsi-ring.fio",
     "zone-append.fio",
     "zoned.fio",
 ];

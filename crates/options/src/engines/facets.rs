@@ -117,6 +117,8 @@ pub enum Target {
     DaxFile,
     /// Disks that take SCSI commands: block devices and their generic devices.
     Scsi,
+    /// SCSI disks by their nodes of the block layer's generic driver.
+    Bsg,
     /// Namespaces that take NVMe commands: generic devices.
     Nvme,
     /// Flash.
@@ -132,6 +134,8 @@ impl Target {
             Target::Any => None,
             Target::DaxFile => Some("a regular file"),
             Target::Scsi => Some("a disk that takes SCSI commands (/dev/sda or /dev/sg0)"),
+            // Written as in a job, where a plain colon would begin another name.
+            Target::Bsg => Some("the bsg node of a SCSI disk (/dev/bsg/0\\:0\\:0\\:0)"),
             Target::Nvme => Some("the generic device of an NVMe namespace (/dev/ng0n1)"),
             Target::Flash => Some("a flash device (/dev/mtd0)"),
             Target::DaxDevice => Some("a DAX device (/dev/dax0.0)"),

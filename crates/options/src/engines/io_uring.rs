@@ -1,7 +1,8 @@
 //! The options of `io_uring`. `io_uring_cmd` has the same list, and stores more of them in its struct
 //! ([`IoUringCmdOptions`]).
 
-use super::io_uring_cmd::{Checks, CommandType, NvmeWriteMode, WriteModes};
+use super::facets::{Capabilities, Capability, Facets, Target};
+use super::io_uring_cmd::{ByteCheck, CdbLength, Checks, CommandType, NvmeWriteMode, WriteModes};
 use super::own::{Idle, OwnOptions, own_options};
 use super::priorities::{
     CMDPRIO, CMDPRIO_BSSPLIT, CMDPRIO_CLASS, CMDPRIO_HINT, CMDPRIO_PERCENTAGE, CommandPriorities,
@@ -121,6 +122,12 @@ own_options! {
         pub placement: DataPlacementOptions,
         /// Write Zeroes may deallocate the blocks.
         pub deac: bool,
+        /// The form of SCSI commands.
+        pub cdb_len: CdbLength,
+        /// The data that a VERIFY of SCSI compares.
+        pub verify_bytchk: ByteCheck,
+        /// Reads become PRE-FETCH of SCSI, which transfers nothing.
+        pub prefetches: bool,
     }
 }
 
@@ -148,12 +155,68 @@ impl OwnOptions for IoUringCmdOptions {
     }
 
     fn without_effect(&self) -> Vec<Idle> {
-        let why = "only Write Zeroes may deallocate (write_mode=zeroes)";
-        if self.deac && !self.write_mode.has(NvmeWriteMode::Zeroes) {
-            vec![("deac", why)]
-        } else {
-            Vec::new()
+        let is_idle = match self.cmd_type {
+            CommandType::Nvme => self.idle_in_nvme(),
+            CommandType::Bsg => self.idle_in_scsi(),
+        };
+        let deac = (
+            "deac",
+            self.deac && !self.write_mode.has(NvmeWriteMode::Zeroes),
+            "only commands that write zeros may deallocate (write_mode=zeroes)",
+        );
+        is_idle
+            .into_iter()
+            .chain([deac])
+            .filter(|(_, is_idle, _)| *is_idle)
+            .map(|(name, _, why)| (name, why))
+            .collect()
+    }
+
+    fn facets(&self, facets: Facets) -> Facets {
+        match self.cmd_type {
+            CommandType::Nvme => facets,
+            CommandType::Bsg => Facets {
+                target: Target::Bsg,
+                capabilities: Capabilities::of(&[Capability::Sync, Capability::Trim]),
+                ..facets
+            },
         }
+    }
+}
+
+/// An option, whether it is set to something that commands of one kind have no use for, and why they have none.
+type Asked = (&'static str, bool, &'static str);
+
+impl IoUringCmdOptions {
+    fn idle_in_nvme(&self) -> Vec<Asked> {
+        let why = "it is about SCSI commands (cmd_type=bsg)";
+        vec![
+            ("cdb_len", self.cdb_len != CdbLength::AsNeeded, why),
+            ("verify_bytchk", self.verify_bytchk != ByteCheck::Medium, why),
+            ("read_mode", self.prefetches, why),
+        ]
+    }
+
+    fn idle_in_scsi(&self) -> Vec<Asked> {
+        let writes = |mode| self.write_mode.has(mode);
+        let names = ["md_per_io_size", "pi_act", "pi_chk", "apptag", "apptag_mask"];
+        let mut all: Vec<Asked> =
+            names.map(|name| (name, true, "it is about NVMe commands (cmd_type=nvme)")).to_vec();
+        all.extend([
+            ("nonvectored", true, "SCSI commands (cmd_type=bsg) name their data by its address"),
+            (
+                "verify_bytchk",
+                self.verify_bytchk != ByteCheck::Medium && !writes(NvmeWriteMode::Verify),
+                "it is about VERIFY (write_mode=verify)",
+            ),
+            (
+                "writefua",
+                self.writefua && !writes(NvmeWriteMode::Write),
+                "of the SCSI commands for writes, only WRITE has this bit (write_mode=write)",
+            ),
+            ("readfua", self.readfua && self.prefetches, "PRE-FETCH (read_mode=prefetch) has no such bit"),
+        ]);
+        all
     }
 }
 
@@ -209,19 +272,6 @@ macro_rules! metadata {
     };
 }
 
-/// Assigns an option of SCSI commands, which NVMe has no use for.
-macro_rules! of_scsi {
-    () => {
-        |own, given| {
-            let is_command = (own as &mut dyn Any).is::<IoUringCmdOptions>();
-            if is_command && given.text != given.definition.default {
-                given.notes.push("has no effect: it is about SCSI commands (cmd_type=bsg)".to_owned());
-            }
-            if is_command { given.keyword().map(drop) } else { passed_through(own, given) }
-        }
-    };
-}
-
 static WRITE_MODE: Definition = option(
     "write_mode",
     Kind::Str,
@@ -268,15 +318,15 @@ static CMD_TYPE: Definition = option("cmd_type", Kind::Str, "Kind of passed-thro
 static CDB_LEN: Definition = option("cdb_len", Kind::Str, "Length of SCSI command blocks")
     .default("0")
     .keywords(&[("0", "As needed"), ("10", "10 bytes"), ("16", "16 bytes"), ("32", "32 bytes")])
-    .lands_in_engine(of_scsi!());
+    .lands_in_engine(command!(cdb_len, |given| Ok(CdbLength::of(given.keyword()?))));
 static VERIFY_BYTCHK: Definition = option("verify_bytchk", Kind::Str, "The data that a SCSI VERIFY compares")
     .default("0")
     .keywords(&[("0", "The medium alone"), ("1", "Each block with its data"), ("3", "Every block with one")])
-    .lands_in_engine(of_scsi!());
+    .lands_in_engine(command!(verify_bytchk, |given| Ok(ByteCheck::of(given.keyword()?))));
 static READ_MODE: Definition = option("read_mode", Kind::Str, "Device command for reads")
     .default("read")
     .keywords(&[("read", "Read"), ("prefetch", "Prefetch into the device's cache")])
-    .lands_in_engine(of_scsi!());
+    .lands_in_engine(command!(prefetches, |given| Ok(given.keyword()? == "prefetch")));
 static MD_PER_IO_SIZE: Definition = option("md_per_io_size", Kind::Int, "Bytes of separate metadata per I/O")
     .default("0")
     .lands_in_engine(metadata!(md_per_io_size, |given| given.number()));

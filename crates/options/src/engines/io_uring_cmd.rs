@@ -12,6 +12,55 @@ pub enum CommandType {
     Bsg,
 }
 
+/// The form of SCSI commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CdbLength {
+    /// The shortest in which block and length have room.
+    #[default]
+    AsNeeded,
+    /// 10 bytes.
+    Ten,
+    /// 16 bytes.
+    Sixteen,
+    /// 32 bytes.
+    ThirtyTwo,
+}
+
+impl CdbLength {
+    /// From the keyword of `cdb_len`.
+    pub(super) fn of(keyword: &str) -> CdbLength {
+        match keyword {
+            "10" => CdbLength::Ten,
+            "16" => CdbLength::Sixteen,
+            "32" => CdbLength::ThirtyTwo,
+            _ => CdbLength::AsNeeded,
+        }
+    }
+}
+
+/// The data that a VERIFY of SCSI compares (BYTCHK).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ByteCheck {
+    /// None: the medium is read.
+    #[default]
+    Medium,
+    /// Each block with its own.
+    Data,
+    /// Every block with the first one.
+    Block,
+}
+
+impl ByteCheck {
+    /// From the keyword of `verify_bytchk`.
+    pub(super) fn of(keyword: &str) -> ByteCheck {
+        match keyword {
+            "1" => ByteCheck::Data,
+            "3" => ByteCheck::Block,
+            _ => ByteCheck::Medium,
+        }
+    }
+}
+
 /// The command that a write becomes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NvmeWriteMode {

@@ -52,7 +52,7 @@ pub use http::{
     Addressing, Authentication, Encryption, HttpOptions, HttpProtocol, ObjectChecksum, ObjectMode,
 };
 pub use io_uring::{IoUringCmdOptions, IoUringOptions};
-pub use io_uring_cmd::{Checks, CommandType, NvmeWriteMode, WriteModes};
+pub use io_uring_cmd::{ByteCheck, CdbLength, Checks, CommandType, NvmeWriteMode, WriteModes};
 pub use iscsi::IscsiOptions;
 pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};

@@ -1,7 +1,7 @@
 //! A job for each thing that a device can do, with its own limits.
 
-use iolite_host::{Device, Found, Value};
-use iolite_options::engines::{Capability, Facets, Target, engine};
+use iolite_host::{Device, DeviceClass, Found, Value};
+use iolite_options::engines::{Capability, CommandType, Facets, IoUringCmdOptions, Target, chosen, engine};
 use std::path::Path;
 
 /// How long each runs: long enough for a first look, and short enough to be tried.
@@ -48,6 +48,8 @@ struct Maker<'a> {
     device: &'a Device,
     filename: String,
     engine: &'static str,
+    /// The device is a node of the block layer's generic driver.
+    is_bsg: bool,
     jobs: Vec<Job>,
 }
 
@@ -62,6 +64,9 @@ impl Maker<'_> {
         let mut options = vec![("filename", self.filename.clone()), ("ioengine", self.engine.to_owned())];
         if self.takes_any_file() {
             options.push(("direct", "1".to_owned()));
+        }
+        if self.takes(Target::Bsg) {
+            options.push(("cmd_type", "bsg".to_owned()));
         }
         options.extend(own);
         self.add_room(&mut options);
@@ -86,7 +91,11 @@ impl Maker<'_> {
     }
 
     fn facets(&self) -> Option<Facets> {
-        engine(self.engine).map(|engine| engine.facets)
+        let mut own = (engine(self.engine)?.own)();
+        if let Some(own) = own.of_mut::<IoUringCmdOptions>().filter(|_| self.is_bsg) {
+            own.cmd_type = CommandType::Bsg;
+        }
+        chosen(self.engine, &own).map(|engine| engine.facets)
     }
 
     /// Whether the engine works on such a device, and on no others.
@@ -118,7 +127,9 @@ pub(super) fn of(path: &Path, found: &Found) -> Vec<Job> {
     let device = &found.device;
     let is_file = found.what == "file";
     let is_passed = found.what == "character device";
+    let is_bsg = found.class == Some(DeviceClass::ScsiBsg);
     let engine = match device.kind {
+        _ if is_bsg => "io_uring_cmd",
         "NVMe namespace" if is_passed => "io_uring_cmd",
         "SCSI disk" | "ATA disk" | "SCSI device" if is_passed => "sg",
         "flash (MTD)" => "mtd",
@@ -126,7 +137,7 @@ pub(super) fn of(path: &Path, found: &Found) -> Vec<Job> {
         _ => "io_uring",
     };
     // A colon would begin another name.
-    let mut maker = Maker { device, filename: path.replace(':', "\\:"), engine, jobs: Vec::new() };
+    let mut maker = Maker { device, filename: path.replace(':', "\\:"), engine, is_bsg, jobs: Vec::new() };
     if device.number("capacity", "size_bytes") == Some(0) {
         return Vec::new();
     }
@@ -346,7 +357,7 @@ mod tests {
             rows: vec![facts.iter().map(|(name, value)| Fact { name, value: value.clone() }).collect()],
         });
         let device = Device { name: "d".into(), kind, sections: sections.collect(), ..Device::default() };
-        Found { what: "block device", file_system: None, partition: None, device }
+        Found { what: "block device", class: None, file_system: None, partition: None, device }
     }
 
     fn names(jobs: &[Job]) -> Vec<&str> {
@@ -390,6 +401,19 @@ mod tests {
             ["[random-reads]", "[sequential-reads]", "[polled-reads]"],
             "only those that read"
         );
+    }
+
+    #[test]
+    fn jobs_for_a_node_of_bsg_send_scsi_commands() {
+        let mut disk = device("SCSI disk", &[("queue", &[("logical_block_bytes", Value::Number(512))])]);
+        (disk.what, disk.class) = ("character device", Some(DeviceClass::ScsiBsg));
+        let jobs = of(Path::new("/dev/bsg/0:0:0:0"), &disk);
+        assert_eq!(names(&jobs)[..2], ["random-reads", "sequential-reads"]);
+        for job in &jobs {
+            let text = job.text();
+            let expected = "filename=/dev/bsg/0\\:0\\:0\\:0\nioengine=io_uring_cmd\ncmd_type=bsg\n";
+            assert!(text.contains(expected), "{text}");
+        }
     }
 
     #[test]

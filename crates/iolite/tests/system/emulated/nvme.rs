@@ -288,7 +288,7 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
     refused("part", "blocks of 4096 bytes");
     refused("large", "max_hw_sectors_kb");
     refused("verify", "with this write_mode the device does not keep the data of writes");
-    refused("bsg", "which Linux has since 7.1");
+    refused("bsg", "is not the bsg node of a SCSI disk");
     // Debian's kernels 6.1 and 6.12 have neither.
     refused("streams", "the kernel has no write streams, which Linux has since 6.16");
     refused("metadata", "which Linux does since 6.14");
@@ -607,4 +607,22 @@ fn the_examples_run() {
     let ios = |name: &str| json(&ran, name).jobs().iter().map(|job| job.ios()).collect::<Vec<[u64; 3]>>();
     assert_eq!(ios("commands"), [[256, 0, 0], [0, 16, 0], [0, 0, 1]]);
     assert_eq!(ios("example"), [[0, 16, 0], [256, 0, 0]]);
+}
+
+#[test]
+fn the_example_of_placement_runs() {
+    let run_example =
+        example("DISK=$placed", "nvme-placement.fio").replace("sed 's", "sed 's/^io_size=.*/io_size=2M/; s");
+    let script = format!(
+        "nvme_namespaces && {{ nvme_placement || {{ touch no-placement; exit 0; }}; }} && {{\n{run_example}\n}}"
+    );
+    let ran = or_skip!(run("nvme-placement-example", &script));
+    if ran.directory.join("no-placement").exists() {
+        return partly_skipped(
+            &this_test!(),
+            "this QEMU has no Flexible Data Placement, which 8.1 has (IOLITE_QEMU)",
+        );
+    }
+    let ios = json(&ran, "example").jobs().iter().map(|job| job.ios()).collect::<Vec<[u64; 3]>>();
+    assert_eq!(ios, [[0, 512, 0], [0, 16, 0], [0, 16, 0]]);
 }

@@ -4,7 +4,7 @@ use super::{compare, example, report, run, told};
 use crate::common::Program;
 use crate::common::json::Json;
 use iolite_testing::vm::Ran;
-use iolite_testing::{or_skip, this_test};
+use iolite_testing::{or_skip, partly_skipped, this_test};
 
 /// The report of a job that succeeded.
 #[track_caller]
@@ -162,4 +162,183 @@ ours gone --ioengine=sg --filename=/dev/sg99 --rw=read --bs=4k --size=64k
             panic!("{name}: the peer ends with {status}: {text}");
         }
     }
+}
+
+/// The function of scripts that sends commands through a ring: ring NAME WORD…
+const RING: &str = r#"
+ring() { local name=$1; shift; ours $name --ioengine=io_uring_cmd --cmd_type=bsg --filename=${bsg//:/\\:} --bs=4k "$@"; }
+"#;
+
+/// Whether the machine's kernel passes SCSI commands from rings. If not, a job has to say so before it does anything.
+#[track_caller]
+fn passes(ran: &Ran) -> bool {
+    let (text, status) = told(ran, "first", "ours");
+    if status == 0 {
+        return true;
+    }
+    assert!(text.contains("which Linux does since 7.1; ioengine=sg sends them with every kernel"), "{text}");
+    let left = std::fs::read_to_string(ran.directory.join("first.left")).unwrap();
+    assert_eq!(left.trim(), "0", "nothing has been written");
+    partly_skipped(
+        &this_test!(),
+        "the kernel of the virtual machine has no SCSI commands from rings (7.1 has)",
+    );
+    false
+}
+
+/// The disk is the same by all of its nodes.
+#[test]
+fn commands_go_through_rings() {
+    let script = r#"
+scsi_disk dev_size_mb=16 lbpu=1 lbprz=1 delay=0 || exit
+ring first --rw=write --size=1m
+cmp -n 1048576 $disk /dev/zero >/dev/null && echo 0 >first.left || echo 1 >first.left
+ours colons --ioengine=io_uring_cmd --cmd_type=bsg --filename=$bsg --rw=read --size=1m
+ours node --ioengine=io_uring_cmd --cmd_type=bsg --filename=$sg --rw=read --size=1m
+ring readonly --rw=write --write_mode=verify --readonly
+mkfs.ext4 -q $disk && mkdir -p /run/mounted && mount $disk /run/mounted || exit
+ring mounted --rw=write --size=64k
+umount /run/mounted
+mkswap -q $disk && swapon $disk || exit
+ring swap --rw=write --size=64k
+swapoff $disk
+'PROGRAM' device --json $bsg >device.json || exit
+grep -q '^0$' first.left && exit
+ring deep --rw=randrw --size=1m --iodepth=8 --verify=crc32c --output-format=json,normal
+ring rings --rw=randwrite --size=1m --iodepth=8 --verify=md5 --fixedbufs --registerfiles --sqthread_poll --force_async=4 --output-format=json,normal
+ring compared --rw=randwrite --size=1m --iodepth=4 --verify=crc32c --verify_mode=compare --output-format=json,normal
+ring filled --rw=write --bs=64k --size=1m --fsync=4 --end_fsync=1 --verify=pattern --verify_pattern=0x61 --do_verify=0 --output-format=json,normal
+dd if=/dev/zero of=$disk bs=512 count=1 seek=100 oflag=direct conv=notrunc status=none
+ring differs --rw=write --bs=64k --size=1m --verify=pattern --verify_pattern=0x61 --verify_only --verify_mode=compare
+ring trimmed --rw=trim --bs=64k --size=512k --iodepth=4 --output-format=json,normal
+od -An -tx1 -j 65536 -N 458752 $disk | sort -u | head -c 100 >trimmed.left
+od -An -tx1 -j 524288 -N 524288 $disk | sort -u | head -c 100 >filled.left
+ring zeroes --rw=write --size=1m --write_mode=zeroes --output-format=json,normal
+od -An -tx1 -N 1048576 $disk | sort -u | head -c 100 >zeroes.left
+ring shares --rw=write --size=1m --write_mode=write:50,zeroes:50
+ring refused --rw=write --size=512 --bs=512 --write_mode=uncor
+ring single --rw=write --size=4k --write_mode=uncor
+ring part --rw=read --bs=1000 --size=64k
+ring end --rw=read --bs=4k --offset=15m --size=4m --output-format=json,normal
+"#;
+    let script = script.replace("PROGRAM", &Program::own().path.display().to_string());
+    let ran = or_skip!(run("bsg", &format!("{RING}{script}")));
+    let refused = |name, text: &str| {
+        let (told, status) = told(&ran, name, "ours");
+        assert!(status == 1 && told.contains(text), "{name}: {status}: {told}");
+    };
+    refused("colons", "/dev/bsg/");
+    refused("node", "is not the bsg node of a SCSI disk");
+    refused("readonly", "--readonly forbids that");
+    refused("mounted", "it is mounted on /run/mounted; allow_mounted_write=1 overrides this");
+    refused("swap", "it is used as swap");
+    let device = std::fs::read_to_string(ran.directory.join("device.json")).unwrap();
+    assert!(device.contains("\"scsi_debug\"") && device.contains("\"size_bytes\": 16777216"), "{device}");
+    if !passes(&ran) {
+        return;
+    }
+    let deep = json(&ran, "deep");
+    assert_eq!(deep.job().bytes().iter().sum::<u64>(), (1 << 20) + deep.job().bytes()[1]);
+    assert!(deep.job().float("iodepth_level.8") > 50.0, "commands are under way together");
+    for name in ["rings", "compared"] {
+        assert_eq!(json(&ran, name).job().ios(), [256, 256, 0], "{name}");
+    }
+    assert_eq!(json(&ran, "filled").job().int("sync.total_ios"), 3);
+    refused("differs", "verify");
+    let left = |name: &str| std::fs::read_to_string(ran.directory.join(format!("{name}.left"))).unwrap();
+    let is_only = |name: &str, byte: &str| {
+        let left = left(name);
+        assert!(left.split_whitespace().all(|it| it == byte || it == "*"), "{name}: {left}");
+    };
+    assert_eq!(json(&ran, "trimmed").job().ios(), [0, 0, 8]);
+    is_only("trimmed", "00");
+    is_only("filled", "61");
+    is_only("zeroes", "00");
+    let (shares, status) = told(&ran, "shares", "ours");
+    assert!(status == 0 && shares.contains("write_mode: commands were"), "{shares}");
+    refused("refused", "illegal request (sense key 5h, code 20h/00h) to command 3f 40 00");
+    refused(
+        "single",
+        "WRITE LONG makes one block unreadable, and the disk has blocks of 512 bytes; use bs=512",
+    );
+    refused("part", "blocks of 512 bytes");
+    assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the disk told its size");
+}
+
+/// Each option is visible in the commands that the adapter is given.
+#[test]
+pub fn options_are_parts_of_commands_through_rings() {
+    let script = r#"
+scsi_disk dev_size_mb=16 lbpu=1 delay=0 || exit
+ring first --rw=write --size=4k
+cmp -n 4096 $disk /dev/zero >/dev/null && echo 0 >first.left || echo 1 >first.left
+grep -q '^0$' first.left && exit
+is() { local name=$1; shift; scsi_commands $name.commands ring $name --size=4k "$@"; }
+is read --rw=read
+is readfua --rw=read --readfua=1
+is prefetch --rw=read --read_mode=prefetch
+is read16 --rw=read --cdb_len=16
+is read32 --rw=read --cdb_len=32
+is prefetch16 --rw=read --read_mode=prefetch --cdb_len=16
+is write --rw=write
+is writefua --rw=write --writefua=1
+is write16 --rw=write --cdb_len=16
+is write32 --rw=write --cdb_len=32
+is verify --rw=write --write_mode=verify
+is verify1 --rw=write --write_mode=verify --verify_bytchk=1 --zero_buffers
+is verify3 --rw=write --write_mode=verify --verify_bytchk=3 --cdb_len=16
+is zeroes --rw=write --write_mode=zeroes
+is deac --rw=write --write_mode=zeroes --deac=1
+is trim --rw=trim
+is synced --rw=write --end_fsync=1
+is compare --rw=write --verify=crc32c --verify_mode=compare
+"#;
+    let ran = or_skip!(run("bsg-options", &format!("{RING}{script}")));
+    if !passes(&ran) {
+        return;
+    }
+    let commands = |name: &str| {
+        let text = std::fs::read_to_string(ran.directory.join(format!("{name}.commands"))).unwrap();
+        text.lines().map(|line| line.replace(' ', "")).collect::<Vec<_>>()
+    };
+    let (zeros, long) = ("00".repeat(7), "7f0000000000001800");
+    for (name, expected) in [
+        ("read", "28000000000000000800".to_owned()),
+        ("readfua", "28080000000000000800".to_owned()),
+        ("prefetch", "34000000000000000800".to_owned()),
+        ("read16", "88000000000000000000000000080000".to_owned()),
+        ("read32", format!("{long}0900{}00000008", "00".repeat(17))),
+        ("prefetch16", "90000000000000000000000000080000".to_owned()),
+        ("write", "2a000000000000000800".to_owned()),
+        ("writefua", "2a080000000000000800".to_owned()),
+        ("write16", "8a000000000000000000000000080000".to_owned()),
+        ("write32", format!("{long}0b00{}00000008", "00".repeat(17))),
+        ("verify", "2f000000000000000800".to_owned()),
+        ("verify1", "2f020000000000000800".to_owned()),
+        ("verify3", "8f060000000000000000000000080000".to_owned()),
+        ("zeroes", "93010000000000000000000000080000".to_owned()),
+        ("deac", "93090000000000000000000000080000".to_owned()),
+        ("trim", format!("42{zeros}1800")),
+    ] {
+        assert_eq!(commands(name), [expected], "{name}: {}", told(&ran, name, "ours").0);
+    }
+    assert_eq!(commands("synced"), ["2a000000000000000800", "35000000000000000000"]);
+    let synced = ["2a000000000000000800", "35000000000000000000", "2f020000000000000800"];
+    assert_eq!(commands("compare"), synced, "what was written is synced before it is compared");
+}
+
+#[test]
+fn the_example_of_rings_runs() {
+    let script = r#"
+scsi_disk dev_size_mb=16 delay=0 || exit
+ring first --rw=read --size=4k
+echo 0 >first.left
+"#;
+    let run_example = example(r"DISK=${bsg//:/\\:}", "scsi-ring.fio");
+    let ran = or_skip!(run("bsg-example", &format!("{RING}{script}{run_example}\n")));
+    if !passes(&ran) {
+        return;
+    }
+    let ios = json(&ran, "example").jobs().iter().map(|job| job.ios()).collect::<Vec<_>>();
+    assert_eq!(ios, [[16, 0, 0], [16, 0, 0], [16, 0, 0], [0, 16, 0]]);
 }
