@@ -291,7 +291,10 @@ impl Chunks {
         let reader = Arc::new(self.cluster.client.read(name).await?);
         let length = reader.file_length() as u64;
         if length < end {
-            let words = format!("it has {length} bytes, and the read ends at {end}");
+            let words = format!(
+                "it has {length} bytes, and the read ends at {end}; if its writer was killed, this makes its data \
+                 readable: hdfs debug recoverLease -path {name}"
+            );
             return Err(Failure::new(libc::ENODATA, words));
         }
         reader.read_range_buf(buffer, part.offset as usize).await?;
