@@ -563,11 +563,7 @@ pub fn data_is_placed_as_asked_for() {
         let (text, status) = told(&ran, name, "ours");
         assert!(status == 1 && text.contains(words), "{name}: {status}: {text}");
     }
-    let rooms = |name: &str| -> Vec<i64> {
-        let text = left(&ran, name);
-        let told = text.lines().filter_map(|line| line.split_once("(RUAMW):"));
-        told.map(|(_, room)| room.trim().parse().expect("it is a number")).collect()
-    };
+    let rooms = |name: &str| rooms(&ran, name);
     assert!(
         rooms("random.status").iter().all(|&room| room < 2048),
         "64 writes at random miss none of four handles"
@@ -625,4 +621,67 @@ fn the_example_of_placement_runs() {
     }
     let ios = json(&ran, "example").jobs().iter().map(|job| job.ios()).collect::<Vec<[u64; 3]>>();
     assert_eq!(ios, [[0, 512, 0], [0, 16, 0], [0, 16, 0]]);
+}
+
+/// The blocks that can still be written to the reclaim unit of each placement handle, as `nvme fdp status` told a file.
+fn rooms(ran: &Ran, name: &str) -> Vec<i64> {
+    let text = left(ran, name);
+    let told = text.lines().filter_map(|line| line.split_once("(RUAMW):"));
+    told.map(|(_, room)| room.trim().parse().expect("it is a number")).collect()
+}
+
+/// `io_uring` through the block device. No kernel of Debian 12 has both.
+#[test]
+fn streams_and_metadata_go_with_reads_and_writes_of_the_kernel() {
+    let script = r#"
+nvme_namespaces || exit
+nvme_placement && (($(cat /sys/block/${placeddisk#/dev/}/queue/max_write_streams 2>/dev/null || echo 0) == 4)) || {
+    touch no-streams
+    exit 0
+}
+to() { local name=$1; shift; ours $name --ioengine=io_uring --direct=1 --filename=$placeddisk --rw=write --bs=4k "$@"; }
+placed() {
+    nvme fdp status $placeddisk >$1.before
+    to "$@"
+    nvme fdp status $placeddisk >$1.after
+}
+placed fdp --size=256k --dataplacement=fdp --plids=2
+placed streams --size=128k --dataplacement=streams --plids=1,4 --iodepth=4
+to beyond --size=128k --dataplacement=streams --plids=5
+# The kernel numbers namespaces in the order in which it finds them.
+for node in /sys/block/nvme*n*; do
+    [[ ${node##*/} != *c* && $(<$node/nsid) == 3 ]] && read -r serial <$node/device/serial && [[ $serial == iolite ]] && separate=${node##*/}
+done
+words="--bs=4k --size=256k --pi_chk=GUARD,APPTAG,REFTAG"
+ring() {
+    local name=$1; shift
+    ours $name --ioengine=io_uring --direct=1 --filename=/dev/$separate --pi_act=0 --md_per_io_size=64 $words "$@"
+}
+cmd() { local name=$1; shift; ours $name --ioengine=io_uring_cmd --filename=/dev/ng${separate#nvme} --pi_act=1 $words "$@"; }
+ring writes --rw=write --iodepth=4
+cmd checks --rw=read
+cmd device --rw=write --apptag=0x4321
+ring reads --rw=read --iodepth=4 --apptag=0x4321
+ring differs --rw=read
+ring verified --rw=randrw --apptag=0x4321 --verify=crc32c --iodepth=4 --fixedbufs --registerfiles
+"#;
+    let ran = or_skip!(run("nvme-block-streams", script));
+    if ran.directory.join("no-streams").exists() {
+        let why = "no write streams: they need QEMU 8.1 and Linux 6.16 (IOLITE_QEMU, IOLITE_VM)";
+        return partly_skipped(&this_test!(), why);
+    }
+    let written = |name: &str| -> Vec<i64> {
+        assert_eq!(told(&ran, name, "ours").1, 0, "{name}: {}", told(&ran, name, "ours").0);
+        let (before, after) = (rooms(&ran, &format!("{name}.before")), rooms(&ran, &format!("{name}.after")));
+        before.iter().zip(&after).map(|(before, after)| before - after).collect()
+    };
+    assert_eq!(written("fdp"), [0, 0, 64, 0]);
+    assert_eq!(written("streams"), [16, 0, 0, 16], "streams are counted from 1");
+    let (beyond, status) = told(&ran, "beyond", "ours");
+    assert!(status == 1 && beyond.contains("plids=5: the device has 4 write streams"), "{beyond}");
+    for name in ["writes", "checks", "device", "reads", "verified"] {
+        assert_eq!(told(&ran, name, "ours").1, 0, "{name}: {}", told(&ran, name, "ours").0);
+    }
+    let (differs, status) = told(&ran, "differs", "ours");
+    assert!(status == 1 && differs.contains("err=84"), "the application tag is another one: {differs}");
 }
