@@ -344,7 +344,8 @@ fn refusal(errno: i32) -> io::Result<()> {
 /// The remedy for a command that the kernel refuses to pass on.
 fn forbidden(errno: i32) -> String {
     format!(
-        "{}: the kernel passes SCSI commands to a disk for root only (CAP_SYS_RAWIO), but for a few that are harmless",
+        "{}: the kernel passes this SCSI command for root only (CAP_SYS_RAWIO); from others it takes the usual ones that read, and, \
+         with permission to write the node, those that write",
         describe_errno(errno)
     )
 }
