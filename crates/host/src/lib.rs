@@ -43,6 +43,7 @@ pub use iolite_os::zones::{Zone, ZoneCondition, ZoneKind};
 
 use iolite_types::FileKind;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// The facts about a machine.
@@ -170,6 +171,9 @@ pub trait Machine: fmt::Debug {
     /// # Errors
     /// The list of mounts cannot be read.
     fn control_groups(&self) -> Result<Option<Hierarchy>, Refusal>;
+
+    /// Whether an address may be one of this machine's.
+    fn has_address(&self, address: IpAddr) -> bool;
 
     /// A random number, a new one each time.
     fn random(&self) -> u64;

@@ -7,6 +7,7 @@ use crate::{
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// Something that is there under a name.
@@ -40,6 +41,7 @@ pub struct MadeUp {
     memory: Memory,
     limits: Limits,
     control_groups: Option<Hierarchy>,
+    addresses: Vec<IpAddr>,
     drawn: Cell<u64>,
 }
 
@@ -53,6 +55,7 @@ impl Default for MadeUp {
             memory: Memory::default(),
             limits: Limits::default(),
             control_groups: None,
+            addresses: Vec::new(),
             drawn: Cell::new(0),
         }
         .with_cpus(1)
@@ -132,6 +135,13 @@ impl MadeUp {
     #[must_use]
     pub fn with_control_groups(mut self, hierarchy: Hierarchy) -> MadeUp {
         self.control_groups = Some(hierarchy);
+        self
+    }
+
+    /// It has this address, beside those of the loopback interface.
+    #[must_use]
+    pub fn with_address(mut self, address: IpAddr) -> MadeUp {
+        self.addresses.push(address);
         self
     }
 
@@ -427,6 +437,10 @@ impl Machine for MadeUp {
 
     fn control_groups(&self) -> Result<Option<Hierarchy>, Refusal> {
         Ok(self.control_groups.clone())
+    }
+
+    fn has_address(&self, address: IpAddr) -> bool {
+        address.is_loopback() || self.addresses.contains(&address)
     }
 
     fn random(&self) -> u64 {

@@ -9,6 +9,8 @@ use iolite_os::zones::ZonedDevice;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -174,6 +176,12 @@ impl Machine for ThisMachine {
         self.control_groups.get_or_init(Hierarchy::read).clone()
     }
 
+    fn has_address(&self, address: IpAddr) -> bool {
+        // The system refuses addresses of others, where it does not allow all (net.ipv4.ip_nonlocal_bind).
+        let refused = UdpSocket::bind((address, 0)).err();
+        refused.is_none_or(|error| error.kind() != ErrorKind::AddrNotAvailable)
+    }
+
     fn random(&self) -> u64 {
         let mut bytes = [0; 8];
         // SAFETY: the buffer is valid for its length.
@@ -206,6 +214,19 @@ mod tests {
         let machine = ThisMachine::new();
         assert_eq!(machine.clock(libc::CLOCK_REALTIME), Ok(()));
         assert_eq!(machine.clock(12345), Err(Refusal::of(libc::EINVAL)));
+    }
+
+    #[test]
+    fn addresses_of_this_machine_are_known() {
+        let machine = ThisMachine::new();
+        assert!(machine.has_address("127.0.0.1".parse().unwrap()));
+        let nonlocal = std::fs::read_to_string("/proc/sys/net/ipv4/ip_nonlocal_bind");
+        if nonlocal.is_ok_and(|setting| setting.trim() == "0") {
+            assert!(
+                !machine.has_address("192.0.2.1".parse().unwrap()),
+                "nobody has an address for documentation"
+            );
+        }
     }
 
     #[test]

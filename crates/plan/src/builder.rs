@@ -1,6 +1,7 @@
 //! Jobs become workers: clones, waves between stonewalls, reporting groups, seeds.
 
 use crate::control_groups::ControlGroup;
+use crate::resolve::address_there;
 use crate::{JobPlan, Names, Plan, Problem, WorkerPlan, affinity, check, dedupe, files, logs, replay, room};
 use iolite_host::Machine;
 use iolite_options::engines::{EngineInfo, UnitKind};
@@ -127,8 +128,10 @@ impl Builder<'_> {
         self.plan.jobs.push(job);
     }
 
-    /// Adds the parts that depend on the machine: control group, CPUs, memory nodes.
+    /// Adds the parts that depend on the machine: addresses, control group, CPUs, memory nodes.
     fn place_on_machine(&mut self, job: &mut JobPlan) {
+        job.connects_elsewhere =
+            address_there(&job.options).is_some_and(|address| !self.machine.has_address(address));
         match ControlGroup::of(&job.options, self.machine) {
             Ok(found) => job.control_group = found,
             Err(message) => self.problems.push(job.problem("cgroup", message)),

@@ -76,6 +76,8 @@ pub struct JobPlan {
     /// Where its workers' memory comes from, with the nodes that the policy applies to; `None` = the system's own
     /// policy.
     pub memory_policy: Option<NumaPolicy>,
+    /// Its workers connect to another machine: to an address that this one does not have.
+    pub connects_elsewhere: bool,
     /// The control group of its workers.
     pub control_group: Option<ControlGroup>,
     /// The directory of files that the run creates for itself (`--aux-path`).
@@ -144,6 +146,7 @@ impl JobPlan {
             locked_memory: options.buffers.lockmem,
             node_cpus: None,
             memory_policy: None,
+            connects_elsewhere: false,
             control_group: None,
             auxiliary: PathBuf::new(),
             options: Arc::new(options),

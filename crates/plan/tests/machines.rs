@@ -393,3 +393,47 @@ fn files_and_devices_that_are_missing() {
     let found = resolved(&machine, &job("/dev/nvme9n1", "--size=1g")).unwrap_err();
     assert_eq!(found, ["/dev/nvme9n1 does not exist, and no file is made among devices"]);
 }
+
+/// The other ends of each worker's connections.
+fn other_ends(machine: &MadeUp, arguments: &str) -> Vec<Vec<usize>> {
+    resolved(machine, arguments).unwrap().into_iter().map(|worker| worker.other_ends).collect()
+}
+
+#[test]
+fn ends_of_several_connections_are_told_apart() {
+    let machine = MadeUp::new().with_address("192.0.2.1".parse().unwrap());
+    let net = "--ioengine=net --size=64k --port=7 --thread";
+    // At one port there may be several groups, or a group and no group.
+    let line = format!(
+        "{net} --protocol=udp --name=a --rw=read --hostname=239.0.0.1 --name=b --rw=read --hostname=239.0.0.2 \
+         --name=c --rw=write --hostname=239.0.0.2 --name=d --rw=write --hostname=239.0.0.1 \
+         --name=e --rw=read --name=f --rw=write --hostname=localhost"
+    );
+    assert_eq!(other_ends(&machine, &line), [[3], [2], [1], [0], [5], [4]]);
+    // A connection to another machine does not end here.
+    let line =
+        |host: &str| format!("{net} --name=a --rw=read --listen --name=b --rw=write --hostname={host}");
+    for here in ["127.0.0.1", "192.0.2.1", "localhost", "a.name"] {
+        assert_eq!(other_ends(&machine, &line(here)), [[1], [0]], "{here}");
+    }
+    assert_eq!(other_ends(&machine, &line("192.0.2.2")), [[]; 2] as [[usize; 0]; 2]);
+    // Several pairs use a port one after the other.
+    let pair = |names: [&str; 2], later: &str| {
+        let [receiver, sender] = names;
+        format!(
+            "--name={receiver} {later} --rw=read --listen --name={sender} --rw=write \
+             --hostname=localhost"
+        )
+    };
+    let line = format!("{net} {} {}", pair(["a", "b"], ""), pair(["c", "d"], "--stonewall"));
+    assert_eq!(other_ends(&machine, &line), [[1], [0], [3], [2]]);
+    // An end that comes too late is one that never comes.
+    let line =
+        format!("{net} --name=b --rw=write --hostname=localhost --name=a --stonewall --rw=read --listen");
+    assert_eq!(other_ends(&machine, &line), [[1], [0]]);
+    // Servers at different addresses of this machine.
+    let line = "--ioengine=rdma --size=64k --port=7 --name=a --rw=read --bindname=127.0.0.1 --name=b --rw=read \
+                --bindname=192.0.2.1 --name=c --rw=write --hostname=192.0.2.1 \
+                --name=d --rw=write --hostname=127.0.0.1 --name=e --rw=write --hostname=192.0.2.2";
+    assert_eq!(other_ends(&machine, line), [vec![3], vec![2], vec![1], vec![0], vec![]]);
+}

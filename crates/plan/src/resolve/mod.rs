@@ -24,6 +24,7 @@ pub use files::{Creation, CreationTime, FileRules, LiveFileRules};
 pub use issue::{IssueRules, PassKind, PassRules, SyncRules, TargetRules};
 pub use logs::LogRules;
 pub use pace::{Amount, Limit, Minimum, PaceRules, Think, rules as pace_rules};
+pub(crate) use peers::address_there;
 pub use peers::{FlowRules, SizedRampRules};
 pub use placement::PlacementRules;
 pub use priorities::{PriorityRules, PriorityShare, rules as priority_rules};

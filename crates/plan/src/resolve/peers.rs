@@ -2,10 +2,12 @@
 
 use crate::engines::connects_to;
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
+use iolite_options::JobOptions;
 use iolite_options::engines::{NetOptions, Protocol, RdmaOptions};
 use iolite_types::{BlockSize, Direction, is_loopback};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::path::Path;
 
 /// Workers that keep in step (`flow`).
@@ -59,15 +61,54 @@ struct End<'a> {
     /// The protocol of sockets; `None` = RDMA.
     protocol: Option<Protocol>,
     port: u32,
+    /// The address that the waiting end is bound to, or that the other one connects to; `None` = any.
+    host: Option<&'a str>,
+    /// The multicast group, if it is one.
+    group: Option<IpAddr>,
     /// The path of a local socket.
     path: Option<Cow<'a, Path>>,
 }
 
+impl End<'_> {
+    /// Whether one of both may connect to the other.
+    fn may_meet(&self, other: &End) -> bool {
+        if self.protocol != other.protocol || self.waits == other.waits {
+            return false;
+        }
+        match self.protocol {
+            Some(Protocol::Unix) => self.path == other.path,
+            _ => self.port == other.port && self.group == other.group && self.may_be_at(other),
+        }
+    }
+
+    /// Whether both hosts may be one. A name may mean any address.
+    fn may_be_at(&self, other: &End) -> bool {
+        let address =
+            |end: &End| end.host.and_then(|host| host.parse().ok()).map(|ip: IpAddr| ip.to_canonical());
+        match (address(self), address(other)) {
+            (Some(here), Some(there)) => here == there || here.is_unspecified() || there.is_unspecified(),
+            _ => true,
+        }
+    }
+}
+
+/// The end that a worker is; `None` = its other end is on another machine, or it has none.
 fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
-    let options = &plan.job_of(worker).options;
+    let JobPlan { options, connects_elsewhere, .. } = plan.job_of(worker);
+    if *connects_elsewhere {
+        return None;
+    }
     let reads = options.pattern.rw.reads();
     if let Some(rdma) = options.engine.of::<RdmaOptions>() {
-        return Some(End { waits: reads, protocol: None, port: rdma.port + worker.clone, path: None });
+        let host = if reads { &rdma.bindname } else { &rdma.hostname };
+        return Some(End {
+            waits: reads,
+            protocol: None,
+            port: rdma.port + worker.clone,
+            host: Some(host),
+            group: None,
+            path: None,
+        });
     }
     let net = options.engine.of::<NetOptions>()?;
     let path = match (net.protocol, net.hostname.is_empty()) {
@@ -75,23 +116,47 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
         (Protocol::Unix, false) => Some(Cow::Borrowed(Path::new(&net.hostname))),
         _ => None,
     };
-    let waits = net.waits(reads);
-    Some(End { waits, protocol: Some(net.protocol), port: net.port + worker.clone, path })
+    Some(End {
+        waits: net.waits(reads),
+        protocol: Some(net.protocol),
+        port: net.port + worker.clone,
+        // An end that waits does so at all addresses.
+        host: connects_to(options, net),
+        group: net.group(),
+        path,
+    })
+}
+
+/// The address that a job connects to, unless that is a name or a multicast group.
+pub(crate) fn address_there(options: &JobOptions) -> Option<IpAddr> {
+    let host = match (options.engine.of::<NetOptions>(), options.engine.of::<RdmaOptions>()) {
+        (Some(net), _) if net.group().is_none() => connects_to(options, net),
+        (_, Some(rdma)) if !options.pattern.rw.reads() => Some(rdma.hostname.as_str()),
+        _ => None,
+    };
+    host?.parse().ok()
 }
 
 impl Plan {
-    /// The workers that connect to this one, or that it connects to.
+    /// The workers that connect to this one, or that it connects to. Several pairs may use one place one after the other.
     pub fn other_ends(&self, worker: &WorkerPlan) -> Vec<usize> {
-        let Some(own) = end(self, worker) else { return Vec::new() };
-        let is_other = |other: &&WorkerPlan| {
-            end(self, other).is_some_and(|other| {
-                let same_place = match own.protocol {
-                    Some(Protocol::Unix) => own.path == other.path,
-                    _ => own.port == other.port,
-                };
-                own.protocol == other.protocol && own.waits != other.waits && same_place
-            })
+        let mut others = self.at_one_place(worker);
+        let is_beside = |&other: &usize| {
+            let other = &self.workers[other];
+            !self.has_ended_before(self.job_of(other), worker)
+                && !self.has_ended_before(self.job_of(worker), other)
         };
+        // If all come at another time, it meets none of them, and the end of them tells it so.
+        if others.iter().any(is_beside) {
+            others.retain(is_beside);
+        }
+        others
+    }
+
+    /// The workers that would be its other end, if they ran at the same time.
+    fn at_one_place(&self, worker: &WorkerPlan) -> Vec<usize> {
+        let Some(own) = end(self, worker) else { return Vec::new() };
+        let is_other = |other: &&WorkerPlan| end(self, other).is_some_and(|other| own.may_meet(&other));
         self.workers.iter().filter(is_other).map(|other| other.index).collect()
     }
 }
@@ -103,7 +168,7 @@ impl Plan {
         let mut found = Vec::new();
         for waiting in self.workers.iter().filter(|worker| end(self, worker).is_some_and(|end| end.waits)) {
             let job = self.job_of(waiting);
-            let others = self.other_ends(waiting);
+            let others = self.at_one_place(waiting);
             let comes_too_late = |other: &&WorkerPlan| {
                 self.stays_here(other) && self.has_ended_before(job, other) && other.job != waiting.job
             };
