@@ -2,7 +2,7 @@
 //!
 //! A unit is one send(2) or recv(2), as far as the network takes or delivers it as a whole. Sockets block for a moment
 //! at most: then the worker decides whether the job goes on ([`Queued::Busy`]), so it does not hang if its peer is
-//! silent.
+//! silent. A receiver of TCP reads ahead, so that several small units are one call.
 //!
 //! # Messages beside the data
 //!
@@ -11,6 +11,7 @@
 //! announces itself with a datagram, with which its receiver begins.
 
 mod address;
+mod ahead;
 mod parting;
 mod socket;
 mod spliced;
@@ -22,6 +23,7 @@ use crate::{
     WITHDRAWN,
 };
 pub(crate) use address::Address;
+use ahead::Ahead;
 use iolite_options::engines::{NetOptions, Protocol};
 use iolite_os::explained;
 use iolite_types::Operation;
@@ -39,8 +41,8 @@ const GOODBYES: [[u8; 8]; 2] = [*b"knil\x89\0\0\0", *b"link\0\0\0\x89"];
 /// Sent to a silent peer, to see whether it is still there.
 const PROBE: [u8; 8] = *b"iolite?\n";
 
-/// After this many silent slices of 10 ms, a sender of datagrams is probed.
-const SILENT: u32 = 100;
+/// After this time without a datagram, the other end is probed.
+const SILENT: Duration = Duration::from_secs(1);
 /// After this time, the answer to a datagram counts as lost.
 const LOST: Duration = Duration::from_secs(10);
 /// After this time without progress, the other end of a stream does not do its part. The kernel gives up a TCP connection
@@ -87,6 +89,8 @@ pub struct Connection<const SPLICED: bool> {
     /// The source of the last datagram.
     from: Address,
     pipe: Option<SocketPipe>,
+    /// What was received before the unit for it.
+    ahead: Option<Ahead>,
     /// How many bytes of the current unit, or of its answer, have been transferred.
     done: usize,
     /// The unit itself has been transferred; its answer comes next (`pingpong`).
@@ -97,8 +101,8 @@ pub struct Connection<const SPLICED: bool> {
     over: bool,
     /// When the job ended; `None` = it has not.
     job_ended: Option<Instant>,
-    /// The number of consecutive slices without a datagram.
-    silent: u32,
+    /// When the first slice without a datagram ended, or the last probe was sent.
+    silent: Option<Instant>,
     /// How long a stream may make no progress that is due.
     patience: Duration,
     /// When a slice without progress first came, and how far the unit was then.
@@ -141,12 +145,13 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             far: None,
             from: Address::room(),
             pipe: splices.then(SocketPipe::new).transpose().map_err(|source| EngineError::Pipe { source })?,
+            ahead: None,
             done: 0,
             answering: false,
             waits: false,
             over: false,
             job_ended: None,
-            silent: 0,
+            silent: None,
             patience: IDLE,
             idle: None,
             connected: false,
@@ -196,6 +201,10 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     fn use_socket(&mut self, socket: OwnedFd) -> io::Result<()> {
         socket::wait_in_slices(&socket)?;
         self.descriptor = socket.as_raw_fd();
+        // What has been read is no longer seen by calls that look for a goodbye (`pingpong`), or by the kernel when the other
+        // end asks what was received (local sockets).
+        let reads_ahead = !self.sends && self.options.protocol.is_tcp() && !self.options.pingpong;
+        self.ahead = (reads_ahead && self.pipe.is_none()).then(Ahead::new);
         self.socket = Some(socket);
         Ok(())
     }
@@ -422,11 +431,18 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             return self.receive_datagram(unit);
         }
         let length = unit.length as usize;
+        if let Some(ahead) = &mut self.ahead {
+            self.done += ahead.take(unit.buffer.wrapping_add(self.done), length - self.done);
+            if self.done == length {
+                return Step::Done;
+            }
+        }
         let (rest, left) = (unit.buffer.wrapping_add(self.done), length - self.done);
-        let moved = match &mut self.pipe {
+        let moved = match (&mut self.pipe, &mut self.ahead) {
+            (Some(pipe), _) => pipe.receive(self.descriptor, rest, left),
+            (None, Some(ahead)) => ahead.receive(self.descriptor, rest, left),
             // SAFETY: the buffer is valid for the unit's length, of which `left` bytes follow.
-            None => unsafe { libc::recv(self.descriptor, rest.cast(), left, libc::MSG_WAITALL) },
-            Some(pipe) => pipe.receive(self.descriptor, rest, left),
+            (None, None) => unsafe { libc::recv(self.descriptor, rest.cast(), left, libc::MSG_WAITALL) },
         };
         if moved > 0 {
             self.done += moved as usize;
@@ -475,7 +491,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             // From another sender to this port.
             return Step::Wait;
         }
-        self.silent = 0;
+        self.silent = None;
         if received > left {
             let what = format!(
                 "a datagram of {received} bytes came where {left} are left of the block; bs= is to be the same at both ends"
@@ -499,17 +515,18 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     /// Handles a slice without a datagram. If the peer has gone, its machine answers a probe with an error.
     #[cold]
     fn find_silent(&mut self) -> Step {
-        self.silent += 1;
         if self.sends && self.idle_time() >= LOST {
             let what = "a block was not sent back within 10 seconds: a datagram is lost, or the other end does not answer \
                         (pingpong is needed at both ends, with the same bs)";
             return self.fail(Errno(libc::ETIMEDOUT), what);
         }
+        let now = Instant::now();
+        if now - *self.silent.get_or_insert(now) < SILENT {
+            return Step::Wait;
+        }
+        self.silent = Some(now);
         // A peer that waits for an answer would take a probe for it.
-        if self.silent.is_multiple_of(SILENT)
-            && (self.sends || !self.options.pingpong)
-            && self.say(&PROBE).is_err()
-        {
+        if (self.sends || !self.options.pingpong) && self.say(&PROBE).is_err() {
             return self
                 .fail(Errno(libc::ECONNRESET), "the other end closed the connection before it was done");
         }
@@ -565,6 +582,9 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
     }
 
     fn close(&mut self, _index: u32) -> io::Result<()> {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.end(self.descriptor);
+        }
         let parted = if self.failed.is_some() { self.part().or(Ok(())) } else { self.part() };
         self.descriptor = -1;
         self.socket = None;

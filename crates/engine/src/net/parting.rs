@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const PARTING: Duration = Duration::from_millis(100);
 /// How long a sender that is done waits for the peer's end of the connection, before it asks the kernel what was
 /// delivered.
-const HEARD: Duration = Duration::from_secs(1);
+pub(super) const HEARD: Duration = Duration::from_secs(1);
 /// How long a sender that is done waits while the peer accepts nothing of the rest.
 const STUCK: Duration = Duration::from_secs(10);
 /// How often a receiver that is done reads late data.
@@ -101,7 +101,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     ///
     /// # Errors
     /// The peer did not receive all data, or it sent anything but a goodbye.
-    fn await_end(&self, socket: &OwnedFd) -> io::Result<bool> {
+    pub(super) fn await_end(&self, socket: &OwnedFd) -> io::Result<bool> {
         let until = Instant::now() + HEARD;
         let mut has_ended = false;
         while !has_ended && Instant::now() < until {
@@ -112,27 +112,27 @@ impl<const SPLICED: bool> Connection<SPLICED> {
                 None => {}
             }
         }
-        self.await_taken(socket)?;
-        Ok(has_ended)
+        let was_told = self.await_taken(socket)?;
+        Ok(has_ended || was_told)
     }
 
     /// Waits until the peer's machine has acknowledged everything, or with a local socket, until the peer has received
-    /// it.
-    fn await_taken(&self, socket: &OwnedFd) -> io::Result<()> {
+    /// it. Returns whether the peer said goodbye meanwhile: then it has read to the end, or it is done.
+    fn await_taken(&self, socket: &OwnedFd) -> io::Result<bool> {
         let mut least = libc::c_int::MAX;
         let mut until = Instant::now();
         loop {
             let left = socket::unsent(self.descriptor);
             // A reset connection fails here, or has a pending error.
             if self.heard()? == Some(true) {
-                return Ok(());
+                return Ok(true);
             }
             let errno = socket::pending_error(socket)?;
             if errno != 0 {
                 return Err(self.ended(errno, GONE));
             }
             match left {
-                0 => return Ok(()),
+                0 => return Ok(false),
                 _ if left < least => (least, until) = (left, Instant::now() + STUCK),
                 _ if Instant::now() >= until => {
                     let what = format!("the other end does not take the last {left} bytes");

@@ -8,6 +8,7 @@ use std::io;
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 /// The longest wait of one call, so that the worker can check whether its job should stop.
 const SLICE_MS: u16 = 10;
@@ -57,7 +58,7 @@ pub(super) fn settle_stream(socket: &OwnedFd, options: &NetOptions) -> io::Resul
     set(socket, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, 60_000)
 }
 
-fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: T) -> io::Result<()> {
+fn set<T>(socket: &impl AsRawFd, level: libc::c_int, option: libc::c_int, value: T) -> io::Result<()> {
     // SAFETY: the value outlives the call, which reads as many bytes as it has.
     let result = unsafe {
         let length = size_of::<T>() as libc::socklen_t;
@@ -77,6 +78,31 @@ pub(super) fn wait_in_slices(socket: &OwnedFd) -> io::Result<()> {
     let slice = libc::timeval { tv_sec: 0, tv_usec: libc::suseconds_t::from(SLICE_MS) * 1000 };
     set(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, slice)?;
     set(socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, slice)
+}
+
+/// Makes the socket readable from so many bytes on; less is readable for calls that do not wait.
+pub(super) fn is_readable_from(socket: RawFd, bytes: usize) -> io::Result<()> {
+    set(&socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes as libc::c_int)
+}
+
+/// Whether the socket becomes readable within this time, or its stream ends.
+pub(super) fn is_readable_within(socket: RawFd, time: Duration) -> bool {
+    let mut asked = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
+    let limit = libc::timespec { tv_sec: 0, tv_nsec: libc::c_long::from(time.subsec_nanos()) };
+    // SAFETY: both structures outlive the call.
+    unsafe { libc::ppoll(&raw mut asked, 1, &raw const limit, std::ptr::null()) > 0 }
+}
+
+/// Receives what there is into the first of these parts of memory, and what follows into the second. Returns the number of
+/// bytes, 0 at the end of the stream, or -1 with errno.
+pub(super) fn receive_parts(socket: RawFd, parts: [(*mut u8, usize); 2], waits: bool) -> isize {
+    let mut places = parts.map(|(start, length)| libc::iovec { iov_base: start.cast(), iov_len: length });
+    // SAFETY: the structure is plain data, valid as zeros.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = places.as_mut_ptr();
+    message.msg_iovlen = places.len() as _;
+    // SAFETY: the caller has so much room there, and the structures outlive the call.
+    unsafe { libc::recvmsg(socket, &raw mut message, if waits { 0 } else { libc::MSG_DONTWAIT }) }
 }
 
 /// Binds the socket. Addresses of closed connections can be reused.
@@ -166,7 +192,7 @@ pub(super) fn connect(
                 }
                 // The listen queue of a local socket is full.
                 Some(libc::EAGAIN) => {
-                    std::thread::sleep(std::time::Duration::from_millis(u64::from(SLICE_MS)));
+                    std::thread::sleep(Duration::from_millis(u64::from(SLICE_MS)));
                     goes_on()?;
                 }
                 _ => return Err(error),

@@ -84,6 +84,69 @@ fn a_receiver_that_connects_does_not_wait_for_ever_for_a_first_block() {
 }
 
 #[test]
+fn data_that_is_read_ahead_arrives_in_order_and_before_the_goodbye() {
+    for at_once in [true, false] {
+        let (mut engine, mut peer) = connected(|_| (), false);
+        // A part of a block is left at the end.
+        let data: Vec<u8> = (0..BLOCK * 100 + 10).map(|place| place as u8).collect();
+        let all: Vec<u8> = data.iter().copied().chain(GOODBYES[0]).collect();
+        let pieces = if at_once { all.len() } else { 333 };
+        let sender = std::thread::spawn(move || {
+            all.chunks(pieces).for_each(|piece| peer.write_all(piece).unwrap());
+            peer
+        });
+        let (mut received, mut buffer) = (Vec::<u8>::new(), [0; BLOCK]);
+        loop {
+            match slice(&mut engine, &mut buffer) {
+                Queued::Completed(Ok(length)) => received.extend(&buffer[..length as usize]),
+                Queued::Busy => {}
+                Queued::Over => break,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(received, data);
+        drop(sender.join());
+    }
+}
+
+#[test]
+fn data_that_gathers_is_not_held_back() {
+    let (mut engine, mut peer) = connected(|_| (), false);
+    let (descriptor, mut buffer) = (engine.descriptor, [0; BLOCK]);
+    let ahead = engine.ahead.as_mut().unwrap();
+    ahead.gather(descriptor, true);
+    assert!(ahead.gathers());
+    // One that does not come soon does not come, and later ones come at once.
+    assert_eq!(slice(&mut engine, &mut buffer), Queued::Busy);
+    for gathers in [false, true] {
+        engine.ahead.as_mut().unwrap().gather(descriptor, gathers);
+        peer.write_all(&[1; BLOCK]).unwrap();
+        assert_eq!(slice(&mut engine, &mut buffer), Queued::Completed(Ok(BLOCK as u64)));
+        assert!(!engine.ahead.as_ref().unwrap().gathers());
+    }
+}
+
+#[test]
+fn a_late_goodbye_tells_that_the_other_end_is_done() {
+    let (mut engine, mut peer) = connected(|options| options.window_size = 4096, true);
+    // It is stuck, rather than waiting for an acknowledgement that the other machine delays.
+    let mut stuck = None;
+    while stuck.is_none_or(|since: Instant| since.elapsed() < Duration::from_millis(500)) {
+        stuck = match slice(&mut engine, &mut [1; BLOCK]) {
+            Queued::Busy => stuck.or_else(|| Some(Instant::now())),
+            _ => None,
+        };
+    }
+    let late = std::thread::spawn(move || {
+        std::thread::sleep(parting::HEARD + Duration::from_millis(200));
+        peer.write_all(&GOODBYES[0]).unwrap();
+        peer
+    });
+    assert!(engine.await_end(engine.socket.as_ref().unwrap()).unwrap());
+    drop(late.join());
+}
+
+#[test]
 fn a_receiver_that_was_connected_to_waits() {
     let (mut engine, _silent) = connected(|_| (), false);
     engine.connected = false;
