@@ -159,8 +159,10 @@ impl Engine for ExecEngine {
     }
 
     fn announcements(&self) -> Vec<String> {
-        let ExecOptions { program, arguments, .. } = &self.options;
-        let (job, filled_in) = (&self.job, &self.arguments);
+        let ExecOptions { program, arguments, without_arguments, .. } = &self.options;
+        let [arguments, filled_in] = [arguments, &self.arguments]
+            .map(|arguments| if arguments.is_empty() { without_arguments } else { arguments });
+        let job = &self.job;
         let what = match &self.outputs {
             None => format!("Running {program} {filled_in}"),
             Some([stdout, stderr]) => format!(

@@ -213,7 +213,7 @@ fn perform(
     }
     let refused = |error: RunError| of_error(&error, &plan);
     let prepared = Prepared::new(&plan, &machine).map_err(refused)?;
-    let announced = session::jobs_announced(&plan) + &session::workers_announced(&plan);
+    let announced = session::jobs_announced(&plan, name) + &session::workers_announced(&plan);
     channel.tell(&FromAgent::Begun(announced));
     let mut settings = settings(request, channel);
     let gate = settings.gate.clone();

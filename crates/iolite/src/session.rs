@@ -150,7 +150,8 @@ impl<'a> Session<'a> {
             return;
         }
         let version = header::version(&self.program);
-        let text = warnings.to_owned() + &jobs_announced(plan) + &version + &workers_announced(plan);
+        let text =
+            warnings.to_owned() + &jobs_announced(plan, self.name) + &version + &workers_announced(plan);
         self.console.write(text.as_bytes());
     }
 
@@ -341,8 +342,8 @@ impl Session<'_> {
     }
 }
 
-/// The lines that announce the jobs.
-pub fn jobs_announced(plan: &Plan) -> String {
+/// The lines that announce the jobs, under a name.
+pub fn jobs_announced(plan: &Plan, name: Name) -> String {
     let mut text = String::new();
     for job in &plan.jobs {
         if job.found_files {
@@ -351,6 +352,8 @@ pub fn jobs_announced(plan: &Plan) -> String {
         // Where there is no I/O, there is nothing to say of it; the engine announces itself.
         if job.does_io() {
             text += &header::job_header(&job_header(job));
+        } else if name.is_strict() && job.clones > 1 {
+            text += header::CLONES;
         }
     }
     text

@@ -4,6 +4,9 @@ use crate::Program;
 use crate::units::Units;
 use iolite_types::{Direction, PerDirection};
 
+/// The line behind that of a job with several workers.
+pub const CLONES: &str = "...\n";
+
 /// The facts of a job's header line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobHeader {
@@ -51,7 +54,7 @@ pub fn job_header(job: &JobHeader) -> String {
         range(Direction::Write),
         job.engine,
         job.depth,
-        if job.clones { "...\n" } else { "" }
+        if job.clones { CLONES } else { "" }
     )
 }
 

@@ -211,3 +211,27 @@ fn parts_of_patterns_need_no_separators() {
         }
     }
 }
+
+/// Jobs that work without I/O announce themselves, each clone of its own.
+#[test]
+fn jobs_without_io_are_announced_as_by_fio() {
+    let links = scratch();
+    let line = "--runtime=1 --name=c --ioengine=cpuio --cpuload=1 --cpuchunks=1000 --numjobs=2 --name=q --ioengine=cpuio \
+                --cpuload=2 --cpumode=qsort --name=e --ioengine=exec --program=true --numjobs=3 --name=f --ioengine=exec \
+                --program=echo --arguments=%n --name=g --ioengine=exec --program=true --std_redirect=0 --numjobs=2";
+    let announced = |program: &Program| {
+        let dir = scratch();
+        let text = program.line(dir.path(), line).ok().stdout;
+        let lines = text.split("\n\n").next().unwrap_or_default().lines();
+        let mut lines: Vec<String> =
+            lines.filter(|line| !line.starts_with("fio-")).map(str::to_owned).collect();
+        // Workers begin in any order.
+        lines.sort();
+        lines
+    };
+    let ours = announced(&Program::called_fio(links.path()));
+    assert!(ours.iter().any(|line| line == "e : program=true, arguments=(null)"), "{ours:#?}");
+    for peer in Program::peers() {
+        assert_eq!(ours, announced(&peer), "{}", peer.release.name());
+    }
+}

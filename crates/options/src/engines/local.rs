@@ -1,6 +1,6 @@
 //! Options of engines that need nothing but the kernel.
 
-use super::own::{OwnOptions, own, own_options, place};
+use super::own::{AsFio, OwnOptions, own, own_options, place};
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -83,6 +83,8 @@ own_options! {
         pub grace_time: u32,
         /// Its output goes to files named after the job.
         pub std_redirect: bool,
+        /// How lines for the user tell that there are no arguments; empty = they do not.
+        pub without_arguments: String,
     }
 }
 
@@ -95,6 +97,10 @@ impl ExecOptions {
 }
 
 impl OwnOptions for ExecOptions {
+    fn be_as_fio(&mut self, _asked: AsFio) {
+        self.without_arguments = "(null)".to_owned();
+    }
+
     fn starts_programs(&self) -> bool {
         true
     }
