@@ -423,7 +423,10 @@ impl Engine for IoUringCmdEngine {
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         self.requests = (0..layout.count).map(|_| Request::default()).collect();
-        self.metadata = vec![0; layout.count * words_per_unit(&self.own)];
+        // All of it is written to. Linux 6.12 lets the device write into the pages as they are mapped, and those that nobody has
+        // written to are the page of zeros that all processes of the system share.
+        self.metadata = std::hint::black_box(vec![1; layout.count * words_per_unit(&self.own)]);
+        self.metadata.fill(0);
         if self.fixes_buffers {
             self.fixed = FixedBuffers::register(self.ring.kernel(), layout)?;
         }
