@@ -8,7 +8,7 @@
 //! | `IOLITE_PEERS` | the releases of fio to compare with, paths with colons between them (default: those that are found) |
 //! | `IOLITE_TEST_SEED` | the seed of everything that tests draw at random (default: another one each time) |
 //! | `IOLITE_TEST_SKIPS` | the file to which skips are appended; `scripts/test` sets it, and counts them |
-//! | `IOLITE_VM` | the directory that `scripts/vm` has filled (default: `target/vm`) |
+//! | `IOLITE_VM` | the directory that `scripts/vm` has filled (default: `target/vm`); with its `backports`, all tests run in the newer machine |
 
 pub mod blocks;
 pub mod ceph;

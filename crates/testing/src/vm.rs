@@ -7,7 +7,11 @@
 //! machine to itself, and makes the devices that it needs with the functions in `vm/devices`. Devices that have to be there
 //! when it boots are in `hardware`.
 //!
-//! It ends with the process, however that ends. Nothing in it tells anything about speed.
+//! There are two of them, with the same devices: [`run`] uses the release's QEMU and kernel, and [`run_newest`] those of its
+//! backports, because NVMe devices that place data need QEMU 8.1, and the kernel's part in NVMe commands differs. Where
+//! the release's QEMU is new enough, one machine serves both. With `IOLITE_VM=target/vm/backports`, the newer one runs all tests.
+//!
+//! They end with the process, however that ends. Nothing in them tells anything about speed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -15,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -44,14 +48,34 @@ pub struct Ran {
 /// # Panics
 /// When the script does not end, or the machine dies in the middle.
 pub fn run(name: &str, script: &str) -> Result<Ran, String> {
-    static MACHINE: Mutex<Option<Result<Machine, String>>> = Mutex::new(None);
-    let mut place = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    run_in(0, &installed(), name, script)
+}
+
+/// The same in the machine with the newest QEMU and kernel.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_newest(name: &str, script: &str) -> Result<Ran, String> {
+    let newer = installed().join("backports");
+    if newer.join("package").exists() { run_in(1, &newer, name, script) } else { run(name, script) }
+}
+
+/// How many machines a process can have at a time.
+const MACHINES: usize = 2;
+
+fn run_in(number: usize, installed: &Path, name: &str, script: &str) -> Result<Ran, String> {
+    static RUNNING: [Mutex<Option<Result<Machine, String>>>; MACHINES] =
+        [const { Mutex::new(None) }; MACHINES];
+    let mut place = RUNNING[number].lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(Ok(machine)) = &*place
         && machine.is_lost
     {
         *place = None;
     }
-    match place.get_or_insert_with(Machine::boot) {
+    match place.get_or_insert_with(|| Machine::boot(number, installed)) {
         Ok(machine) => Ok(machine.run(name, script)),
         Err(reason) => Err(reason.clone()),
     }
@@ -82,16 +106,15 @@ const NAMESPACES: [&str; 8] = [
 /// Bytes of a namespace.
 const NAMESPACE: u64 = 32 << 20;
 
-/// QEMU, by its name or by `IOLITE_QEMU`, which may have arguments behind it (`-L DIRECTORY` for its firmware).
-fn qemu() -> Vec<String> {
-    let given = std::env::var("IOLITE_QEMU").unwrap_or_default();
-    let words: Vec<String> = given.split_whitespace().map(str::to_owned).collect();
-    if words.is_empty() { vec!["qemu-system-x86_64".to_owned()] } else { words }
+/// The QEMU of a machine: its own, or that of this system.
+fn qemu(installed: &Path) -> PathBuf {
+    let own = installed.join("qemu");
+    if own.exists() { own } else { "qemu-system-x86_64".into() }
 }
 
 /// Whether this QEMU emulates Flexible Data Placement: since 8.1.
-fn places_data() -> bool {
-    let output = Command::new(&qemu()[0]).arg("--version").output();
+fn places_data(qemu: &Path) -> bool {
+    let output = Command::new(qemu).arg("--version").output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let version = text.split("version ").nth(1).unwrap_or_default();
     let mut numbers = version.split(['.', ' ', '(']).map(|number| number.parse::<u32>().unwrap_or(0));
@@ -118,7 +141,7 @@ fn placement(directory: &Path) -> std::io::Result<Vec<String>> {
 
 /// The devices that exist when the machine boots, as arguments of QEMU and words of the kernel's command line. Their
 /// data is in files of the directory.
-fn hardware(directory: &Path) -> std::io::Result<(Vec<String>, Vec<&'static str>)> {
+fn hardware(qemu: &Path, directory: &Path) -> std::io::Result<(Vec<String>, Vec<&'static str>)> {
     let mut devices = vec!["-device".to_owned(), "nvme,serial=iolite,id=nvme".to_owned()];
     for (kind, number) in NAMESPACES.iter().zip(1..) {
         let image = directory.join(format!("namespace{number}"));
@@ -127,7 +150,7 @@ fn hardware(directory: &Path) -> std::io::Result<(Vec<String>, Vec<&'static str>
         let namespace = format!("nvme-ns,drive=drive{number},bus=nvme,nsid={number},{kind}");
         devices.extend(["-drive".to_owned(), drive, "-device".to_owned(), namespace]);
     }
-    if places_data() {
+    if places_data(qemu) {
         devices.extend(placement(directory)?);
     }
     // Two pieces of its memory that the kernel takes for persistent.
@@ -143,23 +166,24 @@ struct Machine {
 }
 
 impl Machine {
-    fn boot() -> Result<Machine, String> {
-        let installed = installed().canonicalize().map_err(|_| {
+    fn boot(number: usize, installed: &Path) -> Result<Machine, String> {
+        let installed = installed.canonicalize().map_err(|_| {
             "there is no virtual machine (scripts/vm, or scripts/test --everything, makes one)".to_owned()
         })?;
-        let directory = std::env::temp_dir().join(format!("iolite-vm-{}", std::process::id()));
+        let qemu = qemu(&installed);
+        let directory = std::env::temp_dir().join(format!("iolite-vm-{}-{number}", std::process::id()));
         let prepared = || {
             // Leftovers of a killed process with the same number.
             let _ = fs::remove_dir_all(&directory);
             fs::create_dir(&directory)?;
             fs::write(directory.join("agent"), include_str!("vm/agent"))?;
             fs::write(directory.join("devices"), include_str!("vm/devices"))?;
-            hardware(&directory)
+            hardware(&qemu, &directory)
         };
         let hardware = prepared().map_err(|error| format!("{}: {error}", directory.display()))?;
-        let mut child = started(command(&installed, &directory, hardware))
-            .map_err(|error| format!("the virtual machine cannot be started: qemu-system-x86_64: {error}"))?;
-        end_at_exit(child.id() as i32, &directory);
+        let mut child = started(command(&qemu, &installed, &directory, hardware))
+            .map_err(|error| format!("the virtual machine cannot be started: {}: {error}", qemu.display()))?;
+        end_at_exit(number, child.id() as i32, &directory);
         let (answers, names) = (lines_of(&mut child), child.stdin.take().expect("its input is a pipe"));
         let process = child.id() as i32;
         let mut machine = Machine { directory, process, names, answers, is_lost: false };
@@ -212,6 +236,7 @@ impl Machine {
 
 /// The machine: the first serial port is the kernel's console, the second the way to the agent.
 fn command(
+    qemu: &Path,
     installed: &Path,
     directory: &Path,
     (devices, words): (Vec<String>, Vec<&'static str>),
@@ -223,9 +248,7 @@ fn command(
         path("lib/modules")
     );
     words.iter().for_each(|word| line.extend([" ", word]));
-    let qemu = qemu();
-    let mut command = Command::new(&qemu[0]);
-    command.args(&qemu[1..]);
+    let mut command = Command::new(qemu);
     command.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35", "-cpu", "max"]);
     // Emulated: within other virtual machines KVM is missing, or there and unable.
     command.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "2048"]);
@@ -274,26 +297,30 @@ fn lines_of(child: &mut Child) -> Receiver<String> {
     take
 }
 
-/// The process to end, and the directory to remove, when this process ends. (Values of statics are not dropped.)
-static PROCESS: AtomicI32 = AtomicI32::new(0);
-static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+/// The processes to end, and the directories to remove, when this process ends. (Values of statics are not dropped.)
+static PROCESSES: [AtomicI32; MACHINES] = [const { AtomicI32::new(0) }; MACHINES];
+static DIRECTORIES: [OnceLock<PathBuf>; MACHINES] = [const { OnceLock::new() }; MACHINES];
 
-fn end_at_exit(process: i32, directory: &Path) {
-    PROCESS.store(process, Relaxed);
-    if DIRECTORY.set(directory.to_owned()).is_ok() {
-        // SAFETY: the function takes no arguments, and is there for as long as the process is.
-        unsafe { libc::atexit(clean_up) };
-    }
+fn end_at_exit(number: usize, process: i32, directory: &Path) {
+    static IS_SET: Once = Once::new();
+    PROCESSES[number].store(process, Relaxed);
+    // A machine that comes after a lost one has the same.
+    let _ = DIRECTORIES[number].set(directory.to_owned());
+    // SAFETY: the function takes no arguments, and is there for as long as the process is.
+    IS_SET.call_once(|| unsafe {
+        libc::atexit(clean_up);
+    });
 }
 
 extern "C" fn clean_up() {
-    let process = PROCESS.load(Relaxed);
-    // SAFETY: takes nothing but integers; the process was started here, and nobody else waits for it.
-    unsafe {
-        libc::kill(process, libc::SIGKILL);
-        libc::waitpid(process, std::ptr::null_mut(), 0);
+    for process in PROCESSES.iter().map(|process| process.load(Relaxed)).filter(|&process| process > 0) {
+        // SAFETY: takes nothing but integers; the process was started here, and nobody else waits for it.
+        unsafe {
+            libc::kill(process, libc::SIGKILL);
+            libc::waitpid(process, std::ptr::null_mut(), 0);
+        }
     }
-    if let Some(directory) = DIRECTORY.get() {
+    for directory in DIRECTORIES.iter().filter_map(OnceLock::get) {
         // Nobody is left to report a failure to.
         let _ = fs::remove_dir_all(directory);
     }

@@ -7,6 +7,7 @@ pub mod flash;
 mod memory;
 pub mod network;
 pub mod nvme;
+pub mod placement;
 pub mod scsi;
 pub mod zoned;
 
@@ -61,9 +62,19 @@ fn example(variables: &str, name: &str) -> String {
 /// Runs a script in the virtual machine, which has to end with 0.
 #[track_caller]
 fn run(name: &str, script: &str) -> Result<Ran, String> {
-    let ran = vm::run(name, &format!("{}{script}", prelude()))?;
+    vm::run(name, &format!("{}{script}", prelude())).map(ended)
+}
+
+/// The same in the machine with the newest kernel: for what concerns NVMe commands.
+#[track_caller]
+fn run_newest(name: &str, script: &str) -> Result<Ran, String> {
+    vm::run_newest(name, &format!("{}{script}", prelude())).map(ended)
+}
+
+#[track_caller]
+fn ended(ran: Ran) -> Ran {
     assert_eq!(ran.status, 0, "{}", ran.output);
-    Ok(ran)
+    ran
 }
 
 /// The output and the exit status. `who` is `ours` or `theirs`.

@@ -1,6 +1,6 @@
 //! `io_uring_cmd` on the namespaces of an NVMe device that QEMU emulates.
 
-use super::{compare, example, report, run, told, told_by_peer};
+use super::{compare, example, report, run_newest as run, told, told_by_peer};
 use crate::common::comparison::Report;
 use crate::common::json::Json;
 use iolite_testing::vm::Ran;
@@ -265,8 +265,15 @@ dmsetup remove --noudevsync ng-test
 ours free --ioengine=io_uring_cmd --filename=$ng --rw=write --bs=4k --size=64k
 chmod 666 $ng
 chmod 777 .
-setpriv --reuid=65534 --regid=65534 --clear-groups "$IOLITE" --name=j --ioengine=io_uring_cmd --filename=$ng --rw=read --bs=4k --size=64k >nobody.ours 2>&1
-echo $? >nobody.ours.status
+nobody() {
+    local name=$1; shift
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$IOLITE" --name=j --ioengine=io_uring_cmd --filename=$ng --bs=4k --size=64k "$@" >$name.ours 2>&1
+    echo $? >$name.ours.status
+}
+nobody nobody --rw=read
+chmod 444 $ng $disk; nobody nobody-writes --rw=write
+chmod 600 $ng $disk; nobody nobody-reads --rw=read
+uname -r >kernel
 ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --size=64k
 "#
         .replace("\"$IOLITE\"", &format!("'{}'", crate::common::Program::under_test().path.display()))
@@ -297,7 +304,13 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
     refused("swap", "it is used as swap");
     refused("held", "is built on it");
     assert_eq!(told(&ran, "free", "ours").1, 0, "nobody uses it any more");
-    refused("nobody", "for root only (CAP_SYS_ADMIN)");
+    let remedy = "for root only (CAP_SYS_ADMIN); since Linux 6.2 also for whoever may read and, to change data, write its node";
+    ["nobody-writes", "nobody-reads"].iter().for_each(|name| refused(name, remedy));
+    if is_at_least(&left(&ran, "kernel"), (6, 2)) {
+        assert_eq!(told(&ran, "nobody", "ours").1, 0, "the node's permission is enough");
+    } else {
+        refused("nobody", remedy);
+    }
     refused("gone", "/dev/ng99n1 does not exist");
     let (goes_on, status) = told(&ran, "goes-on", "ours");
     let counted = Report::new(&goes_on).json.map(|json| json.job().ios());
@@ -310,6 +323,12 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
             panic!("{name}: the peer ends with {status}: {text}");
         }
     }
+}
+
+/// Whether the release of a kernel (6.12.95+deb12-amd64) is this one or a later one.
+pub(super) fn is_at_least(release: &str, (major, minor): (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
 }
 
 /// A namespace with protection information.
@@ -492,106 +511,6 @@ ours plain --ioengine=io_uring_cmd --filename=$ng --pi_act=0 --pi_chk=GUARD --md
     assert_eq!(told(&ran, "plain", "ours").1, 0, "there is no protection information to be made");
 }
 
-/// Writes go to the requested handles: the device's count of available space falls by the amount written to each.
-#[test]
-pub fn data_is_placed_as_asked_for() {
-    let jobs = [
-        ("turns", "--dataplacement=fdp", "--bs=4k --size=32k", [2, 2, 2, 2]),
-        ("some", "--fdp=1 --plids=0,2-3", "--bs=8k --size=48k", [4, 0, 4, 4]),
-        ("alias", "--fdp=1 --fdp_pli=3", "--bs=4k --size=16k", [0, 0, 0, 4]),
-        (
-            "scheme",
-            "--data_placement=fdp --plid_select=scheme --dp_scheme=scheme",
-            "--bs=4k --size=24k",
-            [2, 1, 0, 3],
-        ),
-        ("zeroes", "--fdp=1 --plids=1 --write_mode=zeroes", "--bs=4k --size=16k", [0, 4, 0, 0]),
-    ];
-    let mut script = "least=41\nnvme_namespaces || exit\n\
-        # 12 KiB at the start go to the last handle, 4 to the second, and what no range has to the default of the device.
-        printf '0, 12288, 3\\n8192, 16384, 1\\n' >scheme; echo '0, 4096' >short; echo '0, 4096, 9' >beyond\n\
-        cmd() { local name=$1; shift; ours $name --ioengine=io_uring_cmd --rw=write --bs=4k --size=16k \"$@\"; }\n\
-        cmd without --filename=$ng --dataplacement=fdp; cmd streams --filename=$ng --dataplacement=streams --plids=1\n\
-        cmd reads --filename=$ng --rw=read --fdp=1\n\
-        cmd none --filename=$ng --dataplacement=streams; cmd lacking --filename=$ng --fdp=1 --plid_select=scheme\n\
-        cmd psync --filename=$disk --ioengine=psync --fdp=1; cmd wide --filename=$ng --fdp=1 --plids=65536\n\
-        cmd words --filename=$ng --fdp=1 --plids=a; cmd alone --filename=$ng --plids=1\n\
-        cmd missing --filename=$ng --fdp=1 --plid_select=scheme --dp_scheme=nosuch\n\
-        cmd short --filename=$ng --fdp=1 --plid_select=scheme --dp_scheme=short\n\
-        nvme_placement || { touch no-placement; exit 0; }\n\
-        cmd handle --filename=$placed --fdp=1 --plids=4\n\
-        cmd beyond --filename=$placed --fdp=1 --plid_select=scheme --dp_scheme=beyond\n\
-        cmd random --filename=$placed --fdp=1 --plid_select=random --size=256k\n\
-        nvme fdp status $placeddisk >random.status\n"
-        .to_owned();
-    for (name, words, extent, _) in &jobs {
-        for who in ["theirs", "ours"] {
-            script += &format!(
-                "nvme fdp status $placeddisk >{name}.{who}.before\n\
-                 nvme_commands {name}.{who}.commands {who} {name} --ioengine=io_uring_cmd --filename=$placed --rw=write {extent} {words}\n\
-                 nvme fdp status $placeddisk >{name}.{who}.after\n"
-            );
-        }
-    }
-    let ran = or_skip!(run("nvme-placement", &script));
-    for (name, words) in [
-        ("without", "the controller says that it has no Flexible Data Placement"),
-        ("streams", "the controller says that it has no streams"),
-        ("none", "plids= is missing"),
-        ("lacking", "dp_scheme= is missing"),
-        ("psync", "cannot say where data belongs; io_uring"),
-        ("wide", "is not between 0 and 65535"),
-        ("words", "plids=a"),
-        ("missing", "dp_scheme=nosuch: No such file or directory"),
-        ("short", "line 1 is not \"start, end, handle\": 0, 4096"),
-    ] {
-        let (text, status) = told(&ran, name, "ours");
-        assert!(status == 1 && text.contains(words), "{name}: {status}: {text}");
-    }
-    assert_eq!(told(&ran, "reads", "ours").1, 0, "reads are placed nowhere");
-    let (alone, status) = told(&ran, "alone", "ours");
-    assert!(status == 0 && alone.contains("plids: has no effect without dataplacement"), "{alone}");
-    if ran.directory.join("no-placement").exists() {
-        return partly_skipped(
-            &this_test!(),
-            "this QEMU has no Flexible Data Placement, which 8.1 has (IOLITE_QEMU)",
-        );
-    }
-    for (name, words) in
-        [("handle", "plids=4: the namespace has 4 placement handles"), ("beyond", "4 placement handles")]
-    {
-        let (text, status) = told(&ran, name, "ours");
-        assert!(status == 1 && text.contains(words), "{name}: {status}: {text}");
-    }
-    let rooms = |name: &str| rooms(&ran, name);
-    assert!(
-        rooms("random.status").iter().all(|&room| room < 2048),
-        "64 writes at random miss none of four handles"
-    );
-    for (name, _, _, expected) in &jobs {
-        for who in ["theirs", "ours"] {
-            if who == "theirs" && told_by_peer(&ran, name, 0).0.is_empty() {
-                partly_skipped(&this_test!(), "there is no fio of release 3.41 or later");
-                continue;
-            }
-            assert_eq!(told(&ran, name, who).1, 0, "{name}: {}", told(&ran, name, who).0);
-            let (before, after) =
-                (rooms(&format!("{name}.{who}.before")), rooms(&format!("{name}.{who}.after")));
-            // A reclaim unit that is full is followed by an empty one of 2048 blocks.
-            let written: Vec<i64> =
-                before.iter().zip(&after).map(|(before, after)| (before - after).rem_euclid(2048)).collect();
-            assert_eq!(written, expected, "{name}: {who}");
-        }
-        let commands = |who: &str| left(&ran, &format!("{name}.{who}.commands"));
-        if !told_by_peer(&ran, name, 0).0.is_empty() {
-            let writes = |text: String| -> Vec<String> {
-                text.lines().filter(|line| line.contains("nvme_cmd_write")).map(without_pract).collect()
-            };
-            assert_eq!(writes(commands("ours")), writes(commands("theirs")), "{name}");
-        }
-    }
-}
-
 #[test]
 fn the_examples_run() {
     let (commands, protection) =
@@ -616,7 +535,7 @@ fn the_example_of_placement_runs() {
     if ran.directory.join("no-placement").exists() {
         return partly_skipped(
             &this_test!(),
-            "this QEMU has no Flexible Data Placement, which 8.1 has (IOLITE_QEMU)",
+            "there is no QEMU that has Flexible Data Placement (8.1; scripts/vm fetches one)",
         );
     }
     let ios = json(&ran, "example").jobs().iter().map(|job| job.ios()).collect::<Vec<[u64; 3]>>();
@@ -667,7 +586,7 @@ ring verified --rw=randrw --apptag=0x4321 --verify=crc32c --iodepth=4 --fixedbuf
 "#;
     let ran = or_skip!(run("nvme-block-streams", script));
     if ran.directory.join("no-streams").exists() {
-        let why = "no write streams: they need QEMU 8.1 and Linux 6.16 (IOLITE_QEMU, IOLITE_VM)";
+        let why = "no write streams: they need QEMU 8.1 and Linux 6.16 (IOLITE_VM)";
         return partly_skipped(&this_test!(), why);
     }
     let written = |name: &str| -> Vec<i64> {
