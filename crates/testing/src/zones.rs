@@ -23,15 +23,22 @@ pub struct Device {
     has_zones: bool,
     /// It can be made to lose zones.
     loses: bool,
+    /// The command that makes it with other limits, if that is possible: without the most open and active zones at its end.
+    limited_by: Option<&'static str>,
 }
 
 const fn device(name: &'static str, made_by: &'static str, first: u64) -> Device {
-    Device { name, made_by, first, options: "", has_zones: true, loses: false }
+    Device { name, made_by, first, options: "", has_zones: true, loses: false, limited_by: None }
 }
 
 impl Device {
     const fn that_loses(mut self) -> Device {
         self.loses = true;
+        self
+    }
+
+    const fn limited_by(mut self, command: &'static str) -> Device {
+        self.limited_by = Some(command);
         self
     }
 
@@ -44,8 +51,8 @@ impl Device {
 /// In memory without limits and with conventional zones, the same with limits of open and active zones, and a namespace (all zones
 /// of which are sequential). All rules are tried on each, with every engine.
 pub const DEVICES: [Device; 3] = [
-    device("free", "zoned_disk 2", 2).that_loses(),
-    device("limited", "zoned_disk 2 4 6", 2).that_loses(),
+    device("free", "zoned_disk 2", 2).that_loses().limited_by("zoned_disk 2"),
+    device("limited", "zoned_disk 2 4 6", 2).that_loses().limited_by("zoned_disk 2"),
     device("namespace", "zoned_namespace", 0),
 ];
 
@@ -75,11 +82,14 @@ pub struct Case {
     before: Before,
     /// Bytes read, written and trimmed; `None` = as chance has it.
     bytes: Option<[u64; 3]>,
+    /// Bytes read and written together; `None` = as chance has it.
+    moved: Option<u64>,
     /// How many zones it resets; `None` = as chance has it.
     resets: Option<u64>,
     /// Bytes below the write pointers afterwards, in units of 512 KiB; `None` = as chance has it.
     zones: Option<[u64; 4]>,
-    /// At most so many zones are written in part afterwards.
+    /// At most so many zones are written in part afterwards, and at any time: where it can have limits, the device has these,
+    /// and the job does not know them.
     most_open: Option<usize>,
     /// It is for devices with conventional zones.
     is_conventional: bool,
@@ -105,13 +115,14 @@ enum Before {
 
 const fn case(name: &'static str, line: &'static str) -> Case {
     let before = Before::Empty;
-    let (bytes, resets, zones) = (None, None, None);
+    let (bytes, moved, resets, zones) = (None, None, None, None);
     let (most_open, is_conventional, is_own) = (None, false, false);
     Case {
         name,
         line,
         before,
         bytes,
+        moved,
         resets,
         zones,
         most_open,
@@ -134,8 +145,19 @@ impl Case {
         self
     }
 
+    /// In KiB, reads and writes together.
+    const fn moves(mut self, both: u64) -> Case {
+        self.moved = Some(both * KIB);
+        self
+    }
+
     const fn leaves(mut self, resets: u64, zones: [u64; 4]) -> Case {
         (self.resets, self.zones) = (Some(resets), Some(zones));
+        self
+    }
+
+    const fn resets(mut self, count: u64) -> Case {
+        self.resets = Some(count);
         self
     }
 
@@ -237,9 +259,9 @@ pub const CASES: &[Case] = &[
     .leaves(0, [6, 6, 6, 0])
     .says("3 workers write to")
     .alone(),
-    case("mixed", "--rw=randrw --io_size=6m").alone(),
+    case("mixed", "--rw=randrw --io_size=6m").moves(6 << 10).resets(0),
     case("sizes", "--rw=write --bs=512k --size=2z").does(0, 6 << 10, 0).leaves(0, [6, 6, 0, 0]),
-    case("split", "--rw=write --bssplit=4k/50:64k/50 --size=2z").alone(),
+    case("split", "--rw=write --bssplit=4k/50:64k/50 --size=2z").does(0, 6 << 10, 0).leaves(0, [6, 6, 0, 0]),
     case("zones", "--rw=write --offset=$((first + 1))z --size=1z")
         .does(0, 3 << 10, 0)
         .leaves(0, [0, 6, 0, 0]),
@@ -264,7 +286,7 @@ pub const CASES: &[Case] = &[
         0,
     ),
     case("fsync", "--rw=write --size=1z --fsync=4").does(0, 3 << 10, 0).leaves(0, [6, 0, 0, 0]),
-    case("loops", "--rw=write --size=1z --loops=2").alone(),
+    case("loops", "--rw=write --size=1z --loops=2").does(0, 6 << 10, 0).leaves(1, [6, 0, 0, 0]),
     case("recover", "--rw=write --size=1z --recover_zbd_write_error=1 --continue_on_error=write")
         .does(0, 3 << 10, 0)
         .leaves(0, [6, 0, 0, 0]),
@@ -276,7 +298,7 @@ pub const CASES: &[Case] = &[
     case("verify-full", "--rw=write --size=2z --verify=crc32c")
         .on(Before::Full)
         .does(6 << 10, 6 << 10, 0)
-        .alone(),
+        .leaves(2, [6; 4]),
     case("random-again", "--rw=randwrite --io_size=4m").on(Before::Full).does(0, 4 << 10, 0),
     case("conventional", "--rw=write --offset=0z --size=2z")
         .conventional()
@@ -289,8 +311,8 @@ pub const CASES: &[Case] = &[
     case("conventional-read", "--rw=read --offset=0z --size=2z").conventional().does(8 << 10, 0, 0),
     case("conventional-mixed", "--rw=randrw --offset=0z --size=2z --io_size=3m")
         .conventional()
-        .leaves(0, [0; 4])
-        .alone(),
+        .moves(3 << 10)
+        .leaves(0, [0; 4]),
     // (fio sends trims there.)
     case("conventional-trim", "--rw=trim --bs=4m --offset=0z --size=2z")
         .conventional()
@@ -367,15 +389,23 @@ Lost() {{ Empty; fill 0 2; lose; lost=1; }}
     for (case, engine) in jobs {
         let Case { name, line, before, by_peer, .. } = case;
         let name = format!("{name}-{engine}");
+        let limited = case.most_open.zip(device.limited_by);
+        let ignores = if limited.is_some() { "--ignore_zone_limits=1" } else { "" };
         let job = format!(
             "{name} --filename=$disk --direct=1 --zonemode=zbd {options} --bs=64k --offset={first}z --size=4z \
-             --ioengine={engine} --iodepth=8 {line} --output-format=json,normal"
+             --ioengine={engine} --iodepth=8 {line} {ignores} --output-format=json,normal"
         );
+        if let Some((most, command)) = limited {
+            put(&mut script, &format!("{command} {most} {most} || exit"));
+        }
         // Both find the zones in the same state.
         if let Some(theirs) = theirs.filter(|_| *by_peer) {
             put(&mut script, &format!("{before:?}; try theirs '{theirs}' {job}; note {name}.theirs"));
         }
         put(&mut script, &format!("{before:?}; note {name}.before; try ours '{ours}' {job}; note {name}"));
+        if limited.is_some() {
+            put(&mut script, &format!("{made_by} || exit"));
+        }
     }
     script
 }
@@ -418,6 +448,8 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
     demand(status.trim() == "0", format!("exit status {}\n{said}", status.trim()));
     let found = bytes(&said).ok_or_else(|| format!("no report\n{said}"))?;
     demand(case.bytes.is_none_or(|expected| expected == found), format!("it moves {found:?}"));
+    let of_both = |[read, write, trim]: [u64; 3]| (read + write, trim);
+    demand(case.moved.is_none_or(|expected| of_both(found) == (expected, 0)), format!("it moves {found:?}"));
     demand(said.contains(case.says), format!("it does not say \"{}\"\n{said}", case.says));
     let (before, after) = (zones(&format!("{name}.before"))?, zones(name)?);
     if let Some(expected) = case.zones.filter(|_| device.has_zones) {
@@ -447,9 +479,11 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
         let peer = read(format!("{name}.theirs.status"))?;
         demand(peer == status, format!("fio ends with {}\n{theirs}", peer.trim()));
         let of_peer = bytes(&theirs).unwrap_or_default();
-        demand(of_peer == found, format!("it moves {found:?}, and fio {of_peer:?}"));
-        // Chance chooses the zones, so full zones may differ.
-        if case.resets.is_some() {
+        // Chance decides what is read and what is written in a mix.
+        let is_same = of_peer == found || case.moved.is_some() && of_both(of_peer) == of_both(found);
+        demand(is_same, format!("it moves {found:?}, and fio {of_peer:?}"));
+        // Where chance chooses the zones, full ones may differ.
+        if case.zones.is_some() {
             let (theirs, left) = (self::resets(&theirs), zones(&format!("{name}.theirs"))?);
             demand(theirs == resets, format!("{resets} resets, and fio {theirs}"));
             demand(left == after, format!("it leaves {after:?}, and fio {left:?}"));
