@@ -64,11 +64,12 @@ extern "C" fn interrupt(_signal: libc::c_int) {
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let program = arguments.program()?;
     let seed = arguments.seed.unwrap_or_else(|| iolite_testing::Luck::new().below(1 << 32));
-    let mut tally = Tally::default();
     if let Some((part, number)) = arguments.trial {
+        let mut tally = Tally::of_one();
         tally.add(part, number, perform(part, number, seed, &program, arguments));
         return Ok(tally.told(&program, seed, Duration::ZERO));
     }
+    let mut tally = Tally::default();
     let parts = able(&arguments.parts, &mut tally);
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: the handler only stores to an atomic.

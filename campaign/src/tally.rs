@@ -22,11 +22,18 @@ struct Counts {
 /// The counts of all parts.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
+    /// A single trial was asked for, and not the parts.
+    is_single: bool,
     parts: BTreeMap<Part, Counts>,
     skipped: Vec<(Part, String)>,
 }
 
 impl Tally {
+    /// The counts of a single trial.
+    pub fn of_one() -> Tally {
+        Tally { is_single: true, ..Tally::default() }
+    }
+
     /// Adds the result of a trial, and prints findings at once.
     pub fn add(&mut self, part: Part, number: u64, outcome: Outcome) {
         let counts = self.parts.entry(part).or_default();
@@ -63,7 +70,7 @@ impl Tally {
         println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
         for (part, counts) in &self.parts {
             let Counts { trials, faults, found, moot, missed, false_alarms, left_behind, wrong } = counts;
-            let trials = of_all(*trials, part.count());
+            let trials = of_all(*trials, self.asked(*part));
             println!(
                 "| {} | {trials} | {faults} | {found} | {moot} | {missed} | {false_alarms} | {left_behind} | {wrong} |",
                 part.name()
@@ -79,9 +86,14 @@ impl Tally {
     /// The parts with a known number of trials that did not come to their end.
     fn left_out(&self) -> impl Iterator<Item = String> {
         self.parts.iter().filter_map(|(part, counts)| {
-            let left = part.count()?.checked_sub(counts.trials).filter(|&left| left > 0)?;
+            let left = self.asked(*part)?.checked_sub(counts.trials).filter(|&left| left > 0)?;
             Some(format!("{} is not complete: {left} trials are left out; give more --minutes", part.name()))
         })
+    }
+
+    /// The number of trials that a part was to have; `None` = as many as there is time for, or one.
+    fn asked(&self, part: Part) -> Option<u64> {
+        part.count().filter(|_| !self.is_single)
     }
 
     fn is_well(&self) -> bool {
@@ -128,6 +140,9 @@ mod tests {
             left,
             [format!("zones is not complete: {trials} trials are left out; give more --minutes")]
         );
+        let mut single = Tally::of_one();
+        single.add(Part::Zones, 3, Outcome::default());
+        assert_eq!(single.left_out().count(), 0, "no other was asked for");
         (3..all).for_each(|number| tally.add(Part::Zones, number, Outcome::default()));
         assert_eq!(tally.left_out().count(), 0);
         assert_eq!(
