@@ -70,7 +70,7 @@ impl RadosEngine {
 
     fn words(&self, name: &CString, errno: i32, length: u64, moved: u64) -> String {
         let place = format!("object {} in pool {}", name.to_string_lossy(), self.pool.name);
-        in_words(&Failed { place: &place, errno, length, moved, limit: self.options.at.timeout })
+        in_words(&Failed { place: &place, errno, length, moved, limit: self.pool.limit })
     }
 
     /// Makes an object, empty, if it is not there.

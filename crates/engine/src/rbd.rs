@@ -207,7 +207,7 @@ impl Engine for RbdEngine {
         }
         let flight = self.tickets.flight(unit).filter(|flight| flight.errno != 0)?;
         let place = self.place();
-        let limit = self.options.at.timeout;
+        let limit = self.pool.limit;
         let (length, moved) = (flight.length, flight.result.max(0) as u64);
         Some(in_words(&Failed { place: &place, errno: flight.errno, length, moved, limit }))
     }

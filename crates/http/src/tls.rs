@@ -31,6 +31,10 @@ pub(crate) fn hint(error: &Error) -> &'static str {
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "; the server wants a certificate of yours (http_cert_file, http_key_file)"
         }
+        // (What TLS 1.2 says of a missing certificate, and of other things.)
+        Error::AlertReceived(AlertDescription::HandshakeFailure) => {
+            "; the server may want a certificate of yours (http_cert_file, http_key_file)"
+        }
         Error::InvalidMessage(_) => "; the port may be one for connections without encryption",
         _ => "",
     }

@@ -1,5 +1,6 @@
 //! A connection to a cluster, and a pool in it.
 
+use super::failure::Limit;
 use super::librados::Librados;
 use crate::EngineError;
 use crate::library::Handle;
@@ -12,6 +13,9 @@ use std::ptr;
 /// The time limit for connecting, if the cluster's configuration has the default of five minutes. A live monitor
 /// answers in milliseconds, and a run that cannot start should fail while somebody is watching.
 const TO_CONNECT: u64 = 30;
+
+/// Ceph's option for the longest time that a request may take.
+const OF_REQUESTS: &str = "rados_osd_op_timeout";
 
 /// A connection. It is shut down when it is dropped, after its users.
 pub(crate) struct Cluster {
@@ -28,6 +32,8 @@ pub(crate) struct Pool {
     pub(crate) handle: Handle,
     /// The name of the pool.
     pub(crate) name: String,
+    /// The longest time that a request may take.
+    pub(crate) limit: Limit,
     /// The other one is dropped after the pool is closed.
     _cluster: Cluster,
 }
@@ -45,7 +51,7 @@ impl Pool {
         let refused = |(errno, why): (i32, String)| EngineError::Remote { engine, errno, why };
         let rados = Librados::load(engine)?;
         let cluster = Cluster::create(rados, at).map_err(refused)?;
-        cluster.connect(at, conf).map_err(refused)?;
+        let limit = cluster.connect(at, conf).map_err(refused)?;
         let mut handle = ptr::null_mut();
         let name = text("pool", &at.pool).map_err(refused)?;
         // SAFETY: the cluster is connected, the name ends with a zero, and there is room for the handle.
@@ -57,7 +63,7 @@ impl Pool {
             };
             return Err(refused((-result, format!("pool={}: {remedy}", at.pool))));
         }
-        Ok(Pool { rados, handle, name: at.pool.clone(), _cluster: cluster })
+        Ok(Pool { rados, handle, name: at.pool.clone(), limit, _cluster: cluster })
     }
 }
 
@@ -91,7 +97,7 @@ impl Cluster {
         }
     }
 
-    fn connect(&self, at: &CephPool, conf: Option<&str>) -> Result<(), Refusal> {
+    fn connect(&self, at: &CephPool, conf: Option<&str>) -> Result<Limit, Refusal> {
         let file = conf.map(|path| text("conf", path)).transpose()?;
         let path = file.as_ref().map_or(ptr::null(), |file| file.as_ptr());
         // SAFETY: the path ends with a zero, or is null for the usual ones.
@@ -103,16 +109,16 @@ impl Cluster {
                 format!("{shown}: the configuration of the cluster cannot be read: {}", describe(-result)),
             ));
         }
-        self.limit(at);
+        let limit = self.limit(at);
         // SAFETY: it has been configured, and is not connected.
         match unsafe { (self.rados.connect)(self.handle) } {
-            0.. => Ok(()),
+            0.. => Ok(limit),
             result => Err((-result, self.why_not_connected(-result, at, &shown))),
         }
     }
 
-    /// Puts limits where the configuration has none.
-    fn limit(&self, at: &CephPool) {
+    /// Puts limits where the configuration has none. Gives the one for requests.
+    fn limit(&self, at: &CephPool) -> Limit {
         let seconds = |name| self.get(name).and_then(|value| value.trim().parse::<f64>().ok());
         let connect = match at.timeout {
             0 => TO_CONNECT,
@@ -121,11 +127,16 @@ impl Cluster {
         if seconds("client_mount_timeout") == Some(300.0) {
             self.set("client_mount_timeout", &connect.to_string());
         }
-        for name in ["rados_osd_op_timeout", "rados_mon_op_timeout"] {
+        let limit = match seconds(OF_REQUESTS) {
+            Some(seconds) if seconds > 0.0 => Limit { seconds, option: OF_REQUESTS },
+            _ => Limit { seconds: at.timeout as f64 / 1e6, option: "ceph_timeout" },
+        };
+        for name in [OF_REQUESTS, "rados_mon_op_timeout"] {
             if at.timeout > 0 && seconds(name) == Some(0.0) {
                 self.set(name, &(at.timeout as f64 / 1e6).to_string());
             }
         }
+        limit
     }
 
     fn why_not_connected(&self, errno: i32, at: &CephPool, conf: &str) -> String {

@@ -3,6 +3,14 @@
 use iolite_types::describe_error;
 use std::io;
 
+/// The longest time that a request may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    pub(crate) seconds: f64,
+    /// The option that says so, of the job or of the cluster's configuration.
+    pub(crate) option: &'static str,
+}
+
 /// A failed request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failed<'a> {
@@ -14,8 +22,8 @@ pub(crate) struct Failed<'a> {
     pub(crate) length: u64,
     /// See there.
     pub(crate) moved: u64,
-    /// For how long it may take, in microseconds; 0 = as long as it likes.
-    pub(crate) limit: u64,
+    /// For how long it may take.
+    pub(crate) limit: Limit,
 }
 
 /// What a cluster that does not answer means, behind for how long it has not.
@@ -35,7 +43,7 @@ pub(crate) fn in_words(failed: &Failed<'_>) -> String {
             "it does not exist; a section with rw=write creates it, and so does this one with create_only=1"
                 .to_owned()
         }
-        libc::ETIMEDOUT => is_down(&format!("no answer in {} s (ceph_timeout)", limit as f64 / 1e6)),
+        libc::ETIMEDOUT => is_down(&format!("no answer in {} s ({})", limit.seconds, limit.option)),
         libc::EFBIG => {
             "an object cannot be so large (osd_max_object_size, usually 128 MiB); use several with nrfiles="
                 .to_owned()
@@ -64,12 +72,12 @@ mod tests {
                 errno,
                 length: 4096,
                 moved: 100,
-                limit: 2_500_000,
+                limit: Limit { seconds: 2.5, option: "ceph_timeout" },
             })
         };
         assert!(said(libc::ENODATA).starts_with("object o in pool p: there are 100 of these 4096 bytes"));
         assert!(said(libc::ENOENT).contains("create_only=1"));
-        assert!(said(libc::ETIMEDOUT).contains("no answer in 2.5 s"));
+        assert!(said(libc::ETIMEDOUT).contains("no answer in 2.5 s (ceph_timeout)"));
         assert!(said(libc::EFBIG).contains("nrfiles="));
         assert!(said(libc::EIO).contains("Input/output error"));
     }

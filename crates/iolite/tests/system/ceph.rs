@@ -449,17 +449,19 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
     image(&cluster, "img", 64);
     // Data that only the library's cache has acknowledged is not in the cluster yet.
     let conf = cluster.conf_with("uncached.conf", "rbd cache = false");
+    let limited = cluster.conf_with("limited.conf", "rbd cache = false\nrados osd op timeout = 2");
     // It takes so long that the store dies before it is over, also where everything is slow.
     let paced = "--rw=write --bs=16k --iodepth=4 --rate_iops=200 --verify=crc32c --verify_state_save=1";
     // (An object that only the interrupted job has written is shorter than its size.)
     let rados_twice = (rados(&cluster, "--filename=obj"), rados(&cluster, "--filename=short"));
     for (engine, interrupted) in [rados_twice, (rbd("--rbdname=img"), rbd("--rbdname=img"))] {
-        let begin = |line: &str| {
+        let begin_with = |conf: &Path, line: &str| {
             let mut command = std::process::Command::new(Program::own().path);
             command.args(words(line)).args(["--status-interval=100ms", "--eta=never"]);
-            command.current_dir(dir.path()).env("CEPH_CONF", &conf);
+            command.current_dir(dir.path()).env("CEPH_CONF", conf);
             crate::common::program::Running::start(&mut command)
         };
+        let begin = |line: &str| begin_with(&conf, line);
         let has_written =
             |running: &crate::common::program::Running| running.stdout().matches("WRITE:").count() > 3;
         // It is down for a while: requests wait until it is there again.
@@ -486,6 +488,14 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
         let check = start(&Program::own(), dir.path(), &conf, &check.replace("--rate_iops=200 ", ""));
         let checked = Json::parse(&check.ok().stdout).job().ios()[0];
         assert_eq!(checked, acknowledged, "each acknowledged write is checked");
+        // The cluster's configuration may have a limit of its own, which is told then.
+        let usual = cluster.conf().display().to_string();
+        let line = format!("{engine} {paced} --size=32m").replace(&usual, &limited.display().to_string());
+        let mut running = begin_with(&limited, &line);
+        running.wait_until("it has written", has_written);
+        cluster.kill_store();
+        running.wait().refused().says("no answer in 2 s (rados_osd_op_timeout)");
+        cluster.start_store().unwrap();
         // A job that is asked to end waits for a store that is down, but not for ever.
         let mut running = begin(&format!("{engine} {paced} --size=32m"));
         running.wait_until("it has written", has_written);
