@@ -1,5 +1,5 @@
-//! Verified jobs without faults, on devices that most machines lack: SCSI disks, flash, persistent memory and zoned
-//! disks, in the virtual machine of the tests ([`iolite_testing::vm`]). Neither the run that writes nor a later one may
+//! Verified jobs without faults, on devices that most machines lack: SCSI disks, flash, persistent memory, zoned
+//! disks and NVMe namespaces, in the virtual machine of the tests ([`iolite_testing::vm`]). Neither the run that writes nor a later one may
 //! report damage.
 
 use crate::jobs::{any_method, sometimes};
@@ -19,6 +19,8 @@ struct Kind {
     made_by: &'static [&'static str],
     /// The first options of jobs for it.
     engines: &'static [&'static str],
+    /// Their sizes.
+    sizes: &'static [&'static str],
     /// How they write.
     ways: &'static [&'static str],
     /// Their blocks.
@@ -26,6 +28,9 @@ struct Kind {
     /// Additional options of some jobs.
     extras: &'static [&'static str],
 }
+
+const SIZES: &[&str] = &["1m", "2m", "4m"];
+const ZONES: &[&str] = &["1z", "2z", "4z"];
 
 const KINDS: &[Kind] = &[
     Kind {
@@ -35,6 +40,7 @@ const KINDS: &[Kind] = &[
             "--ioengine=sg --filename=$sg",
             "--ioengine=sg --filename=$sg --iodepth=8",
         ],
+        sizes: SIZES,
         ways: &["write", "randwrite", "rw", "randrw", "randrw --rwmixread=80"],
         blocks: &["--bs=4k", "--bs=64k", "--bsrange=4k-32k", "--bssplit=4k/60:12k/20:64k/20"],
         extras: &["--readfua=1", "--writefua=1", "--fsync=8", "--thread", "--verify_backlog=16", "--loops=2"],
@@ -42,6 +48,7 @@ const KINDS: &[Kind] = &[
     Kind {
         made_by: &["flash total_size=2048 erase_size=64", "flash total_size=1024 erase_size=16"],
         engines: &["--ioengine=mtd --filename=$mtd"],
+        sizes: SIZES,
         // Flash has to be erased before it is written again.
         ways: &["trimwrite"],
         blocks: &["--bs=64k", "--bs=128k"],
@@ -50,6 +57,7 @@ const KINDS: &[Kind] = &[
     Kind {
         made_by: &["dax_device"],
         engines: &["--ioengine=dev-dax --filename=$dax"],
+        sizes: SIZES,
         ways: &["write", "randwrite", "rw", "randrw"],
         blocks: &["--bs=4k", "--bs=64k", "--bsrange=4k-32k"],
         extras: &["--fsync=8", "--thread", "--verify_backlog=16", "--loops=2", "--offset=2m"],
@@ -57,6 +65,7 @@ const KINDS: &[Kind] = &[
     Kind {
         made_by: &["dax_file_system"],
         engines: &["--ioengine=libpmem --directory=$dax_directory"],
+        sizes: SIZES,
         ways: &["write", "randwrite", "rw", "randrw"],
         blocks: &["--bs=4k", "--bs=64k", "--bsrange=4k-32k"],
         extras: &[
@@ -76,9 +85,65 @@ const KINDS: &[Kind] = &[
             "--ioengine=libaio --iodepth=8 --direct=1 --zonemode=zbd --filename=$disk",
             "--ioengine=io_uring --iodepth=8 --direct=1 --zonemode=zbd --filename=$disk",
         ],
-        ways: &["write", "randwrite"],
+        sizes: ZONES,
+        ways: &["write", "randwrite", "rw", "randrw", "randrw --rwmixread=80"],
         blocks: &["--bs=4k", "--bs=64k", "--bssplit=4k/60:12k/20:64k/20"],
         extras: &["--max_open_zones=2", "--offset=8z", "--numjobs=2", "--thread", "--fsync=8", "--loops=2"],
+    },
+    Kind {
+        made_by: &["nvme_namespaces", "nvme_namespaces poll_queues=1"],
+        engines: &[
+            "--ioengine=io_uring_cmd --filename=$ng",
+            "--ioengine=io_uring_cmd --filename=$ng --iodepth=8",
+            "--ioengine=io_uring_cmd --filename=$ng4k --iodepth=32",
+        ],
+        sizes: SIZES,
+        ways: &["write", "randwrite", "rw", "randrw", "randrw --rwmixread=80"],
+        blocks: &["--bs=4k", "--bs=64k", "--bsrange=4k-32k", "--bssplit=4k/60:12k/20:64k/20"],
+        extras: &[
+            "--readfua=1",
+            "--writefua=1",
+            "--fsync=8",
+            "--thread",
+            "--fixedbufs",
+            "--registerfiles",
+            "--hipri",
+            "--nonvectored=0",
+            "--force_async=3",
+            "--verify_mode=compare",
+            "--verify_backlog=16",
+            "--loops=2",
+        ],
+    },
+    Kind {
+        made_by: &["nvme_namespaces"],
+        engines: &[
+            "--ioengine=io_uring_cmd --zonemode=zbd --filename=$zoned --write_mode=append",
+            "--ioengine=io_uring_cmd --zonemode=zbd --filename=$zoned --write_mode=append --iodepth=8",
+            "--ioengine=io_uring_cmd --zonemode=zbd --filename=$zoned --write_mode=append --iodepth=8 --force_async=2",
+            "--ioengine=io_uring_cmd --zonemode=zbd --filename=$zoned --iodepth=4",
+        ],
+        sizes: ZONES,
+        ways: &["write", "randwrite", "rw", "randrw", "randrw --rwmixread=80"],
+        blocks: &["--bs=4k", "--bs=64k", "--bssplit=4k/60:12k/20:64k/20"],
+        extras: &["--max_open_zones=2", "--offset=2z", "--thread", "--fsync=8", "--loops=2"],
+    },
+    // Protection information of each format, by the device or by us. Metadata is as much as the largest I/O has.
+    Kind {
+        made_by: &["nvme_namespaces"],
+        engines: &[
+            "--ioengine=io_uring_cmd --filename=$separate --pi_chk=GUARD,APPTAG,REFTAG",
+            "--ioengine=io_uring_cmd --filename=$separate --pi_chk=GUARD,APPTAG,REFTAG --pi_act=0 --md_per_io_size=1024 --iodepth=8",
+            "--ioengine=io_uring_cmd --filename=$interleaved --pi_chk=GUARD,APPTAG,REFTAG --iodepth=8",
+            "--ioengine=io_uring_cmd --filename=$guard64 --pi_chk=GUARD,APPTAG,REFTAG --iodepth=8",
+            "--ioengine=io_uring_cmd --filename=$type3 --pi_chk=GUARD,APPTAG --md_per_io_size=2048 --iodepth=8",
+            "--ioengine=io_uring_cmd --filename=$type3 --pi_chk=GUARD,APPTAG --pi_act=0 --md_per_io_size=2048",
+        ],
+        sizes: SIZES,
+        // (A read of blocks that are being written meets data and metadata of different writes: QEMU writes one after the other.)
+        ways: &["write", "randwrite"],
+        blocks: &["--bs=4k", "--bs=64k", "--bsrange=4k-32k", "--bssplit=4k/60:12k/20:64k/20"],
+        extras: &["--apptag=0x4321", "--fsync=8", "--thread", "--fixedbufs", "--nonvectored=0", "--loops=2"],
     },
 ];
 
@@ -145,7 +210,7 @@ fn job(trial: &mut Trial, kind: &Kind) -> String {
     let method = any_method(trial);
     let mut line = format!(
         "--name=v --size={} --rw={} {} {} {}",
-        trial.one_of(&["1m", "2m", "4m"]),
+        trial.one_of(kind.sizes),
         trial.one_of(kind.ways),
         trial.one_of(kind.blocks),
         trial.one_of(kind.engines),
