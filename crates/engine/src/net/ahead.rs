@@ -52,6 +52,9 @@ impl Ahead {
         debug_assert_eq!(self.start, self.end);
         if self.gathers && !socket::is_readable_within(socket, MOMENT) {
             self.gather(socket, false);
+            // The other end may hold back the rest of a small block until it knows that the data before it has arrived (Nagle's
+            // algorithm), and the kernel acknowledges late what is not read.
+            socket::acknowledge(socket);
         }
         // Large units need no detour.
         let after = if length < ROOM { ROOM } else { 0 };

@@ -85,6 +85,12 @@ pub(super) fn is_readable_from(socket: RawFd, bytes: usize) -> io::Result<()> {
     set(&socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes as libc::c_int)
 }
 
+/// Acknowledges at once what TCP has received.
+pub(super) fn acknowledge(socket: RawFd) {
+    // A hint: without it, this happens later.
+    let _ = set(&socket, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
+}
+
 /// Whether the socket becomes readable within this time, or its stream ends.
 pub(super) fn is_readable_within(socket: RawFd, time: Duration) -> bool {
     let mut asked = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
