@@ -94,8 +94,14 @@ impl<'a> Search<'a> {
         for (worker, layout) in self.layouts.iter().enumerate() {
             let job = self.plan.job_of(&self.plan.workers[worker]);
             let Some(namespace) = namespaces.of(job) else { continue };
-            let has_bytes = |file: &FileLayout| matches!(file.kind, FileKind::Regular | FileKind::Block);
-            for (file, at) in layout.files.iter().enumerate().filter(|(_, file)| has_bytes(file)) {
+            let holds_data = |file: &FileLayout| match file.kind {
+                FileKind::Regular | FileKind::Block => true,
+                FileKind::Char => {
+                    matches!(machine.file(&file.path), Ok(Some(facts)) if facts.is_storage_device())
+                }
+                FileKind::Pipe => false,
+            };
+            for (file, at) in layout.files.iter().enumerate().filter(|(_, file)| holds_data(file)) {
                 let next = numbers.len();
                 let key = || match namespace {
                     Namespace::LOCAL => Place::Local(machine.key(&at.path)),

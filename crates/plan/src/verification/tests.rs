@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Layout, Plan};
-use iolite_host::MadeUp;
+use iolite_host::{DeviceClass, MadeUp};
 use iolite_options::{
     DepthOptions, ExtentOptions, FileOptions, JobOptions, PatternOptions, ReadWrite, RunOptions, SizeValue,
     Verify,
@@ -13,10 +13,12 @@ use iolite_workload::history::Need;
 
 const DISK: &str = "/dev/disk";
 const SIZE: u64 = 100 << 40;
+const COMMANDS: &str = "/dev/sg0";
 
 /// Jobs that write 64 MiB of one disk of 100 TiB in blocks of 4 KiB, changed by these functions.
 fn plan(jobs: &[&dyn Fn(&mut JobOptions)]) -> (Plan, Vec<Layout>, MadeUp) {
     let machine = MadeUp::new().with_block_device(DISK, SIZE);
+    let machine = machine.with_device_of(DeviceClass::ScsiGeneric, COMMANDS, 1 << 30);
     let jobs = jobs.iter().zip(["one", "two", "three"]).map(|(change, name)| {
         let mut options = JobOptions {
             name: name.into(),
@@ -135,6 +137,14 @@ fn jobs_in_one_place_take_turns_and_one_that_does_not_verify_is_refused() {
     let (all, layouts, machine) = plan(&[&|_| (), &|o| o.verification.verify = Verify::None]);
     let refused = problems(Rivalries::of(&all, &layouts, &machine));
     assert!(refused[0].contains("job two writes to /dev/disk without verify"), "{refused:?}");
+
+    let by_commands = |o: &mut JobOptions| {
+        o.ioengine = "sg".into();
+        o.files.filename = vec![COMMANDS.into()];
+    };
+    let (all, layouts, machine) = plan(&[&by_commands, &by_commands]);
+    let rivalries = Rivalries::of(&all, &layouts, &machine).unwrap();
+    assert_eq!(rivalries.of_worker(0).files[&0].shared, Some(Some(0)), "character devices hold data, too");
 
     for apart in [
         &(|o: &mut JobOptions| o.extent.offset = SizeValue::Bytes(64 << 20)) as &dyn Fn(&mut JobOptions),

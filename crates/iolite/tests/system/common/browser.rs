@@ -11,6 +11,9 @@ use std::time::Duration;
 /// No answer of the driver takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a script or the loading of a page may take.
+const SLOWEST: Duration = Duration::from_secs(300);
+
 /// Keys, as WebDriver numbers them.
 pub const BACKSPACE: char = '\u{e003}';
 pub const TAB: char = '\u{e004}';
@@ -61,6 +64,8 @@ impl Browser {
             "browserName": "chrome",
             // Of certificates that a run has made for itself.
             "acceptInsecureCerts": true,
+            // (30 s for scripts otherwise, which is too short for large pages on a busy machine.)
+            "timeouts": {"script": SLOWEST.as_millis() as u64, "pageLoad": SLOWEST.as_millis() as u64},
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
         }}});
@@ -217,7 +222,7 @@ impl Browser {
     fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let words = |error: std::io::Error| error.to_string();
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).map_err(words)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(words)?;
+        stream.set_read_timeout(Some(SLOWEST + PATIENCE)).map_err(words)?;
         let body = body.to_string();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\

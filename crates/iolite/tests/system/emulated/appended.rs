@@ -130,6 +130,7 @@ empty; dd if=copy of=$zoneddisk bs=64k oflag=direct status=none || exit
 rm copy
 again damaged --rw=write --write_mode=append --size=1z --io_size=1m --verify=crc32c --verify_only
 again deep --rw=write --write_mode=append --size=1z --io_size=1m --verify=crc32c --verify_only --iodepth=2
+again shared --rw=write --write_mode=append --size=1z --io_size=1m --verify=crc32c --numjobs=2
 again large --rw=write --write_mode=append --size=1z --bs=1m
 again verify --rw=write --write_mode=verify --size=1z
 ours alone --ioengine=io_uring_cmd --filename=$zoned --rw=write --bs=64k --size=1m --write_mode=append
@@ -150,6 +151,7 @@ true
     for (name, words) in [
         ("damaged", "offset 65536"),
         ("deep", "use iodepth=1, or verify in the run that writes"),
+        ("shared", "another clone empties those of"),
         ("large", "takes at most 524288 bytes with a Zone Append, and not bs=1048576"),
         ("verify", "it moves no write pointers"),
         ("alone", "add zonemode=zbd"),

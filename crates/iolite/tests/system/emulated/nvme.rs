@@ -30,6 +30,7 @@ nvme_namespaces || exit
 cmd() { local name=$1; shift; both $name --ioengine=io_uring_cmd --cmd_type=nvme "$@"; }
 cmd deep --filename=$ng --rw=randrw --bs=4k --size=1m --iodepth=8 --verify=crc32c
 cmd large --filename=$ng4k --rw=write --bs=128k --size=2m --iodepth=4 --verify=md5 --fsync=4
+ours clones --ioengine=io_uring_cmd --filename=$ng --rw=randrw --bs=4k --size=1m --iodepth=8 --verify=crc32c --numjobs=3 --group_reporting --output-format=json
 cmd end --filename=$ng --rw=read --bs=4k --offset=31m --size=4m
 cmd two --filename=$ng:$ng4k --rw=write --bs=64k --size=2m --iodepth=4 --verify=crc32c
 tr '\0' x </dev/zero | dd of=$disk bs=1M count=32 iflag=fullblock oflag=direct status=none || exit
@@ -42,6 +43,7 @@ tr -d '\0' <$disk | wc -c >left
     assert!(deep.job().float("iodepth_level.8") > 50.0, "commands are under way together");
     let large = json(&ran, "large");
     assert_eq!((large.job().ios(), large.job().int("sync.total_ios")), ([16, 16, 0], 3));
+    assert_eq!(json(&ran, "clones").job().int("error"), 0, "jobs on one node take turns");
     assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the namespace told its size");
     assert_eq!(json(&ran, "whole").job().bytes(), [0, 0, 32 << 20]);
     assert_eq!(left(&ran, "left").trim(), "0", "bytes of the pattern that was there");

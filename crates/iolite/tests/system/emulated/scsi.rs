@@ -20,6 +20,7 @@ fn disks_are_read_written_and_trimmed_by_commands() {
 scsi_disk dev_size_mb=16 lbpu=1 lbprz=1 || exit
 both deep --ioengine=sg --filename=$sg --rw=randrw --bs=4k --size=1m --iodepth=8 --verify=crc32c
 ours more --ioengine=sg --filename=$sg --rw=randwrite --bs=4k --size=1m --iodepth=40 --verify=md5 --output-format=json
+ours clones --ioengine=sg --filename=$sg --rw=randrw --bs=4k --size=1m --iodepth=8 --verify=crc32c --numjobs=3 --group_reporting --output-format=json
 both block --ioengine=sg --filename=$disk --rw=write --bs=64k --size=1m --fsync=4
 ours whole --ioengine=sg --filename=$sg --rw=trim --bs=1m --iodepth=4 --output-format=json
 both end --ioengine=sg --filename=$sg --rw=read --bs=4k --offset=15m --size=4m
@@ -30,6 +31,7 @@ od -An -tx1 -N 1048576 $disk | sort -u | head -c 100 >left
     assert_eq!(deep.job().bytes().iter().sum::<u64>(), (1 << 20) + deep.job().bytes()[1]);
     assert!(deep.job().float("iodepth_level.8") > 50.0, "commands are under way together");
     assert_eq!(json(&ran, "more").job().ios(), [256, 256, 0], "a file takes 16 commands at a time");
+    assert_eq!(json(&ran, "clones").job().int("error"), 0, "jobs on one node take turns");
     assert_eq!(json(&ran, "block").job().ios(), [0, 16, 0]);
     assert_eq!(json(&ran, "block").job().int("sync.total_ios"), 3);
     assert_eq!(json(&ran, "whole").job().bytes(), [0, 0, 16 << 20], "the disk told its size");
