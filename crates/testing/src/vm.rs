@@ -7,7 +7,7 @@
 //! machine to itself, and makes the devices that it needs with the functions in `vm/devices`. Devices that have to be there
 //! when it boots are in `hardware`.
 //!
-//! There are two of them, with the same devices: [`run`] uses the release's QEMU and kernel, and [`run_newest`] those of its
+//! A test that finds it busy boots a second one. There are two kinds of them, with the same devices: [`run`] uses the release's QEMU and kernel, and [`run_newest`] those of its
 //! backports, because NVMe devices that place data need QEMU 8.1, and the kernel's part in NVMe commands differs. Where
 //! the release's QEMU is new enough, one machine serves both. With `IOLITE_VM=target/vm/backports`, the newer one runs all tests.
 //!
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Mutex, Once, OnceLock, PoisonError};
+use std::sync::{Mutex, Once, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -48,7 +48,7 @@ pub struct Ran {
 /// # Panics
 /// When the script does not end, or the machine dies in the middle.
 pub fn run(name: &str, script: &str) -> Result<Ran, String> {
-    run_in(0, &installed(), name, script)
+    run_in(&USUAL, &installed(), name, script)
 }
 
 /// The same in the machine with the newest QEMU and kernel.
@@ -60,16 +60,27 @@ pub fn run(name: &str, script: &str) -> Result<Ran, String> {
 /// As [`run`].
 pub fn run_newest(name: &str, script: &str) -> Result<Ran, String> {
     let newer = installed().join("backports");
-    if newer.join("package").exists() { run_in(1, &newer, name, script) } else { run(name, script) }
+    if newer.join("package").exists() { run_in(&NEWEST, &newer, name, script) } else { run(name, script) }
 }
 
 /// How many machines a process can have at a time.
-const MACHINES: usize = 2;
+const MACHINES: usize = 4;
 
-fn run_in(number: usize, installed: &Path, name: &str, script: &str) -> Result<Ran, String> {
+/// Those of the usual kind, and those of the newest. There are two of each, because a machine keeps one CPU busy for most of the time.
+const USUAL: [usize; 2] = [0, 1];
+const NEWEST: [usize; 2] = [2, 3];
+
+/// Runs a script in one of these machines that is free, or in the first one as soon as it is.
+fn run_in(numbers: &[usize], installed: &Path, name: &str, script: &str) -> Result<Ran, String> {
     static RUNNING: [Mutex<Option<Result<Machine, String>>>; MACHINES] =
         [const { Mutex::new(None) }; MACHINES];
-    let mut place = RUNNING[number].lock().unwrap_or_else(PoisonError::into_inner);
+    let free = |&number: &usize| match RUNNING[number].try_lock() {
+        Ok(place) => Some((number, place)),
+        Err(TryLockError::Poisoned(place)) => Some((number, place.into_inner())),
+        Err(TryLockError::WouldBlock) => None,
+    };
+    let first = || (numbers[0], RUNNING[numbers[0]].lock().unwrap_or_else(PoisonError::into_inner));
+    let (number, mut place) = numbers.iter().find_map(free).unwrap_or_else(first);
     if let Some(Ok(machine)) = &*place
         && machine.is_lost
     {
