@@ -1,14 +1,14 @@
 //! Demands of a job that its engine cannot fulfil.
 
+mod commands;
+
 use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
 use iolite_options::engines::{
-    CdbLength, CephPool, CommandType, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions,
-    IoUringCmdOptions, IoUringOptions, NvmeWriteMode, RadosOptions, RbdOptions, SgOptions,
+    CephPool, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions, RadosOptions,
+    RbdOptions, SgOptions,
 };
-use iolite_options::engines::{HdfsOptions, HttpOptions, NetOptions, Protocol, RdmaOptions, Target, Verb};
-use iolite_options::{
-    DataPlacement, FileType, JobOptions, LockFile, PlacementChoice, RunOptions, SubmitMode, Verify, ZoneMode,
-};
+use iolite_options::engines::{HdfsOptions, HttpOptions, NetOptions, Protocol, RdmaOptions, Verb};
+use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
 use iolite_types::Direction;
 
 /// The obstacles: each with the option to blame and the reason.
@@ -40,8 +40,8 @@ pub(crate) fn obstacles(
     if options.pattern.rw.trims() && !engine.facets.can(Capability::Trim) {
         found.push(("rw", format!("rw={}: ioengine={name} cannot trim", options.pattern.rw.name())));
     }
-    found.extend(of_ranges(options, engine));
-    found.extend(of_placement(options, engine));
+    found.extend(commands::of_ranges(options, engine));
+    found.extend(commands::of_placement(options, engine));
     if let Some(option) = options.sync_asked_for()
         && !engine.facets.can(Capability::Sync)
     {
@@ -55,8 +55,8 @@ pub(crate) fn obstacles(
         let message = "verify: with this sg_write_mode the disk does not keep the data of writes";
         found.push(("verify", message.to_owned()));
     }
-    found.extend(of_metadata(options));
-    found.extend(of_commands(options));
+    found.extend(commands::of_metadata(options));
+    found.extend(commands::of_commands(options));
     found.extend(of_unit(options, engine));
     if !run.parse_only {
         found.extend(of_own_options(options).map(|message| ("ioengine", message)));
@@ -85,165 +85,6 @@ pub(crate) fn obstacles(
         Data::LocalFiles | Data::Nowhere => {}
     }
     found
-}
-
-/// Why trims cannot have several ranges.
-fn of_ranges(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
-    let ranges = options.extent.num_range;
-    if ranges <= 1 || !options.pattern.rw.trims() {
-        return None;
-    }
-    let why = if engine.facets.target == Target::Bsg {
-        "SCSI commands (cmd_type=bsg) trim one range; leave num_range out".to_owned()
-    } else if !engine.facets.can(Capability::Ranges) {
-        let can = engines::capable(Capability::Ranges);
-        format!("needs an engine that trims several ranges with one command: {can} does")
-    } else if options.verification.is_on() || options.verification.experimental_verify {
-        "verification keeps account of one range per trim; leave verify or num_range out".to_owned()
-    } else if options.replay.write_iolog.is_some() || options.is_replay() {
-        "a trace has one range per trim; leave num_range out".to_owned()
-    } else if options.depth.io_submit_mode == SubmitMode::Offload {
-        "the threads of io_submit_mode=offload trim one range at a time; use io_submit_mode=inline".to_owned()
-    } else if options.zones.zonemode == ZoneMode::Zbd {
-        "with zonemode=zbd a trim is the reset of one zone; leave num_range out".to_owned()
-    } else {
-        return None;
-    };
-    Some(("num_range", format!("num_range={ranges}: {why}")))
-}
-
-/// Why data placement cannot be used with the device.
-fn of_placement(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
-    let asked = &options.data_placement;
-    if asked.dataplacement == DataPlacement::None || !options.pattern.rw.writes() {
-        return None;
-    }
-    let option = if options.is_set("dataplacement") { "dataplacement" } else { "fdp" };
-    let name = asked.dataplacement.keyword();
-    if engine.facets.target == Target::Bsg {
-        let message = format!(
-            "{option}: SCSI commands (cmd_type=bsg) do not say where data belongs; leave {option} out"
-        );
-        return Some((option, message));
-    }
-    if !engine.facets.can(Capability::Placement) {
-        let can = engines::capable(Capability::Placement);
-        let engine = engine.name;
-        let message =
-            format!("dataplacement={name}: ioengine={engine} cannot say where data belongs; {can} can");
-        return Some((option, message));
-    }
-    if engine.facets.target == Target::Any && !options.durability.direct {
-        let message = format!("dataplacement={name}: the page cache keeps nothing of it; add direct=1");
-        return Some((option, message));
-    }
-    if asked.plid_select == PlacementChoice::Scheme {
-        let message = "plid_select=scheme: dp_scheme= is missing, the file with the ranges".to_owned();
-        return asked.dp_scheme.is_empty().then_some(("plid_select", message));
-    }
-    (asked.dataplacement == DataPlacement::Streams && asked.plids.is_empty()).then(|| {
-        ("dataplacement", "dataplacement=streams: plids= is missing, the streams to write to".to_owned())
-    })
-}
-
-/// Limits of metadata with reads and writes.
-fn of_metadata(options: &JobOptions) -> Option<(&'static str, String)> {
-    let own = options.engine.of::<IoUringOptions>()?;
-    (own.has_metadata() && !options.durability.direct).then(|| {
-        let message = "md_per_io_size: the page cache takes no metadata; add direct=1, or leave pi_act=0 out";
-        ("md_per_io_size", message.to_owned())
-    })
-}
-
-/// Limits of commands that are passed through.
-fn of_commands(options: &JobOptions) -> Option<(&'static str, String)> {
-    let own = options.engine.of::<IoUringCmdOptions>()?;
-    let is_verified = options.verification.is_on() && options.pattern.rw.writes();
-    if is_verified && !own.write_mode.stores_data() {
-        let message = "verify: with this write_mode the device does not keep the data of writes";
-        return Some(("verify", message.to_owned()));
-    }
-    let of_kind = match own.cmd_type {
-        CommandType::Nvme => of_zone_commands(options, own),
-        CommandType::Bsg => of_scsi_commands(options, own),
-    };
-    of_kind.or_else(|| of_comparisons(options, own))
-}
-
-/// What SCSI commands cannot do, or not through a ring.
-fn of_scsi_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
-    let (rw, modes) = (options.pattern.rw, &own.write_mode);
-    let writes = |mode| rw.writes() && modes.has(mode);
-    let prefetches = rw.reads() && own.prefetches;
-    let is_verified = options.verification.is_on() || options.verification.verify_only;
-    let (option, message) = if own.ring.hipri {
-        (
-            "hipri",
-            "hipri: the kernel has no polled completions of SCSI commands (cmd_type=bsg); leave hipri out",
-        )
-    } else if options.zones.zonemode == ZoneMode::Zbd {
-        (
-            "zonemode",
-            "zonemode=zbd: no account is kept of zones behind SCSI commands (cmd_type=bsg); use the block device with psync, \
-             libaio or io_uring",
-        )
-    } else if writes(NvmeWriteMode::Append) {
-        (
-            "write_mode",
-            "write_mode=append: SCSI has no command that appends (cmd_type=bsg); use write_mode=write",
-        )
-    } else if writes(NvmeWriteMode::Zeroes) && own.cdb_len == CdbLength::Ten {
-        ("cdb_len", "cdb_len=10: WRITE SAME with 10 bytes needs data (write_mode=zeroes); use cdb_len=16")
-    } else if writes(NvmeWriteMode::Uncorrectable) && own.cdb_len == CdbLength::ThirtyTwo {
-        ("cdb_len", "cdb_len=32: WRITE LONG has no such form (write_mode=uncor); use cdb_len=16")
-    } else if prefetches && own.cdb_len == CdbLength::ThirtyTwo {
-        ("cdb_len", "cdb_len=32: PRE-FETCH has no such form (read_mode=prefetch); use cdb_len=16")
-    } else if own.prefetches && is_verified && !own.compares {
-        (
-            "read_mode",
-            "read_mode=prefetch: no data comes back that could be verified; use read_mode=read, or verify_mode=compare",
-        )
-    } else {
-        return None;
-    };
-    Some((option, message.to_owned()))
-}
-
-/// Requirements and limits of commands for zones.
-fn of_zone_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
-    let is_zoned = options.zones.zonemode == ZoneMode::Zbd;
-    let modes = &own.write_mode;
-    let message = if !options.pattern.rw.writes() {
-        return None;
-    } else if modes.has(NvmeWriteMode::Append) && !is_zoned {
-        "write_mode=append: a zone is needed to append to; add zonemode=zbd, which keeps account of zones, or use \
-         write_mode=write where there are none"
-    } else if is_zoned && modes.has(NvmeWriteMode::Verify) {
-        "write_mode=verify: it moves no write pointers, so it does not go with zonemode=zbd; leave zonemode out"
-    } else {
-        return None;
-    };
-    Some(("write_mode", message.to_owned()))
-}
-
-/// Why verification by comparison is impossible: it needs the expected content of each block.
-fn of_comparisons(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
-    // Reads of the job itself are not compared, as with fio.
-    if !own.compares || !options.verification.is_on() || !options.pattern.rw.writes() {
-        return None;
-    }
-    let has_header = options.verification.verify != Verify::Pattern;
-    let why = if options.loads_state() || options.relies_on_earlier_run() && has_header {
-        "what another run has written cannot be made once more, because its headers have the time (those of verify=pattern have \
-         not)"
-    } else if options.is_replay() {
-        "a replay checks what it reads on its way"
-    } else if options.depth.io_submit_mode == SubmitMode::Offload {
-        "io_submit_mode=offload has no way to say it"
-    } else {
-        return None;
-    };
-    Some(("verify_mode", format!("verify_mode=compare: {why}; use verify_mode=read")))
 }
 
 /// Missing options that an engine requires.
@@ -579,10 +420,10 @@ pub(crate) fn connects_to<'a>(options: &'a JobOptions, net: &'a NetOptions) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iolite_options::ReadWrite;
-    use iolite_options::engines::{Capabilities, NvmeWriteMode, engine};
+    use iolite_options::engines::{Capabilities, engine};
+    use iolite_options::{ReadWrite, Verify};
 
-    fn told(engine: &EngineInfo, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
+    pub(super) fn told(engine: &EngineInfo, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
         let mut options = JobOptions::default();
         change(&mut options);
         obstacles(&options, engine, &RunOptions::default()).into_iter().map(|(_, message)| message).collect()
@@ -655,86 +496,6 @@ mod tests {
         assert_eq!(told(Some(facets), &RunOptions::default()), [""; 0]);
         let parse_only = RunOptions { parse_only: true, ..RunOptions::default() };
         assert_eq!(told(None, &parse_only), [""; 0], "nothing is loaded");
-    }
-
-    #[test]
-    fn what_commands_cannot_do_is_refused() {
-        let entry = engine("io_uring_cmd").unwrap();
-        let told = |change: fn(&mut IoUringCmdOptions)| {
-            told(entry, |o| {
-                o.choose_engine(entry);
-                (o.pattern.rw, o.verification.verify) = (ReadWrite::Write, Verify::Crc32c);
-                change(o.engine.of_mut().unwrap());
-            })
-        };
-        assert_eq!(told(|_| ()), [""; 0]);
-        let [message] = &told(|own| own.write_mode = NvmeWriteMode::Zeroes.into())[..] else { panic!("one") };
-        assert!(message.starts_with("verify: with this write_mode"), "{message}");
-        let [message] = &told(|own| own.write_mode = NvmeWriteMode::Append.into())[..] else { panic!("one") };
-        assert!(message.contains("add zonemode=zbd"), "{message}");
-        assert_eq!(told(|own| own.compares = true), [""; 0]);
-    }
-
-    #[test]
-    fn what_scsi_commands_cannot_do_is_refused() {
-        type Change = fn(&mut JobOptions, &mut IoUringCmdOptions);
-        let told = |change: Change| {
-            let mut options = JobOptions::default();
-            options.choose_engine(engine("io_uring_cmd").unwrap());
-            options.pattern.rw = ReadWrite::RandRw;
-            let mut own = options.engine.of::<IoUringCmdOptions>().unwrap().clone();
-            own.cmd_type = CommandType::Bsg;
-            change(&mut options, &mut own);
-            *options.engine.of_mut().unwrap() = own;
-            let chosen = options.chosen_engine().unwrap();
-            let found = obstacles(&options, &chosen, &RunOptions::default());
-            found.into_iter().map(|(_, message)| message).collect::<Vec<_>>()
-        };
-        assert_eq!(told(|_, _| ()), [""; 0]);
-        let all_forms = |_: &mut JobOptions, own: &mut IoUringCmdOptions| {
-            (own.cdb_len, own.deac) = (CdbLength::ThirtyTwo, true);
-            own.write_mode = NvmeWriteMode::Zeroes.into();
-        };
-        assert_eq!(told(all_forms), [""; 0]);
-        let refusals: [(Change, &str); 10] = [
-            (|_, own| own.ring.hipri = true, "hipri: the kernel has no polled"),
-            (|o, _| o.zones.zonemode = ZoneMode::Zbd, "zonemode=zbd: no account is kept"),
-            (|_, own| own.write_mode = NvmeWriteMode::Append.into(), "write_mode=append: SCSI has no"),
-            (
-                |_, own| (own.write_mode, own.cdb_len) = (NvmeWriteMode::Zeroes.into(), CdbLength::Ten),
-                "cdb_len=10: WRITE SAME",
-            ),
-            (
-                |_, own| {
-                    (own.write_mode, own.cdb_len) =
-                        (NvmeWriteMode::Uncorrectable.into(), CdbLength::ThirtyTwo);
-                },
-                "cdb_len=32: WRITE LONG",
-            ),
-            (|_, own| (own.prefetches, own.cdb_len) = (true, CdbLength::ThirtyTwo), "cdb_len=32: PRE-FETCH"),
-            (
-                |o, own| (own.prefetches, o.verification.verify) = (true, Verify::Crc32c),
-                "read_mode=prefetch: no data comes back",
-            ),
-            (
-                |o, own| {
-                    (own.write_mode, o.verification.verify) = (NvmeWriteMode::Verify.into(), Verify::Md5)
-                },
-                "verify: with this write_mode",
-            ),
-            (
-                |o, _| (o.pattern.rw, o.extent.num_range) = (ReadWrite::RandTrim, 4),
-                "num_range=4: SCSI commands",
-            ),
-            (
-                |o, _| o.data_placement.dataplacement = DataPlacement::Fdp,
-                "fdp: SCSI commands (cmd_type=bsg) do not say",
-            ),
-        ];
-        for (change, expected) in refusals {
-            let [message] = &told(change)[..] else { panic!("{expected}: one") };
-            assert!(message.starts_with(expected), "{message}");
-        }
     }
 
     #[test]
