@@ -31,7 +31,7 @@ use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
     Unit,
 };
-use io_uring::squeue::{Entry, Flags};
+use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{cqueue, opcode};
 use iolite_options::engines::IoUringOptions;
@@ -104,11 +104,7 @@ impl IoUringEngine {
     /// The metadata of the unit does not fit into its buffer.
     #[inline(always)]
     fn entry(&mut self, unit: &Unit) -> Result<Entry, Errno> {
-        let (file, mut flags) = if self.ring.registered_files {
-            (Fd(unit.file as i32), Flags::FIXED_FILE)
-        } else {
-            (Fd(self.files.raw(unit.file)), Flags::empty())
-        };
+        let (file, mut flags) = self.ring.file(&self.files, unit.file);
         let entry = match unit.operation {
             Operation::Read | Operation::Write => {
                 flags |= self.ring.forced();

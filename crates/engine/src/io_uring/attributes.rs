@@ -3,6 +3,7 @@
 //! (`struct io_uring_sqe` and `struct io_uring_attr_pi` of <linux/io_uring.h>).
 
 use super::Transfers;
+use super::buffers::metadata_buffers;
 use super::placement::Placement;
 use super::protection::{self, Damage, Tags};
 use crate::{Completion, EngineConfig, EngineError, Errno, OpenMode, Outcome, Unit};
@@ -156,7 +157,7 @@ impl Attributes {
             end: End::Ok,
         };
         metadata.units = vec![idle; count].into_boxed_slice();
-        metadata.buffers = vec![0; count * metadata.words];
+        metadata.buffers = metadata_buffers(count * metadata.words);
     }
 
     /// Adds the attributes of a unit to its entry.

@@ -6,7 +6,7 @@
 //! which does not move.
 
 use super::buffers::FixedBuffers;
-use super::ring::Ring;
+use super::ring::{Ring, for_commands};
 use super::shares::Shares;
 use crate::file::Files;
 use crate::scsi::{self, Cdb, Complaint, Data, FUA, Ranges, SYNCHRONIZE_CACHE, Unfit};
@@ -14,7 +14,7 @@ use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
     Unit,
 };
-use io_uring::squeue::{Entry128, Flags};
+use io_uring::squeue::Entry128;
 use io_uring::types::Fd;
 use io_uring::{IoUring, cqueue, opcode};
 use iolite_options::engines::{ByteCheck, CdbLength, IoUringCmdOptions, NvmeWriteMode};
@@ -268,11 +268,7 @@ impl BsgEngine {
     /// The entry of a unit whose request is filled.
     #[inline(always)]
     fn entry(&mut self, unit: &Unit) -> Entry128 {
-        let (file, mut flags) = if self.ring.registered_files {
-            (Fd(unit.file as i32), Flags::FIXED_FILE)
-        } else {
-            (Fd(self.files.raw(unit.file)), Flags::empty())
-        };
+        let (file, mut flags) = self.ring.file(&self.files, unit.file);
         flags |= self.ring.forced();
         let request = &mut self.requests[unit.index as usize];
         let command = request.ring_command(unit.buffer);
@@ -354,9 +350,7 @@ impl Engine for BsgEngine {
     const SYNCHRONOUS: bool = false;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
-        // The flags of reads and writes mean nothing to a device that takes commands, and it refuses O_DIRECT.
-        let mode = OpenMode { direct: false, sync: false, dsync: false, create: false, ..mode };
-        let descriptor = self.ring.open(&mut self.files, index, spec, mode)?;
+        let descriptor = self.ring.open(&mut self.files, index, spec, for_commands(mode))?;
         let block = self.look_at(descriptor).inspect_err(|_| {
             // The error that matters is the one before.
             let _ = self.ring.close(&mut self.files, index);

@@ -67,6 +67,17 @@ impl FixedBuffers {
     }
 }
 
+/// Room for so many words of metadata, zeroed.
+///
+/// Each page is written to: Linux 6.12 lets a device write into pages as they are mapped, and a page that nobody has written
+/// to is the page of zeros that all processes of the system share.
+pub(super) fn metadata_buffers(words: usize) -> Vec<u64> {
+    // (The compiler would ask the system for zeroed pages, and write nothing.)
+    let mut buffers = std::hint::black_box(vec![1; words]);
+    buffers.fill(0);
+    buffers
+}
+
 fn refusal(bytes: usize, source: io::Error) -> EngineError {
     match source.raw_os_error() {
         Some(libc::ENOMEM) => {

@@ -4,18 +4,17 @@
 //! Entries of the ring have 128 bytes, of which a command takes 72, and completions have 32, which hold the device's
 //! answer. Every unit of the slab has its own request, which does not move.
 
-use super::buffers::FixedBuffers;
+use super::buffers::{FixedBuffers, metadata_buffers};
 use super::commands::{Commands, Range, Target, Unfit};
 use super::placement::Placement;
 use super::protection::{self, Damage};
-use super::ring::Ring;
+use super::ring::{Ring, for_commands};
 use crate::file::Files;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
     Unit,
 };
-use io_uring::squeue::{Entry128, Flags};
-use io_uring::types::Fd;
+use io_uring::squeue::Entry128;
 use io_uring::{cqueue, opcode};
 use iolite_options::engines::IoUringCmdOptions;
 use iolite_os::explained;
@@ -245,11 +244,7 @@ impl IoUringCmdEngine {
     /// The entry of a unit whose request is filled.
     #[inline(always)]
     fn entry(&mut self, unit: &Unit) -> Entry128 {
-        let (file, mut flags) = if self.ring.registered_files {
-            (Fd(unit.file as i32), Flags::FIXED_FILE)
-        } else {
-            (Fd(self.files.raw(unit.file)), Flags::empty())
-        };
+        let (file, mut flags) = self.ring.file(&self.files, unit.file);
         flags |= self.ring.forced();
         let request = &mut self.requests[unit.index as usize];
         let is_transfer = request.command.data_length > 0 && request.command.address == unit.buffer as u64;
@@ -382,9 +377,8 @@ impl Engine for IoUringCmdEngine {
     const PLACES: bool = true;
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
-        // The flags of reads and writes mean nothing to a device that takes commands, and it refuses O_DIRECT.
-        let mode = OpenMode { direct: false, sync: false, dsync: false, create: false, ..mode };
-        let descriptor = self.ring.open(&mut self.files, index, spec, mode).map_err(nvme::refusal)?;
+        let descriptor =
+            self.ring.open(&mut self.files, index, spec, for_commands(mode)).map_err(nvme::refusal)?;
         let namespace = Namespace::of(descriptor);
         let place = index as usize;
         if place >= self.targets.len() {
@@ -423,10 +417,7 @@ impl Engine for IoUringCmdEngine {
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         self.requests = (0..layout.count).map(|_| Request::default()).collect();
-        // All of it is written to. Linux 6.12 lets the device write into the pages as they are mapped, and those that nobody has
-        // written to are the page of zeros that all processes of the system share.
-        self.metadata = std::hint::black_box(vec![1; layout.count * words_per_unit(&self.own)]);
-        self.metadata.fill(0);
+        self.metadata = metadata_buffers(layout.count * words_per_unit(&self.own));
         if self.fixes_buffers {
             self.fixed = FixedBuffers::register(self.ring.kernel(), layout)?;
         }

@@ -3,7 +3,7 @@
 use super::setup;
 use crate::file::Files;
 use crate::{Completion, EngineConfig, EngineError, Errno, FileSpec, OpenMode};
-use io_uring::types::{CancelBuilder, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, squeue};
 use iolite_options::engines::IoUringOptions;
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     enter_descriptor: RawFd,
     enter_flag: u32,
     /// Files are named by their index in the kernel's table.
-    pub(super) registered_files: bool,
+    registered_files: bool,
     depth: usize,
     /// Entries in the submission queue that `commit` has not seen.
     queued: usize,
@@ -126,6 +126,16 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
             self.ring.submitter().register_files_update(index, &[-1])?;
         }
         files.close(index)
+    }
+
+    /// How an entry names an open file.
+    #[inline(always)]
+    pub(super) fn file(&self, files: &Files, index: u32) -> (Fd, squeue::Flags) {
+        if self.registered_files {
+            (Fd(index as i32), squeue::Flags::FIXED_FILE)
+        } else {
+            (Fd(files.raw(index)), squeue::Flags::empty())
+        }
     }
 
     /// Whether every `force_async`th transfer is this one, which goes to a kernel worker at once.
@@ -330,6 +340,11 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         let queue = self.ring.submission();
         queue.taskrun() || queue.cq_overflow()
     }
+}
+
+/// How to open a device that takes commands: the flags of reads and writes mean nothing to it, and it refuses O_DIRECT.
+pub(super) fn for_commands(mode: OpenMode) -> OpenMode {
+    OpenMode { direct: false, sync: false, dsync: false, create: false, ..mode }
 }
 
 /// Gives the kernel a table of so many files, all of them closed.
