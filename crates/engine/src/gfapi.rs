@@ -290,9 +290,8 @@ impl Engine for GfapiAsyncEngine {
     }
 
     fn close(&mut self, index: u32) -> io::Result<()> {
-        if self.tickets.is_given_up() {
+        if let Some(words) = self.given_up_in_words() {
             // (Closing would wait for I/Os that the job has given up.)
-            let words = self.given_up_in_words().unwrap_or_default();
             return Err(explained(&io::Error::from_raw_os_error(libc::ETIMEDOUT), words));
         }
         self.files.close_file(index)

@@ -306,9 +306,8 @@ impl Engine for LibhdfsEngine {
     }
 
     fn close(&mut self, index: u32) -> io::Result<()> {
-        if self.tickets.is_given_up() {
+        if let Some(words) = self.given_up_in_words() {
             // Closing could hang as the units did.
-            let words = self.given_up_in_words().unwrap_or_default();
             return Err(explained(&io::Error::from_raw_os_error(libc::ETIMEDOUT), words));
         }
         match self.files.get_mut(index as usize).and_then(Option::take) {

@@ -131,10 +131,9 @@ impl Engine for RbdEngine {
 
     fn close(&mut self, index: u32) -> io::Result<()> {
         let image = self.files.get_mut(index as usize).and_then(Option::take);
-        if self.tickets.is_given_up() {
+        if let Some(words) = self.given_up_in_words() {
             // (Closing would wait for I/Os that the job has given up.)
             mem::forget(image);
-            let words = self.given_up_in_words().unwrap_or_default();
             return Err(explained(&io::Error::from_raw_os_error(libc::ETIMEDOUT), words));
         }
         image.map_or(Ok(()), Image::close)

@@ -182,12 +182,7 @@ impl Tickets {
         }
     }
 
-    /// Whether the library has units that nobody waits for any more.
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.is_given_up
-    }
-
-    /// Why units were given up, if any were.
+    /// Why the library has units that nobody waits for any more; `None` = it has none.
     pub(crate) fn why_given_up(&self) -> Option<String> {
         self.is_given_up.then(|| format!("no answer in {} s after the job was asked to end", LAST.as_secs()))
     }
@@ -322,7 +317,7 @@ mod tests {
         tickets.stops = Instant::now().checked_sub(LAST);
         let mut done = Vec::new();
         tickets.reap(1, 2, None, &mut done).unwrap();
-        assert_eq!((done.len(), tickets.is_given_up()), (1, false), "what is complete is told first");
+        assert_eq!((done.len(), tickets.why_given_up()), (1, None), "what is complete is told first");
         tickets.reap(1, 2, None, &mut done).unwrap();
         assert_eq!((done.len(), done[1].outcome), (2, Err(Errno(libc::ETIMEDOUT))));
         assert!(tickets.why_given_up().unwrap().starts_with("no answer in 10 s"));
