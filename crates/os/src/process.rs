@@ -406,6 +406,14 @@ mod tests {
     use super::*;
     use std::io::{Read, pipe};
 
+    fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !is_so() {
+            assert!(Instant::now() < until, "waited for {what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// A process whose first thread has ended is a zombie, but its other threads may still start children.
     #[test]
     fn a_process_without_its_first_thread_is_not_over() {
@@ -425,20 +433,10 @@ mod tests {
                 libc::syscall(libc::SYS_exit, 0);
             }
         }
-        let wait_until = |what: &str, mut is_so: Box<dyn FnMut() -> bool>| {
-            let until = Instant::now() + Duration::from_secs(60);
-            while !is_so() {
-                assert!(Instant::now() < until, "waited for {what}");
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        };
-        wait_until(
-            "the first thread's end",
-            Box::new(move || parent_of(child).is_some_and(|of| of.of_zombie)),
-        );
+        wait_until("the first thread's end", || parent_of(child).is_some_and(|of| of.of_zombie));
         assert!(!is_over(child));
         drop(ends);
-        wait_until("the process's end", Box::new(move || is_over(child)));
+        wait_until("the process's end", || is_over(child));
         // SAFETY: the pointer may be null. The child belongs to this test.
         assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
     }

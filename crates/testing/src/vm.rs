@@ -7,9 +7,10 @@
 //! machine to itself, and makes the devices that it needs with the functions in `vm/devices`. Devices that have to be there
 //! when it boots are in `hardware`.
 //!
-//! A test that finds it busy boots a second one. There are two kinds of them, with the same devices: [`run`] uses the release's QEMU and kernel, and [`run_newest`] those of its
-//! backports, because NVMe devices that place data need QEMU 8.1, and the kernel's part in NVMe commands differs. Where
-//! the release's QEMU is new enough, one machine serves both. With `IOLITE_VM=target/vm/backports`, the newer one runs all tests.
+//! A test that finds it busy boots a second one. There are two kinds of them, with the same devices: [`run`] uses the
+//! release's QEMU and kernel, and [`run_newest`] those of its backports, because NVMe devices that place data need QEMU 8.1,
+//! and the kernel's part in NVMe commands differs. Where the release's QEMU is new enough, one machine serves both. With
+//! `IOLITE_VM=target/vm/backports`, the newer one runs all tests.
 //!
 //! They end with the process, however that ends. Nothing in them tells anything about speed.
 

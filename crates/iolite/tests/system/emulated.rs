@@ -18,6 +18,9 @@ use iolite_testing::{or_skip, partly_skipped, this_test};
 use std::fs;
 use std::path::Path;
 
+/// Why a test of data placement is skipped.
+const NO_PLACEMENT: &str = "there is no QEMU that has Flexible Data Placement (8.1; scripts/vm fetches one)";
+
 /// The newest fio that there is: each start of one takes seconds here.
 fn newest() -> Option<Program> {
     Program::peers().into_iter().max_by_key(|peer| peer.release.minor)

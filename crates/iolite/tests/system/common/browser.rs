@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// No answer of the driver takes longer.
+/// How long the driver may take to answer, and a page to become what a test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a script or the loading of a page may take.

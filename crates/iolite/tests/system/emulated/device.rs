@@ -1,7 +1,7 @@
 //! `iolite device` on devices that describe themselves by commands: NVMe namespaces, SCSI disks, zones.
 
 use super::nvme::{is_at_least, left};
-use super::{run, run_newest, told};
+use super::{NO_PLACEMENT, run, run_newest, told};
 use crate::common::Program;
 use iolite_testing::vm::Ran;
 use iolite_testing::{or_skip, partly_skipped, this_test};
@@ -158,10 +158,7 @@ fn placement_handles_are_told() {
         )
     ));
     if ran.directory.join("no-placement").exists() {
-        return partly_skipped(
-            &this_test!(),
-            "there is no QEMU that has Flexible Data Placement (8.1; scripts/vm fetches one)",
-        );
+        return partly_skipped(&this_test!(), NO_PLACEMENT);
     }
     for name in ["placed", "placeddisk"] {
         let device = json(&ran, name)["device"].clone();

@@ -1,6 +1,6 @@
 //! `io_uring_cmd` on the namespaces of an NVMe device that QEMU emulates.
 
-use super::{compare, example, report, run_newest as run, told, told_by_peer};
+use super::{NO_PLACEMENT, compare, example, report, run_newest as run, told, told_by_peer};
 use crate::common::comparison::Report;
 use crate::common::json::Json;
 use iolite_testing::vm::Ran;
@@ -535,10 +535,7 @@ fn the_example_of_placement_runs() {
     );
     let ran = or_skip!(run("nvme-placement-example", &script));
     if ran.directory.join("no-placement").exists() {
-        return partly_skipped(
-            &this_test!(),
-            "there is no QEMU that has Flexible Data Placement (8.1; scripts/vm fetches one)",
-        );
+        return partly_skipped(&this_test!(), NO_PLACEMENT);
     }
     let ios = json(&ran, "example").jobs().iter().map(|job| job.ios()).collect::<Vec<[u64; 3]>>();
     assert_eq!(ios, [[0, 512, 0], [0, 16, 0], [0, 16, 0]]);

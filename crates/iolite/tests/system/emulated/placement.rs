@@ -2,7 +2,7 @@
 //! it is given: per handle the space that is left in its reclaim unit, and the bytes of all.
 
 use super::nvme::{json, left, without_pract};
-use super::{run_newest, told, told_by_peer};
+use super::{NO_PLACEMENT, run_newest, told, told_by_peer};
 use iolite_testing::vm::Ran;
 use iolite_testing::{or_skip, partly_skipped, skip, this_test};
 
@@ -66,7 +66,7 @@ pub fn data_is_placed_as_asked_for() {
         state end\n";
     let ran = or_skip!(run_newest("nvme-placement", &script));
     if ran.directory.join("no-placement").exists() {
-        skip!("there is no QEMU that has Flexible Data Placement (8.1; scripts/vm fetches one)");
+        skip!("{NO_PLACEMENT}");
     }
     if ran.directory.join("no-nvme").exists() {
         skip!("nvme-cli is not installed");
