@@ -9,6 +9,7 @@ use crate::trial::Trial;
 use iolite_testing::vm::{self, Ran};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 /// How many jobs a trial puts one after the other onto one device.
 const JOBS: usize = 4;
@@ -149,7 +150,9 @@ const KINDS: &[Kind] = &[
 
 /// Why this part cannot be tried here; `None` = it can.
 pub fn obstacle() -> Option<String> {
-    vm::run("devices-obstacle", "true").err()
+    // Two parts ask, and a script runs once.
+    static FOUND: OnceLock<Option<String>> = OnceLock::new();
+    FOUND.get_or_init(|| vm::run("devices-obstacle", "true").err()).clone()
 }
 
 /// Performs one trial.
