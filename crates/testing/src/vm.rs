@@ -67,7 +67,8 @@ pub fn run_newest(name: &str, script: &str) -> Result<Ran, String> {
 /// How many machines a process can have at a time.
 const MACHINES: usize = 4;
 
-/// Those of the usual kind, and those of the newest. There are two of each, because a machine keeps one CPU busy for most of the time.
+/// Those of the usual kind, and those of the newest. There are two of each, because a machine keeps one CPU busy for most
+/// of the time.
 const USUAL: [usize; 2] = [0, 1];
 const NEWEST: [usize; 2] = [2, 3];
 
