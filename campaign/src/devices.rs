@@ -175,14 +175,17 @@ pub fn perform(trial: &mut Trial, number: u64) -> Result<(), Stop> {
         return Err(Stop(format!("no device: {}\n{script}", ran.output)));
     }
     for (at, line) in lines.iter().enumerate() {
-        look(trial, &ran, &at.to_string(), line)?;
-        look(trial, &ran, &format!("{at}-later"), &format!("{line} --verify_only"))?;
+        let has_run = look(trial, &ran, &at.to_string(), line)?;
+        // Where a job was refused, the data is that of the one before.
+        if has_run {
+            look(trial, &ran, &format!("{at}-later"), &format!("{line} --verify_only"))?;
+        }
     }
     Ok(())
 }
 
-/// Judges the output of one of its runs.
-fn look(trial: &mut Trial, ran: &Ran, name: &str, line: &str) -> Result<(), Stop> {
+/// Judges the output of one of its runs. Returns whether the job was not refused.
+fn look(trial: &mut Trial, ran: &Ran, name: &str, line: &str) -> Result<bool, Stop> {
     let read = |kind: &str| fs::read_to_string(ran.directory.join(format!("{name}.{kind}")));
     let [status, stdout, stderr] = ["status", "out", "err"].map(read);
     let (status, stdout, stderr) = (
@@ -194,7 +197,7 @@ fn look(trial: &mut Trial, ran: &Ran, name: &str, line: &str) -> Result<(), Stop
     let said = format!("exit status {}: {line}\n{}", status.trim(), first.join("\n"));
     let Ok(report) = jobs(&stdout) else {
         trial.wrong(said);
-        return Ok(());
+        return Ok(true);
     };
     // A job that cannot be verified is refused before it writes.
     let is_refused =
@@ -205,7 +208,7 @@ fn look(trial: &mut Trial, ran: &Ran, name: &str, line: &str) -> Result<(), Stop
     } else if !is_right || tells_of_damage(&format!("{stdout}{stderr}")) {
         trial.false_alarm(said);
     }
-    Ok(())
+    Ok(!is_refused)
 }
 
 /// A verified job.

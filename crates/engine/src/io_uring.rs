@@ -23,7 +23,7 @@ pub use self::bsg::BsgEngine;
 pub use self::passthrough::IoUringCmdEngine;
 
 use self::attributes::Attributes;
-use self::buffers::FixedBuffers;
+use self::buffers::{Cut, FixedBuffers};
 use self::ring::Ring;
 use crate::file::Files;
 use crate::pvsync2::TransferFlags;
@@ -234,7 +234,7 @@ impl Engine for IoUringEngine {
             attributes.prepare(layout.count);
         }
         if base == Transfers::Fixed {
-            self.fixed = FixedBuffers::register(self.ring.kernel(), layout)?;
+            self.fixed = FixedBuffers::register(self.ring.kernel(), layout, Cut::Long)?;
         }
         Ok(())
     }

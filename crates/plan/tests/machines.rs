@@ -302,6 +302,10 @@ fn what_zones_forbid() {
             "--filename=/dev/zns --rw=randwrite --verify=crc32c --verify_only --ioengine=libaio --iodepth=2",
             "use iodepth=1",
         ),
+        (
+            "--filename=/dev/zns --rw=rw --verify=crc32c --verify_only --ioengine=libaio --iodepth=2",
+            "use iodepth=1, or only writes",
+        ),
         ("--filename=/dev/plain --rw=write --zonesize=1m --job_max_open_zones=2", "add max_open_zones="),
         (
             "--filename=/dev/zns --rw=write --ignore_zone_limits=1 --job_max_open_zones=2",
@@ -323,6 +327,9 @@ fn what_zones_forbid() {
         "--filename=/dev/zns --rw=read --direct=0",
         "--filename=/dev/zns --rw=write --verify=crc32c --numjobs=2 --size=2z --offset_increment=2z",
         "--filename=/dev/zns --rw=trim --bs=64k,64k,256m",
+        "--filename=/dev/zns --rw=rw --verify=crc32c --verify_only --ioengine=libaio",
+        "--filename=/dev/zns --rw=rw --verify=crc32c --verify_only --ioengine=psync --iodepth=2",
+        "--filename=/dev/zns --rw=write --verify=crc32c --verify_only --ioengine=libaio --iodepth=2",
         "--filename=/dev/plain --rw=write --zonesize=1m --direct=0",
     ] {
         let job = format!("--name=j --zonemode=zbd --direct=1 --bs=64k {taken}");

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Mutex, Once, OnceLock, PoisonError, TryLockError};
+use std::sync::{Condvar, Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -72,27 +72,50 @@ const MACHINES: usize = 4;
 const USUAL: [usize; 2] = [0, 1];
 const NEWEST: [usize; 2] = [2, 3];
 
-/// Runs a script in one of these machines that is free, or in the first one as soon as it is.
+/// Runs a script in the first of these machines that is free.
 fn run_in(numbers: &[usize], installed: &Path, name: &str, script: &str) -> Result<Ran, String> {
     static RUNNING: [Mutex<Option<Result<Machine, String>>>; MACHINES] =
         [const { Mutex::new(None) }; MACHINES];
-    let free = |&number: &usize| match RUNNING[number].try_lock() {
-        Ok(place) => Some((number, place)),
-        Err(TryLockError::Poisoned(place)) => Some((number, place.into_inner())),
-        Err(TryLockError::WouldBlock) => None,
-    };
-    let first = || (numbers[0], RUNNING[numbers[0]].lock().unwrap_or_else(PoisonError::into_inner));
-    let (number, mut place) = numbers.iter().find_map(free).unwrap_or_else(first);
+    let taken = Taken::one_of(numbers);
+    let mut place = RUNNING[taken.number].lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(Ok(machine)) = &*place
         && machine.is_lost
     {
         *place = None;
     }
-    match place.get_or_insert_with(|| Machine::boot(number, installed)) {
+    match place.get_or_insert_with(|| Machine::boot(taken.number, installed)) {
         Ok(machine) => Ok(machine.run(name, script)),
         Err(reason) => Err(reason.clone()),
     }
 }
+
+/// A machine that runs no other script for as long as this exists.
+struct Taken {
+    number: usize,
+}
+
+impl Taken {
+    /// Waits until one of these machines is free.
+    fn one_of(numbers: &[usize]) -> Taken {
+        let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |taken: &mut [bool; MACHINES]| numbers.iter().all(|&number| taken[number]);
+        let mut taken = FREED.wait_while(taken, is_full).unwrap_or_else(PoisonError::into_inner);
+        let free = numbers.iter().copied().find(|&number| !taken[number]);
+        let number = free.expect("the wait ends when one is free");
+        taken[number] = true;
+        Taken { number }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner)[self.number] = false;
+        FREED.notify_all();
+    }
+}
+
+static TAKEN: Mutex<[bool; MACHINES]> = Mutex::new([false; MACHINES]);
+static FREED: Condvar = Condvar::new();
 
 /// The directory where `scripts/vm` has put the virtual machine's files.
 fn installed() -> PathBuf {

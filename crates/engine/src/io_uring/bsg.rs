@@ -5,7 +5,7 @@
 //! ended. An entry names the memory of the command, of its data and of the disk's explanation: every unit of the slab has its own,
 //! which does not move.
 
-use super::buffers::FixedBuffers;
+use super::buffers::{Cut, FixedBuffers};
 use super::ring::{Ring, for_commands};
 use super::shares::Shares;
 use crate::file::Files;
@@ -375,7 +375,7 @@ impl Engine for BsgEngine {
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         self.requests = (0..layout.count).map(|_| Request::default()).collect();
         if self.fixes_buffers {
-            self.fixed = FixedBuffers::register(self.ring.kernel(), layout)?;
+            self.fixed = FixedBuffers::register(self.ring.kernel(), layout, Cut::Single)?;
         }
         Ok(())
     }

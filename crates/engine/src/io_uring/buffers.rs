@@ -7,8 +7,20 @@ use std::io;
 
 /// The most the kernel registers as one buffer.
 const MOST_BYTES: usize = 1 << 30;
+/// The most buffers the kernel registers.
+const MOST_PIECES: usize = 1 << 14;
 
-/// The worker's buffers as the kernel knows them: a few long pieces, each of whole buffers.
+/// How the buffers of a worker are registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// In as few pieces as the kernel allows, for reads and writes.
+    Long,
+    /// Each by itself, for commands: kernels before 6.13 look at all that is left of a piece, and refuse the command if that
+    /// is more than the device takes at once.
+    Single,
+}
+
+/// The worker's buffers as the kernel knows them: pieces, each of whole buffers.
 #[derive(Debug)]
 pub(super) struct FixedBuffers {
     start: usize,
@@ -18,13 +30,16 @@ pub(super) struct FixedBuffers {
 }
 
 impl FixedBuffers {
-    /// Cuts the region into as few pieces as the kernel allows.
-    fn cut(layout: &BufferLayout) -> Result<FixedBuffers, EngineError> {
+    fn cut(layout: &BufferLayout, cut: Cut) -> Result<FixedBuffers, EngineError> {
         if layout.stride > MOST_BYTES {
             return Err(EngineError::BufferTooLarge { bytes: layout.stride });
         }
         let bytes = layout.stride * layout.count;
-        let buffers_a_piece = (MOST_BYTES / layout.stride.max(1)).min(layout.count.max(1));
+        let most = (MOST_BYTES / layout.stride.max(1)).min(layout.count.max(1));
+        let buffers_a_piece = match cut {
+            Cut::Long => most,
+            Cut::Single => layout.count.div_ceil(MOST_PIECES).clamp(1, most),
+        };
         Ok(FixedBuffers { start: layout.start as usize, bytes, piece: buffers_a_piece * layout.stride })
     }
 
@@ -32,8 +47,9 @@ impl FixedBuffers {
     pub(super) fn register<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
         ring: &IoUring<S, C>,
         layout: &BufferLayout,
+        cut: Cut,
     ) -> Result<Option<FixedBuffers>, EngineError> {
-        let fixed = Self::cut(layout)?;
+        let fixed = Self::cut(layout, cut)?;
         if fixed.bytes == 0 {
             return Ok(None);
         }
@@ -99,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_small_region_is_one_piece() {
-        let fixed = FixedBuffers::cut(&layout(4096, 32)).unwrap();
+        let fixed = FixedBuffers::cut(&layout(4096, 32), Cut::Long).unwrap();
         let at = |offset: usize| (0x10_0000 + offset) as *mut u8;
         assert_eq!(fixed.piece, 32 * 4096);
         assert_eq!(fixed.piece_of(at(0), 32 * 4096), Some(0));
@@ -112,7 +128,7 @@ mod tests {
     #[test]
     fn a_large_region_is_cut_between_buffers() {
         // 300 MiB a buffer: three fit into the kernel's GiB, so seven buffers make three pieces.
-        let fixed = FixedBuffers::cut(&layout(300 * MIB, 7)).unwrap();
+        let fixed = FixedBuffers::cut(&layout(300 * MIB, 7), Cut::Long).unwrap();
         assert_eq!(fixed.piece, 900 * MIB);
         let at = |buffer: usize| (0x10_0000 + buffer * 300 * MIB) as *mut u8;
         let pieces: Vec<_> = (0..7).map(|buffer| fixed.piece_of(at(buffer), 300 * MIB as u64)).collect();
@@ -121,8 +137,21 @@ mod tests {
     }
 
     #[test]
+    fn buffers_for_commands_are_pieces_of_their_own_while_there_are_enough() {
+        let at = |buffer: usize| (0x10_0000 + buffer * 4096) as *mut u8;
+        let fixed = FixedBuffers::cut(&layout(4096, 3), Cut::Single).unwrap();
+        assert_eq!([0, 1, 2].map(|buffer| fixed.piece_of(at(buffer), 4096)), [0, 1, 2].map(Some));
+        assert_eq!(fixed.piece_of(at(0), 4097), None);
+        let fixed = FixedBuffers::cut(&layout(4096, 16385), Cut::Single).unwrap();
+        assert_eq!(
+            [0, 1, 2, 16384].map(|buffer| fixed.piece_of(at(buffer), 4096)),
+            [0, 0, 1, 8192].map(Some)
+        );
+    }
+
+    #[test]
     fn a_buffer_above_the_limit_is_refused() {
-        let error = FixedBuffers::cut(&layout(2 << 30, 1)).unwrap_err();
+        let error = FixedBuffers::cut(&layout(2 << 30, 1), Cut::Long).unwrap_err();
         assert!(matches!(error, EngineError::BufferTooLarge { .. }));
     }
 }

@@ -4,7 +4,7 @@
 //! Entries of the ring have 128 bytes, of which a command takes 72, and completions have 32, which hold the device's
 //! answer. Every unit of the slab has its own request, which does not move.
 
-use super::buffers::{FixedBuffers, metadata_buffers};
+use super::buffers::{Cut, FixedBuffers, metadata_buffers};
 use super::commands::{Commands, Range, Target, Unfit};
 use super::placement::Placement;
 use super::protection::{self, Damage};
@@ -15,7 +15,7 @@ use crate::{
     Unit,
 };
 use io_uring::squeue::Entry128;
-use io_uring::{cqueue, opcode};
+use io_uring::{cqueue, opcode, squeue};
 use iolite_options::engines::IoUringCmdOptions;
 use iolite_os::explained;
 use iolite_os::nvme::{self, Command, Namespace, Status, URING_IO, URING_IO_VECTOR};
@@ -23,6 +23,9 @@ use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
+
+/// How often a command is sent again because a worker of the kernel could not reach its buffers.
+const MOST_TRIES: u32 = 1000;
 
 /// Passes NVMe commands through a ring. It must stay in the thread that made it: the kernel holds us to that.
 pub struct IoUringCmdEngine {
@@ -43,6 +46,9 @@ pub struct IoUringCmdEngine {
     fixed: Option<FixedBuffers>,
     /// One per unit of the slab.
     requests: Box<[Request]>,
+    /// Units whose commands are to be sent again, and how many have been.
+    again: Vec<u32>,
+    sent_again: u64,
 }
 
 /// A command, the data that it points to, and its outcome.
@@ -52,6 +58,10 @@ struct Request {
     file: u32,
     /// The length that the unit counts with when it is done.
     length: u64,
+    /// The command's buffer is that of the unit.
+    is_transfer: bool,
+    /// How often it was sent again.
+    tries: u32,
     segment: libc::iovec,
     /// The ranges of a trim, if there is more than one, followed by their form in the command.
     extents: Vec<(u64, u64)>,
@@ -96,6 +106,8 @@ impl Default for Request {
             command: Command::default(),
             file: 0,
             length: 0,
+            is_transfer: false,
+            tries: 0,
             segment: libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 },
             extents: Vec::new(),
             ranges: Vec::new(),
@@ -128,6 +140,8 @@ impl Request {
         };
         let is_sync = !matches!(unit.operation, Operation::Read | Operation::Write | Operation::Trim);
         self.length = if is_sync { 0 } else { unit.length };
+        self.is_transfer = self.command.data_length > 0 && self.command.address == unit.buffer as u64;
+        self.tries = 0;
         Ok(())
     }
 
@@ -168,6 +182,8 @@ impl IoUringCmdEngine {
             fixes_buffers: own.ring.fixedbufs,
             fixed: None,
             requests: Box::default(),
+            again: Vec::new(),
+            sent_again: 0,
         })
     }
 
@@ -243,21 +259,21 @@ impl IoUringCmdEngine {
 
     /// The entry of a unit whose request is filled.
     #[inline(always)]
-    fn entry(&mut self, unit: &Unit) -> Entry128 {
-        let (file, mut flags) = self.ring.file(&self.files, unit.file);
-        flags |= self.ring.forced();
-        let request = &mut self.requests[unit.index as usize];
-        let is_transfer = request.command.data_length > 0 && request.command.address == unit.buffer as u64;
+    fn entry(&mut self, unit: u32, forced: squeue::Flags) -> Entry128 {
+        let request = &mut self.requests[unit as usize];
+        let (file, flags) = self.ring.file(&self.files, request.file);
         let (mut operation, mut piece) = (URING_IO, None);
         let mut command = request.command;
-        if is_transfer && self.vectored {
-            request.segment =
-                libc::iovec { iov_base: unit.buffer.cast(), iov_len: command.data_length as usize };
+        if request.is_transfer && self.vectored {
+            let buffer = command.address as *mut libc::c_void;
+            request.segment = libc::iovec { iov_base: buffer, iov_len: command.data_length as usize };
             command.address = &raw const request.segment as u64;
             command.data_length = 1;
             operation = URING_IO_VECTOR;
-        } else if is_transfer && let Some(fixed) = &self.fixed {
-            piece = fixed.piece_of(unit.buffer, unit.length);
+        } else if request.is_transfer
+            && let Some(fixed) = &self.fixed
+        {
+            piece = fixed.piece_of(command.address as *mut u8, u64::from(command.data_length));
         }
         let mut bytes = [0; 80];
         bytes[..Command::BYTES].copy_from_slice(&command.bytes());
@@ -265,8 +281,22 @@ impl IoUringCmdEngine {
             .cmd(bytes)
             .buf_index(piece)
             .build()
-            .flags(flags)
-            .user_data(u64::from(unit.index))
+            .flags(flags | forced)
+            .user_data(u64::from(unit))
+    }
+
+    /// Sends the commands that a worker of the kernel could not pass on once more, from the job itself.
+    #[cold]
+    fn send_again(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        done.retain(|completion| !self.again.contains(&completion.unit));
+        let mut entries = Vec::with_capacity(self.again.len());
+        for unit in std::mem::take(&mut self.again) {
+            self.requests[unit as usize].tries += 1;
+            self.sent_again += 1;
+            entries.push(self.entry(unit, squeue::Flags::empty()));
+        }
+        // SAFETY: the requests are in their places, and the units are not reaped: their buffers are valid.
+        unsafe { self.ring.repeat(entries.into_iter()) }
     }
 
     /// Flushes by a call, and keeps the words for its failure as those of the unit.
@@ -419,7 +449,7 @@ impl Engine for IoUringCmdEngine {
         self.requests = (0..layout.count).map(|_| Request::default()).collect();
         self.metadata = metadata_buffers(layout.count * words_per_unit(&self.own));
         if self.fixes_buffers {
-            self.fixed = FixedBuffers::register(self.ring.kernel(), layout)?;
+            self.fixed = FixedBuffers::register(self.ring.kernel(), layout, Cut::Single)?;
         }
         Ok(())
     }
@@ -443,7 +473,8 @@ impl Engine for IoUringCmdEngine {
         if let Err(errno) = self.fill(unit) {
             return Queued::Completed(Err(errno));
         }
-        let entry = self.entry(unit);
+        let forced = self.ring.forced();
+        let entry = self.entry(unit.index, forced);
         // SAFETY: the request stays in its place, and the unit's buffer is valid until the unit is reaped, as the caller
         // promises.
         if unsafe { self.ring.push(entry) } { Queued::Queued } else { Queued::Busy }
@@ -468,7 +499,14 @@ impl Engine for IoUringCmdEngine {
     }
 
     fn remarks(&mut self) -> Vec<String> {
-        self.commands.shares.iter().map(ToString::to_string).collect()
+        let mut remarks: Vec<_> = self.commands.shares.iter().map(ToString::to_string).collect();
+        if self.sent_again > 0 {
+            remarks.push(format!(
+                "commands were sent again {} times: workers of the kernel (force_async) could not reach their buffers",
+                self.sent_again
+            ));
+        }
+        remarks
     }
 
     #[inline(always)]
@@ -484,10 +522,14 @@ impl Engine for IoUringCmdEngine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        let IoUringCmdEngine { requests, targets, commands, .. } = self;
+        let IoUringCmdEngine { requests, targets, commands, again, .. } = self;
         self.ring.reap(min, max, timeout, done, |entry| {
             let unit = entry.user_data() as u32;
             let request = &mut requests[unit as usize];
+            if entry.result() == -libc::EFAULT && request.tries < MOST_TRIES {
+                again.push(unit);
+                return Completion { unit, outcome: Err(Errno(libc::EFAULT)) };
+            }
             let mut outcome = ended(request, entry.result());
             if request.guarded
                 && outcome.is_ok()
@@ -502,7 +544,8 @@ impl Engine for IoUringCmdEngine {
                 outcome = landed(request, targets, entry.big_cqe()[0]);
             }
             Completion { unit, outcome }
-        })
+        })?;
+        if self.again.is_empty() { Ok(()) } else { self.send_again(done) }
     }
 
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
@@ -530,7 +573,9 @@ impl Engine for IoUringCmdEngine {
                 if request.command.data_length > 0 && opcode != nvme::opcode::DATASET_MANAGEMENT =>
             {
                 let fixed = match self.fixes_buffers {
-                    true => "; fixedbufs needs Linux 6.1",
+                    true => {
+                        "; fixedbufs needs Linux 6.1, and max_segments is of how many pages such a command may be"
+                    }
                     false => "",
                 };
                 Some(format!(

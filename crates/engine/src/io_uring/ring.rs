@@ -187,15 +187,34 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
     pub(super) fn commit(&mut self) -> Result<usize, Errno> {
         let gone = std::mem::take(&mut self.queued);
         self.held += gone;
-        if self.held == 0 || self.defer {
-            return Ok(gone);
-        }
-        if self.polling_thread {
-            self.publish()?
-        } else {
-            self.submit()?
-        }
+        self.hand_over()?;
         Ok(gone)
+    }
+
+    /// Hands over entries once more, of units whose completions were just taken.
+    ///
+    /// # Safety
+    /// As for [`Ring::push`].
+    pub(super) unsafe fn repeat(&mut self, entries: impl Iterator<Item = S>) -> Result<(), Errno> {
+        for entry in entries {
+            if self.polling_thread {
+                self.staged.insert(self.held, entry);
+            } else {
+                // SAFETY: as the caller promises.
+                unsafe { self.ring.submission().push(&entry) }.map_err(|_| Errno(libc::EBUSY))?;
+            }
+            self.held += 1;
+        }
+        self.hand_over()
+    }
+
+    /// Hands over the held units, unless that waits for the next `reap`.
+    #[inline(always)]
+    fn hand_over(&mut self) -> Result<(), Errno> {
+        if self.held == 0 || self.defer {
+            return Ok(());
+        }
+        if self.polling_thread { self.publish() } else { self.submit() }
     }
 
     /// Appends completions to `done`, as [`Engine::reap`](crate::Engine::reap) says. `read` makes them of entries.
@@ -392,6 +411,41 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Drop for Ring<S, C> {
         }
         if self.enter_flag != 0 {
             setup::unregister_ring(&self.ring, self.enter_descriptor as u32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::config;
+    use io_uring::opcode::Nop;
+
+    #[test]
+    fn what_could_not_be_done_is_handed_over_once_more() {
+        for sqthread_poll in [false, true] {
+            let options = IoUringOptions { sqthread_poll, ..IoUringOptions::default() };
+            let config = EngineConfig { depth: 4, ..config() };
+            let mut ring: Ring<squeue::Entry, cqueue::Entry> = Ring::new(&config, &options).unwrap();
+            let entry = |unit: u64| Nop::new().build().user_data(unit);
+            let mut done = Vec::new();
+            let mut units_done = |ring: &mut Ring<_, cqueue::Entry>, count| {
+                done.clear();
+                let read =
+                    |entry: cqueue::Entry| Completion { unit: entry.user_data() as u32, outcome: Ok(0) };
+                ring.reap(count, 4, None, &mut done, read).unwrap();
+                done.iter().map(|completion| completion.unit).collect::<Vec<_>>()
+            };
+            // SAFETY: the entries point to nothing.
+            unsafe {
+                assert!(ring.push(entry(1)) && ring.push(entry(2)));
+                assert_eq!(ring.commit(), Ok(2));
+                assert_eq!(units_done(&mut ring, 2), [1, 2]);
+                ring.repeat([entry(1), entry(2)].into_iter()).unwrap();
+                assert!(ring.push(entry(3)));
+                assert_eq!(ring.commit(), Ok(1));
+                assert_eq!(units_done(&mut ring, 3), [1, 2, 3]);
+            }
         }
     }
 }
