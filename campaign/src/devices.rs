@@ -184,7 +184,7 @@ pub fn perform(trial: &mut Trial, number: u64) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Judges the output of one of its runs. Returns whether the job was not refused.
+/// Judges the output of one of its runs. Returns false if the job was refused.
 fn look(trial: &mut Trial, ran: &Ran, name: &str, line: &str) -> Result<bool, Stop> {
     let read = |kind: &str| fs::read_to_string(ran.directory.join(format!("{name}.{kind}")));
     let [status, stdout, stderr] = ["status", "out", "err"].map(read);

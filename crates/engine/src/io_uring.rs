@@ -23,7 +23,7 @@ pub use self::bsg::BsgEngine;
 pub use self::passthrough::IoUringCmdEngine;
 
 use self::attributes::Attributes;
-use self::buffers::{Cut, FixedBuffers};
+use self::buffers::{FixedBuffers, Pieces};
 use self::ring::Ring;
 use crate::file::Files;
 use crate::pvsync2::TransferFlags;
@@ -143,7 +143,7 @@ impl IoUringEngine {
         let (rw_flags, priority) = (self.rw_flags.of(write), unit.priority);
         if transfers == Transfers::Fixed
             && let Some(fixed) = &self.fixed
-            && let Some(piece) = fixed.piece_of(buffer, unit.length)
+            && let Some(piece) = fixed.piece_of(unit.index, buffer, unit.length)
         {
             return if write {
                 opcode::WriteFixed::new(file, buffer, length, piece)
@@ -234,7 +234,7 @@ impl Engine for IoUringEngine {
             attributes.prepare(layout.count);
         }
         if base == Transfers::Fixed {
-            self.fixed = FixedBuffers::register(self.ring.kernel(), layout, Cut::Long)?;
+            self.fixed = FixedBuffers::register(self.ring.kernel(), layout, Pieces::Few)?;
         }
         Ok(())
     }

@@ -213,28 +213,31 @@ impl File {
         self.chunks.cluster.handle.block_on(sync(&self.chunks, turns, Instant::now()))
     }
 
-    /// Closes the chunks that are being written. No unit is in flight.
+    /// Closes the chunks that are being written, all at once: a server that hangs takes the time limit once. No unit is in
+    /// flight.
     fn finish(&mut self) -> Result<(), Failure> {
         let turns = self.turns_of_all();
-        let chunks = &self.chunks;
-        let mut result = Ok(());
-        for (chunk, place) in turns {
-            let mut held: Option<OwnedMutexGuard<Slot>> = None;
-            let finished =
-                chunks.cluster.wait(async { chunks.finish(&mut *held.insert(place.await), chunk).await });
-            let finished = finished.map_err(|failure| match &mut held {
-                Some(slot) => slot.with_losses(failure),
-                None => failure,
-            });
-            // Do not wait for the same time limit at each of the other chunks.
-            let is_silent = matches!(&finished, Err(failure) if failure.errno == libc::ETIMEDOUT);
-            result = result.and(finished);
-            if is_silent {
-                break;
-            }
-        }
-        result
+        let handle = &self.chunks.cluster.handle;
+        let closing: Vec<_> = turns
+            .into_iter()
+            .map(|(chunk, place)| handle.spawn(finish(self.chunks.clone(), chunk, place)))
+            .collect();
+        let failed = |_| Err(Failure::new(libc::EIO, "the client of HDFS has failed"));
+        let finished = closing.into_iter().map(|task| handle.block_on(task).unwrap_or_else(failed));
+        Failure::of_all(finished.filter_map(Result::err).collect())
     }
+}
+
+/// Closes a chunk. A failure says how much of it may be lost.
+async fn finish(chunks: Arc<Chunks>, chunk: u64, place: Place) -> Result<(), Failure> {
+    let mut held: Option<OwnedMutexGuard<Slot>> = None;
+    let closing = async { Ok::<_, Failure>(chunks.finish(&mut *held.insert(place.await), chunk).await) };
+    let finished = chunks.cluster.within(closing).await;
+    let finished = finished.unwrap_or_else(|timeout| Err(timeout.about(&chunks.name(chunk))));
+    finished.map_err(|failure| match &mut held {
+        Some(slot) => slot.with_losses(failure),
+        None => failure,
+    })
 }
 
 /// Reads or writes the parts of a unit as their turns come. The time limit of a part starts with its turn.

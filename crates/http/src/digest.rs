@@ -151,17 +151,8 @@ fn parse(field: &str) -> Option<Challenge> {
     let all = parameters(rest);
     let get = |name: &str| all.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let named = get("algorithm");
-    let algorithm = match named.as_deref().map(str::to_ascii_uppercase).as_deref() {
-        None | Some("MD5") => Algorithm::Md5,
-        Some("SHA-256") => Algorithm::Sha256,
-        Some(_) => return None,
-    };
-    let counts = match get("qop") {
-        None => false,
-        Some(words) => {
-            words.split(',').any(|word| word.trim().eq_ignore_ascii_case("auth")).then_some(true)?
-        }
-    };
+    let algorithm = algorithm(named.as_deref())?;
+    let counts = counts(get("qop").as_deref())?;
     Some(Challenge {
         realm: get("realm")?,
         nonce: get("nonce")?,
@@ -171,6 +162,38 @@ fn parse(field: &str) -> Option<Challenge> {
         counts,
         is_stale: get("stale").is_some_and(|word| word.eq_ignore_ascii_case("true")),
     })
+}
+
+/// The algorithm of a challenge; `None` = it is not supported.
+fn algorithm(named: Option<&str>) -> Option<Algorithm> {
+    match named.map(str::to_ascii_uppercase).as_deref() {
+        None | Some("MD5") => Some(Algorithm::Md5),
+        Some("SHA-256") => Some(Algorithm::Sha256),
+        Some(_) => None,
+    }
+}
+
+/// Whether the answers to a challenge with this `qop` are counted; `None` = it is not supported.
+fn counts(qop: Option<&str>) -> Option<bool> {
+    match qop {
+        None => Some(false),
+        Some(words) => words.split(',').any(|word| word.trim().eq_ignore_ascii_case("auth")).then_some(true),
+    }
+}
+
+/// The parameter of a challenge that cannot be answered because of it: `algorithm=SHA-512-256`.
+pub(crate) fn unsupported(field: &str) -> Option<String> {
+    let (scheme, rest) = field.trim_start().split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("digest") {
+        return None;
+    }
+    let unknown = |(name, value): &(String, String)| match &**name {
+        "algorithm" => algorithm(Some(value)).is_none(),
+        "qop" => counts(Some(value)).is_none(),
+        _ => false,
+    };
+    let (name, value) = parameters(rest).into_iter().find(unknown)?;
+    Some(format!("{name}={value}"))
 }
 
 /// `name=value, name="value"`, names in lower case, and values as they are between their quotation marks.

@@ -1,6 +1,7 @@
 //! Why a server refused a request.
 
 use crate::answer::Answer;
+use crate::digest;
 use std::fmt;
 
 /// Most characters of a server's message that are reported.
@@ -80,11 +81,15 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The kinds of authentication of the fields `WWW-Authenticate`: the word in front of a challenge, each once.
+/// The kinds of authentication of the fields `WWW-Authenticate`: the word in front of a challenge, each once, with what
+/// cannot be answered (`Digest with algorithm=SHA-512-256`).
 fn offers(answer: &Answer) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for (_, value) in answer.fields.iter().filter(|(name, _)| name == "www-authenticate") {
-        let word = harmless(value.trim_start().split([' ', ',']).next().unwrap_or_default());
+        let mut word = harmless(value.trim_start().split([' ', ',']).next().unwrap_or_default());
+        if let Some(parameter) = digest::unsupported(value) {
+            word = format!("{word} with {}", harmless(&parameter));
+        }
         if !word.is_empty() && !all.iter().any(|known| known.eq_ignore_ascii_case(&word)) {
             all.push(word);
         }
@@ -181,5 +186,15 @@ mod tests {
         let refused = Refusal::of(&answer(401, &asked, ""));
         assert_eq!(refused.offers, ["Basic", "Digest"]);
         assert!(refused.offers("basic") && !refused.offers("Negotiate"));
+    }
+
+    #[test]
+    fn challenges_that_cannot_be_answered_are_named() {
+        let field = "www-authenticate";
+        let of = |challenge| Refusal::of(&answer(401, &[(field, challenge)], "")).offers;
+        let other = of("Digest realm=\"r\", nonce=\"n\", algorithm=SHA-512-256, qop=\"auth\"");
+        assert_eq!(other, ["Digest with algorithm=SHA-512-256"]);
+        assert_eq!(of("Digest nonce=\"n\", qop=\"auth-int\""), ["Digest with qop=auth-int"]);
+        assert_eq!(of("Digest nonce=\"n\", algorithm=sha-256, qop=\"auth-int,auth\""), ["Digest"]);
     }
 }

@@ -105,9 +105,8 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
                        from its options; use iodepth=1, or sequential writes";
         found.push(("zonemode", message.to_owned()));
     } else if options.relies_on_earlier_run() && options.is_read_write_mix() && several {
-        // Where nothing is written yet, a read becomes a write.
         let message = "zonemode=zbd: how much a mix with several I/Os at once has written cannot be told from its options, \
-                       because reads stay below what was complete then; use iodepth=1, or only writes";
+                       because a read becomes a write where no written data is left to read; use iodepth=1, or only writes";
         found.push(("zonemode", message.to_owned()));
     }
     if options.relies_on_earlier_run()

@@ -306,6 +306,10 @@ fn what_zones_forbid() {
             "--filename=/dev/zns --rw=rw --verify=crc32c --verify_only --ioengine=libaio --iodepth=2",
             "use iodepth=1, or only writes",
         ),
+        (
+            "--filename=/dev/zns --rw=rw --verify=crc32c --verify_state_load=1 --ioengine=libaio --iodepth=2",
+            "use iodepth=1, or only writes",
+        ),
         ("--filename=/dev/plain --rw=write --zonesize=1m --job_max_open_zones=2", "add max_open_zones="),
         (
             "--filename=/dev/zns --rw=write --ignore_zone_limits=1 --job_max_open_zones=2",

@@ -92,7 +92,10 @@ fn unidentified(refusal: &Refusal, options: &HttpOptions) -> String {
     let other = if own == "Basic" { ("Digest", "digest") } else { ("Basic", "basic") };
     match options.http_user.as_str() {
         _ if !refusal.offers(other.0) => {
-            format!("the server offers {offers} as authentication, and http_auth can be basic or digest")
+            format!(
+                "the server offers {offers} as authentication, and http_auth can be basic, or digest with MD5 or SHA-256 and \
+                 qop=auth"
+            )
         }
         "" => format!("the server wants http_user, http_pass and http_auth={}: it offers {offers}", other.1),
         _ => format!("http_auth={word}: the server offers {offers}; use http_auth={}", other.1),
@@ -167,6 +170,11 @@ mod tests {
         );
         assert!(of(basic, "", &["Digest"]).contains("wants http_user, http_pass and http_auth=digest"));
         assert!(of(basic, "u", &["Negotiate", "NTLM"]).contains("offers Negotiate, NTLM as authentication"));
+        let stronger = of(digest, "u", &["Digest with algorithm=SHA-512-256"]);
+        assert!(
+            stronger.contains("algorithm=SHA-512-256 as authentication, and http_auth can be"),
+            "{stronger}"
+        );
     }
 
     #[test]

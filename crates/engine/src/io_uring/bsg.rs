@@ -5,7 +5,7 @@
 //! ended. An entry names the memory of the command, of its data and of the disk's explanation: every unit of the slab has its own,
 //! which does not move.
 
-use super::buffers::{Cut, FixedBuffers};
+use super::buffers::{FixedBuffers, Pieces};
 use super::ring::{Ring, for_commands};
 use super::shares::Shares;
 use crate::file::Files;
@@ -274,7 +274,11 @@ impl BsgEngine {
         let command = request.ring_command(unit.buffer);
         let bytes = u64::from(request.transfer.0);
         let is_of_unit = bytes > 0 && unit.operation != Operation::Trim;
-        let piece = self.fixed.as_ref().filter(|_| is_of_unit).and_then(|f| f.piece_of(unit.buffer, bytes));
+        let piece = self
+            .fixed
+            .as_ref()
+            .filter(|_| is_of_unit)
+            .and_then(|f| f.piece_of(unit.index, unit.buffer, bytes));
         entry(file, &command, piece).flags(flags).user_data(u64::from(unit.index))
     }
 
@@ -375,7 +379,7 @@ impl Engine for BsgEngine {
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         self.requests = (0..layout.count).map(|_| Request::default()).collect();
         if self.fixes_buffers {
-            self.fixed = FixedBuffers::register(self.ring.kernel(), layout, Cut::Single)?;
+            self.fixed = FixedBuffers::register(self.ring.kernel(), layout, Pieces::Few)?;
         }
         Ok(())
     }

@@ -12,12 +12,12 @@ const MOST_PIECES: usize = 1 << 14;
 
 /// How the buffers of a worker are registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
-    /// In as few pieces as the kernel allows, for reads and writes.
-    Long,
-    /// Each by itself, for commands: kernels before 6.13 look at all that is left of a piece, and refuse the command if that
-    /// is more than the device takes at once.
-    Single,
+pub(super) enum Pieces {
+    /// As few as the kernel allows.
+    Few,
+    /// One for each buffer, for NVMe commands: kernels before 6.12 look at all that is left of a piece, and refuse the command
+    /// if that is more than the device takes at once.
+    OnePerBuffer,
 }
 
 /// The worker's buffers as the kernel knows them: pieces, each of whole buffers.
@@ -30,15 +30,16 @@ pub(super) struct FixedBuffers {
 }
 
 impl FixedBuffers {
-    fn cut(layout: &BufferLayout, cut: Cut) -> Result<FixedBuffers, EngineError> {
+    /// Divides the region into pieces.
+    fn cut(layout: &BufferLayout, pieces: Pieces) -> Result<FixedBuffers, EngineError> {
         if layout.stride > MOST_BYTES {
             return Err(EngineError::BufferTooLarge { bytes: layout.stride });
         }
         let bytes = layout.stride * layout.count;
         let most = (MOST_BYTES / layout.stride.max(1)).min(layout.count.max(1));
-        let buffers_a_piece = match cut {
-            Cut::Long => most,
-            Cut::Single => layout.count.div_ceil(MOST_PIECES).clamp(1, most),
+        let buffers_a_piece = match pieces {
+            Pieces::Few => most,
+            Pieces::OnePerBuffer => layout.count.div_ceil(MOST_PIECES).clamp(1, most),
         };
         Ok(FixedBuffers { start: layout.start as usize, bytes, piece: buffers_a_piece * layout.stride })
     }
@@ -47,9 +48,9 @@ impl FixedBuffers {
     pub(super) fn register<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
         ring: &IoUring<S, C>,
         layout: &BufferLayout,
-        cut: Cut,
+        pieces: Pieces,
     ) -> Result<Option<FixedBuffers>, EngineError> {
-        let fixed = Self::cut(layout, cut)?;
+        let fixed = Self::cut(layout, pieces)?;
         if fixed.bytes == 0 {
             return Ok(None);
         }
@@ -67,9 +68,9 @@ impl FixedBuffers {
         }
     }
 
-    /// The piece in which the bytes lie wholly, if there is one.
+    /// The piece in which the bytes lie wholly, if there is one. They are usually those of this unit.
     #[inline(always)]
-    pub(super) fn piece_of(&self, buffer: *mut u8, length: u64) -> Option<u16> {
+    pub(super) fn piece_of(&self, unit: u32, buffer: *mut u8, length: u64) -> Option<u16> {
         let offset = (buffer as usize).wrapping_sub(self.start);
         let length = length as usize;
         if offset >= self.bytes || length > self.bytes - offset {
@@ -77,6 +78,11 @@ impl FixedBuffers {
         }
         if self.piece == self.bytes {
             return Some(0);
+        }
+        // With one buffer a piece, this saves the division.
+        let begin = unit as usize * self.piece;
+        if offset >= begin && offset + length <= begin + self.piece {
+            return Some(unit as u16);
         }
         let piece = offset / self.piece;
         (offset + length <= (piece + 1) * self.piece).then_some(piece as u16)
@@ -115,43 +121,44 @@ mod tests {
 
     #[test]
     fn a_small_region_is_one_piece() {
-        let fixed = FixedBuffers::cut(&layout(4096, 32), Cut::Long).unwrap();
+        let fixed = FixedBuffers::cut(&layout(4096, 32), Pieces::Few).unwrap();
         let at = |offset: usize| (0x10_0000 + offset) as *mut u8;
         assert_eq!(fixed.piece, 32 * 4096);
-        assert_eq!(fixed.piece_of(at(0), 32 * 4096), Some(0));
-        assert_eq!(fixed.piece_of(at(31 * 4096), 4096), Some(0));
-        assert_eq!(fixed.piece_of(at(31 * 4096), 4097), None);
-        assert_eq!(fixed.piece_of(at(32 * 4096), 1), None);
-        assert_eq!(fixed.piece_of((0x10_0000 - 1) as *mut u8, 1), None);
+        assert_eq!(fixed.piece_of(0, at(0), 32 * 4096), Some(0));
+        assert_eq!(fixed.piece_of(0, at(31 * 4096), 4096), Some(0));
+        assert_eq!(fixed.piece_of(0, at(31 * 4096), 4097), None);
+        assert_eq!(fixed.piece_of(0, at(32 * 4096), 1), None);
+        assert_eq!(fixed.piece_of(0, (0x10_0000 - 1) as *mut u8, 1), None);
     }
 
     #[test]
     fn a_large_region_is_cut_between_buffers() {
         // 300 MiB a buffer: three fit into the kernel's GiB, so seven buffers make three pieces.
-        let fixed = FixedBuffers::cut(&layout(300 * MIB, 7), Cut::Long).unwrap();
+        let fixed = FixedBuffers::cut(&layout(300 * MIB, 7), Pieces::Few).unwrap();
         assert_eq!(fixed.piece, 900 * MIB);
         let at = |buffer: usize| (0x10_0000 + buffer * 300 * MIB) as *mut u8;
-        let pieces: Vec<_> = (0..7).map(|buffer| fixed.piece_of(at(buffer), 300 * MIB as u64)).collect();
+        let pieces: Vec<_> = (0..7).map(|buffer| fixed.piece_of(0, at(buffer), 300 * MIB as u64)).collect();
         assert_eq!(pieces, [0, 0, 0, 1, 1, 1, 2].map(Some));
-        assert_eq!(fixed.piece_of(at(2), 301 * MIB as u64), None);
+        assert_eq!(fixed.piece_of(0, at(2), 301 * MIB as u64), None);
     }
 
     #[test]
     fn buffers_for_commands_are_pieces_of_their_own_while_there_are_enough() {
         let at = |buffer: usize| (0x10_0000 + buffer * 4096) as *mut u8;
-        let fixed = FixedBuffers::cut(&layout(4096, 3), Cut::Single).unwrap();
-        assert_eq!([0, 1, 2].map(|buffer| fixed.piece_of(at(buffer), 4096)), [0, 1, 2].map(Some));
-        assert_eq!(fixed.piece_of(at(0), 4097), None);
-        let fixed = FixedBuffers::cut(&layout(4096, 16385), Cut::Single).unwrap();
+        let fixed = FixedBuffers::cut(&layout(4096, 3), Pieces::OnePerBuffer).unwrap();
+        assert_eq!([0, 1, 2].map(|buffer| fixed.piece_of(0, at(buffer), 4096)), [0, 1, 2].map(Some));
+        assert_eq!([0, 1, 2].map(|unit| fixed.piece_of(unit, at(1), 4096)), [Some(1); 3]);
+        assert_eq!(fixed.piece_of(0, at(0), 4097), None);
+        let fixed = FixedBuffers::cut(&layout(4096, 16385), Pieces::OnePerBuffer).unwrap();
         assert_eq!(
-            [0, 1, 2, 16384].map(|buffer| fixed.piece_of(at(buffer), 4096)),
+            [0, 1, 2, 16384].map(|buffer| fixed.piece_of(0, at(buffer), 4096)),
             [0, 0, 1, 8192].map(Some)
         );
     }
 
     #[test]
     fn a_buffer_above_the_limit_is_refused() {
-        let error = FixedBuffers::cut(&layout(2 << 30, 1), Cut::Long).unwrap_err();
+        let error = FixedBuffers::cut(&layout(2 << 30, 1), Pieces::Few).unwrap_err();
         assert!(matches!(error, EngineError::BufferTooLarge { .. }));
     }
 }

@@ -4,7 +4,7 @@
 //! Entries of the ring have 128 bytes, of which a command takes 72, and completions have 32, which hold the device's
 //! answer. Every unit of the slab has its own request, which does not move.
 
-use super::buffers::{Cut, FixedBuffers, metadata_buffers};
+use super::buffers::{FixedBuffers, Pieces, metadata_buffers};
 use super::commands::{Commands, Range, Target, Unfit};
 use super::placement::Placement;
 use super::protection::{self, Damage};
@@ -24,7 +24,8 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// How often a command is sent again because a worker of the kernel could not reach its buffers.
+/// How often a command is sent again that a worker of the kernel could not pass on. It may meet such a worker once more: the
+/// kernel uses them when the device has no room for a command.
 const MOST_TRIES: u32 = 1000;
 
 /// Passes NVMe commands through a ring. It must stay in the thread that made it: the kernel holds us to that.
@@ -46,8 +47,9 @@ pub struct IoUringCmdEngine {
     fixed: Option<FixedBuffers>,
     /// One per unit of the slab.
     requests: Box<[Request]>,
-    /// Units whose commands are to be sent again, and how many have been.
+    /// Units whose commands are to be sent again.
     again: Vec<u32>,
+    /// How many commands have reached the device by that.
     sent_again: u64,
 }
 
@@ -143,6 +145,14 @@ impl Request {
         self.is_transfer = self.command.data_length > 0 && self.command.address == unit.buffer as u64;
         self.tries = 0;
         Ok(())
+    }
+
+    /// Whether the command is to be sent again: a worker of the kernel could not reach its buffers. The device has not seen it.
+    #[inline(always)]
+    fn comes_again(&mut self, result: i32) -> bool {
+        let comes = result == -libc::EFAULT && self.tries < MOST_TRIES;
+        self.tries += u32::from(comes);
+        comes
     }
 
     /// The outcome of a flush by system call.
@@ -273,7 +283,7 @@ impl IoUringCmdEngine {
         } else if request.is_transfer
             && let Some(fixed) = &self.fixed
         {
-            piece = fixed.piece_of(command.address as *mut u8, u64::from(command.data_length));
+            piece = fixed.piece_of(unit, command.address as *mut u8, command.data_length.into());
         }
         let mut bytes = [0; 80];
         bytes[..Command::BYTES].copy_from_slice(&command.bytes());
@@ -285,18 +295,50 @@ impl IoUringCmdEngine {
             .user_data(u64::from(unit))
     }
 
-    /// Sends the commands that a worker of the kernel could not pass on once more, from the job itself.
+    /// Sends commands again that a worker of the kernel could not pass on, without asking for a worker.
     #[cold]
-    fn send_again(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
-        done.retain(|completion| !self.again.contains(&completion.unit));
-        let mut entries = Vec::with_capacity(self.again.len());
-        for unit in std::mem::take(&mut self.again) {
-            self.requests[unit as usize].tries += 1;
-            self.sent_again += 1;
-            entries.push(self.entry(unit, squeue::Flags::empty()));
-        }
+    fn send_again(&mut self) -> Result<(), Errno> {
+        let units = std::mem::take(&mut self.again).into_iter();
+        let entries: Vec<_> = units.map(|unit| self.entry(unit, squeue::Flags::empty())).collect();
         // SAFETY: the requests are in their places, and the units are not reaped: their buffers are valid.
         unsafe { self.ring.repeat(entries.into_iter()) }
+    }
+
+    /// Takes completions, and notes the units that are to be sent again.
+    #[inline(always)]
+    fn reap_some(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        let IoUringCmdEngine { requests, targets, commands, again, sent_again, .. } = self;
+        self.ring.reap_or_repeat(min, max, timeout, done, |entry| {
+            let unit = entry.user_data() as u32;
+            let request = &mut requests[unit as usize];
+            if request.comes_again(entry.result()) {
+                again.push(unit);
+                return None;
+            }
+            if request.tries > 0 && entry.result() != -libc::EFAULT {
+                *sent_again += 1;
+            }
+            let mut outcome = ended(request, entry.result());
+            if request.guarded
+                && outcome.is_ok()
+                && request.command.opcode == nvme::opcode::READ
+                && let Some(Some(target)) = targets.get(request.file as usize)
+                && let Some(damage) = Self::damage(request, target, commands)
+            {
+                request.end = End::Damaged(damage);
+                outcome = Err(Errno(libc::EILSEQ));
+            }
+            if request.command.opcode == nvme::opcode::ZONE_APPEND && outcome.is_ok() {
+                outcome = landed(request, targets, entry.big_cqe()[0]);
+            }
+            Some(Completion { unit, outcome })
+        })
     }
 
     /// Flushes by a call, and keeps the words for its failure as those of the unit.
@@ -449,7 +491,7 @@ impl Engine for IoUringCmdEngine {
         self.requests = (0..layout.count).map(|_| Request::default()).collect();
         self.metadata = metadata_buffers(layout.count * words_per_unit(&self.own));
         if self.fixes_buffers {
-            self.fixed = FixedBuffers::register(self.ring.kernel(), layout, Cut::Single)?;
+            self.fixed = FixedBuffers::register(self.ring.kernel(), layout, Pieces::OnePerBuffer)?;
         }
         Ok(())
     }
@@ -502,7 +544,7 @@ impl Engine for IoUringCmdEngine {
         let mut remarks: Vec<_> = self.commands.shares.iter().map(ToString::to_string).collect();
         if self.sent_again > 0 {
             remarks.push(format!(
-                "commands were sent again {} times: workers of the kernel (force_async) could not reach their buffers",
+                "workers of the kernel could not reach the buffers of {} commands, which were sent again",
                 self.sent_again
             ));
         }
@@ -522,30 +564,19 @@ impl Engine for IoUringCmdEngine {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        let IoUringCmdEngine { requests, targets, commands, again, .. } = self;
-        self.ring.reap(min, max, timeout, done, |entry| {
-            let unit = entry.user_data() as u32;
-            let request = &mut requests[unit as usize];
-            if entry.result() == -libc::EFAULT && request.tries < MOST_TRIES {
-                again.push(unit);
-                return Completion { unit, outcome: Err(Errno(libc::EFAULT)) };
+        let before = done.len();
+        loop {
+            let count = done.len() - before;
+            self.reap_some(min.saturating_sub(count), max - count, timeout, done)?;
+            if self.again.is_empty() {
+                return Ok(());
             }
-            let mut outcome = ended(request, entry.result());
-            if request.guarded
-                && outcome.is_ok()
-                && request.command.opcode == nvme::opcode::READ
-                && let Some(Some(target)) = targets.get(request.file as usize)
-                && let Some(damage) = Self::damage(request, target, commands)
-            {
-                request.end = End::Damaged(damage);
-                outcome = Err(Errno(libc::EILSEQ));
+            self.send_again()?;
+            // A time limit is not to begin anew.
+            if done.len() - before >= min || timeout.is_some() {
+                return Ok(());
             }
-            if request.command.opcode == nvme::opcode::ZONE_APPEND && outcome.is_ok() {
-                outcome = landed(request, targets, entry.big_cqe()[0]);
-            }
-            Completion { unit, outcome }
-        })?;
-        if self.again.is_empty() { Ok(()) } else { self.send_again(done) }
+        }
     }
 
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
@@ -574,7 +605,8 @@ impl Engine for IoUringCmdEngine {
             {
                 let fixed = match self.fixes_buffers {
                     true => {
-                        "; fixedbufs needs Linux 6.1, and max_segments is of how many pages such a command may be"
+                        "; fixedbufs needs Linux 6.1, and before Linux 6.12 a buffer may have at most as many pages as \
+                         max_segments of that queue says"
                     }
                     false => "",
                 };
@@ -583,6 +615,9 @@ impl Engine for IoUringCmdEngine {
                      many it does{fixed}",
                     request.length
                 ))
+            }
+            End::Kernel(Errno(libc::EFAULT)) => {
+                Some(format!("the kernel did not reach the buffer in {} attempts", request.tries + 1))
             }
             End::Cancelled => Some(nvme::CANCELLED.to_owned()),
             End::Told => Some(request.told.clone()),
@@ -627,6 +662,16 @@ mod tests {
             assert_eq!(ended(&mut request, -cancelled), Err(Errno(libc::EIO)), "it is a separate I/O error");
             assert_eq!(request.end, End::Cancelled);
         }
+    }
+
+    #[test]
+    fn only_what_a_worker_could_not_pass_on_comes_again_and_not_for_ever() {
+        let mut request = Request::default();
+        for result in [0, 0x4281, -libc::EINVAL, -libc::EIO] {
+            assert!(!request.comes_again(result));
+        }
+        assert!((0..MOST_TRIES).all(|_| request.comes_again(-libc::EFAULT)));
+        assert!(!request.comes_again(-libc::EFAULT));
     }
 
     #[test]

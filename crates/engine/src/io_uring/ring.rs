@@ -191,14 +191,16 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         Ok(gone)
     }
 
-    /// Hands over entries once more, of units whose completions were just taken.
+    /// Hands over entries once more, of units that [`Ring::reap_or_repeat`] has left out. No other unit is queued: those that
+    /// are queued go in their order.
     ///
     /// # Safety
     /// As for [`Ring::push`].
     pub(super) unsafe fn repeat(&mut self, entries: impl Iterator<Item = S>) -> Result<(), Errno> {
+        debug_assert_eq!(self.queued, 0, "a worker commits before it reaps");
         for entry in entries {
             if self.polling_thread {
-                self.staged.insert(self.held, entry);
+                self.staged.push(entry);
             } else {
                 // SAFETY: as the caller promises.
                 unsafe { self.ring.submission().push(&entry) }.map_err(|_| Errno(libc::EBUSY))?;
@@ -227,9 +229,30 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         done: &mut Vec<Completion>,
         mut read: impl FnMut(C) -> Completion,
     ) -> Result<(), Errno> {
+        self.reap_or_repeat(min, max, timeout, done, |entry| Some(read(entry)))
+    }
+
+    /// The same, but an entry that `read` makes nothing of is no completion: its unit is to be handed over once more (see
+    /// [`Ring::repeat`]), and this returns without waiting any longer.
+    #[inline(always)]
+    pub(super) fn reap_or_repeat(
+        &mut self,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+        mut read: impl FnMut(C) -> Option<Completion>,
+    ) -> Result<(), Errno> {
         let min = min.min(max);
-        let mut count = self.take_ready(max, |entry| done.push(read(entry)));
-        if count >= max || (count >= min && count > 0 && self.held == 0) {
+        let mut keep = |entry| match read(entry) {
+            Some(completion) => {
+                done.push(completion);
+                true
+            }
+            None => false,
+        };
+        let Taken { kept: mut count, is_all } = self.take_ready(max, &mut keep);
+        if !is_all || count >= max || (count >= min && count > 0 && self.held == 0) {
             return Ok(());
         }
         loop {
@@ -249,8 +272,9 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
                 Err(Errno(libc::EAGAIN | libc::EBUSY)) if self.in_flight > 0 => false,
                 Err(errno) => return Err(errno),
             };
-            count += self.take_ready(max - count, |entry| done.push(read(entry)));
-            if ended || count >= min {
+            let Taken { kept, is_all } = self.take_ready(max - count, &mut keep);
+            count += kept;
+            if ended || !is_all || count >= min {
                 return Ok(());
             }
         }
@@ -334,20 +358,20 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         Ok(())
     }
 
-    /// Takes completions from the queue; how many.
+    /// Takes entries from the queue, until `keep` has kept `max` of them.
     #[inline(always)]
-    fn take_ready(&mut self, max: usize, mut take: impl FnMut(C)) -> usize {
-        let mut count = 0;
+    fn take_ready(&mut self, max: usize, mut keep: impl FnMut(C) -> bool) -> Taken {
+        let (mut seen, mut kept) = (0, 0);
         let mut queue = self.ring.completion();
-        while count < max
+        while kept < max
             && let Some(entry) = queue.next()
         {
-            take(entry);
-            count += 1;
+            kept += usize::from(keep(entry));
+            seen += 1;
         }
         drop(queue);
-        self.in_flight -= count;
-        count
+        self.in_flight -= seen;
+        Taken { kept, is_all: kept == seen }
     }
 
     /// Whether the kernel has completions that it will only post when it is entered.
@@ -359,6 +383,14 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         let queue = self.ring.submission();
         queue.taskrun() || queue.cq_overflow()
     }
+}
+
+/// Entries of the completion queue.
+struct Taken {
+    /// How many were kept.
+    kept: usize,
+    /// Those were all that were there.
+    is_all: bool,
 }
 
 /// How to open a device that takes commands: the flags of reads and writes mean nothing to it, and it refuses O_DIRECT.
@@ -403,7 +435,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Drop for Ring<S, C> {
             };
             match self.enter(1, patience) {
                 Ok(()) | Err(Errno(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {
-                    self.take_ready(usize::MAX, drop);
+                    self.take_ready(usize::MAX, |_| true);
                 }
                 // A ring that cannot be waited on any more is torn down by the kernel, with its requests.
                 Err(_) => break,
@@ -423,29 +455,36 @@ mod tests {
 
     #[test]
     fn what_could_not_be_done_is_handed_over_once_more() {
-        for sqthread_poll in [false, true] {
+        for (sqthread_poll, defer_submission) in [(false, false), (false, true), (true, false)] {
             let options = IoUringOptions { sqthread_poll, ..IoUringOptions::default() };
-            let config = EngineConfig { depth: 4, ..config() };
+            let config = EngineConfig { depth: 4, defer_submission, ..config() };
             let mut ring: Ring<squeue::Entry, cqueue::Entry> = Ring::new(&config, &options).unwrap();
             let entry = |unit: u64| Nop::new().build().user_data(unit);
-            let mut done = Vec::new();
-            let mut units_done = |ring: &mut Ring<_, cqueue::Entry>, count| {
-                done.clear();
-                let read =
-                    |entry: cqueue::Entry| Completion { unit: entry.user_data() as u32, outcome: Ok(0) };
-                ring.reap(count, 4, None, &mut done, read).unwrap();
-                done.iter().map(|completion| completion.unit).collect::<Vec<_>>()
-            };
             // SAFETY: the entries point to nothing.
             unsafe {
-                assert!(ring.push(entry(1)) && ring.push(entry(2)));
-                assert_eq!(ring.commit(), Ok(2));
-                assert_eq!(units_done(&mut ring, 2), [1, 2]);
-                ring.repeat([entry(1), entry(2)].into_iter()).unwrap();
-                assert!(ring.push(entry(3)));
-                assert_eq!(ring.commit(), Ok(1));
-                assert_eq!(units_done(&mut ring, 3), [1, 2, 3]);
+                assert!((1..=3).all(|unit| ring.push(entry(unit))));
+                assert_eq!(ring.commit(), Ok(3));
             }
+            let (mut again, mut done) = (vec![1, 3], Vec::new());
+            while done.len() < 3 {
+                let mut repeated = Vec::new();
+                ring.reap_or_repeat(3 - done.len(), 4, None, &mut done, |entry| {
+                    let unit = entry.user_data() as u32;
+                    match again.iter().position(|&other| other == unit) {
+                        Some(place) => {
+                            repeated.push(again.remove(place));
+                            None
+                        }
+                        None => Some(Completion { unit, outcome: Ok(0) }),
+                    }
+                })
+                .unwrap();
+                // SAFETY: as above.
+                unsafe { ring.repeat(repeated.into_iter().map(|unit| entry(u64::from(unit)))) }.unwrap();
+            }
+            let mut units: Vec<u32> = done.iter().map(|completion| completion.unit).collect();
+            units.sort_unstable();
+            assert_eq!((units, ring.in_flight, ring.waiting()), (vec![1, 2, 3], 0, 0));
         }
     }
 }

@@ -159,7 +159,8 @@ impl Chunks {
         Chunks { cluster, place, size, syncs, readers: PlainMutex::default() }
     }
 
-    fn name(&self, chunk: u64) -> String {
+    /// The path of a chunk on the cluster.
+    pub(super) fn name(&self, chunk: u64) -> String {
         chunk_name(&self.place, chunk)
     }
 

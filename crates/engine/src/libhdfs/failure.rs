@@ -5,6 +5,9 @@ use iolite_os::explained;
 use std::io;
 use std::time::Duration;
 
+/// How many messages of requests that failed together are told.
+const MOST_MESSAGES: usize = 8;
+
 /// Why a request failed.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
@@ -26,6 +29,25 @@ impl Failure {
     /// The same, with the name of the chunk or server in front.
     pub(super) fn about(self, what: &str) -> Failure {
         Failure { words: format!("{what}: {}", self.words), ..self }
+    }
+
+    /// What several requests have failed with: the number of the first, and the different messages of all, up to
+    /// [`MOST_MESSAGES`].
+    pub(super) fn of_all(failures: Vec<Failure>) -> Result<(), Failure> {
+        let Some(errno) = failures.first().map(|failure| failure.errno) else { return Ok(()) };
+        let mut messages: Vec<String> = Vec::new();
+        for Failure { words, .. } in failures {
+            if !messages.contains(&words) {
+                messages.push(words);
+            }
+        }
+        let more = messages.len().saturating_sub(MOST_MESSAGES);
+        messages.truncate(MOST_MESSAGES);
+        let mut words = messages.join("; ");
+        if more > 0 {
+            words += &format!("; and {more} more of this kind");
+        }
+        Err(Failure { errno, words })
     }
 
     /// The file does not exist.
@@ -153,6 +175,16 @@ fn first_line(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_of_several_requests_are_all_told() {
+        assert!(Failure::of_all(Vec::new()).is_ok());
+        let lost = |chunk: u64| Failure::new(libc::ETIMEDOUT, format!("chunk {chunk}: lost"));
+        let told = Failure::of_all(vec![lost(1), lost(2), lost(1)]).unwrap_err();
+        assert_eq!((told.errno, &*told.words), (libc::ETIMEDOUT, "chunk 1: lost; chunk 2: lost"));
+        let told = Failure::of_all((0..10).map(lost).collect()).unwrap_err().words;
+        assert!(told.ends_with("chunk 7: lost; and 2 more of this kind"), "{told}");
+    }
 
     fn failure(class: &str, words: &str) -> (i32, String) {
         let failure = Failure::from(HdfsError::RPCError(class.to_owned(), words.to_owned()));

@@ -1,6 +1,8 @@
 //! `io_uring_cmd` on the namespaces of an NVMe device that QEMU emulates.
 
-use super::{NO_PLACEMENT, compare, example, report, run_newest as run, told, told_by_peer};
+use super::{
+    NO_PLACEMENT, compare, example, report, run as run_usual, run_newest as run, told, told_by_peer,
+};
 use crate::common::comparison::Report;
 use crate::common::json::Json;
 use iolite_testing::vm::Ran;
@@ -68,7 +70,7 @@ pub fn commands_are_those_of_fio() {
         ("synced", "--rw=write --fsync=2"),
         ("plain", "--rw=write --nonvectored=1"),
         ("vectored", "--rw=write --nonvectored=0"),
-        // The buffers have more pages than a command may have.
+        // All buffers together have more pages than a command may have.
         ("fixed", "--rw=write --fixedbufs --bs=64k --size=2m --iodepth=32"),
     ];
     let mut script = "least=41\nnvme_namespaces || exit\n".to_owned();
@@ -80,7 +82,7 @@ pub fn commands_are_those_of_fio() {
              blkdiscard -f $disk; echo pattern | dd of=$disk conv=notrunc oflag=sync status=none; \
              nvme_commands {name}.$who.commands $who {name} --ioengine=io_uring_cmd --filename=$ng --bs=4k --size=16k \
              --buffer_pattern=0xabcdef01 {words}\n\
-             dd if=$disk bs=64k count=1 iflag=direct status=none | md5sum >{name}.$who.sum\n\
+             dd if=$disk bs=1M count=2 iflag=direct status=none | md5sum >{name}.$who.sum\n\
              done\n"
         ));
     }
@@ -131,6 +133,19 @@ pub fn commands_are_those_of_fio() {
         told(&ran, "uncor", "ours").0.contains("Invalid Command Opcode"),
         "QEMU has no Write Uncorrectable"
     );
+}
+
+/// Older kernels refuse a command if too many pages of its registered buffer lie behind it.
+#[test]
+fn registered_buffers_are_taken_by_older_kernels() {
+    let ran = or_skip!(run_usual(
+        "nvme-fixed",
+        "least=41\nnvme_namespaces || exit\n\
+         both fixed --ioengine=io_uring_cmd --filename=$ng4k --rw=randwrite --bs=64k --size=4m --iodepth=32 --fixedbufs \
+         --verify=crc32c\n"
+    ));
+    assert_eq!(json(&ran, "fixed").job().bytes(), [4 << 20, 4 << 20, 0]);
+    compare(&ran, &["fixed"], &this_test!());
 }
 
 /// A command without PRACT (bit 29 of dword 12): fio sets it in all of them, whether or not there is any protection
