@@ -113,6 +113,10 @@ fn as_of_one(report: &Json) -> Json {
             for element in elements.iter_mut() {
                 let path = element["hostname"].as_str().unwrap().to_owned();
                 let is_all = element["jobname"] == "All clients";
+                if is_all {
+                    // In fio's report, that of the machine whose report comes last.
+                    element["groupid"] = Value::from(0);
+                }
                 let name = path.trim_end_matches("/s").rsplit('/').next().unwrap();
                 element["hostname"] = Value::from(if is_all { "all" } else { name });
             }
