@@ -1,7 +1,7 @@
 /*
- * iolite-engine.h: an I/O engine of your own for Iolite, in a shared object.
+ * iolite-engine.h: the interface for your own I/O engines, in shared objects.
  *
- * Write the functions that are described below, put them into a variable
+ * Write the functions described below, and put them into a variable
  *
  *     const struct iolite_engine iolite_engine = { IOLITE_ENGINE_HEAD, .name = "mine", ... };
  *
@@ -14,16 +14,16 @@
  *
  * Rules for all functions:
  *
- * - An int result is 0, or an error number with a minus sign (-ENOSPC).
- * - Each worker makes an engine of its own with `create`, and calls its other functions from one thread only. Workers
- *   that are processes have loaded the library for themselves; workers that are threads (thread=1) share its global
- *   variables.
- * - Files are known by their places in the job's list, from 0. Strings and structures that a function is given are valid
- *   until it returns, unless something else is said.
- * - A signal that interrupts a wait ends it: return what there is (`reap`), or -EINTR (`queue`).
+ * - Functions that return int return 0 or a negative error number (-ENOSPC), unless described otherwise.
+ * - Each worker creates its own engine with `create`, and calls all functions of that engine from one thread. Workers
+ *   that are processes have their own copies of the library's global variables; workers that are threads (thread=1)
+ *   share them.
+ * - A file is identified by its position in the job's list of files, counted from 0.
+ * - Strings and structures passed to a function are valid until it returns, unless described otherwise.
+ * - If a signal interrupts a wait, return at once: `reap` returns the completions it has, and `queue` returns -EINTR.
  *
- * The interface has a version. Newer versions may append members to the structures; `size` tells how many of them the
- * other side knows.
+ * The interface has a version number. Members may be appended to the structures without a new version: the `size` of
+ * a structure tells which members the other side knows.
  */
 #ifndef IOLITE_ENGINE_H
 #define IOLITE_ENGINE_H
@@ -40,9 +40,9 @@ extern "C" {
 
 /* Where the data of an engine lives. */
 enum iolite_data {
-    /* In files of this machine. Iolite makes, opens, syncs and removes them, and gives the engine a descriptor. */
+    /* In local files. Iolite creates, opens, syncs and removes them, and passes a file descriptor to the engine. */
     IOLITE_LOCAL_FILES = 0,
-    /* In a storage of its own. Names mean something to the engine alone, which has the functions size_of to unlink. */
+    /* In the engine's own storage. Only the engine interprets names; it must have all storage functions. */
     IOLITE_OWN_STORAGE = 1,
     /* Nowhere: nothing is laid out, synced or verified. */
     IOLITE_NOWHERE = 2
@@ -50,182 +50,189 @@ enum iolite_data {
 
 /* Who completes a unit. */
 enum iolite_completion_by {
-    /* `queue` itself: it answers the result. A depth above 1 means nothing. */
+    /* `queue` itself, which returns the result. A queue depth above 1 has no effect. */
     IOLITE_IN_CALL = 0,
     /* The engine, in `reap`. */
     IOLITE_ON_REAP = 1,
-    /* Threads of the engine or of a library, which call `complete` of struct iolite_worker. There is no `reap`. */
+    /* Threads of the engine or of a library. They call `complete` of struct iolite_worker, and `reap` is not used. */
     IOLITE_ON_THREADS = 2
 };
 
-/* What an engine can do; a job that asks for something else is refused. */
+/* What an engine can do. A job that needs anything else is refused. */
 enum iolite_capability {
-    /* IOLITE_SYNC and its relatives: what was written is on stable storage then. */
+    /* IOLITE_SYNC, IOLITE_DATA_SYNC and IOLITE_SYNC_RANGE */
     IOLITE_CAN_SYNC = 1,
     /* IOLITE_TRIM */
     IOLITE_CAN_TRIM = 2,
-    /* Writes behind the end of a file, which make it longer. */
+    /* Writes past the end of a file, which extend it */
     IOLITE_CAN_EXTEND = 4,
-    /* Writes that are whole or not at all, where IOLITE_ATOMIC is set. */
+    /* Atomic writes (all or nothing), if IOLITE_ATOMIC is set */
     IOLITE_CAN_WRITE_ATOMICALLY = 8
 };
 
-/* What is to be done with a unit. */
+/* The operation of a unit. */
 enum iolite_operation {
     IOLITE_READ = 0,
     IOLITE_WRITE = 1,
-    /* Discard `length` bytes at `offset`. There is no buffer. */
+    /* Discard `length` bytes at `offset`. The buffer is not used. */
     IOLITE_TRIM = 2,
-    /* Put data and metadata of the file on stable storage. */
+    /* Put the file's data and metadata on stable storage. */
     IOLITE_SYNC = 3,
-    /* The same for the data alone. */
+    /* Put only the file's data on stable storage. */
     IOLITE_DATA_SYNC = 4,
-    /* Begin to write back a range (sync_file_range(2)). */
+    /* Start to write back a range of the file (sync_file_range(2)). */
     IOLITE_SYNC_RANGE = 5
 };
 
 /* One I/O. */
 struct iolite_unit {
-    /* `length` bytes, valid until the unit is complete. Reads fill them, writes take them. */
+    /* A buffer of `length` bytes, valid until the unit is complete. Reads fill it, and writes write its contents. */
     void *buffer;
     uint64_t length;
     uint64_t offset;
-    /* The unit's number, from 0 and below the depth of the job. No two in flight have the same. */
+    /* The unit's number, from 0 to the job's depth minus 1. No two units in flight have the same number. */
     uint32_t index;
-    /* The file's place in the list. */
+    /* The file's position in the list. */
     uint32_t file;
     /* enum iolite_operation */
     uint32_t operation;
-    /* The I/O priority as ioprio_set(2) has it; 0 = that of the worker. */
+    /* The I/O priority, encoded as for ioprio_set(2); 0 = the worker's priority. */
     uint32_t priority;
 };
 
-/* Answers of `queue` that are no results: the unit will be completed later; it cannot be taken now (commit and reap
- * first, then ask again). */
+/* Return values of `queue` that are not results. IOLITE_QUEUED: the unit will be completed later. IOLITE_BUSY: the
+ * engine cannot take the unit now. Iolite then calls `commit` and `reap`, and queues the unit again. */
 #define IOLITE_QUEUED INT64_MIN
 #define IOLITE_BUSY (INT64_MIN + 1)
 
-/* A unit that is complete. */
+/* A completed unit. */
 struct iolite_completion {
+    /* The unit's number (`index`). */
     uint32_t unit;
     uint32_t reserved;
-    /* Bytes (0 for syncs), or an error number with a minus sign. */
+    /* The number of bytes (0 for syncs), or a negative error number. */
     int64_t result;
 };
 
 /* Flags of a worker. */
 enum iolite_worker_flag {
-    /* direct=1: keep out of caches. */
+    /* direct=1: bypass caches. */
     IOLITE_DIRECT = 1,
-    /* atomic=1: writes are whole or not at all. */
+    /* atomic=1: writes are all or nothing. */
     IOLITE_ATOMIC = 2
 };
 
-/* What an engine is told when it is made. Valid as long as the engine lives. */
+/* The parameters of `create`. They stay valid until `destroy` returns. */
 struct iolite_worker {
-    /* sizeof(struct iolite_worker) of the program */
+    /* sizeof(struct iolite_worker) in the calling program */
     uint32_t size;
-    /* Most units in flight, at least 1. */
+    /* The maximum number of units in flight, at least 1. */
     uint32_t depth;
-    /* Files in the list. */
+    /* The number of files in the list. */
     uint32_t files;
-    /* enum iolite_worker_flag, or-ed */
+    /* Flags of enum iolite_worker_flag, combined with | */
     uint32_t flags;
-    /* Of the worker's random choices. */
+    /* A seed for random choices that the engine makes itself. */
     uint64_t seed;
-    /* The option `arguments` of the job; empty when it was not given. */
+    /* The job's option `arguments`; an empty string if it was not given. */
     const char *arguments;
-    /* To be handed to `complete`. */
+    /* The first argument of `complete`. */
     void *completer;
-    /* Completes a unit that `queue` has answered IOLITE_QUEUED, or is about to. May be called from any thread. 0, or
-     * -EINVAL for a unit that is not in flight. Only with IOLITE_ON_THREADS; NULL otherwise. */
+    /* Completes a unit for which `queue` has returned IOLITE_QUEUED, or is about to. May be called from any thread.
+     * Returns 0, or -EINVAL if the unit is not in flight. NULL unless the engine declares IOLITE_ON_THREADS. */
     int (*complete)(void *completer, uint32_t unit, int64_t result);
 };
 
 /* Flags of a file. */
 enum iolite_file_flag {
+    /* The job reads from the file, or writes to it. */
     IOLITE_READS = 1,
     IOLITE_WRITES = 2,
-    /* Make it if it is missing. */
+    /* Create the file if it does not exist. */
     IOLITE_CREATES = 4,
-    /* As O_DIRECT, O_SYNC and O_DSYNC of open(2). */
+    /* O_DIRECT, O_SYNC and O_DSYNC of open(2) */
     IOLITE_FILE_DIRECT = 8,
     IOLITE_FILE_SYNC = 16,
     IOLITE_FILE_DSYNC = 32
 };
 
-/* A file that is opened. */
+/* A file that the job uses. */
 struct iolite_file {
-    /* sizeof(struct iolite_file) of the program */
+    /* sizeof(struct iolite_file) in the calling program */
     uint32_t size;
-    /* enum iolite_file_flag, or-ed */
+    /* Flags of enum iolite_file_flag, combined with | */
     uint32_t flags;
-    /* Its name as the job has it. */
+    /* The file's name, as in the job. */
     const char *name;
-    /* The end of the part of it that the job uses, in bytes. */
+    /* Where the part of the file that the job uses ends, in bytes from the start of the file. */
     uint64_t end;
-    /* Of IOLITE_LOCAL_FILES: open until `close` has returned, and closed by Iolite. -1 otherwise. */
+    /* With IOLITE_LOCAL_FILES a file descriptor, which Iolite closes after `close` has returned; otherwise -1. */
     int descriptor;
     uint32_t reserved;
 };
 
-/* An engine. Members that are NULL are not there; which have to be is said for each. */
+/* An engine. `name`, `create` and `queue` are always required. The other functions are NULL if the engine does not
+ * have them; each description says when a function is required. */
 struct iolite_engine {
-    /* These two are IOLITE_ENGINE_HEAD. */
+    /* IOLITE_ENGINE_HEAD sets these two. */
     uint32_t version;
     uint32_t size;
-    /* Told to users. */
+    /* The engine's name. */
     const char *name;
     /* enum iolite_data */
     uint32_t data;
     /* enum iolite_completion_by */
     uint32_t completion;
-    /* enum iolite_capability, or-ed */
+    /* Flags of enum iolite_capability, combined with | */
     uint64_t capabilities;
 
-    /* Makes an engine: connects to what it needs. `*state` is handed to all other functions. When it fails, `why` has
-     * room for `room` bytes of words about it, with a zero at their end. */
+    /* Creates an engine and connects to whatever it needs. Sets `*state`, which is passed to all other functions. On
+     * failure it may write a message for the user to `why`: a string of at most `room` bytes, including the zero byte
+     * at its end. */
     int (*create)(const struct iolite_worker *worker, void **state, char *why, size_t room);
-    /* Ends it. Nothing is in flight that `queue` was given and the engine has not completed, except after errors: such
-     * units must not touch their buffers after this, all threads of the engine have ended when it returns, and `complete`
-     * is not called again. May be NULL if units are completed in the call of `queue` (IOLITE_IN_CALL). */
+    /* Destroys the engine. Units are still in flight only after errors. When it returns, the engine must not use
+     * their buffers any more, all threads of the engine must have ended, and `complete` must not be called again.
+     * Required unless `queue` completes all units (IOLITE_IN_CALL). */
     void (*destroy)(void *state);
 
-    /* A file is used from now on, and is not used any more. May be NULL. */
+    /* `open`: the job uses a file from now on. `close`: the job no longer uses it. Both are optional. */
     int (*open)(void *state, uint32_t file, const struct iolite_file *what);
     int (*close)(void *state, uint32_t file);
 
-    /* Takes a unit. The answer is its result (bytes, or a negative error number) if it is complete, else IOLITE_QUEUED
-     * or IOLITE_BUSY. The unit itself is valid until it is complete. */
+    /* Submits a unit. Returns the result (the number of bytes, or a negative error number) if the unit is complete,
+     * or else IOLITE_QUEUED or IOLITE_BUSY. `*unit` stays valid until the unit is complete. */
     int64_t (*queue)(void *state, const struct iolite_unit *unit);
-    /* Hands what was queued to the storage; engines that do that in `queue` have none. */
+    /* Passes the queued units on to the storage. Optional: `queue` may do that itself. */
     int (*commit)(void *state);
-    /* Writes at least `min` and at most `max` completions to `done`, and answers how many. Waits no longer than
-     * `timeout` nanoseconds; a negative one is without limit. `min` 0 asks for what is there. Waits for no more than
-     * what is in flight. Only with IOLITE_ON_REAP. */
+    /* Waits until at least `min` units are complete, but no longer than `timeout` nanoseconds; a negative timeout
+     * means no limit. Writes at most `max` completions to `done`, and returns their number. With `min` 0 it does not
+     * wait. `min` and `max` are never larger than the number of units in flight. Required with IOLITE_ON_REAP, and
+     * not used otherwise. */
     int (*reap)(void *state, uint32_t min, uint32_t max, int64_t timeout, struct iolite_completion *done);
 
     /*
-     * The storage: with IOLITE_OWN_STORAGE all of them, otherwise none. They are called while nothing is in flight, and also
-     * in processes that only look names up or lay files out, and never queue a unit.
+     * The storage functions. IOLITE_OWN_STORAGE requires all of them; other engines have none. Iolite calls them
+     * while no unit is in flight, and also in processes that only look up names or lay out files and never queue a
+     * unit.
      */
 
-    /* How many bytes what has this name holds; -ENOENT if there is nothing. */
+    /* Sets `*size` to the size of the file `name` in bytes. Returns -ENOENT if there is no such file. */
     int (*size_of)(void *state, const char *name, uint64_t *size);
-    /* Makes it if there is nothing of this name, and makes it `size` bytes long if it is shorter. What it holds
-     * already stays. */
+    /* Creates the file if it does not exist, and extends it to `size` bytes if it is shorter. Existing data does not
+     * change. */
     int (*extend)(void *state, const char *name, uint64_t size);
-    /* Writes all of `length` bytes at `offset`, where it is long enough: the data that is laid out. */
+    /* Writes all `length` bytes at `offset` to lay out the file. The file is already long enough. */
     int (*write_at)(void *state, const char *name, const void *bytes, uint64_t length, uint64_t offset);
-    /* Puts it on stable storage. Also called while units are in flight. */
+    /* Puts the file on stable storage. Iolite also calls this function while units are in flight. */
     int (*sync)(void *state, const char *name);
-    /* Removes it; -ENOENT if there is nothing. */
+    /* Removes the file. Returns -ENOENT if there is no such file. */
     int (*unlink)(void *state, const char *name);
-    /* Calls `each` with every name that begins with `prefix`, until that answers something other than 0. */
+    /* Calls `each` with `context` and every name that begins with `prefix`, until `each` returns a value other than
+     * 0. */
     int (*list)(void *state, const char *prefix, int (*each)(void *context, const char *name), void *context);
 };
 
-/* The beginning of the variable `iolite_engine`. */
+/* The first members of the variable `iolite_engine`. */
 #define IOLITE_ENGINE_HEAD .version = IOLITE_ENGINE_VERSION, .size = sizeof(struct iolite_engine)
 
 /* The one symbol that Iolite looks for. */

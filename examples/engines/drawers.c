@@ -1,13 +1,13 @@
 /*
- * An engine with a storage of its own: all of a job's "files" are drawers in one cabinet, which is the file that
- * `arguments` names. I/Os are done by a thread of the engine.
+ * An engine with its own storage: the "files" of a job are drawers in one cabinet. The cabinet is a file, which the
+ * option `arguments` names. A thread of the engine performs the I/Os.
  *
  *     cc -shared -fPIC -pthread -I include -o drawers.so examples/engines/drawers.c
  *     iolite --name=job --ioengine=external:./drawers.so --arguments=cabinet --filename=a:b --size=2M \
  *            --rw=randwrite --iodepth=8 --verify=crc32c
  *
- * The cabinet begins with a table of drawers. Drawer number n has the bytes from FIRST + n * ROOM on, up to ROOM of them;
- * those that nobody has written take no space.
+ * The cabinet begins with a table of drawers. Drawer number n begins at byte FIRST + n * ROOM and has at most ROOM
+ * bytes. Unwritten bytes take no space.
  */
 #define _GNU_SOURCE
 #include "iolite-engine.h"
@@ -27,7 +27,7 @@
 #define ROOM (64ull << 20)
 #define FIRST (1ull << 20)
 
-/* One entry of the table. Without a name there is no drawer. */
+/* One entry of the table. An entry with an empty name is free. */
 struct drawer {
     char name[248];
     uint64_t size;
@@ -37,10 +37,10 @@ struct cabinet {
     const struct iolite_worker *worker;
     int descriptor;
     struct drawer *table;
-    /* Which drawer each file of the job is. */
+    /* The drawer number of each file of the job. */
     int *drawer_of;
 
-    /* Units for the thread: a ring with room for the depth of the job. */
+    /* Units for the thread: a ring with a slot for each unit that can be in flight. */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -58,7 +58,7 @@ static int find(const struct cabinet *cabinet, const char *name)
     return -1;
 }
 
-/* Moves all bytes, or gives an error number with a minus sign. */
+/* Reads or writes all bytes, or returns a negative error number. */
 static int64_t move(const struct cabinet *cabinet, int drawer, bool writes, char *bytes, uint64_t length, uint64_t offset)
 {
     uint64_t done = 0;
@@ -73,7 +73,7 @@ static int64_t move(const struct cabinet *cabinet, int drawer, bool writes, char
         if (moved < 0 && errno != EINTR)
             return -errno;
         if (moved == 0) {
-            /* Nobody has written there: the cabinet itself ends before. */
+            /* The cabinet ends before this point, so nothing has been written here. */
             memset(bytes + done, 0, length - done);
             break;
         }
@@ -134,7 +134,7 @@ static void give_up(struct cabinet *cabinet)
     free(cabinet);
 }
 
-/* Opens the cabinet, or makes an empty one. */
+/* Opens the cabinet, or creates an empty one. */
 static int open_cabinet(struct cabinet *cabinet, const char *name, char *why, size_t room)
 {
     size_t size = DRAWERS * sizeof(struct drawer);
@@ -144,7 +144,7 @@ static int open_cabinet(struct cabinet *cabinet, const char *name, char *why, si
     }
     cabinet->descriptor = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     int error = cabinet->descriptor < 0 ? errno : 0;
-    /* Those who come at the same time all make it this long, which changes nothing that is there. */
+    /* Several workers may do this at the same time, because existing data does not change. */
     if (error == 0)
         error = posix_fallocate(cabinet->descriptor, 0, (off_t)size);
     if (error != 0) {
@@ -262,7 +262,7 @@ static int unlink_drawer(void *state, const char *name)
     int n = find(cabinet, name);
     if (n >= 0) {
         memset(&cabinet->table[n], 0, sizeof(struct drawer));
-        /* Whoever gets this drawer finds it empty. */
+        /* The next drawer with this number must be empty. */
         fallocate(cabinet->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(FIRST + (uint64_t)n * ROOM),
                   (off_t)ROOM);
     }
