@@ -218,10 +218,11 @@ impl EngineError {
             EngineError::Depth { source, .. }
             | EngineError::MemoryLock { source, .. }
             | EngineError::PollCpu { source, .. }
-            | EngineError::Program { source, .. }
             | EngineError::Pipe { source }
             | EngineError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
-            EngineError::Donor { source, .. } => iolite_os::errno_of(source),
+            EngineError::Donor { source, .. } | EngineError::Program { source, .. } => {
+                iolite_os::errno_of(source)
+            }
         }
     }
 }

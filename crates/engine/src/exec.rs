@@ -4,9 +4,10 @@ use crate::transfer::{done_in_the_call, has_no_files};
 use crate::{BufferLayout, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
 use iolite_options::engines::ExecOptions;
 use iolite_os::process::{self, Process};
-use iolite_os::signals;
+use iolite_os::{errno_of, explained, signals};
+use iolite_types::describe_error;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -30,6 +31,8 @@ pub struct ExecEngine {
     /// The job runs until its time is over, even if the program has ended.
     has_time: bool,
     state: State,
+    /// Why the program could not be started.
+    trouble: Option<String>,
     /// When the present look ends.
     look_until: Option<Instant>,
 }
@@ -57,6 +60,7 @@ impl ExecEngine {
             job: job.clone(),
             options: options.clone(),
             state: State::NotStarted,
+            trouble: None,
             look_until: None,
         })
     }
@@ -66,16 +70,22 @@ impl ExecEngine {
         let mut command = Command::new(&self.options.program);
         command.args(self.arguments.split_whitespace());
         if let Some([stdout, stderr]) = &self.outputs {
-            command.stdout(File::create(stdout)?).stderr(File::create(stderr)?);
+            command.stdout(output(stdout)?).stderr(output(stderr)?);
         }
         process::tie_to_this_thread(&mut command);
-        command.spawn()
+        command.spawn().map_err(|error| with_interpreter(&self.options.program, error))
     }
 
     /// Looks after the program for a while; whether it still runs.
     fn look(&mut self) -> io::Result<bool> {
         if let State::NotStarted = self.state {
-            self.state = State::Running(self.start()?);
+            let started = self.start().map_err(|source| {
+                let errno = errno_of(&source);
+                let program = self.options.program.clone();
+                self.trouble = Some(EngineError::Program { program, source }.to_string());
+                io::Error::from_raw_os_error(errno)
+            });
+            self.state = State::Running(started?);
         }
         std::thread::sleep(SLICE);
         if let State::Running(child) = &mut self.state
@@ -116,8 +126,40 @@ fn end(child: &mut Child, grace: Duration) {
     let _ = child.wait();
 }
 
+/// A file for output of the program.
+fn output(path: &Path) -> io::Result<File> {
+    File::create(path).map_err(|error| {
+        explained(
+            &error,
+            format!("its output cannot be kept in {}: {}", path.display(), describe_error(&error)),
+        )
+    })
+}
+
+/// The error of a start, which says what is missing if it is not the program itself.
+fn with_interpreter(program: &str, error: io::Error) -> io::Error {
+    match find(program) {
+        Ok(path) if error.kind() == io::ErrorKind::NotFound => {
+            let name = interpreter(&path).map(|name| format!(" {}", name.escape_debug())).unwrap_or_default();
+            explained(&error, format!("its interpreter{name} is missing"))
+        }
+        _ => error,
+    }
+}
+
+/// The interpreter that the first line of a script names.
+fn interpreter(script: &Path) -> Option<String> {
+    // The kernel reads no more.
+    let mut line = Vec::new();
+    BufReader::new(File::open(script).ok()?.take(256)).read_until(b'\n', &mut line).ok()?;
+    let line = String::from_utf8_lossy(line.strip_prefix(b"#!")?).into_owned();
+    // (A carriage return is no blank: it belongs to the name, and nobody sees it.)
+    let mut words = line.trim_end_matches('\n').split([' ', '\t']).filter(|word| !word.is_empty());
+    words.next().map(str::to_owned)
+}
+
 /// The program in the directories of `PATH`, if its name has no slash; an error if nobody may run it.
-fn find(program: &str) -> io::Result<()> {
+fn find(program: &str) -> io::Result<PathBuf> {
     let candidates: Vec<PathBuf> = if program.contains('/') {
         vec![program.into()]
     } else {
@@ -127,7 +169,7 @@ fn find(program: &str) -> io::Result<()> {
     let mut worst = io::Error::from_raw_os_error(libc::ENOENT);
     for candidate in candidates {
         match may_run(&candidate) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(candidate),
             Err(error) if error.raw_os_error() == Some(libc::EACCES) => worst = error,
             Err(_) => {}
         }
@@ -155,7 +197,8 @@ impl Engine for ExecEngine {
 
     fn prepare(&mut self, _layout: &BufferLayout) -> Result<(), EngineError> {
         let program = &self.options.program;
-        find(program).map_err(|source| EngineError::Program { program: program.clone(), source })
+        let found = find(program).map(drop);
+        found.map_err(|source| EngineError::Program { program: program.clone(), source })
     }
 
     fn announcements(&self) -> Vec<String> {
@@ -185,6 +228,10 @@ impl Engine for ExecEngine {
         }
         self.look_until = None;
         Queued::Completed(Ok(1))
+    }
+
+    fn explain(&self, _unit: u32) -> Option<String> {
+        self.trouble.clone()
     }
 
     done_in_the_call!();

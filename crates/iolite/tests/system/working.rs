@@ -4,6 +4,7 @@ use crate::common::program::{Running, send};
 use crate::common::{Json, Program, peers, scratch};
 use crate::signals::descendants;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 fn json(dir: &Path, line: &str) -> Json {
@@ -126,6 +127,27 @@ fn what_is_missing_is_told() {
     refused("--name=e --ioengine=exec --runtime=1", "program= is missing");
     refused("--name=e --ioengine=exec --program=/no/such --runtime=1", "program=/no/such cannot be run");
     refused("--name=e --ioengine=exec --program=/etc/passwd --runtime=1", "Permission denied");
+}
+
+/// Which only its start shows.
+#[test]
+fn a_missing_interpreter_is_named() {
+    let dir = scratch();
+    for (name, text) in [("script", "#! /no/such/interpreter -x\n"), ("dos", "#!/bin/sh\r\n")] {
+        let path = dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    for (program, interpreter) in [("./script", "/no/such/interpreter"), ("./dos", "/bin/sh\\r")] {
+        let line = format!("--name=e --ioengine=exec --program={program} --runtime=1");
+        let why = format!("exec: program={program} cannot be run: its interpreter {interpreter} is missing");
+        Program::under_test().line(dir.path(), &line).refused().says(&why);
+    }
+    fs::create_dir(dir.path().join("f.stdout")).unwrap();
+    let line = "--name=f --ioengine=exec --program=true --runtime=1";
+    let run = Program::under_test().line(dir.path(), line);
+    run.refused()
+        .says("exec: program=true cannot be run: its output cannot be kept in f.stdout: Is a directory");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::IoLoop;
 use super::ending::PassEnd;
 use super::failure::{Attempt, Failure};
 use iolite_engine::{Engine, Errno, Queued, Unit};
+use iolite_os::message::Message;
 use iolite_types::{Direction, Operation};
 use iolite_workload::Generator;
 
@@ -68,6 +69,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             // Also if a signal interrupted the work. The caller checks the controller's requests and the time.
             Queued::Completed(Err(Errno(libc::EINTR))) => Work::Rests,
             Queued::Completed(Err(errno)) => {
+                if let Some(why) = self.engine.explain(unit.index) {
+                    Message::Trouble(self.errors.worker(), why).send(self.errors.messages());
+                }
                 let attempt = Attempt { operation: Operation::Work, file: 0, offset: 0, length: 0 };
                 self.fail(Failure { errno, attempt: Some(attempt), missed: None });
                 Work::GoesOn
