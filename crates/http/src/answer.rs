@@ -1,12 +1,14 @@
-//! An answer as it comes in, piece by piece.
+//! Parses an answer as it arrives, piece by piece.
 
 use std::io;
 
-/// Most bytes of a head, or of a line between two chunks: these are buffered until they are complete.
+/// The maximum length of a head, or of a line between two chunks, in bytes: these are buffered until they are
+/// complete.
 pub(crate) const MOST_HEAD: usize = 16 << 10;
-/// Most fields of a head.
+/// The maximum number of fields in a head.
 const MOST_FIELDS: usize = 96;
-/// Most bytes of a text that are kept: of the explanation of a refusal, or of a list of a thousand long names.
+/// The maximum number of bytes that are kept of a text: enough for the explanation of a refusal, or for a list of a
+/// thousand long names.
 const MOST_TEXT: usize = 4 << 20;
 
 /// The answer of a server.
@@ -14,15 +16,16 @@ const MOST_TEXT: usize = 4 << 20;
 pub struct Answer {
     /// The status: 200 to 299 is success.
     pub status: u16,
-    /// The length that the head declares; `None` = it declares none.
+    /// The length of the body according to the head; `None` = the head does not give it.
     pub told: Option<u64>,
-    /// Where the part of the object begins that this is (`Content-Range`); `None` = the head does not say.
+    /// The offset of the body in the object, if the body is a part of it (`Content-Range`); `None` = the head does
+    /// not give it.
     pub part_start: Option<u64>,
-    /// Bytes of the body, including those that there was no room for.
+    /// The length of the received body in bytes, including bytes that did not fit into memory.
     pub length: u64,
-    /// The fields of the head, where the request asked for them or was refused: names in lower case.
+    /// The fields of the head, with names in lower case; empty unless the request asked for them or was refused.
     pub fields: Vec<(String, String)>,
-    /// The body, where the request asked for a text or was refused.
+    /// The body, if the request asked for a text or was refused.
     pub text: Vec<u8>,
 }
 
@@ -32,7 +35,7 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
-    /// A field of the head.
+    /// The value of the field with this name, which must be in lower case.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -40,7 +43,7 @@ impl Answer {
 
 /// Where a body goes.
 pub(crate) enum Place<'a> {
-    /// Into memory of the owner of the request.
+    /// Into memory that the owner of the request provides.
     Memory(&'a mut [u8]),
     /// Into the text of the answer.
     Text,
@@ -51,24 +54,24 @@ pub(crate) enum Place<'a> {
 pub(crate) struct Expected {
     /// The answer has a head only.
     pub head_only: bool,
-    /// The fields of the head are wanted, whatever the status.
+    /// The fields of the head are kept for every status.
     pub fields: bool,
 }
 
-/// How a body ends.
+/// How a body ends, and the position in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Body {
-    /// After so many more bytes.
+    /// The body ends after this many more bytes.
     Length(u64),
-    /// In pieces that tell their lengths: at the line before one.
+    /// The body comes in chunks, and the line with the length of a chunk is next.
     PieceHead,
-    /// Within a piece that has so many more bytes.
+    /// Within a chunk that has this many more bytes.
     Piece(u64),
-    /// At the end of the line after a piece.
+    /// At the line break after a chunk.
     PieceEnd,
-    /// In the lines after the last piece.
+    /// In the lines after the last chunk.
     Trailer,
-    /// With the connection.
+    /// The body ends when the connection ends.
     Connection,
 }
 
@@ -99,8 +102,8 @@ impl Incoming {
         self.stage == Stage::Complete
     }
 
-    /// How many of the next bytes belong to a body that goes to memory, and their offset in the body: these can be
-    /// received directly into that memory. `None` = the next bytes have to be parsed.
+    /// The offset in the body of the next bytes, and how many of them belong to it, if they can be received directly
+    /// into memory. `None` = the next bytes have to be parsed.
     pub(crate) fn straight(&self) -> Option<(usize, u64)> {
         match self.stage {
             Stage::Body(Body::Length(left)) if self.answer.is_success() => {
@@ -110,9 +113,9 @@ impl Incoming {
         }
     }
 
-    /// Counts bytes that were received right into memory.
+    /// Counts bytes that were received directly into memory ([`Incoming::straight`]).
     pub(crate) fn received(&mut self, count: u64) {
-        let Stage::Body(Body::Length(left)) = &mut self.stage else { unreachable!("only such bodies are") };
+        let Stage::Body(Body::Length(left)) = &mut self.stage else { unreachable!("the length is known") };
         *left -= count;
         self.answer.length += count;
         if *left == 0 {
@@ -120,10 +123,10 @@ impl Incoming {
         }
     }
 
-    /// The connection has ended.
+    /// Notes that the connection has ended.
     ///
     /// # Errors
-    /// The answer has not.
+    /// The answer is incomplete.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         self.closes = true;
         if self.stage == Stage::Body(Body::Connection) {
@@ -151,11 +154,11 @@ impl Incoming {
         }
     }
 
-    /// Takes received bytes and returns how many of them belong to this answer and are done with. The caller passes the
-    /// others again, followed by more.
+    /// Parses received bytes and returns how many it has used. The caller passes the remaining ones again, followed
+    /// by newly received ones.
     ///
     /// # Errors
-    /// The bytes are no HTTP answer.
+    /// The bytes are not an HTTP answer.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],
@@ -215,7 +218,7 @@ impl Incoming {
         }
     }
 
-    /// A line between the pieces of a body.
+    /// Parses a line between the chunks of a body.
     fn line(&mut self, body: Body, line: &[u8]) -> io::Result<()> {
         self.stage = match body {
             Body::PieceEnd if line.is_empty() => Stage::Body(Body::PieceHead),
@@ -251,7 +254,7 @@ impl Incoming {
         self.answer.length += bytes.len() as u64;
     }
 
-    /// Reads the head, if it is whole; how many bytes it has, 0 = it is not.
+    /// Parses the head. Returns its length in bytes; 0 = it is incomplete.
     fn head(&mut self, bytes: &[u8], expected: Expected) -> io::Result<usize> {
         let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
         let mut head = httparse::Response::new(&mut fields);
@@ -274,7 +277,7 @@ impl Incoming {
             let is = |name: &str| field.name.eq_ignore_ascii_case(name);
             if is("content-length") {
                 let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
-                let number: u64 = number.ok_or_else(|| no_answer("its length is no number"))?;
+                let number: u64 = number.ok_or_else(|| no_answer("its length is not a number"))?;
                 if self.answer.told.is_some_and(|told| told != number) {
                     return Err(no_answer("it has two lengths"));
                 }
@@ -321,7 +324,7 @@ mod tests {
 
     const USUAL: Expected = Expected { head_only: false, fields: false };
 
-    /// Receives an answer in pieces of this size.
+    /// Parses an answer that arrives in pieces of this size.
     fn received(
         text: &[u8],
         size: usize,

@@ -1,12 +1,13 @@
-//! Connections that are kept alive, and the requests in flight on them.
+//! Keeps connections alive, and drives the requests in flight on them.
 //!
-//! Each request in flight has its own connection: the most recently used idle one, or else a new one. Sockets are
-//! watched for changes (edge-triggered), so that a request costs one call to send, one to receive and a share of one
-//! wait.
+//! Each request in flight has its own connection: the most recently used idle one, or else a new one. epoll reports
+//! changes of sockets (edge-triggered), so a request costs one system call to send, one to receive, and a share of
+//! one wait.
 //!
-//! All requests here may be repeated without harm (PUT, GET, HEAD, DELETE), so a request on a kept connection that the
-//! server ended before it answered anything is sent again on a new one at once: servers end idle connections as they like.
-//! That is no retry. Retries happen when they are asked for ([`Limits::retries`]), after a pause that doubles each time.
+//! A server may end an idle connection at any time. If it ends a kept connection before it has answered anything, the
+//! request is sent again on a new connection at once: repeating these requests is harmless (PUT, GET, HEAD, DELETE).
+//! This does not count as a retry. Retries happen only if they are requested ([`Limits::retries`]), after a pause
+//! that doubles each time.
 
 mod link;
 mod request;
@@ -33,23 +34,24 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Bytes that are received before their meaning is known: at least a whole head.
+/// The size of the buffer for bytes that have not been parsed: a whole head must fit.
 const INBOX: usize = MOST_HEAD;
-/// Events per wait.
+/// The maximum number of events per wait.
 const EVENTS: usize = 64;
-/// The pause before the first retry; it doubles with each.
+/// The pause before the first retry. It doubles with each retry.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// For how long an address is tried while there are others.
+/// The time limit for connecting to an address while there are other addresses to try.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Minimum rate in bytes per second. An attempt that is slower on average ends, even if data still moves.
+/// The minimum rate in bytes per second. An attempt that is slower on average is ended, even if data still moves.
 const SLOWEST: u64 = 64 << 10;
-/// How old a signature may be when a request is sent again: servers refuse those of 15 minutes ago.
+/// A request that is sent again gets a new signature if the old one has reached this age: servers refuse signatures
+/// that are 15 minutes old.
 const SIGNATURE: Duration = Duration::from_secs(10 * 60);
-/// For how long a server may be silent that nothing else limits, when nothing is repeated any more.
+/// The timeout after retries have been stopped, for a client that has no other timeout.
 const LAST: Duration = Duration::from_secs(10);
-/// How many authentication challenges a request may get.
+/// The maximum number of authentication challenges that a request answers.
 const QUESTIONS: u32 = 3;
-/// The longest pause, even if the server asks for more (`Retry-After`).
+/// The longest pause before a retry, even if the server asks for a longer one (`Retry-After`).
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// A client of one server.
@@ -57,21 +59,21 @@ pub struct Client {
     endpoint: Endpoint,
     store: Store,
     addresses: Vec<SocketAddr>,
-    /// The place of the address that could be connected to last.
+    /// The index of the address that was last connected to.
     reachable: usize,
     encryption: Option<(Arc<ClientConfig>, ServerName<'static>)>,
     limits: Limits,
     epoll: OwnedFd,
     links: Vec<Option<Link>>,
     free: Vec<usize>,
-    /// Links without a request, the one used last at the end.
+    /// Links without a request, the most recently used one last.
     idle: Vec<usize>,
-    /// Requests that are sent again later.
+    /// Requests that wait for their next attempt.
     paused: Vec<Paused>,
-    /// Requests that failed are not repeated any more.
+    /// Failed requests are not repeated any more.
     stops: bool,
     done: VecDeque<Done>,
-    /// Heads that can be used again.
+    /// Buffers for heads, for reuse.
     heads: Vec<String>,
     events: Vec<Event>,
     /// No request in flight has a deadline before this.
@@ -81,7 +83,7 @@ pub struct Client {
     counts: Counts,
 }
 
-/// A request that failed and is sent again.
+/// A request that failed and will be sent again.
 struct Paused {
     due: Instant,
     flight: Flight,
@@ -89,25 +91,26 @@ struct Paused {
     last: Result<Answer, Failure>,
 }
 
-/// Why there can be no client.
+/// Why a client cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The server cannot be found.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
-    /// The certificates of this side.
+    /// The client's certificates cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
-    /// The system.
+    /// A system call failed.
     #[error("epoll: {0}")]
     System(io::Error),
 }
 
 impl Client {
-    /// A client of this server, whose requests this store makes. Nothing is connected before the first request.
+    /// Makes a client of this server. `store` builds the heads of its requests. The client connects with the first
+    /// request.
     ///
     /// # Errors
-    /// The name has no address, certificates cannot be used, or the system has no descriptor left.
+    /// The name has no address, certificates cannot be used, or there is no file descriptor left.
     pub fn new(
         endpoint: Endpoint,
         store: Store,
@@ -154,22 +157,22 @@ impl Client {
         &self.endpoint
     }
 
-    /// The head of a request with this body.
+    /// Builds the head of a request with this body.
     pub fn head(&mut self, method: Method, object: &Object<'_>, body: &[u8]) -> String {
         let mut head = self.heads.pop().unwrap_or_default();
         self.store.head(method, object, body, &mut head);
         head
     }
 
-    /// Stops retries: requests that wait to be repeated end with the outcome of their last attempt. A wait without
-    /// limit for a silent server gets one.
+    /// Stops retries: requests that wait for a retry end with the outcome of their last attempt. A client without a
+    /// timeout gets one.
     pub fn stop_repeating(&mut self) {
         self.stops = true;
         for Paused { flight, last, .. } in std::mem::take(&mut self.paused) {
             self.over(flight, last);
         }
         if self.limits.timeout.is_none() {
-            // Nor is a server waited for without limit.
+            // Otherwise a silent server would be waited for without limit.
             self.limits.timeout = Some(LAST);
             let deadline = Instant::now() + LAST;
             self.next_deadline = Some(deadline);
@@ -179,21 +182,21 @@ impl Client {
         }
     }
 
-    /// How many requests are in flight, including those that are done but have not been taken.
+    /// How many requests are in flight, including finished ones that [`Client::next_done`] has not returned yet.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Counts of connections, retries and throttling so far.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Begins a request, and sends as much of it as the socket takes.
+    /// Begins a request, and sends as much of it as the socket accepts now.
     ///
     /// # Safety
-    /// The body and the memory of the sink stay valid, and nobody else writes to the former or touches the latter, until
-    /// the request is over or the client is gone.
+    /// Until the request is over or the client is dropped, the body and the memory of the sink stay valid, nobody
+    /// writes to the body, and nobody else accesses the memory.
     pub unsafe fn begin(&mut self, token: u32, request: Request) {
         self.in_flight += 1;
         let flight = Flight {
@@ -215,7 +218,7 @@ impl Client {
         self.send(flight);
     }
 
-    /// A request whose answer is waited for.
+    /// Sends a request and waits for its answer.
     ///
     /// # Errors
     /// There is no answer.
@@ -223,7 +226,7 @@ impl Client {
         self.call_until(None, head, body, head_only)
     }
 
-    /// A request whose answer is waited for, until this moment at most.
+    /// Sends a request and waits for its answer, no longer than until `end`.
     ///
     /// # Errors
     /// There is no answer.
@@ -241,23 +244,23 @@ impl Client {
         unsafe { self.perform(end, request) }.result
     }
 
-    /// Performs one request until it is done or `end` has come. Returns its outcome, whether it was repeated, and when
-    /// its answer began.
+    /// Performs one request, until it is finished or `end` has come. Returns its outcome, whether it was repeated,
+    /// and when its answer began. Drops all other requests.
     ///
     /// # Safety
-    /// The body and the memory of the sink stay valid, and nobody else writes to the former or touches the latter, until
-    /// this returns.
+    /// Until this returns, the body and the memory of the sink stay valid, nobody writes to the body, and nobody else
+    /// accesses the memory.
     pub unsafe fn perform(&mut self, end: Option<Instant>, request: Request) -> Done {
-        // After a job has given up, other requests may still be in flight. Their answers are not wanted any more.
+        // After a job has given up, other requests may still be in flight. Nobody needs their answers any more.
         self.drop_flights();
         let failed = |words| Done {
             token: 0,
             result: Err(Failure { words }),
             first_byte: None,
-            // Not known, so assume that it was sent.
+            // It is not known whether it was repeated. The safe assumption is that it was.
             is_repeated: true,
         };
-        // SAFETY: the caller promises it until the request is over, which is before this returns.
+        // SAFETY: the caller's promise holds until this returns, and the request is over by then.
         unsafe { self.begin(0, request) };
         loop {
             if let Some(done) = self.next_done() {
@@ -272,7 +275,7 @@ impl Client {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // Nothing may touch the body any more.
+                    // After this, nothing accesses the body any more.
                     self.drop_flights();
                     return failed(format!("epoll: {error}"));
                 }
@@ -280,20 +283,20 @@ impl Client {
         }
     }
 
-    /// The next finished request.
+    /// Returns the next finished request, and forgets it.
     pub fn next_done(&mut self) -> Option<Done> {
         let done = self.done.pop_front()?;
         self.in_flight -= 1;
         Some(done)
     }
 
-    /// How many requests are over and have not been taken.
+    /// How many finished requests [`Client::next_done`] has not returned yet.
     pub fn count_done(&self) -> usize {
         self.done.len()
     }
 
-    /// Makes progress on all connections, after waiting for at most `timeout` (`None` = without limit) until one is
-    /// ready.
+    /// Waits until a connection is ready, for at most `timeout` (`None` = no limit), and makes progress on all ready
+    /// connections.
     ///
     /// # Errors
     /// A signal interrupted the wait, or the system cannot wait.
@@ -315,12 +318,12 @@ impl Client {
         Ok(())
     }
 
-    /// The time to wait, at most until a deadline or the end of a pause.
+    /// Shortens `timeout` so that the wait ends at the next deadline or end of a pause.
     fn until_due(&self, timeout: Option<Duration>) -> Option<Duration> {
         let pauses = self.paused.iter().map(|paused| paused.due).min();
         let due = [self.next_deadline, pauses].into_iter().flatten().min();
         let Some(due) = due.filter(|_| timeout != Some(Duration::ZERO)) else { return timeout };
-        // Rounded up: at the end of the wait it has to be due.
+        // Rounded up, so that it is due when the wait ends.
         let left = due.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
         Some(timeout.map_or(left, |timeout| timeout.min(left)))
     }
@@ -334,7 +337,7 @@ impl Client {
         let is_over = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         if let Some(flight) = &mut link.flight {
             if !flight.is_connected {
-                // If anything was sent, the connection was made, even if it has broken since.
+                // If anything was sent, the connection had been established, even if it has failed since.
                 if flight.sent == 0
                     && let Some(error) = link.connection.refused()
                 {
@@ -350,13 +353,13 @@ impl Client {
             }
             self.advance(slot, flags.contains(EventFlags::IN) || is_over, is_over);
         } else if is_over || (flags.contains(EventFlags::IN) && !link.connection.is_encrypted()) {
-            // On an idle connection only its end is expected, or a message of the encryption layer.
+            // An idle connection ends, or TLS sends a message of its own. Data of any other kind is unexpected.
             self.idle.retain(|&idle| idle != slot);
             self.close(slot);
         }
     }
 
-    /// Sends a request: on an idle connection, or on a new one.
+    /// Sends a request on an idle connection, or on a new one if none is idle.
     fn send(&mut self, mut flight: Flight) {
         flight.sent = 0;
         flight.incoming = Incoming::new();
@@ -372,7 +375,7 @@ impl Client {
         }
         match self.idle.pop() {
             Some(slot) => {
-                let link = self.links[slot].as_mut().expect("an idle link is there");
+                let link = self.links[slot].as_mut().expect("an idle link exists");
                 (flight.is_reused, flight.is_connected) = (true, true);
                 link.filled = 0;
                 link.flight = Some(flight);
@@ -424,12 +427,12 @@ impl Client {
         }
     }
 
-    /// Goes on with the request of a link.
+    /// Continues the request of a link.
     fn advance(&mut self, slot: usize, receives: bool, is_over: bool) {
-        let link = self.links[slot].as_mut().expect("a link with a request is there");
+        let link = self.links[slot].as_mut().expect("a link with a request exists");
         match link.advance(receives, is_over) {
             Ok(false) => {
-                // Something has moved, or else there would have been no event.
+                // There was an event, so data has moved.
                 if let (Some(timeout), Some(flight)) = (self.limits.timeout, &mut link.flight)
                     && flight.is_connected
                 {
@@ -442,17 +445,17 @@ impl Client {
         }
     }
 
-    /// The answer is there.
+    /// Handles a complete answer.
     fn complete(&mut self, slot: usize) {
-        let link = self.links[slot].as_mut().expect("a link with a request is there");
-        let mut flight = link.flight.take().expect("its answer is complete");
+        let link = self.links[slot].as_mut().expect("a link with a request exists");
+        let mut flight = link.flight.take().expect("the link has a request");
         let is_sent = flight.sent == flight.request.head.len() + flight.request.body.1;
         if flight.incoming.closes || !is_sent || link.filled > 0 {
             self.close(slot);
         } else {
             self.idle.push(slot);
         }
-        // A server may answer 408 when it ends an idle connection. That is no answer to this request.
+        // A server may send 408 when it ends an idle connection. That is not an answer to this request.
         if flight.incoming.answer.status == 408 && flight.is_reused {
             return self.connect(again(flight));
         }
@@ -477,10 +480,10 @@ impl Client {
         self.over(flight, Ok(answer));
     }
 
-    /// Something went wrong on a link with a request.
+    /// Handles an error of a link with a request.
     fn failed(&mut self, slot: usize, error: io::Error) {
-        let link = self.links[slot].as_mut().expect("a link with a request is there");
-        let flight = link.flight.take().expect("it is its request that failed");
+        let link = self.links[slot].as_mut().expect("a link with a request exists");
+        let flight = link.flight.take().expect("the link has a request");
         self.close(slot);
         if flight.is_reused && !flight.incoming.has_begun && error.kind() != io::ErrorKind::TimedOut {
             return self.connect(again(flight));
@@ -491,7 +494,7 @@ impl Client {
         self.again_or_over(flight, &error);
     }
 
-    /// An address could not be connected to: the next one is tried.
+    /// Handles a failed attempt to connect: tries the next address, if there is one.
     fn not_connected(&mut self, mut flight: Flight, error: io::Error) {
         let address = self.addresses[(self.reachable + flight.unreachable) % self.addresses.len()];
         if flight.unreachable + 1 < self.addresses.len() {
@@ -542,12 +545,12 @@ impl Client {
     }
 
     fn close(&mut self, slot: usize) {
-        // (Closing the socket takes it from the epoll instance.)
+        // (Closing the socket removes it from the epoll instance.)
         self.links[slot] = None;
         self.free.push(slot);
     }
 
-    /// Ends attempts that took too long, and pauses that are over.
+    /// Ends attempts that have taken too long, and sends requests again whose pauses are over.
     fn look_at_the_clock(&mut self) {
         if self.paused.is_empty() && self.next_deadline.is_none() {
             return;
@@ -576,7 +579,8 @@ impl Client {
         }
     }
 
-    /// Ends all connections that have a request: nothing touches memory of requests any more. Idle ones stay.
+    /// Drops all requests and closes their connections, so that nothing accesses the requests' memory any more. Idle
+    /// connections stay.
     fn drop_flights(&mut self) {
         for slot in 0..self.links.len() {
             if self.links[slot].as_ref().is_some_and(|link| link.flight.is_some()) {
@@ -591,13 +595,13 @@ impl Client {
 
 fn too_long(timeout: Duration) -> io::Error {
     let words = format!(
-        "no whole answer: the server was silent for {} s (http_timeout), or too slow",
+        "no complete answer: the server was silent for {} s (http_timeout), or too slow",
         timeout.as_secs_f64()
     );
     io::Error::new(io::ErrorKind::TimedOut, words)
 }
 
-/// Whether another attempt would end like this one, because nobody trusts whom.
+/// Whether the error is one of TLS, such as an untrusted certificate: another attempt would fail the same way.
 fn is_about_trust(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
 }

@@ -1,5 +1,5 @@
-//! Bytes to and from one socket, encrypted or not. Nothing here blocks: operations that would have to wait return
-//! `WouldBlock`.
+//! Moves bytes to and from one socket, encrypted or not. Nothing here blocks: operations that would have to wait
+//! return `WouldBlock`.
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, sockopt,
@@ -10,12 +10,12 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Most bytes that rustls buffers before they are sent.
+/// The maximum number of bytes that rustls buffers before they are sent.
 const ENCRYPTED_AHEAD: usize = 256 << 10;
-/// Encrypted bytes that are received at once: rustls on its own asks for only 4 KiB at a time.
+/// How many encrypted bytes are received at once. On its own, rustls receives only 4 KiB at a time.
 const ENCRYPTED_PIECE: usize = 64 << 10;
 
-/// A connection, or an attempt at one.
+/// A connection that is established or being established.
 pub(crate) struct Connection {
     socket: Socket,
     encryption: Option<Box<Encryption>>,
@@ -25,11 +25,11 @@ pub(crate) struct Connection {
 struct Encryption {
     tls: ClientConnection,
     received: Box<[u8]>,
-    /// The received bytes that rustls has not taken yet.
+    /// The range of `received` that rustls has not taken yet.
     untaken: Range<usize>,
 }
 
-/// A socket as rustls wants it.
+/// A socket with the traits that rustls needs.
 struct Socket(OwnedFd);
 
 impl Read for Socket {
@@ -60,7 +60,7 @@ impl AsFd for Connection {
 }
 
 impl Connection {
-    /// Begins to connect. Whether that was possible is known when the socket can be written to ([`Connection::refused`]).
+    /// Begins to connect. When the socket becomes writable, [`Connection::refused`] tells whether that has failed.
     pub(crate) fn begin(
         address: &SocketAddr,
         encryption: Option<ClientConnection>,
@@ -68,7 +68,7 @@ impl Connection {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-        // A head and the rest of a body must not wait for each other's acknowledgement.
+        // The rest of a body must not wait until the head is acknowledged.
         sockopt::set_tcp_nodelay(&socket, true)?;
         match rustix::net::connect(&socket, address) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
@@ -81,12 +81,11 @@ impl Connection {
         Ok(Connection { socket: Socket(socket), encryption })
     }
 
-    /// Whether the connection is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.encryption.is_some()
     }
 
-    /// Why it could not be connected, if it could not.
+    /// Why connecting failed; `None` = it has not failed.
     pub(crate) fn refused(&self) -> Option<io::Error> {
         match sockopt::socket_error(&self.socket.0) {
             Ok(Ok(())) => None,
@@ -94,8 +93,9 @@ impl Connection {
         }
     }
 
-    /// Takes as many of these bytes as fit now, and returns their number. At least one of the two parts is not empty.
-    /// An encrypted connection may buffer some of the bytes that it has taken ([`Connection::holds_back`]).
+    /// Sends as many of these bytes as possible now, and returns their number. At least one of the two parts must not
+    /// be empty. An encrypted connection may buffer some of the bytes that it counts as sent
+    /// ([`Connection::holds_back`]).
     pub(crate) fn send(&mut self, head: &[u8], body: &[u8]) -> io::Result<usize> {
         let Some(Encryption { tls: encryption, .. }) = self.encryption.as_deref_mut() else {
             return match (head.is_empty(), body.is_empty()) {
@@ -110,18 +110,18 @@ impl Connection {
                 taken += encryption.writer().write(body)?;
             }
             match write_out(encryption, &mut self.socket) {
-                // rustls has buffered the bytes that it took, whether or not they could be sent now.
+                // rustls has buffered the bytes that it took, even if they could not be sent now.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && taken > 0 => return Ok(taken),
                 Err(error) => return Err(error),
                 Ok(()) if taken > 0 => return Ok(taken),
-                // Before the handshake is over, nothing can be sent, and there is no room for more.
+                // Nothing can be sent until the handshake is over, and the buffer is full.
                 Ok(()) if encryption.is_handshaking() => return Err(io::ErrorKind::WouldBlock.into()),
                 Ok(()) => {}
             }
         }
     }
 
-    /// Whether bytes that were taken have not been sent.
+    /// Whether there are buffered bytes that have not been sent.
     pub(crate) fn holds_back(&self) -> bool {
         self.encryption.as_ref().is_some_and(|encryption| encryption.tls.wants_write())
     }
@@ -134,8 +134,8 @@ impl Connection {
         }
     }
 
-    /// Receives as much as there is room for, into the first part and then the second; 0 = the other side has ended the
-    /// connection. The first part is not empty. An encrypted connection fills no more than the first.
+    /// Receives as many bytes as fit, first into `first` and then into `second`; 0 = the server has ended the
+    /// connection. `first` must not be empty. An encrypted connection fills only `first`.
     pub(crate) fn receive(&mut self, first: &mut [u8], second: &mut [u8]) -> io::Result<usize> {
         let Some(Encryption { tls, received, untaken }) = self.encryption.as_deref_mut() else {
             if second.is_empty() {
@@ -149,22 +149,23 @@ impl Connection {
         loop {
             match tls.reader().read(first) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An end without close_notify could be forged; the declared length shows whether anything is missing.
+                // An end without close_notify could be forged, but the declared length of the answer shows whether
+                // anything is missing.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 result => return result,
             }
             if untaken.start == untaken.end {
                 *untaken = 0..self.socket.read(received)?;
             }
-            // rustls takes some bytes at a time, and none after a close_notify. An empty read signals the end of the
-            // stream.
+            // rustls may take only some of the bytes, and takes none after a close_notify. An empty slice tells it
+            // that the stream has ended.
             let count = tls.read_tls(&mut &received[untaken.clone()])?;
             untaken.start += count;
             if count == 0 {
                 return Ok(0);
             }
             if let Err(error) = tls.process_new_packets() {
-                // Sends the alert that explains the error, as far as this does not block.
+                // Tries to send the alert that explains the error to the server.
                 let _ = write_out(tls, &mut self.socket);
                 return Err(io::Error::other(error));
             }
@@ -175,7 +176,7 @@ impl Connection {
     }
 }
 
-/// Turns "not now" into "as far as possible".
+/// Treats `WouldBlock` as success.
 fn would_wait(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),

@@ -1,4 +1,4 @@
-//! Keys of an S3 account: given, from the environment, or from the usual files.
+//! Keys of an S3 account, from the environment or the usual files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Keys of an S3 account.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// The access key, which is no secret.
+    /// The access key, which is not secret.
     pub id: String,
     /// The secret key.
     pub secret: String,
@@ -14,14 +14,14 @@ pub struct Credentials {
     pub token: Option<String>,
 }
 
-/// Secrets are in no debug output.
+/// Debug output contains no secrets.
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Credentials({}, …)", self.id)
     }
 }
 
-/// Why there are no keys.
+/// Why keys cannot be found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialsError {
     /// The file cannot be read.
@@ -32,30 +32,30 @@ pub enum CredentialsError {
         /// The system's error message.
         why: String,
     },
-    /// The file has no such profile, or that has no keys.
+    /// The file does not have the profile, or the profile lacks a key.
     #[error("{file}: {what}")]
     Incomplete {
         /// The file.
         file: String,
-        /// The missing part.
+        /// What is missing.
         what: String,
     },
 }
 
-/// Where keys are looked for that nobody has given.
+/// Where to look for keys if the job does not give them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Source {
     /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`.
     pub environment: [Option<String>; 3],
-    /// The file of profiles: `AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`.
+    /// The file with profiles: `AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`.
     pub file: Option<PathBuf>,
-    /// The user named that file or the profile, so it has to exist.
+    /// The user named the file or the profile, so keys must be found there.
     pub is_demanded: bool,
-    /// The profile: that which was asked for, `AWS_PROFILE`, or `default`.
+    /// The profile: the requested one, or else `AWS_PROFILE`, or else `default`.
     pub profile: String,
 }
 
-/// Secrets are in no debug output.
+/// Debug output contains no secrets.
 impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source")
@@ -66,15 +66,15 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
-    /// The environment and files of this process, with a profile that was asked for or the usual one.
+    /// The environment and files of this process, with the requested profile or the usual one.
     pub fn of_process(profile: Option<&str>) -> Source {
         let variable = |name| std::env::var(name).ok();
-        // (A file of variables may end its lines with a carriage return.)
+        // (Values that come from a file may end with a carriage return.)
         let variable =
             |name| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let named = variable("AWS_SHARED_CREDENTIALS_FILE").map(PathBuf::from);
         let asked = profile.map(str::to_owned).or_else(|| variable("AWS_PROFILE"));
-        // A profile that was asked for is not outdone by keys that happen to be in the environment.
+        // A requested profile takes precedence over keys in the environment.
         let environment = match profile {
             Some(_) => [None, None, None],
             None => [
@@ -91,10 +91,10 @@ impl Source {
         }
     }
 
-    /// The keys that are there; `None` = there are none.
+    /// Looks for the keys; `None` = there are none.
     ///
     /// # Errors
-    /// The file or the profile that was asked for is not there, or has no keys.
+    /// The file cannot be read, or the user named the file or the profile and there are no keys.
     pub fn credentials(&self) -> Result<Option<Credentials>, CredentialsError> {
         if let [Some(id), Some(secret), token] = &self.environment {
             return Ok(Some(Credentials { id: id.clone(), secret: secret.clone(), token: token.clone() }));
@@ -122,7 +122,7 @@ fn incomplete(file: &Path, what: String) -> CredentialsError {
     CredentialsError::Incomplete { file: file.display().to_string(), what }
 }
 
-/// The keys of a profile in a file of `[PROFILE]` sections.
+/// The keys of a profile in the text of a file with `[PROFILE]` sections.
 fn of_profile(text: &str, profile: &str) -> Result<Credentials, String> {
     let mut is_here = false;
     let mut was_here = false;
@@ -199,6 +199,6 @@ mod tests {
         both.environment = [Some("E".into()), Some("se".into()), None];
         assert_eq!(both.credentials().unwrap().unwrap().id, "E");
         both.environment[1] = None;
-        assert_eq!(both.credentials().unwrap().unwrap().id, "A", "half a pair is none");
+        assert_eq!(both.credentials().unwrap().unwrap().id, "A", "an incomplete pair of keys does not count");
     }
 }

@@ -1,8 +1,9 @@
-//! Digest authentication (RFC 7616): instead of the password, the client sends a hash of it with the server's
-//! challenge.
+//! Digest authentication (RFC 7616): instead of the password, the client sends a hash of the password and the
+//! server's challenge.
 //!
-//! The first request is refused with a challenge and sent again. Each later request carries the answer to that
-//! challenge at once, with its own count, until the server sends a new challenge.
+//! The server refuses the first request with a challenge, and the client sends it again with the answer. Each later
+//! request carries an answer to that challenge from the start, with a count of its own, until the server sends a new
+//! challenge.
 
 use crate::answer::Answer;
 use crate::encoding::hex;
@@ -42,20 +43,20 @@ struct Challenge {
     nonce: String,
     opaque: Option<String>,
     algorithm: Algorithm,
-    /// The algorithm is named in the challenge, so it is in the answer.
+    /// The challenge names the algorithm, so the answer has to name it as well.
     is_named: bool,
     /// `qop=auth`: answers are counted.
     counts: bool,
-    /// An answer was right, but to a challenge that is not valid any more.
+    /// The previous answer was correct, but its challenge had expired.
     is_stale: bool,
 }
 
-/// Why a request that was refused may be answered for.
+/// Why a refused request can be sent again with an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// There is a new challenge.
+    /// The server sent a new challenge.
     Anew,
-    /// The request answered no challenge, or an older one than the current one.
+    /// The request did not answer the current challenge: it had no answer, or one to an older challenge.
     Meanwhile,
 }
 
@@ -66,11 +67,11 @@ pub struct Digest {
     password: String,
     challenge: Option<Challenge>,
     count: u32,
-    /// The client's own part of the hash.
+    /// The client's own contribution to the hash (`cnonce`).
     own: String,
 }
 
-/// Secrets are in no debug output.
+/// Debug output contains no secrets.
 impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Digest({}, …)", self.user)
@@ -87,11 +88,11 @@ impl Digest {
         Digest { user: user.to_owned(), password: password.to_owned(), challenge: None, count: 0, own }
     }
 
-    /// Takes the challenge of a refusal (401); `None` = there is none to answer. `answered` is the nonce of the challenge
-    /// that the request has answered already: a wrong password is not tried again and again.
+    /// Takes the challenge from a refusal (401); `None` = there is no challenge to answer. `answered` is the nonce of
+    /// the challenge that the request has already answered, so that a wrong password is not tried repeatedly.
     pub(crate) fn challenged(&mut self, answer: &Answer, answered: Option<&str>) -> Option<Asked> {
         let fields = answer.fields.iter().filter(|(name, _)| name == "www-authenticate");
-        // Of several the safest is answered.
+        // If there are several, the one with the safest algorithm is answered.
         let best = fields.filter_map(|(_, value)| parse(value)).max_by_key(|challenge| challenge.algorithm);
         let challenge = best?;
         if let Some(current) = &self.challenge {
@@ -109,7 +110,7 @@ impl Digest {
         Some(Asked::Anew)
     }
 
-    /// Appends the field that answers the challenge, if there has been one.
+    /// Appends the field that answers the challenge, if the server has sent one.
     pub(crate) fn answer(&mut self, method: &str, target: &str, out: &mut String) {
         let Some(challenge) = &self.challenge else { return };
         self.count += 1;
@@ -181,7 +182,7 @@ fn counts(qop: Option<&str>) -> Option<bool> {
     }
 }
 
-/// The parameter of a challenge that cannot be answered because of it: `algorithm=SHA-512-256`.
+/// The parameter that makes a challenge impossible to answer: `algorithm=SHA-512-256`.
 pub(crate) fn unsupported(field: &str) -> Option<String> {
     let (scheme, rest) = field.trim_start().split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("digest") {
@@ -196,7 +197,7 @@ pub(crate) fn unsupported(field: &str) -> Option<String> {
     Some(format!("{name}={value}"))
 }
 
-/// `name=value, name="value"`, names in lower case, and values as they are between their quotation marks.
+/// Parses `name=value, name="value"`. Names are converted to lower case; escapes in quoted values stay as they are.
 fn parameters(mut text: &str) -> Vec<(String, String)> {
     let mut all = Vec::new();
     while let Some((name, rest)) = text.split_once('=') {
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!(digest.challenged(&ask("a", ""), None), Some(Asked::Anew));
         assert_eq!(digest.challenged(&ask("b", ""), Some("a")), None, "the answer was wrong");
         assert_eq!(digest.challenged(&ask("b", ", stale=TRUE"), Some("a")), Some(Asked::Anew));
-        // One that had answered the challenge before.
+        // This request answered the previous challenge.
         assert_eq!(digest.challenged(&ask("c", ", stale=true"), Some("a")), Some(Asked::Meanwhile));
         let mut field = String::new();
         digest.answer("GET", "/", &mut field);
@@ -286,7 +287,7 @@ mod tests {
         let mut digest = Digest::new("u", "p");
         let mut field = String::new();
         digest.answer("GET", "/", &mut field);
-        assert_eq!(field, "", "nobody has asked");
+        assert_eq!(field, "", "there has been no challenge");
         for challenge in [
             "Basic realm=\"x\"",
             "Digest realm=\"x\"",

@@ -2,14 +2,15 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Appends a path as URLs and signatures have it: everything but letters, digits, `-._~` and slashes as `%XX`.
+/// Appends a path in the form of URLs and signatures: everything except letters, digits, `-._~` and slashes becomes
+/// `%XX`.
 pub fn percent_encoded(path: &[u8], out: &mut String) {
     for &byte in path {
         push_encoded(byte, byte == b'/', out);
     }
 }
 
-/// Appends a value of a query: slashes are encoded as well.
+/// Appends the value of a query parameter: slashes are encoded as well.
 pub fn query_encoded(value: &[u8], out: &mut String) {
     for &byte in value {
         push_encoded(byte, false, out);
@@ -45,7 +46,7 @@ fn push_encoded(byte: u8, is_kept: bool, out: &mut String) {
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Bytes as hexadecimal digits.
+/// Appends bytes as hexadecimal digits.
 pub(crate) fn hex<const BYTES: usize>(bytes: [u8; BYTES], out: &mut String) {
     for byte in bytes {
         out.push(DIGITS[usize::from(byte >> 4)].into());
@@ -53,7 +54,7 @@ pub(crate) fn hex<const BYTES: usize>(bytes: [u8; BYTES], out: &mut String) {
     }
 }
 
-/// A moment as signatures have it: `20130524T000000Z`. The first eight characters are the date.
+/// A time in the form of signatures: `20130524T000000Z`. The first eight characters are the date.
 pub(crate) fn stamp(now: SystemTime) -> [u8; 16] {
     let seconds = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, second) = (seconds / 86_400, seconds % 86_400);
@@ -74,8 +75,8 @@ pub(crate) fn stamp(now: SystemTime) -> [u8; 16] {
     stamp
 }
 
-/// The day of the Gregorian calendar, this many days after 1970-01-01. Years are counted from March, so that the day that
-/// leap years add is their last.
+/// The date (year, month, day) in the Gregorian calendar, this many days after 1970-01-01. Years are counted from
+/// March, so that the extra day of a leap year is its last.
 fn civil(days: u64) -> (u64, u64, u64) {
     const DAYS_IN_400_YEARS: u64 = 146_097;
     const BEFORE_1970: u64 = 719_468;
@@ -89,12 +90,12 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + next, month, day_of_month)
 }
 
-/// The moment that `2013-05-24T00:00:00.000Z` is, in seconds since 1970, without their fractions.
+/// Converts a time such as `2013-05-24T00:00:00.000Z` to whole seconds since 1970.
 pub(crate) fn seconds_of(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let seconds = (number(11, 13)? * 60 + number(14, 16)?) * 60 + number(17, 19)?;
-    // The day is looked for among those of that year: this is asked for a few times.
+    // Tries each day of that year. This is called too rarely for its speed to matter.
     let first = year.checked_sub(1970)? * 365;
     let days = (first..first + 600).find(|&days| civil(days) == (year, month, day))?;
     Some(days * 86_400 + seconds)

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// Why a text names no server, or nobody knows where the server is.
+/// Why a text does not name a server, or the server's address is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// The text is no host with an optional port.
+    /// The text is not a host with an optional port.
     #[error("\"{text}\" names no server: {why}; give HOST or HOST:PORT, an IPv6 address as [ADDRESS]:PORT")]
     NotAHost {
         /// The text.
@@ -33,19 +33,19 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The server `HOST` or `HOST:PORT`. Without a port it is 443 for encrypted connections and 80 for others.
+    /// Parses `HOST` or `HOST:PORT`. The default port is 443 for encrypted connections and 80 for others.
     ///
     /// # Errors
-    /// The text is neither.
+    /// The text has another form.
     pub fn parse(text: &str, encrypted: bool) -> Result<Endpoint, EndpointError> {
         let wrong = |why| EndpointError::NotAHost { text: text.to_owned(), why };
         if let Some((_, host)) = text.rsplit_once('@') {
-            // What is in front may be a password.
+            // The text before the @ may contain a password.
             let why = "a user and a password have options of their own";
             return Err(EndpointError::NotAHost { text: format!("***@{host}"), why });
         }
         if text.contains("://") {
-            return Err(wrong("https= says which protocol is spoken"));
+            return Err(wrong("the option https= selects the protocol"));
         }
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -106,7 +106,7 @@ impl Endpoint {
     }
 }
 
-/// As the `Host` header has it: with the port where that is not the usual one.
+/// The form of the `Host` header: with the port, unless it is the default port.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let usual = if self.encrypted { 443 } else { 80 };
@@ -144,7 +144,7 @@ mod tests {
     fn what_is_no_host_is_refused_with_the_reason() {
         for (text, why) in [
             ("user:sesame@h:1", "\"***@h:1\""),
-            ("http://h", "https= says"),
+            ("http://h", "https= selects"),
             ("", "the name is empty"),
             (":80", "the name is empty"),
             ("h:0", "1 to 65535"),

@@ -1,27 +1,27 @@
 //! Requests to object stores over HTTP: many at a time, from one thread.
 //!
-//! [`Client`] keeps connections alive and drives them all through one epoll instance: a request is sent as far as the
-//! socket takes it when it is begun, and goes on whenever the owner waits ([`Client::drive`]). There is no thread, no task
-//! and no queue between the caller and the sockets. Bodies are sent from the caller's memory and received into it, without
-//! a copy on plain connections and with the one that encryption makes on others. A general client would take a body as an
-//! owned buffer and give one back, which is two copies more.
+//! [`Client`] keeps connections alive and drives them all through one epoll instance. A new request is sent at once,
+//! as far as the socket accepts it, and continues whenever the owner waits ([`Client::drive`]). There is no thread,
+//! task or queue between the caller and the sockets. Bodies are sent from the caller's memory and received into it:
+//! plain connections copy nothing, and encrypted ones copy once, to encrypt or decrypt. A general HTTP client would
+//! take a body as an owned buffer and return another one, which costs two more copies.
 //!
-//! Above it, [`Store`] knows the names of objects and builds the requests of each protocol (S3, WebDAV, Swift), and
-//! [`Refusal`] describes why a server refused a request.
+//! [`Store`] builds the requests for objects in each protocol (S3, WebDAV, Swift). [`Refusal`] describes why a server
+//! refused a request.
 //!
 //! | file | what |
 //! |---|---|
 //! | `endpoint.rs` | the server: name, port, addresses |
-//! | `connection.rs` | bytes to and from one socket, encrypted or not |
-//! | `tls.rs` | which certificates an encrypted connection trusts |
-//! | `answer.rs` | an answer as it comes in, piece by piece |
+//! | `connection.rs` | moves bytes to and from one socket, encrypted or not |
+//! | `tls.rs` | the certificates that a client trusts, and its own |
+//! | `answer.rs` | parses an answer as it arrives, piece by piece |
 //! | `client.rs` | connections, requests in flight, deadlines, retries |
 //! | `signature.rs` | AWS Signature Version 4 |
-//! | `credentials.rs` | keys from the environment and from the usual files |
+//! | `credentials.rs` | keys from the environment or the usual files |
 //! | `digest.rs` | digest authentication |
 //! | `encoding.rs` | percent-encoding, hexadecimal digits, dates |
 //! | `store.rs` | requests for objects in each protocol |
-//! | `listing.rs` | names in a bucket |
+//! | `listing.rs` | lists of the names in a bucket |
 //! | `multipart.rs` | objects that are uploaded in parts |
 //! | `refusal.rs` | why a server refused a request |
 

@@ -1,4 +1,4 @@
-//! Names in a bucket (S3, ListObjectsV2): queries and answers.
+//! Lists of the names in a bucket (S3, ListObjectsV2): queries and answers.
 
 use crate::answer::Answer;
 use crate::encoding::{percent_decoded, query_encoded};
@@ -6,21 +6,22 @@ use crate::refusal::element_text;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The most names in one answer: the limit of servers.
+/// The maximum number of names that servers list in one answer.
 pub const MOST_NAMES: u32 = 1000;
-/// The element that a list is.
+/// The root element of a list.
 const ROOT: &str = "ListBucketResult";
 
 /// A part of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// How many names are in it.
+    /// The number of names in it.
     pub names: usize,
-    /// Where the next part begins; `None` = there is none.
+    /// The token with which to request the next part; `None` = this is the last part.
     pub next: Option<String>,
 }
 
-/// The query for the names that begin like this, at most so many, from where the part before ended.
+/// The query for at most `most` names that begin with `prefix`. `from` is the token of the next part
+/// ([`Page::next`]).
 pub fn query(prefix: &str, most: u32, from: Option<&str>) -> String {
     let mut query = String::new();
     if let Some(token) = from {
@@ -28,16 +29,17 @@ pub fn query(prefix: &str, most: u32, from: Option<&str>) -> String {
         query_encoded(token.as_bytes(), &mut query);
         query.push('&');
     }
-    // (Writing to a String does not fail. Names are sent encoded: XML does not have every character.)
+    // (Writing to a String does not fail. The server is asked to encode names, because XML cannot represent every
+    // character.)
     let _ = write!(query, "encoding-type=url&list-type=2&max-keys={most}&prefix=");
     query_encoded(prefix.as_bytes(), &mut query);
     query
 }
 
-/// How much an answer lists, and where the rest is.
+/// Counts the names in an answer, and finds the token of the next part.
 ///
 /// # Errors
-/// In words: it is no list, or not the whole answer, or there is more and nobody says where.
+/// The answer is not a list, or it is incomplete, or there are more names but no token.
 pub fn page(answer: &Answer) -> Result<Page, String> {
     let text = whole_text(answer, ROOT)?;
     let is_cut = element_text(&text, "IsTruncated").is_some_and(|word| word == "true");
@@ -51,7 +53,7 @@ pub fn page(answer: &Answer) -> Result<Page, String> {
 /// The names that an answer lists.
 ///
 /// # Errors
-/// In words: it is no list, or not the whole answer.
+/// The answer is not a list, or it is incomplete.
 pub fn names(answer: &Answer) -> Result<Vec<String>, String> {
     let text = whole_text(answer, ROOT)?;
     // Some servers ignore the requested encoding. (In this encoding a space is a plus sign, as in forms.)
@@ -63,10 +65,10 @@ pub fn names(answer: &Answer) -> Result<Vec<String>, String> {
     Ok(text.split("<Contents>").skip(1).filter_map(|item| element_text(item, "Key").map(plain)).collect())
 }
 
-/// The text of an answer that is an element of this name.
+/// The text of an answer whose root element has this name.
 ///
 /// # Errors
-/// In words: it is another one, or more than is kept of an answer, or was cut.
+/// The answer has another root element, is longer than the text that is kept, or was cut.
 pub(crate) fn whole_text<'a>(answer: &'a Answer, root: &str) -> Result<Cow<'a, str>, String> {
     if answer.length > answer.text.len() as u64 {
         return Err(format!("the answer is too long: {} bytes", answer.length));
@@ -75,7 +77,7 @@ pub(crate) fn whole_text<'a>(answer: &'a Answer, root: &str) -> Result<Cow<'a, s
     let end = text.trim_end();
     let is_whole = end.ends_with(&format!("</{root}>")) || end.ends_with("/>");
     if !is_whole || !text.contains(&format!("<{root}")) {
-        return Err(format!("the answer has no whole <{root}>: no S3 server gave it"));
+        return Err(format!("the answer has no complete <{root}>; is this an S3 server?"));
     }
     Ok(text)
 }
@@ -95,7 +97,7 @@ mod tests {
         assert_eq!(names(&answer).unwrap(), ["a/b 1+", "c"]);
         let with = |text: String| Answer { text: text.into(), ..answer.clone() };
         assert_eq!(page(&with(text.replace("true", "false"))).unwrap().next, None);
-        // A server that gives names as they are says so by saying nothing.
+        // Without this element, names are not encoded.
         let plain = text.replace("<EncodingType>url</EncodingType>", "");
         assert_eq!(names(&with(plain)).unwrap(), ["a/b+1%2B", "c"]);
     }
@@ -105,8 +107,8 @@ mod tests {
         let cut = "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
         for (text, length, why) in [
             (cut, 0, "gives no NextContinuationToken"),
-            ("<html>Welcome</html>", 0, "no whole <ListBucketResult>"),
-            ("<ListBucketResult><Contents><Key>a</Key></Contents>", 0, "no whole"),
+            ("<html>Welcome</html>", 0, "no complete <ListBucketResult>"),
+            ("<ListBucketResult><Contents><Key>a</Key></Contents>", 0, "no complete"),
             ("<ListBucketResult></ListBucketResult>", 5 << 20, "too long"),
         ] {
             let answer = Answer { status: 200, text: text.into(), length, ..Answer::default() };

@@ -1,7 +1,8 @@
 //! Objects that are uploaded in parts (S3): queries, bodies and answers.
 //!
-//! An upload is begun, which gives it an id; its parts are sent in any order, each of which gets a tag; and it is ended with
-//! the list of these, which makes the object. An upload that is neither ended nor aborted stays on the server, and is paid for.
+//! The first request begins an upload and gets an id for it. The parts are sent in any order, and each gets a tag.
+//! The last request sends the list of tags, which ends the upload and creates the object. An upload that is neither
+//! ended nor aborted stays on the server and costs money.
 
 use crate::answer::Answer;
 use crate::encoding::{query_encoded, seconds_of};
@@ -10,7 +11,7 @@ use crate::refusal::element_text as element;
 use crate::store::BEGIN_UPLOAD;
 use std::fmt::Write;
 
-/// Most parts of an object.
+/// The maximum number of parts of an object.
 pub const MOST_PARTS: u64 = 10_000;
 
 /// A part that the server has.
@@ -18,12 +19,12 @@ pub const MOST_PARTS: u64 = 10_000;
 pub struct Part {
     /// The entity tag that the server gave the part.
     pub tag: String,
-    /// The element that its checksum is in, and the checksum, if it was sent with one.
+    /// The name of the XML element for its checksum and the checksum, if the part was sent with one.
     pub checksum: Option<(&'static str, String)>,
 }
 
 impl Part {
-    /// The part that this answer acknowledges; `None` = it has no tag.
+    /// The part that this answer acknowledges; `None` = the answer has no tag.
     pub fn of(answer: &Answer) -> Option<Part> {
         let checksum =
             [("x-amz-checksum-crc32c", "ChecksumCRC32C"), ("x-amz-checksum-sha256", "ChecksumSHA256")]
@@ -33,7 +34,7 @@ impl Part {
     }
 }
 
-/// An upload that a server has not ended.
+/// An upload that has been neither ended nor aborted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// The name of its object in the bucket.
@@ -49,7 +50,7 @@ pub fn beginning() -> &'static str {
     BEGIN_UPLOAD
 }
 
-/// The query of a part, of which the first has the number 1.
+/// The query that uploads a part. Parts are numbered from 1.
 pub fn part_query(number: usize, id: &str) -> String {
     let mut query = format!("partNumber={number}&uploadId=");
     query_encoded(id.as_bytes(), &mut query);
@@ -63,7 +64,7 @@ pub fn upload_query(id: &str) -> String {
     query
 }
 
-/// The query that lists the uploads of the objects whose names begin like this.
+/// The query that lists the pending uploads of all objects whose names begin with `prefix`.
 pub fn pending_query(prefix: &str) -> String {
     let mut query = "prefix=".to_owned();
     query_encoded(prefix.as_bytes(), &mut query);
@@ -71,12 +72,12 @@ pub fn pending_query(prefix: &str) -> String {
     query
 }
 
-/// The id of an upload that has been begun; `None` = the answer has none.
+/// The id of a new upload; `None` = the answer has none.
 pub fn begun_id(answer: &Answer) -> Option<String> {
     element(&String::from_utf8_lossy(&answer.text), "UploadId")
 }
 
-/// The body that ends an upload with these parts, the first of which has the number 1.
+/// The body of the request that ends an upload with these parts, in the order of their numbers.
 pub fn ending<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
     let mut body = "<CompleteMultipartUpload>".to_owned();
     for (number, part) in (1..).zip(parts) {
@@ -91,8 +92,8 @@ pub fn ending<'a>(parts: impl IntoIterator<Item = &'a Part>) -> String {
     body
 }
 
-/// Whether a successful status is taken back by the body: a server that takes long to put parts together answers before
-/// it knows the outcome.
+/// Whether the body reports an error although the status reports success: a server that needs long to assemble the
+/// parts sends the status before it knows the outcome.
 pub fn is_refused_in_body(answer: &Answer) -> bool {
     String::from_utf8_lossy(&answer.text).contains("<Error>")
 }
@@ -100,11 +101,11 @@ pub fn is_refused_in_body(answer: &Answer) -> bool {
 /// The pending uploads in a server's list.
 ///
 /// # Errors
-/// The answer is no such list, or the list is truncated.
+/// The answer is not such a list, or the list is truncated.
 pub fn pending(answer: &Answer) -> Result<Vec<Pending>, String> {
     let text = whole_text(answer, "ListMultipartUploadsResult")?;
     if element(&text, "IsTruncated").is_some_and(|word| word == "true") {
-        return Err("there are more uploads of such names than one answer lists".to_owned());
+        return Err("there are more uploads with this prefix than one answer lists".to_owned());
     }
     let all = text.split("<Upload>").skip(1).filter_map(|item| {
         let item = item.split("</Upload>").next()?;
@@ -167,8 +168,8 @@ mod tests {
         assert_eq!(all[0], Pending { key: "o".into(), id: "1".into(), begun: Some(9) });
         assert_eq!((all[1].key.as_str(), all[1].begun), ("o2", None));
         for (text, why) in [
-            ("<html>Welcome</html>", "no whole <ListMultipartUploadsResult>"),
-            ("<ListMultipartUploadsResult><Upload>", "no whole <ListMultipartUploadsResult>"),
+            ("<html>Welcome</html>", "no complete <ListMultipartUploadsResult>"),
+            ("<ListMultipartUploadsResult><Upload>", "no complete <ListMultipartUploadsResult>"),
             (
                 "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated></ListMultipartUploadsResult>",
                 "more uploads",

@@ -4,23 +4,23 @@ use crate::answer::Answer;
 use crate::digest;
 use std::fmt;
 
-/// Most characters of a server's message that are reported.
+/// The maximum number of characters of a server's message that are reported.
 const MOST_WORDS: usize = 400;
 
-/// A server's own words.
+/// How a server explains a refusal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusal {
     /// The status.
     pub status: u16,
     /// The error's name (S3): `NoSuchKey`.
     pub code: Option<String>,
-    /// The server's words.
+    /// The server's message.
     pub message: Option<String>,
     /// The request's id in the server's own logs.
     pub request_id: Option<String>,
     /// The region that the server wants (S3).
     pub region: Option<String>,
-    /// The address that a redirection names, without its query, which may have secrets.
+    /// The URL of a redirection, without its query, which may contain secrets.
     pub location: Option<String>,
     /// The kinds of authentication that the server offers: `Basic`, `Digest`, …
     pub offers: Vec<String>,
@@ -36,7 +36,7 @@ impl Refusal {
             let line = text.trim().lines().next().unwrap_or_default().trim();
             (!is_document && !line.is_empty()).then(|| harmless(line))
         };
-        // Servers put the reason into the title of a page: "400 No required SSL certificate was sent".
+        // Some servers put the reason into the title of a page: "400 No required SSL certificate was sent".
         let titled = || {
             let title = element(&text, "title")?;
             let reason = title.strip_prefix(&answer.status.to_string()).unwrap_or(&title).trim();
@@ -81,8 +81,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// The kinds of authentication of the fields `WWW-Authenticate`: the word in front of a challenge, each once, with what
-/// cannot be answered (`Digest with algorithm=SHA-512-256`).
+/// The kinds of authentication in the fields `WWW-Authenticate`: the first word of each challenge, without
+/// repetitions. If a challenge has an unsupported parameter, it is added: `Digest with algorithm=SHA-512-256`.
 fn offers(answer: &Answer) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for (_, value) in answer.fields.iter().filter(|(name, _)| name == "www-authenticate") {
@@ -97,7 +97,7 @@ fn offers(answer: &Answer) -> Vec<String> {
     all
 }
 
-/// The words of a server as a terminal can show them: not too many, and without control characters.
+/// Makes a server's message safe to show on a terminal: shortens it and removes control characters.
 fn harmless(words: &str) -> String {
     words.chars().take(MOST_WORDS).map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
@@ -131,12 +131,12 @@ fn phrase(status: u16) -> Option<&'static str> {
     })
 }
 
-/// The text of the first element of this name, with the five characters that XML escapes, as it may be shown.
+/// The text of the first element of this name, unescaped and safe to show.
 fn element(text: &str, name: &str) -> Option<String> {
     element_text(text, name).map(|text| harmless(&text))
 }
 
-/// The text of the first element of this name, with the five characters that XML escapes.
+/// The text of the first element of this name, with XML's five predefined entities unescaped.
 pub(crate) fn element_text(text: &str, name: &str) -> Option<String> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let (inner, _) = rest.split_once(&format!("</{name}>"))?;

@@ -1,5 +1,5 @@
-//! AWS Signature Version 4, as "Authenticating Requests (AWS Signature Version 4)" of the Amazon S3 API reference
-//! describes it.
+//! AWS Signature Version 4, as described in "Authenticating Requests (AWS Signature Version 4)" in the Amazon S3 API
+//! reference.
 
 use crate::credentials::Credentials;
 use crate::encoding::{hex, stamp};
@@ -8,18 +8,18 @@ use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
 use std::time::SystemTime;
 
-/// The hash of no bytes.
+/// The hash of an empty body.
 pub(crate) const OF_NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// The signed parts of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signed<'a> {
     pub method: &'a str,
-    /// Encoded, and beginning with a slash.
+    /// The encoded path, which begins with a slash.
     pub path: &'a str,
-    /// Encoded and sorted by name; empty = there is none.
+    /// The query, encoded and sorted by name; empty = there is none.
     pub query: &'a str,
-    /// The hash of the body as digits, or `UNSIGNED-PAYLOAD`.
+    /// The hash of the body in hexadecimal digits, or `UNSIGNED-PAYLOAD`.
     pub payload: &'a str,
 }
 
@@ -27,16 +27,16 @@ pub(crate) struct Signed<'a> {
 pub struct Signer {
     credentials: Credentials,
     region: String,
-    /// The day of the key below.
+    /// The day that `key` is for.
     day: [u8; 8],
-    /// The key of that day: the same for all its requests.
+    /// The signing key, which all requests of a day share.
     key: [u8; 32],
-    /// The canonical request, which is hashed.
+    /// A buffer for the canonical request.
     canonical: String,
     names: String,
 }
 
-/// Secrets are in no debug output.
+/// Debug output contains no secrets.
 impl fmt::Debug for Signer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signer").field("region", &self.region).finish_non_exhaustive()
@@ -44,7 +44,7 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// A signer with these keys for this region.
+    /// Makes a signer with these keys for this region.
     pub fn new(credentials: Credentials, region: &str) -> Signer {
         Signer {
             credentials,
@@ -56,13 +56,13 @@ impl Signer {
         }
     }
 
-    /// The session token that goes with the keys, if one does.
+    /// The session token that belongs to the keys, if there is one.
     pub(crate) fn token(&self) -> Option<&str> {
         self.credentials.token.as_deref()
     }
 
-    /// Appends the header `Authorization`, and `x-amz-date` and `x-amz-content-sha256` that it needs. `headers` are all
-    /// others that are signed, `host` among them: lower case, sorted by name, and without those that are added here.
+    /// Appends the header `Authorization`, and the headers `x-amz-date` and `x-amz-content-sha256` that it requires.
+    /// `headers` are all other signed headers, including `host`, with names in lower case and sorted by name.
     pub(crate) fn sign(
         &mut self,
         request: Signed<'_>,
@@ -92,7 +92,7 @@ impl Signer {
         out.push_str("\r\n");
     }
 
-    /// The canonical request, and the names of its headers.
+    /// Builds the canonical request and the list of its header names.
     fn canonical(&mut self, request: Signed<'_>, headers: &[(&str, &str)], moment: &str) {
         let Signed { method, path, query, payload } = request;
         let (text, names) = (&mut self.canonical, &mut self.names);
@@ -116,7 +116,7 @@ impl Signer {
         let _ = write!(text, "\n{names}\n{payload}");
     }
 
-    /// Makes the key of this day, if it is another day than that of the last request.
+    /// Derives the key of this day, unless the last request was signed on the same day.
     fn renew(&mut self, date: &str) {
         if self.day == date.as_bytes() {
             return;

@@ -1,4 +1,4 @@
-//! Requests for objects in each protocol: the content of their heads.
+//! Builds the heads of requests for objects in each protocol.
 
 use crate::answer::Answer;
 use crate::digest::{Asked, Digest as Digester};
@@ -15,20 +15,20 @@ use std::time::SystemTime;
 /// Operations on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// It is read.
+    /// Read it.
     Get,
-    /// It is looked up.
+    /// Look it up.
     Head,
-    /// It is written.
+    /// Write it.
     Put,
-    /// It is removed.
+    /// Remove it.
     Delete,
-    /// Something else is done to it, which the query says.
+    /// Perform another operation, which the query selects.
     Post,
 }
 
 impl Method {
-    /// As a request says it.
+    /// The method's name in a request.
     pub const fn word(self) -> &'static str {
         match self {
             Method::Get => "GET",
@@ -39,7 +39,7 @@ impl Method {
         }
     }
 
-    /// Whether its requests have a body, be it an empty one.
+    /// Whether its requests have a body, possibly an empty one.
     fn has_body(self) -> bool {
         matches!(self, Method::Put | Method::Post)
     }
@@ -48,9 +48,9 @@ impl Method {
 /// An object, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object<'a> {
-    /// Its name with all that is before it on the server: `/BUCKET/NAME`.
+    /// The object's full path on the server: `/BUCKET/NAME`.
     pub name: &'a str,
-    /// The bytes that are meant; `None` = all.
+    /// The byte range; `None` = the whole object.
     pub part: Option<Range<u64>>,
     /// The query string, encoded and sorted by name: `uploads=`; empty = no query.
     pub query: &'a str,
@@ -63,7 +63,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// A key with which the server encrypts objects and which it forgets (SSE-C).
+/// A key with which the server encrypts objects, but which it does not store (SSE-C).
 #[derive(Clone, PartialEq, Eq)]
 pub struct CustomerKey {
     /// The cipher: `AES256`.
@@ -76,12 +76,12 @@ impl CustomerKey {
     /// Reads a key from text: 32 characters, or 32 bytes in Base64.
     ///
     /// # Errors
-    /// The text is no such key. The error explains why.
+    /// The text is not a valid key.
     pub fn new(algorithm: &str, text: &str) -> Result<CustomerKey, String> {
         let bytes = match BASE64.decode(text) {
             Ok(bytes) if bytes.len() == 32 => bytes,
             _ if text.len() == 32 => text.as_bytes().to_vec(),
-            _ => return Err("the key has to have 32 bytes: 32 characters, or 44 in Base64".to_owned()),
+            _ => return Err("the key must have 32 bytes: 32 characters, or 44 in Base64".to_owned()),
         };
         Ok(CustomerKey {
             algorithm: algorithm.to_owned(),
@@ -91,14 +91,14 @@ impl CustomerKey {
     }
 }
 
-/// Secrets are in no debug output.
+/// Debug output contains no secrets.
 impl fmt::Debug for CustomerKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CustomerKey({}, …)", self.algorithm)
     }
 }
 
-/// The checksum by which a server checks an object.
+/// A checksum with which a server checks an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
     /// CRC-32C
@@ -107,18 +107,18 @@ pub enum Checksum {
     Sha256,
 }
 
-/// How requests to an S3 server are made.
+/// The settings for requests to an S3 server.
 #[derive(Debug, Default)]
 pub struct S3 {
-    /// The signer of requests; `None` = requests are anonymous, which the server has to allow.
+    /// Signs the requests; `None` = requests are anonymous, which the server must permit.
     pub signer: Option<Signer>,
-    /// The storage class of new objects; `None` = that of the bucket.
+    /// The storage class of new objects; `None` = the bucket's default.
     pub storage_class: Option<String>,
-    /// The key that objects are encrypted with.
+    /// The key with which objects are encrypted.
     pub customer_key: Option<CustomerKey>,
-    /// The checksum that objects are sent with, for the server to check.
+    /// The checksum that is sent with objects, for the server to check.
     pub checksum: Option<Checksum>,
-    /// Bodies are not hashed for the signature: only encryption protects them on their way.
+    /// The signature does not cover bodies, so only encryption protects them in transit.
     pub unsigned_bodies: bool,
 }
 
@@ -136,31 +136,31 @@ pub enum Protocol {
 /// The authentication of a WebDAV user.
 #[derive(Clone, Debug)]
 pub enum User {
-    /// By name and password in each request.
+    /// Basic authentication: name and password in each request.
     Basic(Basic),
-    /// Digest authentication: answers to challenges of the server.
+    /// Digest authentication: the requests answer the server's challenges.
     Digest(Box<Digester>),
 }
 
-/// A user name and a password, as a request says them.
+/// A user name and a password, encoded for basic authentication.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Basic(String);
 
 impl Basic {
-    /// The credentials of this user.
+    /// Encodes the name and the password of a user.
     pub fn new(user: &str, password: &str) -> Basic {
         Basic(BASE64.encode(format!("{user}:{password}")))
     }
 }
 
-/// Secrets are in no debug output.
+/// Debug output contains no secrets.
 impl fmt::Debug for Basic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Basic(…)")
     }
 }
 
-/// The objects of one server.
+/// Builds requests for the objects of one server.
 #[derive(Debug)]
 pub struct Store {
     host: String,
@@ -171,7 +171,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// The objects of the server of this name (with its port where that is not the usual one).
+    /// Makes a store for the server with this name (with its port, unless it is the default port).
     pub fn new(host: String, protocol: Protocol) -> Store {
         Store { host, protocol, path: String::new(), range: String::new(), fields: String::new() }
     }
@@ -218,7 +218,7 @@ impl Store {
         out.push_str("\r\n");
     }
 
-    /// Renews the signature of a head that is sent again, because servers refuse old signatures.
+    /// Renews the signature of a head before it is sent again, because servers refuse old signatures.
     pub(crate) fn sign_again(&mut self, head: &mut String, now: SystemTime) {
         let Protocol::S3(s3) = &mut self.protocol else { return };
         let Some(signer) = &mut s3.signer else { return };
@@ -252,8 +252,8 @@ impl Store {
         head.push_str("\r\n");
     }
 
-    /// Answers a server's demand for authentication (401) in the head of a request that is sent again; `None` = that is
-    /// not possible.
+    /// Adds the answer to a server's challenge (401) to the head of a request that will be sent again; `None` = the
+    /// challenge cannot be answered.
     pub(crate) fn identify(&mut self, answer: &Answer, head: &mut String) -> Option<Asked> {
         let Protocol::WebDav(Some(User::Digest(digest))) = &mut self.protocol else { return None };
         let answered = head.lines().find(|line| line.starts_with("Authorization: Digest "));
@@ -274,11 +274,11 @@ impl Store {
     }
 }
 
-/// The query that begins an upload in parts.
+/// The query that begins a multipart upload.
 pub(crate) const BEGIN_UPLOAD: &str = "uploads=";
 
 impl S3 {
-    /// Appends the header fields of S3, with a signature if there are credentials.
+    /// Appends the header fields of S3, with a signature if there is a signer.
     fn fields(
         &mut self,
         method: Method,
@@ -302,7 +302,7 @@ impl S3 {
             }
         });
         let begins_upload = method == Method::Post && query == BEGIN_UPLOAD;
-        // Sorted by name, as the signature wants them.
+        // Sorted by name, as the signature requires.
         let mut fields: [(&str, &str); 8] = [("", ""); 8];
         let mut count = 0;
         let mut add = |name, value| {
@@ -316,7 +316,7 @@ impl S3 {
         if let Some((name, value)) = &checksum {
             add(name, value);
         } else if begins_upload && let Some(checksum) = self.checksum {
-            // The checksum that will come with each part.
+            // This announces the checksum of the parts.
             let name = if checksum == Checksum::Crc32c { "CRC32C" } else { "SHA256" };
             add("x-amz-checksum-algorithm", name);
         }
@@ -324,7 +324,7 @@ impl S3 {
             add("x-amz-security-token", token);
         }
         if let Some(key) = &self.customer_key
-            // (The end of an upload needs it where the parts have checksums.)
+            // (The request that ends an upload needs the key if the parts have checksums.)
             && (begins_upload
                 || matches!(method, Method::Get | Method::Head | Method::Put)
                 || (method == Method::Post && self.checksum.is_some()))
@@ -435,7 +435,7 @@ mod tests {
             let then = iso_seconds(&moment);
             let mut again = first.clone();
             store.sign_again(&mut again, then);
-            assert_eq!(sorted(&again), sorted(&first), "at the same moment it is the same");
+            assert_eq!(sorted(&again), sorted(&first), "the signature of the same time is the same");
             assert!(again.ends_with("\r\n\r\n") && !again.trim_end().contains("\r\n\r\n"), "{again}");
             store.sign_again(&mut again, then + std::time::Duration::from_secs(3600));
             assert_ne!(sorted(&again), sorted(&first));

@@ -1,4 +1,4 @@
-//! Whom an encrypted connection trusts, and as whom it shows itself.
+//! The certificates that a client trusts on encrypted connections, and its own certificate.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
@@ -11,18 +11,19 @@ use rustls::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whom to trust, and as whom to appear.
+/// Which servers to trust, and which certificate to present.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Any server is trusted: its certificate is not checked.
+    /// Trust any server: certificates are not checked.
     pub anybody: bool,
-    /// The authorities to trust, as a file of certificates (PEM); `None` = those that this system trusts.
+    /// A file with the certificates of the authorities to trust (PEM); `None` = the authorities that the system
+    /// trusts.
     pub authorities: Option<PathBuf>,
-    /// A certificate and its key (PEM) to show to the server.
+    /// The files with the certificate that the client presents and with its key (PEM).
     pub own: Option<(PathBuf, PathBuf)>,
 }
 
-/// The likely cause of a failed handshake, as the end of its message; empty = the message says it.
+/// The likely cause of a failed handshake, to append to the error message; empty = the message needs no addition.
 pub(crate) fn hint(error: &Error) -> &'static str {
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
@@ -31,7 +32,7 @@ pub(crate) fn hint(error: &Error) -> &'static str {
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "; the server wants a certificate of yours (http_cert_file, http_key_file)"
         }
-        // (What TLS 1.2 says of a missing certificate, and of other things.)
+        // (TLS 1.2 sends this alert for a missing certificate, but also for other errors.)
         Error::AlertReceived(AlertDescription::HandshakeFailure) => {
             "; the server may want a certificate of yours (http_cert_file, http_key_file)"
         }
@@ -40,7 +41,7 @@ pub(crate) fn hint(error: &Error) -> &'static str {
     }
 }
 
-/// Mistakes in this side's configuration of trust.
+/// What is wrong with the client's certificates.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// A file cannot be read, or does not contain certificates.
@@ -51,19 +52,19 @@ pub enum TrustError {
         /// The reason.
         why: String,
     },
-    /// This system trusts nobody.
+    /// The system trusts no authorities.
     #[error(
         "this system has no certificates of authorities to trust (Debian: apt-get install ca-certificates); name a \
          file of them"
     )]
     NoAuthorities,
-    /// A certificate and a key that do not go together, or are of no known kind.
+    /// The certificate and the key do not match, or their type is not supported.
     #[error("{0}")]
     Unusable(Error),
 }
 
 impl Trust {
-    /// The TLS configuration for these rules of trust.
+    /// The TLS configuration with these certificates.
     ///
     /// # Errors
     /// A file is invalid, or there is no authority to trust.
@@ -98,7 +99,7 @@ impl Trust {
                     roots.add(certificate).map_err(why)?;
                 }
             }
-            // Some of a system's certificates may be of kinds that nobody can use any more.
+            // Certificates of the system that cannot be parsed are skipped.
             None => drop(roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs)),
         }
         if roots.is_empty() { Err(TrustError::NoAuthorities) } else { Ok(roots) }
@@ -115,7 +116,7 @@ fn of_file(file: &Path, why: &dyn std::fmt::Display) -> TrustError {
     TrustError::File { file: file.display().to_string(), why: why.to_string() }
 }
 
-/// Trusts any certificate, as long as the signatures match the key in it.
+/// Trusts any certificate, but checks that the server has its key.
 #[derive(Debug)]
 struct Anybody(WebPkiSupportedAlgorithms);
 

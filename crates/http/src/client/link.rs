@@ -1,4 +1,4 @@
-//! A connection and the request on it: sending and receiving.
+//! Sends the request of a connection, and receives its answer.
 
 use super::request::{Request, Sink};
 use crate::answer::{Expected, Incoming, Place};
@@ -6,13 +6,13 @@ use crate::connection::Connection;
 use std::io;
 use std::time::Instant;
 
-/// A connection and the request on it.
+/// A connection and its current request.
 pub(super) struct Link {
     pub(super) connection: Connection,
     pub(super) generation: u32,
     pub(super) flight: Option<Flight>,
     pub(super) inbox: Box<[u8]>,
-    /// Bytes in the inbox.
+    /// How many bytes the inbox holds.
     pub(super) filled: usize,
 }
 
@@ -21,47 +21,47 @@ pub(super) struct Flight {
     pub(super) token: u32,
     pub(super) request: Request,
     pub(super) incoming: Incoming,
-    /// Bytes of head and body that the connection has taken.
+    /// How many bytes of head and body the connection has accepted.
     pub(super) sent: usize,
-    /// The connection had been used before.
+    /// The connection has served an earlier request.
     pub(super) is_reused: bool,
     pub(super) is_connected: bool,
-    /// How many addresses were tried in vain.
+    /// How many addresses could not be connected to.
     pub(super) unreachable: usize,
-    /// It was sent before.
+    /// The request was sent more than once.
     pub(super) is_repeated: bool,
-    /// When the attempt ends, however much still moves.
+    /// When the attempt is ended even if data still moves.
     pub(super) latest: Option<Instant>,
     /// Retries so far.
     pub(super) retries: u32,
-    /// The number of authentication challenges.
+    /// The number of authentication challenges so far.
     pub(super) questions: u32,
-    /// When its head was signed.
+    /// When the head was signed.
     pub(super) signed: Instant,
     pub(super) deadline: Option<Instant>,
     pub(super) first_byte: Option<Instant>,
 }
 
-/// The request of a flight, reset so that it can be sent again.
+/// Resets a flight so that its request can be sent again.
 pub(super) fn again(flight: Flight) -> Flight {
     Flight { sent: 0, incoming: Incoming::new(), first_byte: None, is_repeated: true, ..flight }
 }
 
 impl Link {
-    /// Sends and receives as much as is possible now. Returns whether the answer is complete. `is_over`: the other side
-    /// sends nothing more.
+    /// Sends and receives as much as is possible now. Returns whether the answer is complete. `is_over`: the server
+    /// will send no more data.
     pub(super) fn advance(&mut self, receives: bool, is_over: bool) -> io::Result<bool> {
         let sent = self.send();
         if !receives && sent.is_ok() {
             return Ok(false);
         }
-        // A server that refuses a request may do so, and end the connection, before all of the request was sent.
+        // A server may refuse a request, and end the connection, before all of the request has been sent.
         let received = self.receive(is_over || sent.is_err());
         match (sent, received) {
             (_, Ok(true)) => Ok(true),
             (Err(error), _) | (_, Err(error)) => Err(error),
             (Ok(()), Ok(false)) => {
-                // Sending may have waited for the data that arrived.
+                // TLS may have needed the data that arrived before it could send more.
                 self.send()?;
                 Ok(false)
             }
@@ -74,7 +74,7 @@ impl Link {
         let (start, length) = flight.request.body;
         let body: &[u8] = match length {
             0 => &[],
-            // SAFETY: the owner of the request promises that it is valid until the request is over.
+            // SAFETY: the owner of the request promises that the body is valid until the request is over.
             _ => unsafe { std::slice::from_raw_parts(start, length) },
         };
         let all = head.len() + body.len();
@@ -100,7 +100,8 @@ impl Link {
         let Some(flight) = &mut self.flight else { return Ok(false) };
         let memory: &mut [u8] = match flight.request.sink {
             Sink::Memory(_, 0) | Sink::Text => &mut [],
-            // SAFETY: the owner of the request promises that it is valid, and nobody else's, until the request is over.
+            // SAFETY: the owner of the request promises that the memory is valid and that nobody else accesses it
+            // until the request is over.
             Sink::Memory(start, length) => unsafe { std::slice::from_raw_parts_mut(start, length) },
         };
         let expected = Expected { head_only: flight.request.head_only, fields: flight.request.fields };
@@ -111,7 +112,8 @@ impl Link {
                 Some((at, left)) => {
                     let memory = &mut memory[at..];
                     let count = left.min(memory.len() as u64) as usize;
-                    // Bytes after the answer were not asked for. They must not be taken for the next answer.
+                    // Any bytes after the answer go to the inbox, so that they are noticed and not mistaken for the
+                    // next answer.
                     let behind = if count as u64 == left { &mut self.inbox[..] } else { &mut [] };
                     (&mut memory[..count], behind)
                 }
@@ -148,7 +150,7 @@ impl Link {
                 self.inbox.copy_within(used..self.filled, 0);
                 self.filled -= used;
             }
-            // Fewer bytes than there was room for: the socket is empty, and epoll reports when it is not.
+            // There was room for more bytes, so the socket is empty. epoll reports when more arrive.
             if count < asked && !is_over && !self.connection.is_encrypted() && !flight.incoming.is_complete()
             {
                 return Ok(false);

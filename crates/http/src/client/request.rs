@@ -7,30 +7,30 @@ use std::time::{Duration, Instant};
 /// Where the body of a successful answer goes.
 #[derive(Clone, Copy, Debug)]
 pub enum Sink {
-    /// To this memory of so many bytes. Bytes that do not fit are only counted.
+    /// To this address, which has room for this many bytes. Bytes that do not fit are only counted.
     Memory(*mut u8, usize),
-    /// Into [`Answer::text`], up to 4 MiB of it.
+    /// To [`Answer::text`], which keeps at most 4 MiB.
     Text,
 }
 
-/// A request as it is sent.
+/// A request to send.
 pub struct Request {
-    /// The request line and all fields, with the empty line behind them.
+    /// The request line, all fields, and the empty line after them.
     pub head: String,
-    /// The body: where it is, and how long.
+    /// The body: its address and its length.
     pub body: (*const u8, usize),
     /// Where the body of the answer goes.
     pub sink: Sink,
     /// The answer has a head only (HEAD).
     pub head_only: bool,
-    /// The fields of the answer's head are wanted, whatever the status.
+    /// The answer keeps the fields of its head for every status.
     pub fields: bool,
-    /// The server may take as long as it likes, as long as it is not silent.
+    /// The request has no limit on its total time, only on the time without data.
     pub patient: bool,
 }
 
 impl Request {
-    /// Bytes of its body, and of the answer's.
+    /// The length of its body and of the expected answer's body, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let answer = match self.sink {
             Sink::Memory(_, length) => length,
@@ -40,7 +40,7 @@ impl Request {
     }
 }
 
-/// Secrets are in no debug output.
+/// Debug output contains no secrets.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = self.head.lines().next().unwrap_or_default();
@@ -51,32 +51,32 @@ impl fmt::Debug for Request {
 /// The limits of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// For how long nothing may come or go. An attempt as a whole may take this long, and a second more for each 64 KiB of
-    /// the bodies; `None` = as long as it likes.
+    /// The longest time without any data in either direction. A whole attempt may take this long, plus one second for
+    /// each 64 KiB of the bodies. `None` = no limit.
     pub timeout: Option<Duration>,
-    /// How often a request is repeated that failed for a reason that may pass.
+    /// How often a request is repeated after a temporary failure.
     pub retries: u32,
-    /// Messages on standard error: 0 none, 1 requests and their statuses, 2 heads as well, without secrets.
+    /// Messages on standard error: 0 = none, 1 = requests and their statuses, 2 = also their heads, without secrets.
     pub verbose: u32,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// In words.
+    /// The reason, for the user.
     pub words: String,
 }
 
 /// A finished request.
 #[derive(Debug)]
 pub struct Done {
-    /// The token that the caller began it with.
+    /// The token that the caller passed to [`Client::begin`](super::Client::begin).
     pub token: u32,
-    /// The answer, which may be a refusal, or why there is none.
+    /// The answer, which may be a refusal, or the reason why there is none.
     pub result: Result<Answer, Failure>,
-    /// When the first byte of its answer came, or that of the last attempt; `None` = nothing came.
+    /// When the first byte of the last attempt's answer arrived; `None` = nothing arrived.
     pub first_byte: Option<Instant>,
-    /// It was sent more than once, so the server may have carried out an earlier attempt.
+    /// The request was sent more than once, so the server may have carried out an earlier attempt.
     pub is_repeated: bool,
 }
 
@@ -85,8 +85,8 @@ pub struct Done {
 pub struct Counts {
     /// Connections made.
     pub connections: u64,
-    /// Requests that were repeated.
+    /// Retries of requests.
     pub retries: u64,
-    /// Answers 429 and 503: the server asked for less.
+    /// Answers with status 429 or 503: the server asked for fewer requests.
     pub throttled: u64,
 }

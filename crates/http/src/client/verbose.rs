@@ -1,9 +1,9 @@
-//! Requests and answers on standard error, without secrets (`http_verbose`).
+//! Prints requests and answers to standard error, without secrets (`http_verbose`).
 
 use crate::answer::Answer;
 use std::io::{self, Write};
 
-/// Fields whose values nobody may read.
+/// Fields with secret values.
 const SECRET: [&str; 6] = [
     "authorization",
     "x-auth-token",
@@ -13,7 +13,7 @@ const SECRET: [&str; 6] = [
     "www-authenticate",
 ];
 
-/// A line on standard error. If nobody reads that, the job goes on.
+/// Prints a line to standard error. An error is ignored, so that the job goes on.
 pub(super) fn tell(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
@@ -33,7 +33,7 @@ pub(super) fn tell_answer(answer: &Answer, level: u32) {
     }
 }
 
-/// A line of a head with a placeholder where a secret is.
+/// A line of a head, with a placeholder for a secret value.
 fn without_secret(line: &str) -> String {
     match line.split_once(':') {
         Some((name, _)) if SECRET.contains(&name.to_ascii_lowercase().as_str()) => format!("{name}: ***"),

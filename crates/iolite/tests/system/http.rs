@@ -441,7 +441,7 @@ fn files_are_found_by_the_beginning_of_their_names() {
             "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
             "gives no NextContinuationToken",
         ),
-        ("<html>Welcome</html>", "no whole <ListBucketResult>"),
+        ("<html>Welcome</html>", "no complete <ListBucketResult>"),
         (
             "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>\
              </ListBucketResult>",
@@ -620,11 +620,11 @@ pub fn set_ups_that_cannot_work_are_refused_with_the_remedy() {
     let server = ObjectServer::start();
     for (line, said) in [
         ("--filename=nobucket", "give filename=/BUCKET/NAME"),
-        ("--filename=/b/a --http_host=http://h", "https= says which protocol"),
+        ("--filename=/b/a --http_host=http://h", "https= selects the protocol"),
         ("--filename=/b/a --http_host=h:0", "the port is not 1 to 65535"),
         ("--filename=/b/a --http_host=there.is.none.invalid", "no address is known for this name"),
         ("--filename=/b/a --http_s3_unsigned_payload=1", "needs https=on"),
-        ("--filename=/b/a --http_s3_sse_customer_key=short", "the key has to have 32 bytes"),
+        ("--filename=/b/a --http_s3_sse_customer_key=short", "the key must have 32 bytes"),
         ("--filename=/b/a --http_ca_file=none.crt", "are for https=on"),
         ("--filename=/b/a --https=on --http_ca_file=none.crt", "none.crt: "),
         ("--filename=/b/a --https=on --http_cert_file=c", "http_cert_file and http_key_file go together"),
