@@ -1,9 +1,10 @@
-//! Student's t distribution, and the interval that follows from it for two samples of unlike spread.
+//! Student's t distribution, and confidence intervals: of a mean, and of the difference of two means with different
+//! variances.
 //!
 //! Sources: B. L. Welch, "The generalization of 'Student's' problem when several different population variances are
-//! involved", Biometrika 34 (1947); F. E. Satterthwaite, Biometrics Bulletin 2 (1946), for the degrees of freedom. The
-//! distribution is an incomplete beta function (NIST Digital Library of Mathematical Functions, 8.17.22 its continued
-//! fraction, 5.11.1 the logarithm of gamma).
+//! involved", Biometrika 34 (1947); F. E. Satterthwaite, Biometrics Bulletin 2 (1946), for the degrees of freedom.
+//! The distribution is computed from the incomplete beta function (NIST Digital Library of Mathematical Functions:
+//! 8.17.22 for its continued fraction, 5.11.1 for the logarithm of the gamma function).
 
 /// The difference of the means of two samples, and half the width of its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,12 +15,13 @@ pub struct Difference {
     pub half: f64,
 }
 
-/// The difference of two samples of two values or more, whose interval misses the true one in a share `alpha` of all
-/// cases. The interval is never narrower than `resolution` to either side: a value that is measured in steps cannot be
-/// known better.
+/// The difference of the means of two samples with at least two values each. `alpha` is the probability that the
+/// interval misses the true difference. The interval extends at least `resolution` to either side, because a value
+/// that is measured in steps cannot be known more precisely.
 ///
-/// The standard error is the larger of Welch's and the pooled one, and the degrees of freedom are Welch's. Welch's alone trusts
-/// a small sample that happens to have no spread: of runs that jump between two levels, five that all meet one of them.
+/// The standard error is the larger of Welch's and the pooled one, and the degrees of freedom are Welch's. Welch's
+/// error alone would trust a small sample that has no spread by chance: if runs jump between two levels, all five
+/// runs of a side may be at the same level.
 pub fn difference(base: &[f64], new: &[f64], alpha: f64, resolution: f64) -> Difference {
     let samples = [base, new].map(|values| {
         let (count, mean) = (values.len() as f64, mean(values));
@@ -36,8 +38,8 @@ pub fn difference(base: &[f64], new: &[f64], alpha: f64, resolution: f64) -> Dif
     Difference { centre: new - base, half: half.max(resolution) }
 }
 
-/// The mean of two values or more, and how far its interval goes to either side, which misses the true one in a share `alpha`
-/// of all cases. It is never narrower than `resolution` to either side.
+/// The mean of at least two values, and how far its interval extends to either side: at least `resolution`. `alpha`
+/// is the probability that the interval misses the true mean.
 pub fn mean_within(values: &[f64], alpha: f64, resolution: f64) -> (f64, f64) {
     let (count, mean) = (values.len() as f64, mean(values));
     let error = (variance(values, mean) / count).sqrt();
@@ -45,17 +47,16 @@ pub fn mean_within(values: &[f64], alpha: f64, resolution: f64) -> (f64, f64) {
     (mean, half.max(resolution))
 }
 
-/// The mean.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The variance of a sample.
+/// The sample variance.
 pub fn variance(values: &[f64], mean: f64) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
 }
 
-/// Beyond which |t| has the probability `alpha`.
+/// The value that |t| exceeds with probability `alpha`.
 pub fn quantile(alpha: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while beyond(high, freedom) > alpha && high < 1e9 {
@@ -72,7 +73,7 @@ pub fn quantile(alpha: f64, freedom: f64) -> f64 {
     high
 }
 
-/// The probability that |t| is larger.
+/// The probability that |t| is larger than `t`.
 fn beyond(t: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / (freedom + t * t), freedom / 2.0, 0.5)
 }
@@ -83,7 +84,7 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
         return x.clamp(0.0, 1.0);
     }
     let factor = (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
-    // The fraction converges fast below this point; above it, that of the complement does.
+    // The fraction converges fast below this point. Above it, the fraction of the complement does.
     if x < (a + 1.0) / (a + b + 2.0) {
         factor * fraction(x, a, b) / a
     } else {
@@ -91,7 +92,7 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     }
 }
 
-/// The continued fraction 1/(1 + d₁/(1 + d₂/(1 + …))), from its tail.
+/// The continued fraction 1/(1 + d₁/(1 + d₂/(1 + …))), computed from its tail.
 fn fraction(x: f64, a: f64, b: f64) -> f64 {
     const TERMS: u32 = 120;
     let mut value = 1.0;
@@ -107,7 +108,8 @@ fn fraction(x: f64, a: f64, b: f64) -> f64 {
     1.0 / value
 }
 
-/// The logarithm of the gamma function of a positive number: Stirling's series, for arguments that are made large.
+/// The logarithm of the gamma function of a positive number, from Stirling's series. The series needs a large
+/// argument, so small ones are raised with Γ(x + 1) = x Γ(x).
 fn ln_gamma(x: f64) -> f64 {
     let (mut x, mut product) = (x, 1.0);
     while x < 10.0 {
@@ -139,22 +141,22 @@ mod tests {
             let found = quantile(alpha, freedom);
             assert!((found - expected).abs() < 0.001, "{alpha} {freedom}: {found}, not {expected}");
         }
-        // Thousands of figures at a time: the tail beyond the quantile has the requested probability. (With two degrees
-        // of freedom, the distribution is elementary.)
+        // With thousands of figures, the tail beyond the quantile still has the requested probability. (With two
+        // degrees of freedom, the distribution has a closed form.)
         let t = quantile(1e-6, 2.0);
         assert!((1.0 - t / (2.0 + t * t).sqrt() - 1e-6).abs() < 1e-8, "{t}");
     }
 
     #[test]
     fn an_interval_by_hand() {
-        // Means 3 and 4, variances 2.5 and 2.5: the deviation of the difference is 1, with 8 degrees of freedom.
+        // Means 3 and 4, variances 2.5 and 2.5: the standard error of the difference is 1, with 8 degrees of freedom.
         let found = difference(&[1., 2., 3., 4., 5.], &[2., 3., 4., 5., 6.], 0.05, 0.0);
         assert!((found.centre - 1.0).abs() < 1e-12 && (found.half - 2.306).abs() < 0.001, "{found:?}");
-        // A side without any spread has no part in the degrees of freedom.
+        // A side without spread does not contribute to the degrees of freedom.
         let found = difference(&[3.; 5], &[1., 2., 3., 4., 5.], 0.05, 0.0);
         assert!((found.half - 2.776 * 0.5_f64.sqrt()).abs() < 0.001, "{found:?}");
         assert_eq!(difference(&[3.; 5], &[3.; 5], 0.05, 0.01).half, 0.01);
-        // Nor does its lack of spread make the other one's smaller, though that has more runs.
+        // Its lack of spread does not make the error of the other side smaller, although it has more runs.
         let (five, twenty) = ([3.; 5], [2., 4.].repeat(10));
         let half = difference(&five, &twenty, 0.05, 0.0).half;
         let pooled = (20.0 / 23.0 * 0.25_f64).sqrt();

@@ -1,6 +1,6 @@
 //! The figures that are compared.
 
-/// A figure of a job in a direction.
+/// A figure of a job, in one direction or as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
     /// I/Os per second.
@@ -9,15 +9,15 @@ pub enum Figure {
     Bandwidth,
     /// The mean latency in nanoseconds.
     Mean,
-    /// Percentiles of latency in nanoseconds.
+    /// The 50th percentile of latency in nanoseconds.
     P50,
-    /// The 90th.
+    /// The 90th percentile.
     P90,
-    /// The 95th.
+    /// The 95th percentile.
     P95,
-    /// The 99th.
+    /// The 99th percentile.
     P99,
-    /// The 99.9th.
+    /// The 99.9th percentile.
     P999,
     /// CPU time of the job, user and system, in nanoseconds per I/O.
     Cpu,
@@ -37,7 +37,7 @@ impl Figure {
         Figure::Cpu,
     ];
 
-    /// Its name, also in limits.
+    /// Its name in output and in limits.
     pub fn name(self) -> &'static str {
         match self {
             Figure::Iops => "iops",
@@ -61,7 +61,7 @@ impl Figure {
         }
     }
 
-    /// The percentile, if it is one.
+    /// Which percentile it is, if it is one.
     pub fn percentile(self) -> Option<f64> {
         match self {
             Figure::P50 => Some(50.0),
@@ -78,12 +78,12 @@ impl Figure {
         self == Figure::Mean || self.percentile().is_some()
     }
 
-    /// Whether more is better.
+    /// Whether a higher value is better.
     pub fn is_better_if_more(self) -> bool {
         matches!(self, Figure::Iops | Figure::Bandwidth)
     }
 
-    /// Whether it gets verdicts by default. (Bandwidth would repeat those of IOPS.)
+    /// Whether it gets a verdict by default. (Bandwidth would repeat the verdict of IOPS.)
     pub fn is_primary(self) -> bool {
         matches!(self, Figure::Iops | Figure::P50 | Figure::P99)
     }

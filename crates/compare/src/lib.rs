@@ -1,15 +1,15 @@
-//! Compares stored results: the differences, their size, and their certainty. Pure functions of reports in JSON;
-//! docs/comparing.md describes the method.
+//! Compares stored results: which figures differ, by how much, and how certain that is. All functions are pure
+//! functions of reports in JSON. docs/comparing.md describes the method.
 //!
-//! The idea: one run cannot show how runs differ, so a run is one value of each figure, however long its series is, and
-//! a verdict needs [`FEWEST`] runs a side. Means of logarithms are compared, so a change is a ratio and the same in
-//! either direction; its interval is Welch's (`chance.rs`). All figures with verdicts share one probability of error,
-//! [`ERROR`], evenly (Bonferroni): so all verdicts together are right in 95 of 100 comparisons, and a verdict never
-//! contradicts its interval, as it could with stepwise procedures (Holm's).
+//! One run cannot show how much runs vary. So each run gives one value of each figure, no matter how long it was, and
+//! a verdict needs [`FEWEST`] runs per side. Means of logarithms are compared, so a change is a ratio and is the same
+//! in both directions. Its confidence interval is Welch's (`chance.rs`). All figures with verdicts share one
+//! probability of error, [`ERROR`], in equal parts (Bonferroni). So all verdicts are correct in 95 of 100
+//! comparisons, and a verdict never contradicts its interval, which could happen with a stepwise procedure (Holm's).
 //!
-//! `run.rs` reads a run, `likeness.rs` decides whether it may be compared, `limit.rs` has the limits of changes.
-//! `order.rs` decides the order of runs that will be compared, and `spread.rs` the differences between the runs of one
-//! side.
+//! `run.rs` reads a run, `likeness.rs` decides whether results are comparable, and `limit.rs` checks limits on
+//! changes. `order.rs` decides the order in which to make runs that will be compared, and `spread.rs` describes how
+//! the runs of one side vary.
 
 mod chance;
 mod figure;
@@ -29,15 +29,16 @@ pub use spread::{SPREAD_CONFIDENCE, SpreadBlock, SpreadRow, spread};
 use likeness::InRuns;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The probability that any verdict of a comparison is wrong.
+/// The maximum probability that any verdict of a comparison is wrong.
 pub const ERROR: f64 = 0.05;
-/// A figure gets no more than this share of it. Rates and latencies of a job are three figures; without latencies, two
-/// levels between which a rate jumps would be taken for a difference too often.
+/// [`ERROR`] is divided into at least this many shares, one for each figure. The rate and the latencies of a job are
+/// three figures. If there are no latencies and a rate jumps between two levels, larger shares would lead to wrong
+/// verdicts too often.
 const FEWEST_SHARES: usize = 3;
-/// A verdict needs so many runs a side.
+/// The number of runs per side that a verdict needs.
 pub const FEWEST: usize = 5;
 
-/// The repeats of one thing.
+/// One side of a comparison: repeated runs of the same thing.
 #[derive(Clone, Debug)]
 pub struct Side {
     /// Its name.
@@ -53,16 +54,16 @@ pub enum Verdict {
     Better,
     /// NEW is worse.
     Worse,
-    /// It may be either.
+    /// The data does not show which side is better.
     CannotTell,
-    /// The sides had different work.
+    /// The sides did different work.
     NotComparable,
-    /// It is shown without a verdict.
+    /// The figure is shown without a verdict.
     Exploratory,
 }
 
 impl Verdict {
-    /// A word or two for it.
+    /// One or two words for the verdict.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Better => "better",
@@ -74,37 +75,37 @@ impl Verdict {
     }
 }
 
-/// A figure of a side.
+/// A figure of one side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// Of how many runs.
+    /// The number of runs with a value.
     pub runs: usize,
     /// The geometric mean.
     pub mean: f64,
-    /// The coefficient of variation, in parts; `None` = of one run.
+    /// The coefficient of variation, as a fraction; `None` = there is only one run.
     pub variation: Option<f64>,
 }
 
 /// A figure of both sides.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Which.
+    /// The figure.
     pub figure: Figure,
-    /// It gets a verdict by default.
+    /// The figure gets a verdict, by default or because it has a limit.
     pub is_primary: bool,
-    /// BASE; `None` = not known.
+    /// The figure of BASE; `None` = not known.
     pub base: Option<Summary>,
-    /// NEW.
+    /// The figure of NEW; `None` = not known.
     pub new: Option<Summary>,
-    /// The change from BASE to NEW, in parts.
+    /// The change from BASE to NEW, as a fraction of BASE.
     pub change: Option<f64>,
-    /// The interval of the change; `None` = too few runs.
+    /// The confidence interval of the change; `None` = too few runs, or not comparable.
     pub interval: Option<(f64, f64)>,
     /// The conclusion.
     pub verdict: Verdict,
-    /// Why there is no verdict, where that is not the interval.
+    /// Why there is no interval, and so no verdict.
     pub why: Option<String>,
-    /// The indexes of the limits on it, and their outcomes.
+    /// The indexes of the limits on this figure, and their outcomes.
     pub limits: Vec<(usize, Outcome)>,
     logarithms: [Vec<f64>; 2],
     step: f64,
@@ -113,13 +114,13 @@ pub struct Row {
 /// The figures of a job in a direction.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// The position of the side that is compared with the first.
+    /// The index of the side that is compared with the first.
     pub new: usize,
     /// The job.
     pub job: String,
     /// The direction, or [`WHOLE_JOB`].
     pub direction: &'static str,
-    /// Why it is not comparable.
+    /// Why the job is not comparable.
     pub obstacles: Vec<String>,
     /// Other notes for the user.
     pub notes: Vec<String>,
@@ -132,16 +133,16 @@ pub struct Block {
 pub struct Comparison {
     /// The jobs and directions, side after side.
     pub blocks: Vec<Block>,
-    /// How many figures verdicts are made of.
+    /// The number of figures that get a verdict.
     pub tested: usize,
     /// Notes about the comparison as a whole.
     pub notes: Vec<String>,
-    /// The outcome of each limit: the worst of all its figures.
+    /// The outcome of each limit: the worst outcome of all figures to which it applies.
     pub limits: Vec<Outcome>,
 }
 
 impl Comparison {
-    /// The probability with which an interval holds, of a figure that verdicts are made of or of another.
+    /// The confidence level of an interval: of a figure that gets a verdict (`is_primary`), or of one that does not.
     pub fn confidence(&self, is_primary: bool) -> f64 {
         1.0 - if is_primary { ERROR / self.tested.max(FEWEST_SHARES) as f64 } else { ERROR }
     }
@@ -210,7 +211,7 @@ fn unmatched(limit: &Limit, blocks: &[Block]) -> String {
     format!("limit {}: there is no such figure; there are {}{more}", limit.text, known.join(", "))
 }
 
-/// The jobs of both sides in their order, those of BASE first.
+/// The names of the jobs of both sides in their order, without repetitions, beginning with those of BASE.
 fn job_names(sides: [&Side; 2]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     let jobs = sides.into_iter().flat_map(|side| &side.runs).flat_map(|run| &run.jobs);
@@ -224,7 +225,7 @@ fn jobs_by_name(run: &Run) -> BTreeMap<&str, &Job> {
 /// The names of sides in messages.
 const SIDES: [&str; 2] = ["BASE", "NEW"];
 
-/// The runs of a side with their jobs by name, since there may be very many.
+/// The runs of a side, with their jobs indexed by name because there may be very many.
 fn indexed(side: &Side) -> Vec<(&Run, BTreeMap<&str, &Job>)> {
     side.runs.iter().map(|run| (run, jobs_by_name(run))).collect()
 }
@@ -275,19 +276,19 @@ fn parts<'a>(side: &InRuns<'a>, direction: &str) -> Vec<&'a Part> {
 
 impl Block {
     fn fill(&mut self, names: [&str; 2], sides: [&InRuns; 2], parts: &[Vec<&Part>; 2], limits: &[Limit]) {
-        // Runs in which nothing was done would be left out of the mean: the worst ones.
+        // Runs without any I/O are the worst ones, and the mean would leave them out.
         for ((name, side), parts) in names.iter().zip(sides).zip(parts) {
             if self.obstacles.is_empty() && parts.len() < side.len() {
                 let (there, all) = (parts.len(), side.len());
                 self.obstacles
-                    .push(format!("{there} of {all} runs of {name} did anything in this direction"));
+                    .push(format!("only {there} of {all} runs of {name} did I/O in this direction"));
             }
         }
         let all = || parts.iter().flatten();
         let first = all().next().and_then(|part| part.latency);
         let is_mixed = all().any(|part| part.latency != first);
         if all().any(|part| part.latency.is_some_and(|latency| latency.is_averaged)) {
-            let what = "percentiles are the means of the jobs' own; with --output-format=json+ they are of all their I/Os";
+            let what = "percentiles are means of the jobs' own percentiles; with --output-format=json+ they cover all I/Os";
             self.notes.push(what.to_owned());
         }
         for figure in Figure::ALL {
@@ -305,7 +306,8 @@ impl Block {
             } else if figure.is_latency() && is_mixed {
                 row.verdict = Verdict::NotComparable;
                 row.why = Some(
-                    "latencies are of other kinds (clat and lat, json and json+ of several jobs)".to_owned(),
+                    "the latencies are of different kinds (clat and lat, json and json+ of several jobs)"
+                        .to_owned(),
                 );
             } else {
                 row.why = row.too_little(sides.map(Vec::len));
@@ -329,7 +331,7 @@ impl Row {
         Row { figure, is_primary, base, new, change, interval, verdict, why, limits, logarithms, step }
     }
 
-    /// Why there is no interval, for sides of so many runs.
+    /// Why there is no interval; `None` = there is one. `runs` are the numbers of runs of the sides.
     fn too_little(&self, runs: [usize; 2]) -> Option<String> {
         let known = self.logarithms.each_ref().map(Vec::len);
         if runs.iter().any(|&runs| runs < FEWEST) {
@@ -388,8 +390,8 @@ fn notes(sides: &[Side]) -> Vec<String> {
     };
     if sides[1..].iter().any(is_apart) {
         notes.push(
-            "The runs of one side were all made before those of the other. Whatever else changed in between counts as \
-             a difference between the sides; take turns if you can."
+            "All runs of one side were made before those of the other. Anything else that changed in between also \
+             counts as a difference between the sides; alternate the runs if you can."
                 .to_owned(),
         );
     }
@@ -397,7 +399,7 @@ fn notes(sides: &[Side]) -> Vec<String> {
         sides.iter().flat_map(|side| &side.runs).map(|run| run.program.as_str()).collect();
     if programs.len() > 1 {
         let programs: Vec<&str> = programs.into_iter().collect();
-        notes.push(format!("The results are of several programs: {}.", programs.join(", ")));
+        notes.push(format!("The results come from several programs: {}.", programs.join(", ")));
     }
     notes
 }

@@ -1,11 +1,11 @@
-//! Whether two sides did the same work in the same place, so that their figures can be compared.
+//! Decides whether two sides did the same work in the same place, so that their figures can be compared.
 
 use crate::run::{Job, Run};
 use iolite_types::RunStatus;
 use std::collections::BTreeSet;
 
-/// Options that decide the work: another value makes results incomparable. The names are those of reports. The second
-/// is the default.
+/// The options that determine the work, with their names in reports and their defaults. Results with different values
+/// are not comparable.
 const DECIDING: [(&str, &str); 17] = [
     ("rw", "read"),
     ("bs", "4096"),
@@ -26,10 +26,10 @@ const DECIDING: [(&str, &str); 17] = [
     ("verify", "0"),
 ];
 
-/// The only property besides options that may be allowed to differ.
+/// The only property other than options that the user may allow to differ.
 const DEVICE: &str = "device";
 
-/// Options that only name files and jobs; differences in them do not matter.
+/// Options that only name files and jobs, so that differences do not matter.
 const NAMES: [&str; 7] =
     ["name", "filename", "directory", "description", "output", "output-format", "filename_format"];
 
@@ -38,10 +38,11 @@ pub fn may_differ() -> impl Iterator<Item = &'static str> {
     DECIDING.into_iter().map(|(name, _)| name).chain([DEVICE])
 }
 
-/// A job in the runs of a side: `None` where it is missing.
+/// The runs of a side, each with the job; `None` = the run does not have the job.
 pub type InRuns<'a> = Vec<(&'a Run, Option<&'a Job>)>;
 
-/// Why a job of one side cannot be compared with that of the other. `allowed` may differ between the sides.
+/// Why a job of one side cannot be compared with the same job of the other side. The options in `allowed` may differ
+/// between the sides.
 pub fn obstacles(names: [&str; 2], sides: [&InRuns; 2], allowed: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for (name, side) in names.iter().zip(sides) {
@@ -74,7 +75,7 @@ pub fn obstacles(names: [&str; 2], sides: [&InRuns; 2], allowed: &[String]) -> V
     found
 }
 
-/// Mistakes within a side.
+/// Why the job of one side cannot be compared with anything.
 fn of_side(name: &str, side: &InRuns) -> Option<String> {
     if let Some(why) = unplanned(name, side) {
         return Some(why);
@@ -82,18 +83,19 @@ fn of_side(name: &str, side: &InRuns) -> Option<String> {
     let runs = side.len();
     let there = side.iter().filter(|(_, job)| job.is_some()).count();
     if there == 0 {
-        return Some(format!("{name} does not have it"));
+        return Some(format!("{name} does not have this job"));
     }
     if there < runs {
-        return Some(format!("only {there} of {runs} runs of {name} have it"));
+        return Some(format!("only {there} of {runs} runs of {name} have this job"));
     }
     let failed = side.iter().find(|(_, job)| job.is_some_and(|job| job.error != 0));
     failed.map(|(run, _)| format!("{name} has runs with errors, such as {}", run.name))
 }
 
-/// A run of a side that did not go to its planned end, for all its jobs. Its jobs were stopped at some time, and nobody knows which of
-/// them were done; how long a run is changes its figures (caches, the state of a flash device). Where jobs have errors,
-/// these are left out one by one, because the others' figures are complete.
+/// The first run of a side that did not end as planned; this makes all its jobs incomparable. Jobs may have been
+/// stopped early, and it is not known which ones. The length of a run matters, because it affects the figures
+/// (caches, the state of a flash device). In a run that failed because jobs had errors, only those jobs are left out
+/// ([`of_side`]): the figures of the other jobs are complete.
 fn unplanned(name: &str, side: &InRuns) -> Option<String> {
     side.iter().find_map(|(run, _)| {
         let end = run.end.as_ref()?;
@@ -107,7 +109,7 @@ fn unplanned(name: &str, side: &InRuns) -> Option<String> {
     })
 }
 
-/// What may have disturbed the job in runs that are comparable.
+/// What may have disturbed the job in comparable runs.
 pub fn disturbances(names: [&str; 2], sides: [&InRuns; 2]) -> Vec<String> {
     let found = names.iter().zip(sides).filter_map(|(name, side)| {
         let (run, _) = side.iter().find(|(run, _)| run.jobs.iter().any(|job| job.error != 0))?;
@@ -119,7 +121,7 @@ pub fn disturbances(names: [&str; 2], sides: [&InRuns; 2]) -> Vec<String> {
     found.collect()
 }
 
-/// Values as they are compared, and as they are shown.
+/// Values of an option, each in the form for comparisons and in the form to show.
 type Values = BTreeSet<(String, String)>;
 
 fn values(side: &InRuns, option: &str, default: &str) -> Values {
@@ -143,15 +145,15 @@ fn differing(
     let compared = |values: &Values| values.iter().map(|(plain, _)| plain.clone()).collect::<BTreeSet<_>>();
     for (name, side) in names.iter().zip(&sides) {
         if compared(side).len() > 1 {
-            return Some(format!("the runs of {name} are no repeats: {option} is {}", shown(side)));
+            return Some(format!("the runs of {name} do not repeat each other: {option} is {}", shown(side)));
         }
     }
     let is_other = compared(&sides[0]) != compared(&sides[1]);
     (is_other && !is_allowed(option))
-        .then(|| format!("other {option}: {} and {}", shown(&sides[0]), shown(&sides[1])))
+        .then(|| format!("different {option}: {} and {}", shown(&sides[0]), shown(&sides[1])))
 }
 
-/// The names of other options that differ.
+/// The names of options that differ without making results incomparable.
 pub fn also_differing(sides: [&InRuns; 2]) -> Vec<String> {
     let jobs = || sides.into_iter().flatten().filter_map(|(_, job)| *job);
     let names: BTreeSet<&String> = jobs().flat_map(|job| job.options.keys()).collect();
@@ -166,7 +168,7 @@ pub fn also_differing(sides: [&InRuns; 2]) -> Vec<String> {
     names.iter().filter(of_interest).copied().filter(differs).cloned().collect()
 }
 
-/// A value in normal form: `4K` and `4096` are equal.
+/// The normal form of a value: `4K` and `4096` are the same.
 fn plain(value: &str) -> String {
     let lower = value.trim().to_ascii_lowercase();
     let mut plain = String::new();
@@ -185,7 +187,7 @@ fn plain(value: &str) -> String {
     plain
 }
 
-/// A number with its suffix (of 1024).
+/// Parses a number with a suffix, which is a power of 1024.
 fn number(word: &str) -> Option<u64> {
     let end = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
     let shift = match &word[end..] {

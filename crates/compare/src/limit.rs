@@ -1,41 +1,41 @@
-//! Limits for differences: `read.iops < -5%`, `p99 > +10%`.
+//! Limits on changes: `read.iops < -5%`, `p99 > +10%`.
 
 use crate::figure::Figure;
 use iolite_stored::DIRECTIONS;
 
-/// Under this name are the figures of a job that no direction has.
+/// The name in place of a direction for figures of a whole job, such as CPU time.
 pub const WHOLE_JOB: &str = "all";
 
-/// A limit.
+/// A limit on the change of a figure. It is broken if the change is beyond it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
-    /// As it was given.
+    /// The text of the limit.
     pub text: String,
-    /// The job; `None` = each.
+    /// The job; `None` = all jobs.
     job: Option<String>,
-    /// The direction; `None` = each.
+    /// The direction; `None` = all directions.
     direction: Option<&'static str>,
     /// The limited figure.
     figure: Figure,
-    /// It is an upper limit, not a lower one.
+    /// Whether it is an upper limit rather than a lower one.
     is_above: bool,
-    /// The change, in parts.
+    /// The change at the limit, as a fraction.
     change: f64,
 }
 
 /// The outcome of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// The whole interval is within it.
+    /// The whole interval is within the limit.
     Kept,
     /// The limit lies within the interval, or there is no interval.
     Open,
-    /// The whole interval is beyond it.
+    /// The whole interval is beyond the limit.
     Broken,
 }
 
 impl Outcome {
-    /// A word for it.
+    /// One word for the outcome.
     pub fn word(self) -> &'static str {
         match self {
             Outcome::Kept => "kept",
@@ -48,14 +48,14 @@ impl Outcome {
 /// A mistake in a limit, and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLimit {
-    /// The character, from 1.
+    /// The position of the character, from 1.
     pub column: usize,
     /// The mistake and the remedy.
     pub why: String,
 }
 
 impl Limit {
-    /// Reads `[JOB.][DIRECTION.]FIGURE < CHANGE%`, or `>`.
+    /// Parses `[JOB.][DIRECTION.]FIGURE < CHANGE%`, or the same with `>`.
     ///
     /// # Errors
     /// The text has another form.
@@ -64,7 +64,7 @@ impl Limit {
             let column = text[..offset].chars().count() + 1;
             Err(BadLimit { column, why })
         };
-        // Names of jobs may hold anything, numbers hold neither.
+        // The last < or > is the sign: a job's name may contain these characters, but a number cannot.
         let Some(sign) = text.rfind(['<', '>']) else {
             return bad(text.len(), "there is no < or > (such as read.iops < -5%)".to_owned());
         };
@@ -77,27 +77,27 @@ impl Limit {
         };
         let (job, direction) = names(before);
         let Some(number) = right.strip_suffix('%') else {
-            return bad(at_right, format!("{right:?} is no change in percent (such as -5% or +10%)"));
+            return bad(at_right, format!("{right:?} is not a change in percent (such as -5% or +10%)"));
         };
         let is_plain = |number: &str| number.chars().all(|c| c.is_ascii_digit() || "+-.".contains(c));
         let Some(percent) = number.trim().parse::<f64>().ok().filter(|_| is_plain(number.trim())) else {
-            return bad(at_right, format!("{number:?} is no number (such as -5% or +10%)"));
+            return bad(at_right, format!("{number:?} is not a number (such as -5% or +10%)"));
         };
         let is_above = text[sign..].starts_with('>');
         if percent < -100.0 || (percent <= -100.0 && !is_above) {
-            return bad(at_right, "nothing falls by more than 100%".to_owned());
+            return bad(at_right, "a figure cannot fall by more than 100%".to_owned());
         }
         Ok(Limit { text: text.trim().to_owned(), job, direction, figure, is_above, change: percent / 100.0 })
     }
 
-    /// Whether it is about this figure.
+    /// Whether the limit applies to this figure.
     pub fn is_about(&self, job: &str, direction: &str, figure: Figure) -> bool {
         self.figure == figure
             && self.job.as_deref().is_none_or(|name| name == job)
             && self.direction.is_none_or(|name| name == direction)
     }
 
-    /// The outcome for this interval of the change, in parts.
+    /// The outcome for this interval of the change (fractions); `None` = there is no interval.
     pub fn outcome(&self, interval: Option<(f64, f64)>) -> Outcome {
         let Some((low, high)) = interval else { return Outcome::Open };
         let (is_beyond, is_within) = if self.is_above {
@@ -113,7 +113,7 @@ impl Limit {
     }
 }
 
-/// The text before the name of a figure (without the dot), and the figure.
+/// Splits off a figure at the end. Returns the text before it, without the dot, and the figure.
 fn figure_at_end(left: &str) -> Option<(&str, Figure)> {
     Figure::ALL.into_iter().find_map(|figure| {
         let before = left.strip_suffix(figure.name())?;
@@ -122,7 +122,7 @@ fn figure_at_end(left: &str) -> Option<(&str, Figure)> {
     })
 }
 
-/// Job and direction.
+/// Splits `JOB.DIRECTION`; either may be missing.
 fn names(before: &str) -> (Option<String>, Option<&'static str>) {
     let mut directions = DIRECTIONS.into_iter().chain([WHOLE_JOB]);
     let found = directions.find_map(|direction| {
@@ -162,14 +162,14 @@ mod tests {
             ("read.iosp < -5%", 1, "one of iops, p50"),
             ("  readiops < -5%", 3, "does not end with a figure"),
             ("< 5%", 1, "does not end with a figure"),
-            ("read.iops < -5", 13, "no change in percent"),
-            ("größe.iops < x%", 14, "no number"),
-            ("p99 > nan%", 7, "no number"),
-            ("p99 > inf%", 7, "no number"),
-            ("p99 > 1e3%", 7, "no number"),
-            ("p99 >= 3%", 6, "no number"),
+            ("read.iops < -5", 13, "not a change in percent"),
+            ("größe.iops < x%", 14, "not a number"),
+            ("p99 > nan%", 7, "not a number"),
+            ("p99 > inf%", 7, "not a number"),
+            ("p99 > 1e3%", 7, "not a number"),
+            ("p99 >= 3%", 6, "not a number"),
             ("iops < -100%", 8, "more than 100%"),
-            ("iops > %", 8, "no number"),
+            ("iops > %", 8, "not a number"),
         ] {
             let error = Limit::parse(text).unwrap_err();
             assert!(error.column == column && error.why.contains(why), "{text:?}: {error:?}");

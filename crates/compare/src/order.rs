@@ -1,16 +1,19 @@
-//! The order of runs that will be compared.
+//! The order in which to make runs that will be compared.
 //!
-//! The state of a machine changes over time: a flash device fills, a processor gets warm, a neighbour begins. If all
-//! runs of one kind came before those of the other, that would count as a difference between them. So runs come in
-//! rounds, each with one run of every kind, in random order: a randomised block design (R. A. Fisher, "The Design of
-//! Experiments", 1935), and for measurements of computers "randomized multiple interleaved trials" (A. Abedi and T.
-//! Brecht, "Conducting Repeatable Experiments in Highly Variable Cloud Computing Environments", ICPE 2017). Rounds
-//! spread slow changes evenly over all kinds, and the random order within a round keeps periodic changes from favouring
-//! one. The order is shuffled as R. Durstenfeld has it (Algorithm 235, Communications of the ACM 7, 1964), with numbers
-//! of SplitMix64 (G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014),
-//! so that one seed is one order, on every machine.
+//! The state of a machine changes over time: a flash device fills, a processor gets warm, another tenant starts a
+//! job. If all runs of one kind came before all runs of another kind, such changes would look like a difference
+//! between the kinds. So runs come in rounds. Each round has one run of every kind, in random order. This is a
+//! randomised block design (R. A. Fisher, "The Design of Experiments", 1935); for measurements of computers it is
+//! known as "randomized multiple interleaved trials" (A. Abedi and T. Brecht, "Conducting Repeatable Experiments in
+//! Highly Variable Cloud Computing Environments", ICPE 2017). Rounds spread slow changes evenly over all kinds, and
+//! the random order within a round keeps periodic changes from favouring one kind.
+//!
+//! The order is shuffled with Durstenfeld's algorithm (R. Durstenfeld, Algorithm 235, Communications of the ACM 7,
+//! 1964) and random numbers from SplitMix64 (G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom
+//! number generators", OOPSLA 2014), so that a seed gives the same order on every machine.
 
-/// So many rounds of so many kinds: the round and the kind of each run, both from 0.
+/// The order of the runs of `things` kinds in `rounds` rounds: the round and the kind of each run, both counted from
+/// 0.
 pub fn order(things: usize, rounds: usize, seed: u64) -> Vec<(usize, usize)> {
     let mut state = seed;
     let mut runs = Vec::with_capacity(things * rounds);
@@ -24,13 +27,13 @@ pub fn order(things: usize, rounds: usize, seed: u64) -> Vec<(usize, usize)> {
     runs
 }
 
-/// A number below this one. (The shares of numbers differ by less than one in 2⁵⁰.)
+/// A random number below `end`. (The numbers are equally likely up to about 2⁻⁵⁰.)
 fn below(state: &mut u64, end: usize) -> usize {
     let product = u128::from(next(state)) * end as u128;
     (product >> 64) as usize
 }
 
-/// SplitMix64.
+/// The next number of SplitMix64.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -71,7 +74,7 @@ mod tests {
         );
     }
 
-    /// All six orders of three kinds come about equally often.
+    /// All six orders of three kinds are about equally frequent.
     #[test]
     fn no_order_is_preferred() {
         let mut found: BTreeMap<Vec<usize>, u32> = BTreeMap::new();
@@ -79,7 +82,7 @@ mod tests {
             *found.entry(these.iter().map(|(_, thing)| *thing).collect()).or_default() += 1;
         }
         assert_eq!(found.len(), 6);
-        // Four standard deviations of a binomial distribution of 6000 and 1/6.
+        // Four standard deviations of the binomial distribution with n = 6000 and p = 1/6.
         assert!(found.values().all(|count| count.abs_diff(1000) < 116), "{found:?}");
     }
 }

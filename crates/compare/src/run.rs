@@ -1,7 +1,7 @@
-//! One run: the comparable figures of its stored result.
+//! Reads one run: the comparable figures of its stored result.
 //!
-//! Jobs of one name in one run (`numjobs`) are one thing with the sum of their rates. They are no repeats: they ran at the same
-//! time, on the same machine in the same state.
+//! Jobs with the same name in one run (`numjobs`) are treated as one job with the sum of their rates. They are not
+//! repeats of each other, because they ran at the same time, on the same machine in the same state.
 
 use crate::figure::Figure;
 use crate::limit::WHOLE_JOB;
@@ -10,53 +10,54 @@ use iolite_types::RunEnd;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The resolution of latencies: the widest class of a histogram, in parts of the latency.
+/// The resolution of latencies: the width of the widest histogram bin, as a fraction of the latency.
 const CLASS: f64 = 1.0 / 64.0;
 
-/// A run.
+/// One run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// The name of its result.
+    /// The name of the result.
     pub name: String,
     /// The program and its version.
     pub program: String,
-    /// When its result was made, in milliseconds since 1970.
+    /// When the result was written, in milliseconds since 1970.
     pub time_ms: Option<u64>,
-    /// How it ended; `None` = unknown.
+    /// How the run ended; `None` = unknown.
     pub end: Option<RunEnd>,
-    /// The devices of its files, as Iolite reports them.
+    /// The devices of the run's files, as reported by Iolite.
     pub targets: Option<String>,
-    /// The disks that it used, as fio reports them.
+    /// The disks that the run used, as reported by fio.
     pub disks: Option<String>,
-    /// Its jobs.
+    /// The jobs.
     pub jobs: Vec<Job>,
-    /// A unique property of the run: the start times of its jobs, or else their results and the time.
+    /// A text that identifies the run: the start times of its jobs, or else the time of the result and the amounts of
+    /// I/O.
     identity: String,
 }
 
-/// All jobs of one name.
+/// All jobs with the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// The name; of several machines with that of the machine.
+    /// The name, followed by the name of the machine if the run used several.
     pub name: String,
-    /// How many they are.
+    /// The number of jobs.
     pub count: usize,
     /// The errno of an error, or 0.
     pub error: i64,
-    /// Their options, with those of all jobs.
+    /// Their options, including global options.
     pub options: BTreeMap<String, String>,
     /// Their results.
     pub parts: Vec<Part>,
 }
 
-/// The results of jobs of one name in one direction, or altogether ([`WHOLE_JOB`]).
+/// The results of the jobs in one direction, or in all directions together ([`WHOLE_JOB`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// The direction.
     pub direction: &'static str,
-    /// The kind of latencies reported.
+    /// The kind of latency in the report.
     pub latency: Option<Latency>,
-    /// The resolution of a rate, in parts: run times are in milliseconds.
+    /// The resolution of rates, as a fraction: run times are known in milliseconds only.
     pub rate_step: f64,
     figures: [Option<f64>; Figure::ALL.len()],
 }
@@ -66,7 +67,7 @@ pub struct Part {
 pub struct Latency {
     /// The key in reports.
     pub key: &'static str,
-    /// Percentiles of several jobs are the mean of each one's, because there are no histograms.
+    /// The percentiles are means of the percentiles of several jobs, because there are no histograms.
     pub is_averaged: bool,
 }
 
@@ -74,7 +75,7 @@ impl Run {
     /// Reads a report.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a report.
     pub fn of(name: &str, report: &Value) -> Result<Run, NoReport> {
         let values = iolite_stored::jobs(report)?;
         let mut names: Vec<(String, Vec<&Value>)> = Vec::new();
@@ -107,13 +108,13 @@ impl Run {
         })
     }
 
-    /// Whether both are results of one run.
+    /// Whether both are results of the same run.
     pub fn is_same_run(&self, other: &Run) -> bool {
         !self.identity.is_empty() && self.identity == other.identity
     }
 }
 
-/// The name of a job in a report; of several machines with that of the machine.
+/// The name of a job in a report, followed by the name of its machine if the run used several.
 pub fn job_name(value: &Value) -> String {
     let name = value["jobname"].as_str().unwrap_or("(without a name)");
     match value["hostname"].as_str() {
@@ -122,7 +123,7 @@ pub fn job_name(value: &Value) -> String {
     }
 }
 
-/// Names, each once.
+/// Sorts names and removes repetitions; `None` = there are no names.
 fn listed(mut names: Vec<String>) -> Option<String> {
     names.retain(|name| !name.is_empty());
     names.sort();
@@ -130,11 +131,11 @@ fn listed(mut names: Vec<String>) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// The start times of all jobs identify a run, also in intermediate results. Without them, the time of the result does,
-/// with the amounts until then.
+/// The start times of all jobs identify a run, even in intermediate results. Without them, the time of the result and
+/// the numbers of I/Os until then identify the run.
 fn identity(time_ms: Option<u64>, names: &[(String, Vec<&Value>)]) -> String {
     let jobs = || names.iter().flat_map(|(name, of)| of.iter().map(move |job| (name, job)));
-    // A job that never began has no start.
+    // A job that never started has no start time.
     let start = |job: &Value| job["job_start"].as_u64().filter(|&start| start > 0);
     let starts: Option<Vec<String>> =
         jobs().map(|(name, job)| Some(format!("{name}={}", start(job)?))).collect();
@@ -164,12 +165,12 @@ impl Job {
 }
 
 impl Part {
-    /// A figure; `None` = it is not known, or 0.
+    /// The value of a figure; `None` = it is not known, or it is 0.
     pub fn figure(&self, figure: Figure) -> Option<f64> {
         self.figures[figure as usize]
     }
 
-    /// The resolution of a figure, in parts of it.
+    /// The resolution of a figure, as a fraction of its value.
     pub fn step(&self, figure: Figure) -> f64 {
         match figure {
             Figure::Iops | Figure::Bandwidth => self.rate_step,
@@ -182,12 +183,12 @@ impl Part {
         Part { direction, latency: None, rate_step: 0.0, figures: [None; Figure::ALL.len()] }
     }
 
-    /// Only a positive value has a logarithm, and a change in percent.
+    /// Sets a figure, but only to a positive value: other values have no logarithm and no change in percent.
     pub(crate) fn set(&mut self, figure: Figure, value: Option<f64>) {
         self.figures[figure as usize] = value.filter(|value| value.is_finite() && *value > 0.0);
     }
 
-    /// `None` = nothing was done in this direction.
+    /// The results in one direction; `None` = there was no I/O in it.
     fn of(direction: &'static str, jobs: &[&Value]) -> Option<Part> {
         let of: Vec<&Value> = jobs.iter().map(|job| &job[direction]).collect();
         let of: Vec<&Value> = of.into_iter().filter(|measured| iolite_stored::has_moved(measured)).collect();
@@ -253,7 +254,7 @@ impl Part {
     }
 }
 
-/// The histograms together; `None` = one has none.
+/// The sum of the histograms; `None` = at least one latency has no histogram.
 fn added(latencies: &[&Value]) -> Option<BTreeMap<u64, u64>> {
     let mut all: BTreeMap<u64, u64> = BTreeMap::new();
     for latency in latencies {

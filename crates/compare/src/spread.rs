@@ -1,23 +1,24 @@
-//! The repeats of one side: how much its figures vary from run to run, and how well their mean is known.
+//! The repeated runs of one side: how much the figures vary from run to run, and how precisely their means are known.
 //!
-//! The same means, variations and unit (the run) as in comparisons. The interval of a mean is Student's, of logarithms.
+//! Means and variations are the same as in comparisons, and a run is one value here, too. The confidence interval of
+//! a mean is Student's, computed from logarithms.
 
 use crate::run::Part;
 use crate::{ERROR, Figure, Side, Summary, WHOLE_JOB, chance};
 use std::collections::BTreeSet;
 
-/// A figure in all runs.
+/// A figure over all runs.
 #[derive(Clone, Debug)]
 pub struct SpreadRow {
-    /// Which.
+    /// The figure.
     pub figure: Figure,
-    /// Its mean, and its variation.
+    /// Its mean and variation.
     pub summary: Summary,
-    /// The interval of the mean, of [`SPREAD_CONFIDENCE`]; `None` = of one run.
+    /// The interval of the mean, with the confidence level [`SPREAD_CONFIDENCE`]; `None` = there is only one run.
     pub interval: Option<(f64, f64)>,
-    /// The lowest of the runs.
+    /// The lowest value of all runs.
     pub lowest: f64,
-    /// The highest.
+    /// The highest value of all runs.
     pub highest: f64,
 }
 
@@ -28,16 +29,16 @@ pub struct SpreadBlock {
     pub job: String,
     /// The direction, or [`WHOLE_JOB`].
     pub direction: &'static str,
-    /// Notes for the user: runs that are missing, errors.
+    /// Notes for the user, about missing runs or errors.
     pub notes: Vec<String>,
     /// Its figures.
     pub rows: Vec<SpreadRow>,
 }
 
-/// The probability with which each interval holds the mean.
+/// The confidence level of each interval.
 pub const SPREAD_CONFIDENCE: f64 = 1.0 - ERROR;
 
-/// How the runs of a side differ.
+/// Summarises how the runs of a side vary.
 pub fn spread(side: &Side) -> Vec<SpreadBlock> {
     let mut seen = BTreeSet::new();
     let jobs = side.runs.iter().flat_map(|run| &run.jobs).map(|job| job.name.as_str());
@@ -60,7 +61,7 @@ pub fn spread(side: &Side) -> Vec<SpreadBlock> {
             let mut notes = Vec::new();
             if parts.len() < side.runs.len() {
                 notes.push(format!(
-                    "{} of {} runs did anything here; the figures are of these",
+                    "only {} of {} runs did I/O here; the figures come from these runs",
                     parts.len(),
                     side.runs.len()
                 ));
@@ -114,7 +115,8 @@ mod tests {
         Run::of(&format!("run {number}"), &report).unwrap()
     }
 
-    /// By hand: the logarithms 2, 3, 4 have the mean 3 and the deviation 1, so the interval goes 4.303 / √3 to either side.
+    /// Computed by hand: the logarithms 2, 3, 4 have the mean 3 and the standard deviation 1, so the interval extends
+    /// 4.303 / √3 to either side.
     #[test]
     fn an_interval_by_hand() {
         let values = [2.0_f64, 3.0, 4.0].map(f64::exp);
@@ -143,7 +145,7 @@ mod tests {
         assert!(one[0].rows[0].interval.is_none() && one[0].rows[0].summary.variation.is_none());
         let runs = vec![run(0, 100.0, 0), run(1, 110.0, 5), run(2, 0.0, 0)];
         let three = spread(&Side { name: "a".to_owned(), runs });
-        assert!(three[0].notes[0].starts_with("2 of 3 runs"), "{:?}", three[0].notes);
+        assert!(three[0].notes[0].starts_with("only 2 of 3 runs"), "{:?}", three[0].notes);
         assert!(three[0].notes[1].contains("errors, such as run 1"), "{:?}", three[0].notes);
     }
 }

@@ -3,7 +3,7 @@ use iolite_testing::{Luck, seed_or};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The results of a run in a direction.
+/// The results of a run in one direction.
 #[derive(Clone, Copy)]
 struct Did {
     iops: f64,
@@ -106,7 +106,7 @@ fn what_ran_at_the_same_time_is_no_repeat() {
     let found = compared(&[clones(5), clones(5)]);
     let row = &found.blocks[0].rows[0];
     assert_eq!((row.base.unwrap().runs, row.verdict), (1, Verdict::CannotTell));
-    // The totals are taken over the longest run time; without histograms their percentiles are means.
+    // Rates are totals divided by the longest run time. Without histograms, percentiles are means.
     assert!((row.base.unwrap().mean - 250_000.0).abs() < 1.0, "{row:?}");
     assert!(found.blocks[0].notes[0].contains("means of the jobs' own"), "{:?}", found.blocks[0].notes);
 }
@@ -136,15 +136,15 @@ fn other_work_is_not_comparable() {
     };
     let usual = || with(json!({"bs": "4k", "iodepth": "16", "rw": "randread"}), "vda");
     for (options, disk, why) in [
-        (json!({"bs": "16k", "iodepth": "16", "rw": "randread"}), "vda", "other bs: 4k and 16k"),
-        (json!({"bs": "4k", "rw": "randread"}), "vda", "other iodepth: 16 and 1"),
-        (json!({"bs": "4k", "iodepth": "16"}), "vda", "other rw: randread and read"),
+        (json!({"bs": "16k", "iodepth": "16", "rw": "randread"}), "vda", "different bs: 4k and 16k"),
+        (json!({"bs": "4k", "rw": "randread"}), "vda", "different iodepth: 16 and 1"),
+        (json!({"bs": "4k", "iodepth": "16"}), "vda", "different rw: randread and read"),
         (
             json!({"bs": "4k", "iodepth": "16", "rw": "randread", "ioengine": "libaio"}),
             "vda",
-            "other ioengine: psync and",
+            "different ioengine: psync and",
         ),
-        (json!({"bs": "4k", "iodepth": "16", "rw": "randread"}), "sdb", "other device: vda and sdb"),
+        (json!({"bs": "4k", "iodepth": "16", "rw": "randread"}), "sdb", "different device: vda and sdb"),
     ] {
         let sides = [usual(), with(options, disk)];
         let found = compared(&sides);
@@ -154,16 +154,18 @@ fn other_work_is_not_comparable() {
         let named = why.split([' ', ':']).nth(1).unwrap().to_owned();
         assert_eq!(verdict(&compare(&sides, &[], &[named]).unwrap(), Figure::Iops), Verdict::CannotTell);
     }
-    // The same in other words, and without effect on the verdict.
+    // These options mean the same, or do not affect whether results are comparable.
     let same = with(json!({"bs": "4096", "iodepth": "16", "rw": "randread", "size": "1g"}), "vda");
     let found = compared(&[usual(), same]);
     assert_eq!(verdict(&found, Figure::Iops), Verdict::CannotTell);
     assert_eq!(found.blocks[0].notes, ["other options that differ: size"]);
-    // Runs that are no repeats of each other.
+    // Runs that do not repeat each other.
     let mut mixed = usual();
     mixed.runs[2].jobs[0].options.insert("bs".to_owned(), "8k".to_owned());
     let found = compare(&[usual(), mixed], &[], &["bs".to_owned()]).unwrap();
-    assert!(found.blocks[0].obstacles[0].contains("the runs of NEW are no repeats: bs is 4k and 8k"));
+    assert!(
+        found.blocks[0].obstacles[0].contains("the runs of NEW do not repeat each other: bs is 4k and 8k")
+    );
 }
 
 #[test]
@@ -177,8 +179,8 @@ fn a_run_that_failed_or_did_nothing_is_not_left_out() {
     missing.runs[3].jobs.clear();
     for (side, why) in [
         (failed, "NEW has runs with errors"),
-        (idle, "4 of 5 runs of NEW did anything"),
-        (missing, "only 4 of 5 runs of NEW have it"),
+        (idle, "only 4 of 5 runs of NEW did I/O"),
+        (missing, "only 4 of 5 runs of NEW have this job"),
     ] {
         let found = compared(&[readers(&usual()), side]);
         assert_eq!(verdict(&found, Figure::Iops), Verdict::NotComparable);
@@ -187,7 +189,10 @@ fn a_run_that_failed_or_did_nothing_is_not_left_out() {
     let other = side((0..5).map(|_| report(&[job("other", &json!({}), &[("read", USUAL)])])));
     let found = compared(&[readers(&usual()), other]);
     let whys: Vec<&str> = found.blocks.iter().map(|block| block.obstacles[0].as_str()).collect();
-    assert!(whys.contains(&"NEW does not have it") && whys.contains(&"BASE does not have it"), "{whys:?}");
+    assert!(
+        whys.contains(&"NEW does not have this job") && whys.contains(&"BASE does not have this job"),
+        "{whys:?}"
+    );
 }
 
 #[test]
@@ -211,7 +216,7 @@ fn limits_are_about_the_whole_interval() {
 
 #[test]
 fn steps_of_measuring_are_no_difference() {
-    // Neighbouring classes of a histogram, without any spread, and rates of runs of 10 s.
+    // Latencies in neighbouring histogram bins without any spread, and rates of runs of 10 s.
     let of = |p50: f64, iops: f64| readers(&[Did { p50, iops, ..USUAL }; 5]);
     let found = compared(&[of(100_864.0, 50_000.0), of(101_888.0, 50_004.0)]);
     assert_eq!(verdict(&found, Figure::P50), Verdict::CannotTell);
@@ -229,7 +234,7 @@ fn results_of_one_run_are_recognised() {
     later["jobs"][0]["read"]["total_ios"] = json!(600_000);
     assert!(run(&one).is_same_run(&run(&later)), "a result on the way");
     assert!(!run(&one).is_same_run(&run(&report(&[job("j", &json!({}), &[("read", USUAL)])]))));
-    // Without the start of jobs.
+    // Results without the start times of jobs.
     let old = |time: u64, ios: u64| {
         let mut report = one.clone();
         report["jobs"][0].as_object_mut().unwrap().remove("job_start");
@@ -238,7 +243,7 @@ fn results_of_one_run_are_recognised() {
         run(&report)
     };
     assert!(old(7, 1).is_same_run(&old(7, 1)));
-    // Two runs that never began.
+    // Two runs whose jobs never started.
     let mut failed = [one.clone(), one.clone()];
     for (report, time) in failed.iter_mut().zip([7, 8]) {
         report["jobs"][0]["job_start"] = json!(0);
@@ -265,23 +270,23 @@ fn damaged_reports_are_no_panic() {
     }
 }
 
-/// Above 0, up to 1.
+/// A uniform random number above 0, up to 1.
 fn uniform(luck: &mut Luck) -> f64 {
     1.0 - (luck.draw() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Draws of a standard normal distribution (Box and Muller).
+/// A random number from the standard normal distribution (Box and Muller).
 fn normal(luck: &mut Luck) -> f64 {
     let (a, b) = (uniform(luck), uniform(luck));
     (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()
 }
 
-/// By which factor runs differ.
+/// The random factors by which runs differ.
 #[derive(Clone, Copy)]
 struct Law {
-    /// Of a run as a whole.
+    /// The factor of a whole run.
     of_run: fn(&mut Luck) -> f64,
-    /// Of each of its figures.
+    /// The factor of each of its figures.
     of_figure: fn(&mut Luck) -> f64,
 }
 
@@ -289,7 +294,7 @@ fn none(_: &mut Luck) -> f64 {
     1.0
 }
 
-/// Runs like the first one.
+/// Draws runs that are like `like`, except for their random factors.
 fn drawn(luck: &mut Luck, like: &Run, runs: usize, law: Law, shift: f64) -> Side {
     let mut runs = vec![like.clone(); runs];
     for run in &mut runs {
@@ -305,8 +310,8 @@ fn drawn(luck: &mut Luck, like: &Run, runs: usize, law: Law, shift: f64) -> Side
     Side { name: "side".to_owned(), runs }
 }
 
-/// The share of so many comparisons with a verdict, if the two sides differ by `shift`; and the share with a correct
-/// verdict on the IOPS of reads.
+/// Makes `draws` comparisons of sides that differ by the factor `shift`. Returns the share of comparisons with any
+/// verdict, and the share with a correct verdict on the IOPS of reads.
 fn shares(luck: &mut Luck, draws: u32, runs: [usize; 2], laws: [Law; 2], shift: f64) -> (f64, f64) {
     let like = Run::of("r", &report(&[job("j", &json!({}), &[("read", USUAL), ("write", USUAL)])])).unwrap();
     let (mut any, mut right) = (0_u32, 0_u32);
@@ -321,7 +326,7 @@ fn shares(luck: &mut Luck, draws: u32, runs: [usize; 2], laws: [Law; 2], shift: 
     (f64::from(any) / f64::from(draws), f64::from(right) / f64::from(draws))
 }
 
-/// Things that are equal, whatever their runs are like: comparisons with any wrong verdict are 5% at most.
+/// If the sides are equal, at most 5% of the comparisons have a wrong verdict, whatever the distribution of runs is.
 #[test]
 fn false_verdicts_are_as_rare_as_is_said() {
     const DRAWS: u32 = 3000;
@@ -345,16 +350,16 @@ fn false_verdicts_are_as_rare_as_is_said() {
         for runs in [[5, 5], [10, 10], [5, 10], [5, 20]] {
             let (any, _) = shares(&mut luck, DRAWS, runs, laws, 1.0);
             println!("{name:<20} {runs:?}: {:.1}%", any * 100.0);
-            // Four standard deviations of 3000 draws more. Welch's intervals of five runs are a little too narrow where one
-            // side differs eight times as much as the other.
+            // Four standard deviations of 3000 draws are added. Welch's intervals of five runs are a little too
+            // narrow if one side varies eight times as much as the other.
             let most = if name.contains(" and ") { 0.065 } else { 0.05 };
             assert!(any < most + 4.0 * 0.004, "{name} {runs:?}: {any}");
         }
     }
 }
 
-/// Changes where runs differ by 2%, and the share of comparisons that find them with 5 and with 10 runs a side: what
-/// docs/comparing.md says.
+/// The share of comparisons that find a change if runs vary by 2%, with 5 and with 10 runs per side, as stated in
+/// docs/comparing.md.
 const POWER: [(f64, f64, f64); 5] =
     [(0.02, 0.06, 0.25), (0.04, 0.37, 0.90), (0.06, 0.78, 1.0), (0.08, 0.96, 1.0), (0.1, 1.0, 1.0)];
 
@@ -372,7 +377,8 @@ fn differences_are_found_as_often_as_is_said() {
     }
 }
 
-/// Runs that did not go to their planned end: none of their jobs is comparable; a job with an error disturbs the others.
+/// If a run did not end as planned, none of its jobs is comparable. If only one job had an error, the other jobs are
+/// comparable, but may have been disturbed.
 #[test]
 fn unplanned_ends() {
     let options = json!({"rw": "read"});

@@ -143,7 +143,7 @@ fn limits_set_the_exit_status() {
     for (line, why) in [
         ("--fail-if=read.iops", "--fail-if=read.iops: at character 10: there is no < or >"),
         ("--fail-if=iosp<-5%", "--fail-if=iosp<-5%: at character 1: \"iosp\" does not end with a figure"),
-        ("--fail-if=iops<-5", "at character 6: \"-5\" is no change in percent"),
+        ("--fail-if=iops<-5", "at character 6: \"-5\" is not a change in percent"),
         ("--fail-if=trim.iops<-5%", "trim.iops<-5%: there is no such figure; there are mix.read.iops"),
         ("--allow=size", "--allow: \"size\" is not one of rw, bs"),
         ("--output-format=xml", "--output-format=xml: not one of table, json, csv, html"),
@@ -185,7 +185,7 @@ fn other_work_is_told_and_allowed() {
     repeats(dir.path(), "base", &like, 1.0, 5);
     like["jobs"][0]["job options"]["bs"] = json!("16k");
     repeats(dir.path(), "new", &like, 0.5, 5);
-    let run = ours().line(dir.path(), "compare base new").ok().says("not comparable: other bs: 4k and 16k");
+    let run = ours().line(dir.path(), "compare base new").ok().says("not comparable: different bs: 4k and 16k");
     assert!(!run.stdout.contains("  worse\n"), "{run}");
     ours().line(dir.path(), "compare base new --allow=iodepth,bs").ok().says("  worse\n");
     assert_eq!(ours().line(dir.path(), "compare base new --fail-if=iops<-1%").code(), 3);
