@@ -1,12 +1,12 @@
 //! Workloads over the zones of a device (`zonemode=zbd`): writes go to write pointers, reads stay below them, and trims
 //! reset zones.
 //!
-//! A zone is written from its write pointer on until no block fits, and a full one is reset before it is written again.
-//! Random writes choose a zone, not an offset: when no other zone may be open, one of the open ones. Conventional zones
-//! have no write pointer and are written anywhere.
+//! A zone is written from its write pointer on, until no further block fits. A full zone is reset before it is
+//! written again. A random write chooses a zone, not an offset. If no more zones may be opened, it goes to one of the
+//! open zones. Conventional zones have no write pointer and are written anywhere.
 //!
-//! The write pointers are not here, but in a [`Zones`], which may share them with other workers. The generator asks it
-//! for each write, so the place of a write depends on the other workers.
+//! A [`Zones`] holds the write pointers and may share them with other workers. The generator asks it for each write,
+//! so where a write goes depends on the other workers.
 
 mod writes;
 mod zones;
@@ -25,23 +25,23 @@ use crate::{Fate, Generator, Io, Mix, Next, Region, Spec, Step, rng::Rng};
 use iolite_types::Direction;
 use std::ops::Range;
 
-/// Where a direction is in a file.
+/// The position of a direction in a file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
     zone: u32,
-    /// The next offset, in zones that are not written at a write pointer, and for reads.
+    /// The next offset of reads, and of writes to conventional zones.
     offset: u64,
-    /// The zone has been used since the cursor came to it.
+    /// The zone has been used since the cursor moved to it.
     entered: bool,
 }
 
-/// A file, its zones, and where the directions are in it.
+/// A file, its zones, and the position of each direction.
 #[derive(Clone, Debug)]
 struct File {
     region: Region,
     zones: Range<u32>,
     cursors: [Cursor; 3],
-    /// The zone of the last random write, for runs.
+    /// The zone of the last random write or trim, in which a run continues.
     last: Option<u32>,
 }
 
@@ -53,7 +53,7 @@ impl File {
     }
 }
 
-/// How the sizes of a direction are drawn.
+/// How the offsets and sizes of a direction are drawn.
 #[derive(Clone, Debug)]
 struct Rules {
     random_percent: u32,
@@ -63,20 +63,21 @@ struct Rules {
 
 /// The choice for the next I/O.
 enum Chosen {
+    /// An I/O with this offset and length.
     Io(u64, u64),
-    /// Something that is in flight, or another worker, has to be waited for.
+    /// The worker must wait for an I/O in flight, or for another worker.
     Wait,
-    /// There is nothing (more) to do.
+    /// There is nothing to do any more.
     Nothing,
     Failed(String),
 }
 
-/// A zone that was reset by a trim, and is written from its beginning to its end.
+/// A zone that a trim resets, and that is then written from its beginning to its end.
 #[derive(Clone, Copy, Debug)]
 struct Trimmed {
     file: usize,
     zone: u32,
-    /// The trim is complete, and a write was issued.
+    /// The trim is complete, and the first write has been issued.
     is_begun: bool,
 }
 
@@ -94,12 +95,12 @@ pub struct ZonedGenerator<Z> {
     ios_per_random: u64,
     run_left: u64,
     held: Option<Direction>,
-    /// Trimmed and to be filled next.
+    /// The zone to fill next, after its trim.
     trimmed: Option<Trimmed>,
     bytes: u64,
     byte_limit: u64,
     laps: bool,
-    /// The smallest block that counts: a lap for less would do nothing.
+    /// The smallest block size that counts towards `byte_limit`: a lap for fewer bytes would do nothing.
     smallest: u64,
     ios: u64,
     last_io: u64,
@@ -107,9 +108,9 @@ pub struct ZonedGenerator<Z> {
     ios_at_lap: u64,
     writes: u64,
     in_flight: u64,
-    /// No worker was left that could make room for another open zone.
+    /// At the last check, no other worker could make room for another open zone.
     waited_in_vain: bool,
-    /// The file and the zone up to which zones are empty, before a pass that begins with empty ones.
+    /// The file and the zone to empty next, before a pass that begins with empty zones; `None` = none are left.
     preparing: Option<(usize, u32)>,
     trouble: Option<String>,
 }
@@ -131,7 +132,7 @@ impl Rngs {
 }
 
 impl<Z: Zones> ZonedGenerator<Z> {
-    /// The workload of this spec over these zones.
+    /// Makes the workload of this spec over these zones.
     pub fn new(spec: &Spec, how: ZoneUse, zones: Z) -> Self {
         let rules = Direction::ALL.map(|direction| Rules {
             random_percent: spec.random_percent[direction],
@@ -146,13 +147,13 @@ impl<Z: Zones> ZonedGenerator<Z> {
             file
         });
         let files: Vec<File> = files.collect();
-        // Of a trim and its writes, only the writes count.
+        // In a mix of trims and writes, only the bytes of writes count.
         let counted: &[Direction] = match spec.mix {
             Mix::TrimWrite => &[Direction::Write],
             _ => directions(spec),
         };
         let smallest = counted.iter().map(|direction| rules[direction.index()].sizes.min()).min();
-        // A trim and its write count as one.
+        // A trim and a write together count as one I/O.
         let ios_in_one = if spec.mix == Mix::TrimWrite { 2 } else { 1 };
         let limit = io_limit(spec).saturating_mul(ios_in_one);
         ZonedGenerator {
@@ -192,7 +193,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         .with_preparation()
     }
 
-    /// Before a pass that begins with empty zones, they have to be made so.
+    /// Arranges that the zones are emptied before the first pass, if passes begin with empty zones.
     fn with_preparation(mut self) -> Self {
         self.preparing = self.begin_to_prepare();
         self
@@ -203,7 +204,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         Some((0, first.zones.start))
     }
 
-    /// Makes the zones empty before a pass. `Some` = the next step has to be this.
+    /// Empties the zones before a pass. `Some` = not all zones are empty yet, and this is the next step.
     fn prepare(&mut self) -> Option<Next> {
         while let Some((file, zone)) = self.preparing {
             let Some(files) = self.files.get(file) else {
@@ -223,7 +224,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         None
     }
 
-    /// Makes a zone empty. `Err` = not yet, or never.
+    /// Resets a zone, unless it is empty or unusable. `Err` = the worker has to wait, or the reset failed.
     fn empty(&mut self, file: u32, zone: u32) -> Result<(), Next> {
         let state = self.zones.zone(file, zone);
         if !state.is_sequential || state.next == state.start {
@@ -263,13 +264,13 @@ impl<Z: Zones> ZonedGenerator<Z> {
         }
     }
 
-    /// The bytes of a zone that belong to the region.
+    /// Limits a range to the region of the file.
     fn within(&self, file: usize, from: u64, to: u64) -> (u64, u64) {
         let region = self.files[file].region;
         (from.max(region.offset), to.min(region.offset + region.length))
     }
 
-    /// A random place between these offsets.
+    /// Draws an offset and a length within this range; `None` = no block fits.
     fn place(&mut self, direction: Direction, from: u64, to: u64) -> Option<(u64, u64)> {
         let Rules { sizes, align, .. } = &self.rules[direction.index()];
         let room = to.saturating_sub(from);
@@ -278,7 +279,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         Some((offset, sizes.draw(&mut self.rngs.lengths, to - offset)))
     }
 
-    /// The bytes of a zone that may be read.
+    /// The range of a zone that may be read.
     fn readable(&self, file: usize, state: &ZoneState) -> (u64, u64) {
         let end = match state {
             ZoneState { is_readable: false, .. } => state.start,
@@ -304,7 +305,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
             self.files[file].cursors[read] = Cursor { zone, offset: from + length, entered: true };
             return Chosen::Io(from, length);
         }
-        // Reads of a mix go on there when its writes have written more.
+        // The reads of a mix continue here after its writes have written more.
         if matches!(self.mix, Mix::ReadWrite(_)) {
             self.files[file].cursors[read] = before;
         }
@@ -324,7 +325,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         Chosen::Nothing
     }
 
-    /// The reset of a whole zone: in turn, or of any that is not empty.
+    /// Chooses a zone to reset: the next one, or a random one that is not empty.
     fn trim(&mut self, file: usize, random: bool) -> Chosen {
         let trim = Direction::Trim.index();
         let mut zone = if random { self.draw_zone(file) } else { self.files[file].cursors[trim].zone };
@@ -359,7 +360,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         Chosen::Nothing
     }
 
-    /// The other direction of a mix, when there is nothing to do in this one.
+    /// The other direction of a mix, for when there is nothing to do in this direction.
     fn other(&self, direction: Direction) -> Option<Direction> {
         match (self.mix, direction) {
             (Mix::ReadWrite(_), Direction::Read) => Some(Direction::Write),
@@ -372,7 +373,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         self.in_flight += 1;
         self.waited_in_vain = false;
         self.ios += 1;
-        // A trim and its write count once.
+        // The bytes of a trim do not count, only those of its writes.
         if !(self.mix == Mix::TrimWrite && direction == Direction::Trim) {
             self.bytes = self.bytes.saturating_add(length);
         }
@@ -427,7 +428,8 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
                     }
                     InZone::Failed(why) => self.fail(why),
                     InZone::Wait | InZone::Busy => Next::Script(Step::Wait),
-                    // The trim has closed the zone, and it may not be opened again: another one is written to.
+                    // The trim has closed the zone, and the limit of open zones does not allow opening it again. The
+                    // write goes to a zone that is open.
                     InZone::Limit => match self.write_in_open(file) {
                         Chosen::Io(offset, length) => {
                             self.trimmed = None;
@@ -440,7 +442,7 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
                             Next::Done
                         }
                     },
-                    // It has become unusable, or another worker has filled it.
+                    // The zone has become unusable, or another worker has filled it.
                     InZone::Passed => {
                         self.trimmed = None;
                         continue;

@@ -1,4 +1,4 @@
-//! The generator over simulated zones: the disk refuses the same operations as real ones.
+//! Tests of the generator on a simulated disk, which refuses the same operations as a real one.
 
 use super::{Claim, ZoneState, ZoneUse, ZonedGenerator, Zones};
 use crate::rng::Rng;
@@ -9,18 +9,18 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Zones of 100 bytes.
+/// The size of a zone in bytes.
 const ZONE: u64 = 100;
 
-/// A zone of the disk, and the workers' knowledge of it.
+/// A zone of the disk, and what the workers know about it.
 #[derive(Clone, Debug)]
 struct One {
     is_sequential: bool,
     is_usable: bool,
     capacity: u64,
-    /// The disk's own write pointer, relative to the beginning.
+    /// The disk's own write pointer, relative to the beginning of the zone.
     pointer: u64,
-    /// The end of the reserved part.
+    /// The end of the part that workers have reserved, relative to the beginning of the zone.
     next: u64,
     owner: Option<usize>,
     in_flight: u32,
@@ -34,7 +34,7 @@ struct Disk {
     most_open: usize,
     resets: u32,
     finishes: u32,
-    /// Whether each worker waits for room or has ended.
+    /// For each worker, whether it waits for room or has ended.
     idle: Vec<bool>,
 }
 
@@ -151,7 +151,7 @@ impl Zones for Seen {
         assert_eq!(
             (one.owner, one.in_flight),
             (Some(self.me), 0),
-            "nothing is in flight on a zone that is reset"
+            "nothing is in flight in a zone that is reset"
         );
         (one.next, one.pointer, one.ends) = (0, 0, false);
         Ok(())
@@ -166,7 +166,11 @@ impl Zones for Seen {
         }
         one.in_flight -= 1;
         if io.direction == Direction::Trim {
-            assert_eq!((io.length, one.in_flight), (ZONE, 0), "a trim is the reset of a zone, alone on it");
+            assert_eq!(
+                (io.length, one.in_flight),
+                (ZONE, 0),
+                "a trim covers a zone, with no other I/O in flight"
+            );
             (one.next, one.pointer, one.ends) = (0, 0, false);
             disk.resets += 1;
         } else if fate == Fate::Done && one.in_flight == 0 && one.ends {
@@ -231,9 +235,8 @@ impl Job {
     }
 }
 
-/// Runs one worker for each job over the disk, each with so many I/Os in flight, and returns the I/Os of each, in
-/// order.
-/// The disk takes writes at its write pointers only, in the order in which they were issued.
+/// Runs one worker for each job on the disk, each with `depth` I/Os in flight, and returns the I/Os of each worker in
+/// order. The disk accepts writes at its write pointers only, in the order in which they are issued.
 #[track_caller]
 fn run(disk: Disk, jobs: &[Job], depth: usize) -> (Vec<Vec<Io>>, Disk) {
     let mut disk = disk;
@@ -247,7 +250,7 @@ fn run(disk: Disk, jobs: &[Job], depth: usize) -> (Vec<Vec<Io>>, Disk) {
     let mut over = vec![false; jobs.len()];
     let mut rng = Rng::new(iolite_testing::seed());
     for step in 0.. {
-        assert!(step < 100_000, "it comes to no end: {:?}", disk.borrow());
+        assert!(step < 100_000, "the run does not end: {:?}", disk.borrow());
         if over.iter().all(|&over| over) && flight.iter().all(VecDeque::is_empty) {
             break;
         }
@@ -309,7 +312,7 @@ fn zones_are_filled_one_after_the_other() {
     let (done, disk) = run(disk, &[job], 4);
     let blocks = [(0, 30), (30, 30), (100, 30), (130, 30), (200, 30), (230, 30)];
     assert_eq!(places(&done[0]), blocks, "30 bytes do not fit into the last 10");
-    assert_eq!((disk.resets, disk.open(), disk.pointers()), (0, 0, vec![70; 3]), "what is left is finished");
+    assert_eq!((disk.resets, disk.open(), disk.pointers()), (0, 0, vec![70; 3]), "all zones are finished");
 }
 
 #[test]
@@ -330,7 +333,8 @@ fn full_zones_are_reset_when_they_are_written_again() {
     assert_eq!((disk.resets, disk.pointers()), (2, vec![100, 50]));
 }
 
-/// `io_size` above what the zones have room for, but not above the region; the last 8 bytes are less than a block.
+/// `io_size` is larger than the room in the zones, but not larger than the region. The last 8 bytes are less than a
+/// block.
 #[test]
 fn a_pass_starts_over_until_as_many_bytes_are_done_as_are_asked_for() {
     let written = |asks: bool| {
@@ -361,7 +365,7 @@ fn reads_and_trims_start_over_too() {
         places(&run(partly(), &[job], 1).0[0]),
         [(0, 20), (20, 20), (200, 20), (220, 20), (0, 20), (20, 20)]
     );
-    // In part random: its sequential reads come to the end.
+    // Half of the reads are random; the sequential ones reach the end of the zones.
     job = Job::new(&partly(), Mix::Single(Direction::Read), 20, true).bytes(400);
     job.spec.random_percent = iolite_types::PerDirection::all(50);
     assert_eq!(run(partly(), &[job], 1).0[0].len(), 20);
@@ -371,7 +375,7 @@ fn reads_and_trims_start_over_too() {
     let writes = done[0].iter().filter(|io| io.direction == Direction::Write).count();
     assert_eq!((writes, done[0].len()), (20, 25), "16 fill all zones");
     job = Job::new(&Disk::new(4, 80), Mix::Single(Direction::Read), 20, false).bytes(120);
-    assert_eq!(run(Disk::new(4, 80), &[job], 1).0[0], [], "there is nothing to start over on");
+    assert_eq!(run(Disk::new(4, 80), &[job], 1).0[0], [], "there is nothing to read");
 }
 
 #[test]
@@ -384,7 +388,7 @@ fn random_writes_fill_zones_and_write_nothing_twice_without_a_reset() {
     assert_eq!(disk.pointers().iter().sum::<u64>() + 60 * u64::from(disk.resets), bytes);
 }
 
-/// Chance chooses among the open zones, and leaves none out.
+/// Random writes choose among the open zones, and each open zone is written.
 #[test]
 fn a_limit_of_open_zones_is_kept_and_all_that_are_open_are_written_to() {
     let mut disk = Disk::new(16, 100);
@@ -411,7 +415,7 @@ fn an_open_zone_that_no_block_fits_into_is_finished_when_another_is_to_be_opened
 fn a_job_that_may_open_no_zone_waits_and_gives_up_if_none_can_be_closed() {
     let mut disk = Disk::new(3, 100);
     disk.most_open = 1;
-    // The first writes to one zone and leaves it half full, so the second has to wait for ever.
+    // The first job writes to one zone and leaves it half full, so the second job would wait for ever.
     let mut first = Job::write(&disk, 10, false).bytes(50);
     first.spec.files[0] = Region { offset: 0, length: 100 };
     let mut second = Job::write(&disk, 10, false);
@@ -427,7 +431,7 @@ fn resets_come_as_often_as_asked_once_enough_is_written() {
     let mut job = Job::write(&disk, 10, false);
     (job.how.reset_every, job.how.reset_threshold) = (4, 0.1);
     let (done, disk) = run(disk, &[job], 1);
-    // The zone is restarted before the fifth write, before the ninth, and so on.
+    // The zone is reset before the fifth write, before the ninth, and so on.
     assert_eq!(
         places(&done[0][..10])[3..],
         [(30, 10), (0, 10), (10, 10), (20, 10), (30, 10), (0, 10), (10, 10)]
@@ -436,7 +440,7 @@ fn resets_come_as_often_as_asked_once_enough_is_written() {
     let disk = Disk::new(2, 100);
     let mut job = Job::write(&disk, 10, false);
     (job.how.reset_every, job.how.reset_threshold) = (4, 1.0);
-    assert_eq!(run(disk, &[job], 1).1.resets, 0, "more than all is never written");
+    assert_eq!(run(disk, &[job], 1).1.resets, 0, "the written share never exceeds 1");
 }
 
 #[test]
@@ -482,7 +486,7 @@ fn trims_reset_sequential_zones() {
     assert_eq!(disk.pointers(), [0; 4]);
 }
 
-/// The writes of a trim wait until it is complete.
+/// Writes into a trimmed zone wait until the trim is complete.
 #[test]
 fn writes_follow_their_trims() {
     for random in [false, true] {
@@ -493,7 +497,7 @@ fn writes_follow_their_trims() {
         let (done, disk) = run(disk, &[job.bytes(200)], 4);
         let directions: String =
             done[0].iter().map(|io| io.direction.name().chars().next().unwrap()).collect();
-        assert_eq!(directions, "twwwwtwwwwtww", "each is filled before the next one is trimmed");
+        assert_eq!(directions, "twwwwtwwwwtww", "each zone is filled before the next one is trimmed");
         let filled = done[0].iter().zip(&done[0][1..]).all(|(trim, write)| {
             trim.direction != Direction::Trim || (write.offset, write.length) == (trim.offset, 20)
         });
@@ -506,7 +510,7 @@ fn writes_follow_their_trims() {
     }
 }
 
-/// A trim closes its zone. If it may not be opened again, the write goes to one that is open.
+/// A trim closes its zone. If the zone may not be opened again, the write goes to a zone that is open.
 #[test]
 fn writes_of_trims_keep_to_the_limit_of_open_zones() {
     for random in [false, true] {
@@ -519,7 +523,7 @@ fn writes_of_trims_keep_to_the_limit_of_open_zones() {
         let writes = done[0].iter().filter(|io| io.direction == Direction::Write).count();
         assert_eq!(writes, 3, "{done:?}");
     }
-    // The zone that is open belongs to nobody here, so there is nothing to write to.
+    // The open zone is outside the job's region, so there is no zone to write to.
     let mut disk = Disk::new(3, 80);
     disk.most_open = 1;
     (disk.zones[2].pointer, disk.zones[2].next, disk.zones[2].is_open) = (40, 40, true);
@@ -571,7 +575,7 @@ fn several_workers_write_to_the_same_zones() {
         let job = || Job::write(&Disk::new(6, 80), 20, random).bytes(400);
         let (done, disk) = run(disk, &[job(), job(), job()], 4);
         let bytes: u64 = done.iter().flatten().map(|io| io.length).sum();
-        // (One in sequence is at the end sooner if others have filled its zones.)
+        // (A sequential worker reaches the end sooner if others have filled its zones.)
         assert!(bytes == 1200 || (!random && bytes < 1200), "random: {random}, at most {most_open} open");
         assert_eq!(disk.pointers().iter().sum::<u64>() + 80 * u64::from(disk.resets), bytes);
     }
@@ -589,7 +593,7 @@ fn sequential_jobs_skip_zones_and_go_on_at_the_beginning_of_a_whole_device() {
     };
     assert_eq!(zones(false, false), (vec![0, 2, 4], 0));
     assert_eq!(zones(true, false), (vec![0, 2, 4, 0, 2], 2));
-    assert_eq!(zones(true, true), (vec![0, 2, 4, 1, 3], 0), "what is verified is written once");
+    assert_eq!(zones(true, true), (vec![0, 2, 4, 1, 3], 0), "verified zones are written once");
 }
 
 #[test]
@@ -601,7 +605,7 @@ fn passes_begin_with_empty_zones_where_that_is_asked_for() {
     (job.how.begins_empty, job.how.rewrites) = (true, false);
     let (done, disk) = run(disk, &[job], 2);
     assert_eq!(places(&done[0]), [(0, 50), (50, 50), (200, 50), (250, 50)]);
-    assert_eq!(disk.resets, 1, "empty ones stay as they are");
+    assert_eq!(disk.resets, 1, "empty zones are not reset");
 }
 
 #[test]

@@ -1,29 +1,29 @@
-//! Where writes go: on behind the last one, or into an open zone.
+//! Chooses the zones and the offsets of writes.
 
 use super::{Chosen, Claim, Cursor, File, ZoneState, ZonedGenerator, Zones};
 use iolite_types::Direction;
 
-/// The choice within one zone.
+/// The result of looking for a write in one zone.
 pub(super) enum InZone {
     Io {
         offset: u64,
         length: u64,
-        /// No other write fits behind it.
+        /// No further write fits into the zone after this one.
         is_last: bool,
     },
     Wait,
     Busy,
     Limit,
-    /// It is full or cannot be used.
+    /// The zone is full or cannot be used.
     Passed,
     Failed(String),
 }
 
-/// How many zones are tried that other workers write to before waiting.
+/// How often a random write draws another zone because a zone is busy, before it waits.
 const BUSY_TRIES: u32 = 4;
 
 impl<Z: Zones> ZonedGenerator<Z> {
-    /// A write behind the last one, or in the next zone.
+    /// Chooses a sequential write: in the current zone, or else in the next zone with room.
     pub(super) fn write_on(&mut self, file: usize) -> Chosen {
         let write = Direction::Write.index();
         while self.files[file].cursors[write].zone < self.files[file].zones.end {
@@ -43,8 +43,8 @@ impl<Z: Zones> ZonedGenerator<Z> {
             match self.write_in(file, zone, self.how.rewrites) {
                 InZone::Io { offset, length, is_last } => {
                     self.files[file].cursors[write].entered = true;
-                    // A zone that another worker has filled is restarted by this one too; the worker that filled it
-                    // moves on.
+                    // The worker that fills a zone moves on to the next one. A worker whose cursor stays at the full
+                    // zone resets it and writes it again.
                     if is_last {
                         self.advance(file, write, &state);
                     }
@@ -59,7 +59,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         Chosen::Nothing
     }
 
-    /// The cursor goes to the next zone, or over those that are skipped.
+    /// Moves the cursor to the next zone, past any zones to skip.
     pub(super) fn advance(&mut self, file: usize, direction: usize, state: &ZoneState) {
         let File { zones, cursors, .. } = &mut self.files[file];
         let cursor = &mut cursors[direction];
@@ -71,7 +71,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         *cursor = Cursor { zone: zone.min(zones.end.into()) as u32, offset: 0, entered: false };
     }
 
-    /// A write at the write pointer of this zone. `rewrites`: if it is full, it is reset.
+    /// Chooses a write at the write pointer of this zone. `rewrites`: a full zone is reset first.
     pub(super) fn write_in(&mut self, file: usize, zone: u32, rewrites: bool) -> InZone {
         let number = file as u32;
         let state = match self.zones.claim(number, zone, true, self.in_flight == 0) {
@@ -121,8 +121,8 @@ impl<Z: Zones> ZonedGenerator<Z> {
                 > self.how.reset_threshold * self.files[file].region.length as f64
     }
 
-    /// A write to a zone that is open, because no other may be opened. One that has too little room is finished: then
-    /// another may be.
+    /// Chooses a write to an open zone, because no other zone may be opened. If the zone has too little room for a
+    /// block, it is finished, so that another zone can be opened.
     pub(super) fn write_in_open(&mut self, file: usize) -> Chosen {
         let choice = self.rngs.zones.next_u64();
         let zones = self.files[file].zones.clone();
@@ -135,14 +135,14 @@ impl<Z: Zones> ZonedGenerator<Z> {
             };
         }
         let in_vain = self.in_flight == 0 && self.zones.waits_in_vain();
-        // The last other worker may just have made room.
+        // The last other worker may have made room just now, so this worker gives up only at the second such check.
         match std::mem::replace(&mut self.waited_in_vain, in_vain) && in_vain {
             true => Chosen::Nothing,
             false => Chosen::Wait,
         }
     }
 
-    /// Makes a zone full whose rest no block fits into.
+    /// Finishes a zone that has too little room for another block.
     pub(super) fn finish(&mut self, file: usize, zone: u32) -> Chosen {
         let number = file as u32;
         if let Claim::Granted(state) = self.zones.claim(number, zone, false, false) {
@@ -156,7 +156,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         Chosen::Wait
     }
 
-    /// A zone of the file by chance, or that of the run that goes on.
+    /// Draws a zone of the file, or continues a run in the last zone.
     pub(super) fn draw_zone(&mut self, file: usize) -> u32 {
         let zones = self.files[file].zones.clone();
         match self.files[file].last {
@@ -171,7 +171,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         }
     }
 
-    /// The zone behind this one, and behind the last one the first.
+    /// The zone after this one; the first zone follows the last one.
     pub(super) fn following(&self, file: usize, zone: u32) -> u32 {
         let zones = &self.files[file].zones;
         if zone + 1 < zones.end { zone + 1 } else { zones.start }

@@ -1,26 +1,26 @@
-//! The zones of a device as the generator sees them.
+//! The generator's view of the zones of a device.
 
 use crate::{Fate, Io};
 use std::ops::Range;
 
-/// A zone as it is now. Offsets are in bytes of the file.
+/// The current state of a zone. Offsets are in bytes from the beginning of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneState {
-    /// Where it begins.
+    /// The offset of the zone.
     pub start: u64,
-    /// From there to the next zone.
+    /// The distance to the next zone in bytes.
     pub size: u64,
-    /// How much of that can be used.
+    /// How many of these bytes can be used.
     pub capacity: u64,
-    /// It is written at its write pointer only.
+    /// Writes are possible at the write pointer only.
     pub is_sequential: bool,
-    /// It is not offline.
+    /// The zone is not offline.
     pub is_readable: bool,
-    /// Where the next write goes; the end of its capacity if it is full.
+    /// The offset of the next write; the end of the capacity if the zone is full.
     pub next: u64,
     /// Everything below this offset is written.
     pub written: u64,
-    /// How many writes of this worker to it are in flight.
+    /// The number of this worker's writes in flight in this zone.
     pub in_flight: u32,
 }
 
@@ -30,90 +30,93 @@ impl ZoneState {
     }
 }
 
-/// The answer to a request for a zone.
+/// The answer to [`Zones::claim`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// It is this worker's until [`Zones::release`], or until its last write is complete.
+    /// The zone belongs to this worker until [`Zones::release`], or until its last write in flight is complete.
     Granted(ZoneState),
-    /// Another worker writes to it.
+    /// Another worker uses the zone.
     Busy,
-    /// As many zones are open as there may be.
+    /// The maximum number of zones is open.
     Limit,
-    /// It cannot be written to.
+    /// The zone cannot be written.
     Unusable,
 }
 
 /// The zones of a worker's files and their write pointers. Zones are numbered from the beginning of the device.
 pub trait Zones {
-    /// The number of the zone that holds this offset.
+    /// The number of the zone that contains this offset.
     fn at(&self, file: u32, offset: u64) -> u32;
 
-    /// A zone as it is now.
+    /// The current state of a zone.
     fn zone(&self, file: u32, zone: u32) -> ZoneState;
 
-    /// Asks for a zone, to write to it (`opens`) or to reset it. With `waits`, waits a moment for another worker.
+    /// Claims a zone for this worker, to write to it (`opens`) or to reset it. With `waits`, waits a moment if
+    /// another worker uses it.
     fn claim(&mut self, file: u32, zone: u32, opens: bool, waits: bool) -> Claim;
 
-    /// Gives a claimed zone back, unless writes to it are in flight.
+    /// Releases a claimed zone, unless writes to it are in flight.
     fn release(&mut self, file: u32, zone: u32);
 
-    /// One of the open zones in this range that have room, by the random number; `None` = there is none.
+    /// Chooses one of the open zones in this range that have room, with the random number `choice`; `None` = there is
+    /// none.
     fn open_zone(&mut self, file: u32, zones: Range<u32>, choice: u64) -> Option<u32>;
 
-    /// Makes room for a write or a trim of a claimed zone. `is_last`: no other write fits behind it.
+    /// Reserves `length` bytes at the write pointer of a claimed zone for a write, and returns their offset. A trim
+    /// reserves 0 bytes. `is_last`: no further write fits into the zone after this one.
     fn reserve(&mut self, file: u32, zone: u32, length: u64, is_last: bool) -> u64;
 
-    /// Finishes a claimed zone: makes it full, though not all of it is written. Nothing is in flight on it.
+    /// Finishes a claimed zone: makes it full although part of it is unwritten. No I/O may be in flight in the zone.
     ///
     /// # Errors
-    /// It cannot be done; the message is for the user.
+    /// The zone cannot be finished; the message is for the user.
     fn finish(&mut self, file: u32, zone: u32) -> Result<(), String>;
 
-    /// Resets a claimed zone. Nothing is in flight on it.
+    /// Resets a claimed zone. No I/O may be in flight in the zone.
     ///
     /// # Errors
-    /// It cannot be done; the message is for the user.
+    /// The zone cannot be reset; the message is for the user.
     fn reset(&mut self, file: u32, zone: u32) -> Result<(), String>;
 
     /// Records the outcome of an I/O.
     ///
     /// # Errors
-    /// A command for the zone that became due failed; the message is for the user.
+    /// After the I/O, the zone needed a command, and that failed; the message is for the user.
     fn completed(&mut self, io: &Io, fate: Fate) -> Result<(), String>;
 
-    /// How many bytes are written in those of these zones that have write pointers.
+    /// The number of bytes written in these zones. Zones without a write pointer do not count.
     fn written(&self, file: u32, zones: Range<u32>) -> u64;
 
-    /// Why a write to that place may be lost, according to the state of the zone.
+    /// Why the data of this write may be lost, according to the state of its zone.
     fn loss(&self, io: &Io) -> Option<String>;
 
-    /// Whether no other worker is left that could make room for another open zone. The worker counts as waiting until
-    /// it gets one.
+    /// Whether no other worker is left that could make room for another open zone. From this call on, this worker
+    /// counts as waiting until it gets a zone.
     fn waits_in_vain(&mut self) -> bool;
 }
 
-/// How the zones are to be used.
+/// How a job uses the zones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZoneUse {
-    /// Bytes left out behind a zone that was written or read to its end, by sequential workloads.
+    /// How many bytes a sequential workload skips after each zone that it has written or read to its end.
     pub skip: u64,
     /// Also read unwritten parts of zones.
     pub read_beyond: bool,
-    /// Full zones are written again.
+    /// Full zones are reset and written again.
     pub rewrites: bool,
-    /// All zones are made empty before each pass.
+    /// All zones are emptied before each pass.
     pub begins_empty: bool,
-    /// The rest of a zone is written with a smaller block.
+    /// If no whole block fits into the rest of a zone, a smaller block fills it.
     pub writes_remainder: bool,
-    /// A zone has one write in flight at a time, because several would not arrive in their order.
+    /// A zone has at most one write in flight, because several could arrive in the wrong order.
     pub one_by_one: bool,
-    /// A skip past the end continues at the beginning.
+    /// A skip past the last zone continues at the first zone.
     pub skip_wraps: bool,
-    /// Zones are reset when more than this share is written.
+    /// `reset_every` applies only while more than this share of the region is written.
     pub reset_threshold: f64,
-    /// The next zone is reset after so many writes; 0 = never.
+    /// The number of writes after which the next zone to write is reset first; 0 = never.
     pub reset_every: u64,
-    /// A pass starts over on the zones until its bytes are done. They may have room, or written data, for fewer bytes than the
-    /// region has.
+    /// A pass goes through the zones repeatedly until its bytes are done: the zones may have room, or written data,
+    /// for fewer bytes than the region has.
     pub laps: bool,
 }
