@@ -1,8 +1,8 @@
-//! Records to and from one socket.
+//! Sends and receives records on one socket.
 //!
-//! Calls are gathered until they are sent together; the data of a write stays in the caller's memory until the socket
-//! takes it. Many replies are received at a time. If the data of a reply has arrived only in part, the rest is received
-//! directly into its destination, past the buffer.
+//! Calls are collected and sent together. The data of a write stays in the caller's memory until the socket accepts
+//! it. Many replies are received at a time. If only a part of a reply's data has arrived, the rest is received
+//! directly into its destination instead of the buffer.
 
 use crate::NfsError;
 use crate::rpc::LAST;
@@ -13,52 +13,52 @@ use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Bytes that are received at once.
+/// How many bytes are received at once.
 const ROOM: usize = 256 << 10;
 
-/// The head of any reply to a read is shorter than this.
+/// An upper bound for the length of the head of a reply to a read.
 const HEAD: usize = 640;
 
-/// No reply is longer.
+/// The maximum length of a reply.
 const LONGEST: usize = 64 << 20;
 
-/// Calls that go in one message.
+/// The maximum number of pieces of memory in one message.
 const AT_ONCE: usize = 128;
 
 /// The longest sleep of a receive, before the caller checks whether it should stop.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Calls that were gathered after one another, with the data of the last one.
+/// The heads of consecutive calls, with the data of the last call.
 struct Outgoing {
     head: Vec<u8>,
     body: *const u8,
     length: usize,
-    /// Zeros behind the data.
+    /// The number of zeros after the data.
     padding: usize,
     sent: usize,
 }
 
-/// Where the data of a reply belongs that is not all there.
+/// The destination for the data of a reply that has not arrived completely.
 pub(crate) struct Landing {
-    /// The call.
+    /// The slot of the call.
     pub(crate) slot: usize,
-    /// Bytes of the reply in front of the data.
+    /// The length of the reply's head, which precedes the data.
     pub(crate) head: usize,
     pub(crate) to: *mut u8,
     pub(crate) length: usize,
-    /// The file ends with it.
+    /// The file ends after the data.
     pub(crate) is_end: bool,
 }
 
-/// The receiver of replies, which knows the request of each.
+/// The receiver of replies, which knows their calls.
 pub(crate) trait Sink {
-    /// A whole reply.
+    /// Takes a whole reply.
     fn record(&mut self, record: &[u8]) -> Result<(), NfsError>;
 
-    /// The beginning of a reply of this length: where its data belongs, if that is known.
+    /// Takes the beginning of a reply of this length, and returns the destination of its data, if it is known.
     fn landing(&mut self, beginning: &[u8], length: usize) -> Option<Landing>;
 
-    /// The data is there.
+    /// Notes that all data has arrived at its destination.
     fn landed(&mut self, landing: &Landing);
 }
 
@@ -71,11 +71,11 @@ pub(crate) struct Connection {
     start: usize,
     end: usize,
     landing: Option<Landing>,
-    /// How much of the data has landed.
+    /// How many bytes of the data have arrived at their destination.
     landed: usize,
-    /// Bytes that mean nothing.
+    /// How many of the next bytes to skip.
     skipped: usize,
-    /// The fragments of a record that is not all there.
+    /// The fragments of a record that has not arrived completely.
     fragments: Vec<u8>,
 }
 
@@ -99,7 +99,7 @@ impl Connection {
         })
     }
 
-    /// Where the next call is written.
+    /// The buffer for the next call.
     pub(crate) fn head(&mut self) -> &mut Vec<u8> {
         if self.outgoing.back().is_none_or(|last| last.length > 0 || last.head.len() > ROOM) {
             let mut head = self.spare.pop().unwrap_or_default();
@@ -115,7 +115,7 @@ impl Connection {
         &mut self.outgoing.back_mut().expect("there is one").head
     }
 
-    /// Says where the data of the call is that was written last.
+    /// Sets the data of the latest call.
     pub(crate) fn body(&mut self, body: *const u8, length: usize, padding: usize) {
         if let Some(last) = self.outgoing.back_mut() {
             (last.body, last.length, last.padding) = (body, length, padding);
@@ -160,7 +160,7 @@ impl Connection {
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = pieces.as_mut_ptr();
         message.msg_iovlen = count as _;
-        // SAFETY: the pieces are valid: heads are ours, and the caller keeps bodies valid.
+        // SAFETY: the pieces are valid: the heads belong to this connection, and the caller keeps bodies valid.
         let sent = unsafe {
             libc::sendmsg(
                 self.stream.as_raw_fd(),
@@ -191,11 +191,11 @@ impl Connection {
         }
     }
 
-    /// Sends pending data and receives, waiting at most `timeout` (`None` = until the connection's next timer). Returns
-    /// whether anything was received.
+    /// Sends pending data and receives, waiting for at most `timeout` and for at most [`NAP`]. Returns whether
+    /// anything was received.
     ///
     /// # Errors
-    /// The connection is lost, the server sends nonsense, or a signal came while waiting.
+    /// The connection is lost, the server sends invalid data, or a signal interrupted the wait.
     pub(crate) fn exchange(
         &mut self,
         timeout: Option<Duration>,
@@ -207,7 +207,7 @@ impl Connection {
         }
         match timeout {
             Some(timeout) if timeout.is_zero() => Ok(false),
-            // One call that sleeps until data arrives.
+            // A single system call sleeps until data arrives.
             None if is_sent => self.receive(true, sink),
             Some(timeout) if is_sent && timeout >= NAP => self.receive(true, sink),
             _ => {
@@ -244,11 +244,12 @@ impl Connection {
         message.msg_iov = pieces[first..].as_mut_ptr();
         message.msg_iovlen = (2 - first) as _;
         let flags = if sleeps { 0 } else { libc::MSG_DONTWAIT };
-        // SAFETY: the pieces are valid: the buffer is ours, and the caller keeps the destination valid.
+        // SAFETY: the pieces are valid: the buffer belongs to this connection, and the caller keeps the destination
+        // valid.
         let received = unsafe { libc::recvmsg(self.stream.as_raw_fd(), &raw mut message, flags) };
         let mut received = match usize::try_from(received) {
             Ok(0) => {
-                let words = "the server has closed it";
+                let words = "the server closed the connection";
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, words).into());
             }
             Ok(received) => received,
@@ -271,7 +272,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Hands on the received replies.
+    /// Passes received replies on to the sink.
     fn read(&mut self, sink: &mut dyn Sink) -> Result<(), NfsError> {
         while self.landing.is_none() {
             let skipped = self.skipped.min(self.end - self.start);
@@ -313,7 +314,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Copies the part of a reply's data that has arrived; the rest will be received directly into its destination.
+    /// Copies the part of a reply's data that has arrived. The rest will be received directly into its destination.
     fn land(&mut self, landing: Landing, length: usize, sink: &mut dyn Sink) {
         let from = self.start + 4 + landing.head;
         let here = (self.end - from).min(landing.length);
@@ -329,7 +330,7 @@ impl Connection {
         }
     }
 
-    /// A record that is only partly there has to fit.
+    /// Makes sure that there is room for the rest of a record that has only partly arrived.
     fn make_room(&mut self) {
         let staged = &self.input[self.start..self.end];
         if self.landing.is_some() || self.skipped > 0 || staged.len() < 4 {
@@ -348,11 +349,11 @@ impl Connection {
     }
 }
 
-/// Why a connection cannot go on.
+/// Why a connection cannot be used any more.
 pub(crate) enum Broken {
-    /// The system's error.
+    /// An error of the system.
     System(io::Error),
-    /// The server's error.
+    /// An invalid answer.
     Protocol(NfsError),
 }
 

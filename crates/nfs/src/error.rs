@@ -1,4 +1,4 @@
-//! Errors on the way to a file.
+//! Errors of NFS.
 
 use crate::protocol::status;
 use iolite_types::describe_error;
@@ -7,22 +7,22 @@ use std::io;
 /// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NfsError {
-    /// The server refuses it.
+    /// The server refuses the operation.
     #[error("{what}: {} ({})", status(*.code).1, status(*.code).2)]
     Refused {
         /// The operation.
         what: String,
-        /// Its number in the protocol.
+        /// The status in the protocol.
         code: u32,
     },
-    /// The server does not let this client in.
-    #[error("the server does not give {export} to this machine: {why}")]
+    /// The server does not let this client mount the export.
+    #[error("cannot mount {export}: {why}")]
     Mount {
-        /// The export that was to be mounted.
+        /// The export.
         export: String,
-        /// Why not.
+        /// The reason.
         why: String,
-        /// The error of the system that is most like it.
+        /// The system's error number that fits best.
         errno: i32,
     },
     /// The server cannot be reached.
@@ -32,21 +32,21 @@ pub enum NfsError {
         server: String,
         /// The system's error message.
         why: String,
-        /// Its error.
+        /// The system's error number.
         errno: i32,
     },
-    /// The connection was lost, and cannot be made again.
+    /// The connection was lost, and the client could not connect again.
     #[error(
-        "{server}: the connection was lost ({why}), and there was no other within {seconds} s (nfs_timeout)"
+        "{server}: the connection was lost ({why}) and could not be restored within {seconds} s (nfs_timeout)"
     )]
     Lost {
         /// The server, with its port.
         server: String,
         /// The system's last error message.
         why: String,
-        /// For how long it was tried.
+        /// For how long the client tried to connect.
         seconds: u64,
-        /// The error of the system.
+        /// The system's error number.
         errno: i32,
     },
     /// The server does not answer.
@@ -57,33 +57,33 @@ pub enum NfsError {
         /// For how long it was silent.
         seconds: u64,
     },
-    /// The server knows no such procedure, or not this client.
+    /// The server does not know the procedure, or does not accept the client's credentials.
     #[error("the server refuses the call: {0}")]
     Call(String),
     /// The server restarted before this data was on stable storage.
     #[error(
-        "{name}: {bytes} bytes may be lost: the server had taken them, and has started anew or gone before they were on \
-         stable storage (a job that syncs or verifies keeps a copy to send again)"
+        "{name}: {bytes} bytes may be lost: the server had accepted them, but restarted or went away before they were \
+         on stable storage (a job that syncs or verifies keeps a copy to send again)"
     )]
     MayBeLost {
         /// The file.
         name: String,
-        /// How much it is.
+        /// How many bytes may be lost.
         bytes: u64,
     },
     /// The server restarts again and again.
     #[error("the server restarts again and again: {0} cannot be put on stable storage")]
     Restless(String),
-    /// The server's answer cannot be understood.
+    /// The server's answer is invalid.
     #[error("the server sends an invalid NFS answer")]
     Malformed,
-    /// A signal has come while waiting.
+    /// A signal interrupted a wait.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl NfsError {
-    /// The error of the system that is most like it.
+    /// The system's error number that fits best.
     pub fn errno(&self) -> i32 {
         match self {
             NfsError::Refused { code, .. } => status(*code).0,
@@ -97,7 +97,7 @@ impl NfsError {
         }
     }
 
-    /// Reports that a server cannot be reached, with the system's error message.
+    /// Makes the error for a server that cannot be reached, with the system's error message.
     pub(crate) fn unreachable(server: &str, error: &io::Error) -> NfsError {
         let errno = error.raw_os_error().unwrap_or(match error.kind() {
             io::ErrorKind::TimedOut => libc::ETIMEDOUT,

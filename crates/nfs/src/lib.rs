@@ -1,29 +1,29 @@
 //! Files on NFS servers (version 3 over TCP): many requests at a time, from one thread, over one connection.
 //!
-//! [`Session`] begins requests, and sends and receives when its owner says so ([`Session::flush`], [`Session::drive`]).
-//! There is no thread and no queue in between. What is written goes to the socket from the caller's memory, and large
-//! reads come from the socket into it; small replies are received many at a time and copied.
+//! [`Session`] sends and receives only when its owner calls it ([`Session::flush`], [`Session::drive`]). There is no
+//! thread and no queue in between. Written data goes from the caller's memory to the socket, and the data of large
+//! reads goes from the socket to the caller's memory. Small replies are received many at a time and copied.
 //!
 //! # What is on stable storage
 //!
 //! A server may answer a write before the data is on stable storage (UNSTABLE). COMMIT puts it there. Both answers
-//! carry the server's *verifier*, which changes when the server restarts: then uncommitted data may be lost. If its
-//! owner says that the data matters, a session keeps a copy of it until it is committed, and sends it again when the
-//! verifier has changed. Without a copy, it reports that data may be lost.
+//! carry the server's *verifier*, which changes when the server restarts: then uncommitted data may be lost. If the
+//! data matters ([`Limits::keep`]), a session keeps a copy of it until it is committed, and sends it again if the
+//! verifier has changed. Without a copy, the session reports that data may be lost.
 //!
-//! A connection that breaks is made again, within the time that [`Limits::patience`] allows. First, uncommitted data is
-//! committed; then the requests in flight are sent again. All of them may be repeated without harm.
+//! If the connection breaks, the session connects again, within the time that [`Limits::patience`] allows. It first
+//! commits uncommitted data, and then sends the requests in flight again. Repeating them is harmless.
 //!
 //! | file | what |
 //! |---|---|
 //! | `url.rs` | the parts of `nfs://…` |
 //! | `xdr.rs` | the encoding of numbers and texts |
 //! | `rpc.rs` | calls and replies of remote procedures; the caller's credentials |
-//! | `socket.rs` | connecting |
-//! | `connection.rs` | records to and from one socket |
-//! | `mount.rs` | from a server's name to the handle of its export |
+//! | `socket.rs` | connects to a server |
+//! | `connection.rs` | sends and receives records on one socket |
+//! | `mount.rs` | finds the server's ports and mounts an export |
 //! | `protocol.rs` | the procedures of NFS, their answers and errors |
-//! | `session.rs` | requests in flight, and a connection that breaks; `session/` files, names, uncommitted data |
+//! | `session.rs` | requests in flight; `session/`: files, names, uncommitted data, reconnecting |
 
 mod connection;
 mod error;

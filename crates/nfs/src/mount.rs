@@ -1,4 +1,4 @@
-//! From a server's name to the handle of its export: port mapper and mount protocol.
+//! Finds the ports of a server and the handle of its export, with the port mapper and the mount protocol.
 
 use crate::protocol::HANDLE;
 use crate::rpc::{self, Caller, Program};
@@ -13,7 +13,7 @@ use std::time::Duration;
 const PORT_MAPPER: Program = Program { number: 100_000, version: 2 };
 const MOUNT: Program = Program { number: 100_005, version: 3 };
 
-/// Where the port mapper listens.
+/// The port of the port mapper.
 const PORT_OF_MAPPER: u16 = 111;
 /// The default port of NFS.
 const USUAL: u16 = 2049;
@@ -24,7 +24,7 @@ pub(crate) fn port_of_nfs(address: &Address, caller: &Caller, patience: Duration
     address.nfs_port.or_else(asked).unwrap_or(USUAL)
 }
 
-/// The handle of an export.
+/// Mounts an export and returns its handle.
 pub(crate) fn mount(address: &Address, caller: &Caller, patience: Duration) -> Result<Vec<u8>, NfsError> {
     let port = match address.mount_port {
         Some(port) => port,
@@ -53,14 +53,14 @@ pub(crate) fn mount(address: &Address, caller: &Caller, patience: Duration) -> R
     for _ in 0..count.min(64) {
         flavours.push(reader.u32()?);
     }
-    // A server that lists no flavour allows all.
+    // A server that lists no flavour of authentication allows all.
     if !flavours.is_empty() && !flavours.iter().any(|flavour| matches!(flavour, 0 | 1)) {
-        return refused("it wants to be asked with Kerberos, which this engine cannot", libc::EACCES);
+        return refused("the server requires Kerberos, which this engine does not support", libc::EACCES);
     }
     Ok(handle)
 }
 
-/// The port of a program, as the server's port mapper says.
+/// Asks the server's port mapper for the port of a program.
 fn mapped(address: &Address, program: Program, caller: &Caller, patience: Duration) -> Result<u16, NfsError> {
     let answer = ask(&address.host, PORT_OF_MAPPER, PORT_MAPPER, 3, caller, patience, |writer| {
         // Over TCP.
@@ -70,7 +70,7 @@ fn mapped(address: &Address, program: Program, caller: &Caller, patience: Durati
         NfsError::Unreachable { server, why, errno } => NfsError::Unreachable {
             server,
             why: format!(
-                "{why}: the port mapper is not there, which says where the server listens; give \
+                "{why}: the server's port mapper, which knows its ports, does not answer; give \
                  nfs_url=…?nfsport=PORT&mountport=PORT"
             ),
             errno,
@@ -80,12 +80,12 @@ fn mapped(address: &Address, program: Program, caller: &Caller, patience: Durati
     let port = Reader::new(&answer).u32()?;
     u16::try_from(port).ok().filter(|&port| port > 0).ok_or_else(|| NfsError::Mount {
         export: address.export.clone(),
-        why: "it has no mount service of version 3 over TCP (a server of NFS 4 alone?)".to_owned(),
+        why: "the server has no mount service of version 3 over TCP (does it serve only NFS 4?)".to_owned(),
         errno: libc::EPROTONOSUPPORT,
     })
 }
 
-/// Makes one call on its own connection.
+/// Makes one call on a connection of its own.
 fn ask(
     host: &str,
     port: u16,

@@ -6,7 +6,7 @@ use crate::xdr::Reader;
 
 pub(crate) const NFS: Program = Program { number: 100_003, version: 3 };
 
-/// The procedures that are used.
+/// The procedures that this client uses.
 pub(crate) mod procedure {
     pub(crate) const GETATTR: u32 = 1;
     pub(crate) const SETATTR: u32 = 2;
@@ -22,10 +22,10 @@ pub(crate) mod procedure {
     pub(crate) const COMMIT: u32 = 21;
 }
 
-/// The server is busy with it: ask again.
+/// The status of a server that is busy with the request: try again later.
 pub(crate) const JUKEBOX: u32 = 10008;
 
-/// Most bytes of a handle.
+/// The maximum length of a handle in bytes.
 pub(crate) const HANDLE: usize = 64;
 
 /// Kinds of directory entries.
@@ -46,9 +46,9 @@ pub enum Kind {
 pub struct Attributes {
     /// The kind of the file.
     pub kind: Kind,
-    /// Its size in bytes.
+    /// The size of the file in bytes.
     pub size: u64,
-    /// How many bytes it takes.
+    /// The storage that the file occupies in bytes.
     pub used: u64,
 }
 
@@ -68,13 +68,13 @@ impl Attributes {
         Ok(Attributes { kind, size, used })
     }
 
-    /// Reads attributes, which the server may leave out.
+    /// Reads optional attributes; `None` = the server has left them out.
     pub(crate) fn after(reader: &mut Reader<'_>) -> Result<Option<Attributes>, NfsError> {
         Ok(if reader.boolean()? { Some(Attributes::read(reader)?) } else { None })
     }
 }
 
-/// Skips a file's attributes from before and after a change.
+/// Skips the attributes of a file before and after a change.
 pub(crate) fn skip_change(reader: &mut Reader<'_>) -> Result<(), NfsError> {
     if reader.boolean()? {
         reader.take(24)?;
@@ -83,7 +83,7 @@ pub(crate) fn skip_change(reader: &mut Reader<'_>) -> Result<(), NfsError> {
     Ok(())
 }
 
-/// The server's verifier.
+/// A server's verifier, which changes when the server restarts.
 pub(crate) type Verifier = [u8; 8];
 
 pub(crate) fn verifier(reader: &mut Reader<'_>) -> Result<Verifier, NfsError> {
@@ -104,7 +104,7 @@ pub(crate) fn status(code: u32) -> (i32, &'static str, &'static str) {
         19 => (libc::ENODEV, "NFS3ERR_NODEV", "no such device"),
         20 => (libc::ENOTDIR, "NFS3ERR_NOTDIR", "not a directory"),
         21 => (libc::EISDIR, "NFS3ERR_ISDIR", "it is a directory"),
-        22 => (libc::EINVAL, "NFS3ERR_INVAL", "the server takes no such argument"),
+        22 => (libc::EINVAL, "NFS3ERR_INVAL", "the server does not accept this argument"),
         27 => (libc::EFBIG, "NFS3ERR_FBIG", "the file would be too large"),
         28 => (libc::ENOSPC, "NFS3ERR_NOSPC", "no space left on the server"),
         30 => (libc::EROFS, "NFS3ERR_ROFS", "the export can only be read"),
@@ -118,14 +118,14 @@ pub(crate) fn status(code: u32) -> (i32, &'static str, &'static str) {
         10003 => (libc::EIO, "NFS3ERR_BAD_COOKIE", "the directory has changed meanwhile"),
         10004 => (libc::EOPNOTSUPP, "NFS3ERR_NOTSUPP", "the server cannot do that"),
         10005 => (libc::EINVAL, "NFS3ERR_TOOSMALL", "the buffer is too small"),
-        10006 => (libc::EIO, "NFS3ERR_SERVERFAULT", "the server has failed inside"),
-        10007 => (libc::EINVAL, "NFS3ERR_BADTYPE", "the server makes nothing of that type"),
+        10006 => (libc::EIO, "NFS3ERR_SERVERFAULT", "the server has an internal error"),
+        10007 => (libc::EINVAL, "NFS3ERR_BADTYPE", "the server does not support this type of file"),
         JUKEBOX => (libc::EAGAIN, "NFS3ERR_JUKEBOX", "the server is busy with it"),
         _ => (libc::EIO, "an error", "the protocol does not know it"),
     }
 }
 
-/// The beginning of an answer to a read: whether the file ends there, and how much data follows.
+/// Reads the beginning of an answer to a read: whether the file ends after the data, and how much data follows.
 pub(crate) fn read_head(reader: &mut Reader<'_>) -> Result<(bool, usize), NfsError> {
     Attributes::after(reader)?;
     let count = reader.u32()? as usize;

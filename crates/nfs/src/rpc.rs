@@ -11,10 +11,10 @@ pub(crate) struct Program {
     pub(crate) version: u32,
 }
 
-/// The last fragment of a record: the high bit of the length in front of it.
+/// The bit that marks the last fragment of a record: the high bit of the length before a fragment.
 pub(crate) const LAST: u32 = 1 << 31;
 
-/// Most groups that a call can name.
+/// The maximum number of groups in a call.
 const MOST_GROUPS: usize = 16;
 
 /// The caller's credentials, encoded.
@@ -23,7 +23,7 @@ pub(crate) struct Caller(Vec<u8>);
 impl Caller {
     /// The user named in an address, or the user of this process.
     pub(crate) fn new(address: &Address) -> Caller {
-        // SAFETY: take nothing, and cannot fail.
+        // SAFETY: both calls take no arguments and cannot fail.
         let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
         let is_self = address.uid.is_none() && address.gid.is_none();
         let mut groups = if is_self { groups() } else { Vec::new() };
@@ -36,33 +36,33 @@ impl Caller {
             writer.u32(group);
         }
         let mut said = Vec::new();
-        // AUTH_SYS, and nothing that proves it.
+        // The credentials are AUTH_SYS, and the verifier is empty.
         Writer(&mut said).u32(1).opaque(&body).u32(0).u32(0);
         Caller(said)
     }
 }
 
-/// The groups of this process beside its own.
+/// The supplementary groups of this process.
 fn groups() -> Vec<libc::gid_t> {
-    // SAFETY: no room is said, so nothing is written.
+    // SAFETY: with a length of 0 nothing is written.
     let count = unsafe { libc::getgroups(0, std::ptr::null_mut()) };
     let mut groups = vec![0; usize::try_from(count).unwrap_or(0)];
-    // SAFETY: there is room for as many groups as is said.
+    // SAFETY: there is room for the number of groups that is passed.
     let count = unsafe { libc::getgroups(groups.len() as libc::c_int, groups.as_mut_ptr()) };
     groups.truncate(usize::try_from(count).unwrap_or(0));
     groups
 }
 
-/// The name of this machine, which calls carry.
+/// The name of this machine, which is part of the credentials.
 fn machine() -> String {
     let mut name = [0_u8; 65];
-    // SAFETY: there is room for as many bytes as is said, one of which stays zero.
+    // SAFETY: there is room for the number of bytes that is passed, and one more, which stays zero.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(0);
     String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
-/// Writes the head of a call, with four bytes in front for the length of the record, and gives where it begins.
+/// Appends the head of a call, preceded by four bytes for the length of the record. Returns where the record begins.
 pub(crate) fn begin(
     bytes: &mut Vec<u8>,
     id: u32,
@@ -76,21 +76,21 @@ pub(crate) fn begin(
     start
 }
 
-/// Says how long the record is that begins at `start`, of which `beside` bytes are somewhere else.
+/// Fills in the length of the record that begins at `start`. `beside` bytes of the record are not in this buffer.
 pub(crate) fn end(bytes: &mut [u8], start: usize, beside: usize) {
     let length = (bytes.len() - start - 4 + beside) as u32;
     bytes[start..start + 4].copy_from_slice(&(LAST | length).to_be_bytes());
 }
 
-/// Reads the head of a reply behind its number: the results follow.
+/// Reads the head of a reply, after its number. The results of the call follow.
 pub(crate) fn accepted(reader: &mut Reader<'_>) -> Result<(), NfsError> {
     let said = |text: &str| Err(NfsError::Call(text.to_owned()));
     match (reader.u32()?, reader.u32()?) {
         (1, 0) => {}
         (1, 1) => {
             return match reader.u32()? {
-                0 => said("it speaks another version of remote calls"),
-                _ => said("it does not believe who calls (AUTH_SYS)"),
+                0 => said("it speaks another version of the RPC protocol"),
+                _ => said("it does not accept the credentials (AUTH_SYS)"),
             };
         }
         _ => return Err(NfsError::Malformed),
@@ -99,10 +99,10 @@ pub(crate) fn accepted(reader: &mut Reader<'_>) -> Result<(), NfsError> {
     reader.opaque(400)?;
     match reader.u32()? {
         0 => Ok(()),
-        1 => said("it has no such program"),
-        2 => said("it has other versions of the program"),
-        3 => said("it has no such procedure"),
-        4 => said("it cannot read the call"),
-        _ => said("it has failed inside"),
+        1 => said("it does not have the program"),
+        2 => said("it does not have this version of the program"),
+        3 => said("it does not have the procedure"),
+        4 => said("it cannot decode the call"),
+        _ => said("it has an internal error"),
     }
 }

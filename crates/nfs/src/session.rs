@@ -1,4 +1,4 @@
-//! Requests in flight on one connection, and a connection that breaks.
+//! Drives the requests in flight on one connection, and restores the connection if it breaks.
 
 mod calls;
 mod file;
@@ -21,32 +21,32 @@ use iolite_types::describe_error;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Where the server must have put written data before it answers.
+/// Where written data must be before the server answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stability {
-    /// Wherever it likes; a commit puts it on stable storage.
+    /// Anywhere; a commit puts it on stable storage.
     #[default]
     Unstable = 0,
-    /// The data on stable storage.
+    /// The data is on stable storage.
     Data = 1,
-    /// The data and the file's metadata on stable storage.
+    /// The data and the file's metadata are on stable storage.
     File = 2,
 }
 
-/// From this on a time is no limit.
+/// A time limit of at least this length counts as no limit.
 const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The limits of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// For how long the server may be silent or away.
+    /// How long the server may be silent or unreachable.
     pub patience: Duration,
-    /// Most bytes of copies of written data that is not on stable storage yet. A commit is sent before there are more.
-    /// `None` = no copies.
+    /// The limit for copies of written data that is not on stable storage yet, in bytes. A commit is sent before the
+    /// copies reach it. `None` = do not keep copies.
     pub keep: Option<u64>,
 }
 
-/// A finished unit: bytes, or why not.
+/// A finished unit.
 #[derive(Debug)]
 pub struct Done {
     /// The unit.
@@ -59,38 +59,38 @@ pub struct Done {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle(u32);
 
-/// Events that are worth a remark.
+/// Counts of events that users should know about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections that were made again.
+    /// How often a lost connection was restored.
     pub reconnected: u64,
-    /// Writes that were sent again because the server restarted before it had them on stable storage.
+    /// Writes that were sent again because the server restarted before they were on stable storage.
     pub rewritten: u64,
-    /// How many bytes that was.
+    /// The bytes of these writes.
     pub rewritten_bytes: u64,
-    /// Requests that the server was too busy for at first.
+    /// How often the server was too busy for a request.
     pub busy: u64,
 }
 
-/// A connection to a server and everything in flight on it.
+/// A connection to a server, and everything in flight on it.
 pub struct Session {
     address: Address,
-    /// The server with its port, for words.
+    /// The server with its port, for messages.
     server: String,
     port: u16,
     limits: Limits,
     caller: Caller,
     connection: Option<Connection>,
-    /// Since when there has been no connection, and the system's error.
+    /// The state of a connection that was lost and is not restored yet.
     broken: Option<mending::Gap>,
-    /// When it was last tried to connect again.
+    /// The time of the last attempt to connect again.
     tried: Option<Instant>,
     calls: Calls,
     root: Vec<u8>,
-    /// The largest reads and writes that the server takes.
+    /// The largest reads and writes that the server accepts.
     most_read: usize,
     most_written: usize,
-    /// When the server last sent anything, or the first request was sent after a time without any in flight.
+    /// When the server last sent anything, or when the first request was sent after none had been in flight.
     heard: Instant,
 }
 
@@ -98,7 +98,7 @@ impl Session {
     /// Connects to a server and mounts the export.
     ///
     /// # Errors
-    /// The server cannot be reached, or does not let this client in.
+    /// The server cannot be reached, or refuses the mount.
     pub fn connect(address: Address, limits: Limits) -> Result<Session, NfsError> {
         let caller = Caller::new(&address);
         let root = mount(&address, &caller, limits.patience)?;
@@ -130,7 +130,7 @@ impl Session {
         made.map_err(|error| NfsError::unreachable(&self.server, &error))
     }
 
-    /// The largest reads and writes that the server takes.
+    /// Asks the server for the largest reads and writes that it accepts.
     fn learn_limits(&mut self) -> Result<(), NfsError> {
         let root = self.root.clone();
         let answer = self.call(procedure::FSINFO, |writer| {
@@ -140,13 +140,13 @@ impl Session {
         self.granted(&mut reader, || "FSINFO".to_owned())?;
         Attributes::after(&mut reader)?;
         let (most_read, _, _, most_written) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
-        // (No real server says zero; without a minimum, no request could be sent to one that does.)
+        // (No real server answers zero. The minimum makes sure that requests can be sent at all.)
         self.most_read = (most_read as usize).clamp(512, 32 << 20);
         self.most_written = (most_written as usize).clamp(512, 32 << 20);
         Ok(())
     }
 
-    /// Opens the file with this handle of the server.
+    /// Keeps a file that has this handle on the server.
     fn keep_file(&mut self, handle: Vec<u8>, name: String) -> Handle {
         let file = File::new(handle, name);
         let files = &mut self.calls.files;
@@ -162,20 +162,20 @@ impl Session {
         }
     }
 
-    /// Begins a read. Returns false if there is no room: other requests have to complete first.
+    /// Begins a read. Returns false if there is no room: then other requests have to complete first.
     ///
     /// # Safety
-    /// The memory is valid for writing `length` bytes until the unit is done or the session is gone. No other unit in
-    /// flight has this number.
+    /// The memory is valid for writing `length` bytes until the unit is done or the session is dropped. No other unit
+    /// in flight has this number.
     pub unsafe fn read(&mut self, unit: u32, file: Handle, offset: u64, to: *mut u8, length: usize) -> bool {
         self.begin(What::Read, unit, file, (offset, to, length), Stability::Unstable)
     }
 
-    /// Begins a write. Returns false if there is no room: other requests have to complete first.
+    /// Begins a write. Returns false if there is no room: then other requests have to complete first.
     ///
     /// # Safety
-    /// The memory is valid for reading `length` bytes until the unit is done or the session is gone. No other unit in
-    /// flight has this number.
+    /// The memory is valid for reading `length` bytes until the unit is done or the session is dropped. No other unit
+    /// in flight has this number.
     pub unsafe fn write(
         &mut self,
         unit: u32,
@@ -188,7 +188,7 @@ impl Session {
         self.begin(What::Write, unit, file, (offset, from.cast_mut(), length), stability)
     }
 
-    /// Begins a commit of the earlier writes to a file to stable storage. False if there is no room.
+    /// Begins to commit the earlier writes to a file. Returns false if there is no room.
     pub fn commit(&mut self, unit: u32, file: Handle) -> bool {
         if self.calls.room() == 0 {
             return false;
@@ -234,14 +234,15 @@ impl Session {
         true
     }
 
-    /// The server's silence is counted from the moment when it is asked something.
+    /// Starts to measure the server's silence, if no unit is in flight yet.
     fn listen(&mut self) {
         if self.calls.units == 0 {
             self.heard = Instant::now();
         }
     }
 
-    /// Writes a call, to be sent by the next flush. Without a connection it is sent when there is one again.
+    /// Writes a call, which the next flush sends. Without a connection, the call is sent when the connection is
+    /// restored.
     fn send(&mut self, place: usize) {
         let Some(connection) = &mut self.connection else { return };
         let slot = &self.calls.slots[place];
@@ -263,7 +264,7 @@ impl Session {
                 rpc::end(head, start, slot.length + padding);
                 connection.body(slot.at, slot.length, padding);
             }
-            // A commit is about all of the file.
+            // A commit covers the whole file.
             What::Commit => {
                 writer.u64(0).u32(0);
                 rpc::end(head, start, 0);
@@ -275,7 +276,7 @@ impl Session {
         }
     }
 
-    /// Sends as many queued calls as the connection takes.
+    /// Sends as many queued calls as the connection accepts.
     pub fn flush(&mut self) {
         if let Some(connection) = &mut self.connection
             && let Err(error) = connection.flush()
@@ -284,7 +285,7 @@ impl Session {
         }
     }
 
-    /// The job is about to end: a wait without limit for the server gets this one.
+    /// Limits the waits for the server if they have no limit, because the job is about to end.
     pub fn hurry(&mut self, longest: Duration) {
         if self.limits.patience > longest && self.limits.patience >= UNLIMITED {
             self.limits.patience = longest;
@@ -301,22 +302,22 @@ impl Session {
         self.calls.units
     }
 
-    /// How many units are done and have not been taken.
+    /// How many finished units [`Session::next_done`] has not returned yet.
     pub fn count_done(&self) -> usize {
         self.calls.done.len()
     }
 
-    /// The unit that was done first.
+    /// Returns the unit that finished first, and forgets it.
     pub fn next_done(&mut self) -> Option<Done> {
         self.calls.done.pop_front()
     }
 
-    /// Events that are worth a remark.
+    /// The counts so far.
     pub fn counts(&self) -> Counts {
         self.calls.counts
     }
 
-    /// Sends and receives, waiting at most so long for data to arrive (`None` = until the next check is due).
+    /// Sends and receives, waiting for data for at most `timeout` (`None` = until the next check is due).
     ///
     /// # Errors
     /// A signal interrupted the wait.
@@ -346,8 +347,8 @@ impl Session {
         }
     }
 
-    /// Resends requests that the server has only partly performed, or was too busy for. Returns the time until the next
-    /// one.
+    /// Resends requests that the server has performed only in part, or was too busy for. Returns the time until the
+    /// next one is due.
     fn resend(&mut self) -> Option<Duration> {
         while let Some(place) = self.calls.again.pop() {
             self.calls.renew(place);
@@ -358,7 +359,7 @@ impl Session {
         }
         let now = Instant::now();
         if self.calls.open() == self.calls.later.len() {
-            // (It had nothing to answer meanwhile.)
+            // (There was nothing for the server to answer in the meantime.)
             self.heard = now;
         }
         let (due, later): (Vec<_>, Vec<_>) = self.calls.later.drain(..).partition(|(when, _)| *when <= now);
@@ -373,7 +374,7 @@ impl Session {
     /// Gives up on a server that has not answered for too long.
     fn check_silence(&mut self) {
         let silence = self.heard.elapsed();
-        // (A server that answered "try later" has not been asked again yet.)
+        // (The calls in `later` have not been sent again yet, so the server has nothing to answer.)
         if self.calls.open() > self.calls.later.len() && silence >= self.limits.patience {
             let error = self.silent();
             self.connection = None;
@@ -386,12 +387,13 @@ impl Session {
         NfsError::Silent { server: self.server.clone(), seconds: self.limits.patience.as_secs() }
     }
 
-    /// Makes a call and waits for the answer, also of a server that is busy at first.
+    /// Makes a call and waits for the answer. Repeats the call if the server is busy or the connection is lost.
     fn call(&mut self, number: u32, arguments: impl Fn(&mut Writer<'_>)) -> Result<Vec<u8>, NfsError> {
         self.over_any_connection(|session| session.patiently(number, &arguments))
     }
 
-    /// The same on this connection only: an error that says that the server cannot be reached where it is lost.
+    /// Makes a call on the current connection only, and waits for the answer. If the connection is lost, the error is
+    /// [`NfsError::Unreachable`].
     fn call_once(&mut self, number: u32, arguments: impl Fn(&mut Writer<'_>)) -> Result<Vec<u8>, NfsError> {
         let lost = || NfsError::Unreachable {
             server: String::new(),
@@ -415,7 +417,7 @@ impl Session {
         loop {
             match &self.calls.answer {
                 Some((answered, _)) if *answered == place => {
-                    let (_, answer) = self.calls.answer.take().expect("there is one");
+                    let (_, answer) = self.calls.answer.take().expect("there is an answer");
                     return answer;
                 }
                 _ => {}
@@ -437,7 +439,7 @@ impl Session {
         }
     }
 
-    /// Whether an answer is a success.
+    /// Reads the status of an answer. An error status becomes an error.
     fn granted(&self, reader: &mut Reader<'_>, what: impl FnOnce() -> String) -> Result<(), NfsError> {
         match reader.u32()? {
             0 => Ok(()),

@@ -1,17 +1,17 @@
-//! Connecting to a server.
+//! Connects to a server.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-/// The ports that many servers want their clients to have, because only root can.
+/// The local ports that many servers require of their clients, because only root can use them.
 const RESERVED: std::ops::Range<u16> = 600..1024;
 
-/// A connection to this port of a host, made within `patience`.
+/// Connects to this port of a host within `patience`.
 ///
 /// # Errors
-/// The name is unknown, nobody is there, or it takes too long.
+/// The name is unknown, no address accepts the connection, or it takes too long.
 pub(crate) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<TcpStream> {
     let end = Instant::now() + patience;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -28,7 +28,7 @@ pub(crate) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<T
     Err(last)
 }
 
-/// The deadline for the next of so many addresses: a silent one must leave time for those after it.
+/// The deadline for the next of the remaining addresses: a silent address must leave time for those after it.
 fn share(now: Instant, end: Instant, addresses: usize) -> Instant {
     now + end.saturating_duration_since(now) / addresses as u32
 }
@@ -50,14 +50,14 @@ fn to(address: SocketAddr, end: Instant) -> io::Result<TcpStream> {
     from_port(address, None, end)
 }
 
-/// Whether the port is in use, or was so a moment ago.
+/// Whether the port is in use, or was in use a moment ago.
 fn is_taken(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EADDRINUSE | libc::EADDRNOTAVAIL))
 }
 
 fn random() -> u32 {
     let mut value = 0_u32;
-    // SAFETY: there is room for four bytes. (Without them the number is less random.)
+    // SAFETY: there is room for four bytes. (If the call fails, the number is 0, which does no harm.)
     unsafe { libc::getrandom((&raw mut value).cast(), 4, libc::GRND_NONBLOCK) };
     value
 }
@@ -70,7 +70,7 @@ fn from_port(address: SocketAddr, port: Option<u16>, end: Instant) -> io::Result
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new, and nobody else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
     if let Some(port) = port {
         let any: SocketAddr = match address {
@@ -81,7 +81,7 @@ fn from_port(address: SocketAddr, port: Option<u16>, end: Instant) -> io::Result
             // SAFETY: the address is valid for its length.
             unsafe { libc::bind(descriptor, raw, length) }
         }) {
-            // A name space may forbid it to root.
+            // A name space may forbid this even to root.
             Err(error) if error.raw_os_error() == Some(libc::EACCES) => {}
             result => result?,
         }
@@ -137,10 +137,10 @@ fn with_raw(
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Waits until a descriptor is ready for one of these; false when the time is up.
+/// Waits until a descriptor is ready for one of these events. Returns false if the time is up.
 ///
 /// # Errors
-/// A signal, or another error of the system.
+/// A signal interrupted the wait, or the system call failed.
 pub(crate) fn wait(descriptor: RawFd, events: libc::c_short, timeout: Option<Duration>) -> io::Result<bool> {
     let mut watched = libc::pollfd { fd: descriptor, events, revents: 0 };
     let limit = timeout.map(|timeout| libc::timespec {
@@ -148,7 +148,7 @@ pub(crate) fn wait(descriptor: RawFd, events: libc::c_short, timeout: Option<Dur
         tv_nsec: timeout.subsec_nanos().into(),
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: one descriptor, valid through the call as the time is; no mask.
+    // SAFETY: there is one descriptor; it and the time are valid through the call, and there is no mask.
     match unsafe { libc::ppoll(&raw mut watched, 1, limit, std::ptr::null()) } {
         0 => Ok(false),
         1.. => Ok(true),

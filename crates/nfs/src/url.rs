@@ -1,21 +1,21 @@
-//! `nfs://SERVER[:PORT]/EXPORT[?KEY=VALUE[&…]]`, as libnfs writes it.
+//! Parses URLs in the form of libnfs: `nfs://SERVER[:PORT]/EXPORT[?KEY=VALUE[&…]]`.
 
-/// The address of an export, and the user who asks for it.
+/// The address of an export, and the user for the requests to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     /// The server's name or address.
     pub host: String,
     /// The path of the export on the server, or of a directory in it.
     pub export: String,
-    /// The port of NFS; `None` = the server's port mapper says.
+    /// The port of NFS; `None` = ask the server's port mapper.
     pub nfs_port: Option<u16>,
-    /// The port of the mount protocol; `None` = the server's port mapper says.
+    /// The port of the mount protocol; `None` = ask the server's port mapper.
     pub mount_port: Option<u16>,
-    /// The user ID that is sent to the server; `None` = that of this process.
+    /// The user ID to send to the server; `None` = the user ID of this process.
     pub uid: Option<u32>,
-    /// The group ID that is sent to the server; `None` = that of this process.
+    /// The group ID to send to the server; `None` = the group ID of this process.
     pub gid: Option<u32>,
-    /// A connection that breaks is not made again (`autoreconnect=0`).
+    /// A broken connection is not restored (`autoreconnect=0`).
     pub stays_broken: bool,
     /// Parameters of the URL that have no effect here.
     pub idle: Vec<String>,
@@ -24,37 +24,36 @@ pub struct Address {
 /// Mistakes in a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// It is no `nfs://` URL.
-    #[error("it has to be nfs://SERVER/EXPORT")]
+    /// The text is not an `nfs://` URL.
+    #[error("it must be nfs://SERVER/EXPORT")]
     Scheme,
-    /// There is no server in it.
+    /// The server is missing.
     #[error("the server is missing, as in nfs://SERVER/EXPORT")]
     Host,
-    /// There is no export in it.
+    /// The export is missing.
     #[error("the export is missing, as in nfs://SERVER/EXPORT")]
     Export,
-    /// A user or a password in front of the server.
+    /// The URL has a user or a password before the server.
     #[error(
-        "a server of NFS 3 knows no names and passwords; say who you are with ?uid= and gid= (an @ in the export is written \
-         %40)"
+        "NFS 3 knows no names and passwords; give the user with ?uid= and gid= (an @ in the export is written %40)"
     )]
     User,
-    /// A value of the query that cannot be.
+    /// A parameter has an invalid value.
     #[error("{key}={value}: {why}")]
     Value {
-        /// The word.
+        /// The name of the parameter.
         key: String,
         /// Its value.
         value: String,
         /// The reason.
         why: &'static str,
     },
-    /// A word that nobody knows.
+    /// The parameter is unknown.
     #[error("{0}= is unknown; there are version, nfsport, mountport, uid, gid and autoreconnect")]
     Key(String),
 }
 
-/// Words of libnfs that say how it works inside.
+/// Parameters that only affect how libnfs works inside.
 const IDLE: [&str; 11] = [
     "readahead",
     "dircache",
@@ -73,12 +72,12 @@ impl Address {
     /// Parses a URL.
     ///
     /// # Errors
-    /// The URL is wrong. (No error repeats the text in front of an `@`, which may be a password.)
+    /// The URL is invalid. (No error repeats the text before an `@`, which may be a password.)
     pub fn parse(url: &str) -> Result<Address, UrlError> {
         let rest = url.strip_prefix("nfs://").ok_or(UrlError::Scheme)?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = place.split_once('/').ok_or(UrlError::Export)?;
-        // Text that looks like a port may be a password that contains a slash or a question mark.
+        // What looks like a port may be the beginning of a password that contains a slash or a question mark.
         let has_colon = authority.rsplit(']').next().is_some_and(|behind| behind.contains(':'));
         if authority.contains('@') || (has_colon && rest.contains('@')) {
             return Err(UrlError::User);
@@ -126,7 +125,7 @@ impl Address {
             "sec" if value == "sys" => {}
             "sec" => {
                 return Err(wrong(
-                    "this engine identifies itself by numbers of user and group only; use sec=sys",
+                    "this engine identifies itself only by the numbers of user and group; use sec=sys",
                 ));
             }
             "xprtsec" if value == "none" => {}
@@ -138,14 +137,14 @@ impl Address {
     }
 }
 
-/// A server, perhaps with its port: `host`, `host:2049`, `[::1]:2049`.
+/// Splits a server into its name and its optional port: `host`, `host:2049`, `[::1]:2049`.
 fn split_port(authority: &str) -> Result<(&str, Option<u16>), UrlError> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']').ok_or(UrlError::Host)?;
             (host, rest.strip_prefix(':'))
         }
-        // An address of IPv6 without brackets has several colons and no port.
+        // An IPv6 address without brackets has several colons and no port.
         None if authority.matches(':').count() > 1 => (authority, None),
         None => match authority.split_once(':') {
             Some((host, port)) => (host, Some(port)),
@@ -163,7 +162,7 @@ fn split_port(authority: &str) -> Result<(&str, Option<u16>), UrlError> {
     }
 }
 
-/// A path with `%20` and the like read.
+/// Decodes percent-encoded characters of a path.
 fn decoded(path: &str) -> String {
     let (bytes, mut plain) = (path.as_bytes(), Vec::with_capacity(path.len()));
     let mut at = 0;
@@ -215,7 +214,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_and_nothing_secret_with_it() {
         for (url, words) in [
-            ("http://h/x", "it has to be nfs://SERVER/EXPORT"),
+            ("http://h/x", "it must be nfs://SERVER/EXPORT"),
             ("nfs:///x", "the server is missing"),
             ("nfs://h", "the export is missing"),
             ("nfs://me:sesame@h/x", "knows no names and passwords"),

@@ -1,8 +1,9 @@
-//! How numbers, texts and data are written on the wire (XDR, RFC 4506): four bytes at a time, the high one first.
+//! The encoding of numbers, texts and data on the wire (XDR, RFC 4506): in units of four bytes, the most significant
+//! byte first.
 
 use crate::NfsError;
 
-/// Writes to the end of a buffer.
+/// Appends to a buffer.
 pub(crate) struct Writer<'a>(pub(crate) &'a mut Vec<u8>);
 
 impl Writer<'_> {
@@ -16,7 +17,7 @@ impl Writer<'_> {
         self
     }
 
-    /// Data with its length in front.
+    /// Appends data, preceded by its length and padded.
     pub(crate) fn opaque(&mut self, bytes: &[u8]) -> &mut Self {
         self.u32(bytes.len() as u32);
         self.0.extend_from_slice(bytes);
@@ -25,7 +26,7 @@ impl Writer<'_> {
     }
 }
 
-/// How many bytes follow data of this length until the next four begin.
+/// How many bytes of padding follow data of this length, up to a multiple of four.
 pub(crate) const fn padding(length: usize) -> usize {
     length.wrapping_neg() % 4
 }
@@ -42,7 +43,7 @@ impl<'a> Reader<'a> {
         Reader { bytes, at: 0 }
     }
 
-    /// How much has been read.
+    /// How many bytes have been read.
     pub(crate) fn at(&self) -> usize {
         self.at
     }

@@ -123,7 +123,7 @@ pub fn what_is_wrong_is_told_and_nothing_secret_with_it() {
         start(dir.path(), &format!("--name=j --ioengine=nfs --nfs_url={url} --rw=write --size=4k"))
     };
     for (url, said) in [
-        (url.replace("/export", "/elsewhere"), "the server does not give"),
+        (url.replace("/export", "/elsewhere"), "cannot mount"),
         (url.replace("?", "?version=4&"), "version=4: this engine speaks version 3"),
         (url.replace("127.0.0.1", "me:sesame@127.0.0.1"), "knows no names and passwords"),
         (url.replace("?", "?colour=red&"), "colour= is unknown"),

@@ -10,59 +10,59 @@ use crate::xdr::Reader;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How many calls can be in flight: their numbers have 16 bits for it.
+/// The maximum number of calls in flight: 16 bits of a call's number are its slot.
 pub(super) const MOST: usize = 1 << 16;
 
-/// After this time a server that was busy with a file is asked again.
+/// The time after which a request is sent again to a busy server.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The purpose of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum What {
-    /// There is none.
+    /// The slot is free.
     #[default]
     Nothing,
     Read,
     Write,
     /// Commits earlier writes to stable storage.
     Commit,
-    /// A function of the session waits for its answer.
+    /// A call for whose answer a function of the session waits.
     Plain,
 }
 
-/// A place for a call.
+/// A slot for a call.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) what: What,
-    /// Its number, which the reply has as well.
+    /// The call's number, which its reply repeats.
     pub(super) id: u32,
-    /// Its place among all calls, for sending them again in their order.
+    /// The position of the call in the order in which calls began, for sending them again in this order.
     pub(super) order: u64,
-    /// The owner's unit; none for a commit that nobody waits for.
+    /// The owner's unit; `None` = a commit that nobody waits for, or a plain call.
     pub(super) unit: Option<u32>,
     pub(super) file: u32,
     pub(super) offset: u64,
     pub(super) at: *mut u8,
     pub(super) length: usize,
-    /// How far into the file's writes a commit reaches.
+    /// The last of the file's writes that a commit covers.
     pub(super) mark: Mark,
-    /// Where the server must put the written data.
+    /// Where written data must be before the server answers.
     pub(super) stability: Stability,
-    /// Since when the server has been too busy for it.
+    /// Since when the server has been too busy for the call.
     busy: Option<Instant>,
 }
 
 // SAFETY: the pointer is to memory that the caller keeps valid, and is used by one thread at a time.
 unsafe impl Send for Slot {}
 
-/// A unit of the owner: one call, or several where it is larger than the server takes.
+/// A unit of the owner. It takes one call, or several if it is larger than the server accepts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Whole {
     /// Calls that have not been answered.
     pub(super) open: u32,
     pub(super) offset: u64,
     pub(super) length: u64,
-    /// Where the file has ended, if it has.
+    /// Where the file ends, if the unit has reached its end.
     pub(super) end: Option<u64>,
     pub(super) error: Option<Box<NfsError>>,
 }
@@ -74,9 +74,9 @@ pub(super) struct Calls {
     pub(super) wholes: Vec<Whole>,
     pub(super) files: Vec<Option<File>>,
     pub(super) done: VecDeque<Done>,
-    /// Calls that go on where a short answer ended.
+    /// Calls to send again for the rest, after a short answer.
     pub(super) again: Vec<usize>,
-    /// Calls that the server was too busy for, and when they are sent again.
+    /// Calls that the server was too busy for, and when to send them again.
     pub(super) later: Vec<(Instant, usize)>,
     /// The answer to a plain call.
     pub(super) answer: Option<(usize, Result<Vec<u8>, NfsError>)>,
@@ -84,7 +84,7 @@ pub(super) struct Calls {
     pub(super) is_restless: bool,
     /// Copies of written data are kept until it is committed.
     pub(super) keeps: bool,
-    /// For how long the server may be too busy for a call.
+    /// How long the server may be too busy for a call.
     pub(super) patience: Duration,
     pub(super) counts: Counts,
     order: u64,
@@ -110,13 +110,13 @@ impl Calls {
             patience,
             counts: Counts::default(),
             order: 0,
-            // (A server may remember the numbers of calls of the last program that had this port.)
+            // (The server may remember call numbers of an earlier program that used the same port.)
             sequence: time.map_or(1, |time| time.subsec_nanos()) << 16,
             units: 0,
         }
     }
 
-    /// How many more calls there is room for.
+    /// How many more calls can begin.
     pub(super) fn room(&self) -> usize {
         self.free.len() + (MOST - self.slots.len())
     }
@@ -126,7 +126,7 @@ impl Calls {
         self.slots.len() - self.free.len()
     }
 
-    /// A place for a call. There has to be room.
+    /// Takes a slot for a call. There must be room for it.
     pub(super) fn begin(
         &mut self,
         what: What,
@@ -163,13 +163,13 @@ impl Calls {
         place
     }
 
-    /// Gives a call another number, because it is another call now.
+    /// Gives a call a new number, because the server must see it as a new call.
     pub(super) fn renew(&mut self, place: usize) {
         self.sequence = self.sequence.wrapping_add(1 << 16);
         self.slots[place].id = self.sequence | place as u32;
     }
 
-    /// The answer to a plain call is not wanted any more.
+    /// Forgets a plain call, so that its answer is ignored.
     pub(super) fn abandon(&mut self, place: usize) {
         if self.slots[place].what == What::Plain {
             self.end(place);
@@ -181,7 +181,6 @@ impl Calls {
         self.free.push(place as u16);
     }
 
-    /// A unit begins.
     pub(super) fn begin_unit(&mut self, unit: u32, offset: u64, length: u64, calls: u32) {
         let unit = unit as usize;
         if self.wholes.len() <= unit {
@@ -191,7 +190,7 @@ impl Calls {
         self.units += 1;
     }
 
-    /// A part of a unit has come to its end.
+    /// Ends a part of a unit. The unit is done after its last part.
     pub(super) fn end_part(&mut self, unit: Option<u32>, result: Result<(), NfsError>) {
         let Some(unit) = unit else { return };
         let whole = &mut self.wholes[unit as usize];
@@ -212,7 +211,7 @@ impl Calls {
         self.done.push_back(Done { unit, result });
     }
 
-    /// A call has come to its end.
+    /// Ends a call and its part of a unit.
     fn finish(&mut self, place: usize, result: Result<(), NfsError>) {
         let unit = self.slots[place].unit;
         self.end(place);
@@ -247,8 +246,8 @@ impl Calls {
         self.later.clear();
     }
 
-    /// The file is closed. Answers to its commits in flight must be ignored, and not be credited to the next file in
-    /// this place. `result`: whether all of its data has been committed.
+    /// Closes a file. Ends its commits in flight, so that their answers are not mistaken for answers about the next
+    /// file in this slot. `result`: whether all of the file's data has been committed.
     pub(super) fn close(&mut self, file: u32, result: &Result<(), NfsError>) -> Option<File> {
         for place in 0..self.slots.len() {
             if self.slots[place].what == What::Commit && self.slots[place].file == file {
@@ -264,7 +263,7 @@ impl Calls {
         Some(closed)
     }
 
-    /// A commit is done: the file may have another one.
+    /// Counts a commit of a file as done.
     fn settle(&mut self, place: usize) {
         if let Some(file) = &mut self.files[self.slots[place].file as usize] {
             file.commits -= 1;
@@ -276,13 +275,13 @@ impl Calls {
         file.map_or_else(String::new, |file| file.name.clone())
     }
 
-    /// The call that a number belongs to.
+    /// The slot of the call with this number.
     fn find(&self, id: u32) -> Option<usize> {
         let place = (id & 0xffff) as usize;
         self.slots.get(place).filter(|slot| slot.what != What::Nothing && slot.id == id).map(|_| place)
     }
 
-    /// A refusal of a call that moves data or commits.
+    /// Handles the refusal of a read, a write or a commit.
     fn refuse(&mut self, place: usize, code: u32) {
         let slot = &mut self.slots[place];
         if code == JUKEBOX {
@@ -305,7 +304,7 @@ impl Calls {
         };
         if self.slots[place].what == What::Commit {
             self.settle(place);
-            // The caller that closes the file gets the error too.
+            // Closing the file will report the error as well.
             if let Some(file) = &mut self.files[self.slots[place].file as usize] {
                 file.give_up();
             }
@@ -313,7 +312,7 @@ impl Calls {
         self.finish(place, Err(NfsError::Refused { what, code }));
     }
 
-    /// So many bytes of a read have come.
+    /// Handles the answer to a read, with `count` bytes.
     fn read(&mut self, place: usize, count: usize, is_end: bool) {
         let slot = &mut self.slots[place];
         if count < slot.length {
@@ -321,7 +320,7 @@ impl Calls {
             slot.at = slot.at.wrapping_add(count);
             slot.length -= count;
             slot.busy = None;
-            // An empty answer is the end as well: asking again would go on for ever.
+            // An empty answer counts as the end of the file, too: otherwise the call would be repeated for ever.
             if !is_end && count > 0 {
                 self.again.push(place);
                 return;
@@ -335,12 +334,12 @@ impl Calls {
         self.finish(place, Ok(()));
     }
 
-    /// So many bytes have been written, and perhaps only into the server's memory.
+    /// Handles the answer to a write: the server has accepted `count` bytes, perhaps only into its memory.
     fn written(&mut self, place: usize, count: usize, is_stable: bool, verifier: Verifier) {
         let slot = &mut self.slots[place];
         let count = count.min(slot.length);
         if let (false, Some(file)) = (is_stable, &mut self.files[slot.file as usize]) {
-            // SAFETY: the owner keeps the data valid until the unit is complete, which it is not yet.
+            // SAFETY: the owner keeps the data valid until the unit is complete, and it is not complete yet.
             let data = unsafe { std::slice::from_raw_parts(slot.at, count) };
             let kept = self.keeps.then_some(data);
             if file.note(slot.offset, count, kept, verifier) {
@@ -358,7 +357,8 @@ impl Calls {
         }
     }
 
-    /// Marks the writes before this commit as stable, if the server's verifier shows that it did not restart since.
+    /// Handles the answer to a commit: marks the earlier writes as stable, if the server's verifier shows that it has
+    /// not restarted since.
     fn committed(&mut self, place: usize, verifier: Verifier) {
         self.settle(place);
         let Slot { unit, file, mark, .. } = self.slots[place];
@@ -369,7 +369,7 @@ impl Calls {
             return self.end_part(unit, Ok(()));
         }
         if self.keeps {
-            // The commit ends when the data has been sent again.
+            // The commit ends after the data has been sent again.
             file.waiting.push(unit);
             file.has_changed = true;
             self.is_restless = true;
@@ -426,7 +426,7 @@ impl Calls {
 impl Sink for Calls {
     fn record(&mut self, record: &[u8]) -> Result<(), NfsError> {
         let mut reader = Reader::new(record);
-        // (A reply to a call that was given up is nobody's.)
+        // (Replies to calls that were given up are ignored.)
         let Some(place) = self.find(reader.u32()?) else { return Ok(()) };
         if self.slots[place].what != What::Plain {
             return self.reply(place, &mut reader);
@@ -444,7 +444,7 @@ impl Sink for Calls {
         if slot.what != What::Read {
             return None;
         }
-        // A bad reply is reported when all of it has arrived.
+        // A bad reply is reported after all of it has arrived.
         rpc::accepted(&mut reader).ok()?;
         if reader.u32().ok()? != 0 {
             return None;

@@ -1,11 +1,11 @@
-//! An open file, and its writes that are not on stable storage.
+//! An open file, and its writes that are not on stable storage yet.
 
 use crate::NfsError;
 use crate::protocol::Verifier;
 use std::collections::VecDeque;
 
-/// How much has been written to a file, counted since it was opened: it only grows, so that it means the same however many
-/// commits are in flight.
+/// How much has been written to a file since it was opened. A mark never shrinks, so its meaning does not depend on
+/// commits in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) writes: u64,
@@ -18,23 +18,23 @@ pub(super) struct File {
     pub(super) handle: Vec<u8>,
     /// The name, for messages.
     pub(super) name: String,
-    /// The writes that the server has taken.
+    /// The writes that the server has accepted.
     pub(super) noted: Mark,
-    /// The writes that are on stable storage, or given up.
+    /// The writes that are on stable storage, or were given up.
     pub(super) stable: Mark,
-    /// The server's verifier when it took the first write that is not on stable storage.
+    /// The server's verifier for the first write that is not on stable storage.
     pub(super) verifier: Option<Verifier>,
-    /// The server has restarted since.
+    /// The server has restarted since that write.
     pub(super) has_changed: bool,
-    /// Copies of the writes from `stable` to `noted`: their offsets and their data. (None if no copies are kept.)
+    /// Copies of the writes from `stable` to `noted`: their offsets and their data. (Empty if no copies are kept.)
     kept: VecDeque<(u64, Box<[u8]>)>,
-    /// How many bytes these are.
+    /// The size of the copies in bytes.
     pub(super) kept_bytes: u64,
     /// Commits in flight.
     pub(super) commits: usize,
     /// Commits whose units wait until the data has been sent again.
     pub(super) waiting: Vec<Option<u32>>,
-    /// Bytes that a server may have lost, and that nobody can send again.
+    /// How many bytes the server may have lost that cannot be sent again.
     pub(super) lost: u64,
 }
 
@@ -55,7 +55,7 @@ impl File {
         }
     }
 
-    /// Bytes that the server has taken and not put on stable storage.
+    /// How many bytes the server has accepted but not put on stable storage.
     pub(super) fn unstable(&self) -> u64 {
         self.noted.bytes - self.stable.bytes
     }
@@ -85,7 +85,7 @@ impl File {
         is_another && kept.is_some()
     }
 
-    /// The writes up to this mark are on stable storage. (That may be known already.)
+    /// Notes that the writes up to this mark are on stable storage. (This may be known already.)
     pub(super) fn is_stable(&mut self, mark: Mark) {
         while self.stable.writes < mark.writes {
             self.stable.writes += 1;
@@ -99,22 +99,22 @@ impl File {
         }
     }
 
-    /// The copy of the write with this number, counted since the file was opened; if that one is on stable storage
-    /// already, the first copy that is kept. Returns its number, offset and data.
+    /// Returns the number, offset and data of the write with this number, counted since the file was opened. If this
+    /// write is on stable storage already, returns the first write that is not.
     pub(super) fn copy(&self, number: u64) -> Option<(u64, u64, &[u8])> {
         let number = number.max(self.stable.writes);
         let (offset, data) = self.kept.get((number - self.stable.writes) as usize)?;
         Some((number, *offset, data))
     }
 
-    /// The data that is not on stable storage is lost: counts it.
+    /// Counts the data that is not on stable storage as lost.
     pub(super) fn give_up(&mut self) {
         self.lost += self.unstable();
         self.is_stable(self.noted);
         self.has_changed = false;
     }
 
-    /// The same, as an error.
+    /// Gives up the data that is not on stable storage, and returns the error for all lost data.
     pub(super) fn lose(&mut self) -> NfsError {
         self.give_up();
         let bytes = std::mem::take(&mut self.lost);
@@ -143,7 +143,7 @@ mod tests {
         note(&mut file, 4, b"xyz");
         file.is_stable(mark);
         assert_eq!((file.unstable(), file.kept_bytes, kept(&file)), (3, 3, vec![(4, &b"xyz"[..])]));
-        assert!(file.note(0, 1, Some(b"n"), [2; 8]), "the server has started anew");
+        assert!(file.note(0, 1, Some(b"n"), [2; 8]), "the server has restarted");
         assert_eq!((file.verifier, file.unstable()), (Some([1; 8]), 4));
     }
 
@@ -161,13 +161,10 @@ mod tests {
         assert_eq!(kept(&file).len(), 3);
         file.is_stable(second);
         assert_eq!((kept(&file), file.unstable(), file.verifier), (vec![(8, &b"c"[..])], 1, Some([1; 8])));
-        // One that was answered late says nothing new.
+        // A late answer to an earlier commit changes nothing.
         file.is_stable(first);
         assert_eq!((file.unstable(), file.copy(0)), (1, Some((7, 8, &b"c"[..]))));
-        assert!(
-            file.note(9, 1, Some(b"d"), [2; 8]),
-            "the eighth write is sent again to a server that started anew"
-        );
+        assert!(file.note(9, 1, Some(b"d"), [2; 8]), "the eighth write is sent again to a restarted server");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Reconnecting after a connection is lost, and recovering after a server restarts.
+//! Reconnects after the connection was lost, and recovers after the server restarted.
 
 use super::calls::What;
 use super::file::Mark;
@@ -11,27 +11,27 @@ use std::io;
 use std::time::{Duration, Instant};
 use tracing::debug;
 
-/// After this time it is tried again to connect.
+/// The time between attempts to connect.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often uncommitted writes are sent again to a server that keeps restarting.
+/// How often to send uncommitted writes to a server that keeps restarting.
 const ATTEMPTS: usize = 5;
 
-/// The time without a connection.
+/// A time without a working connection.
 pub(super) struct Gap {
     since: Instant,
-    /// When it is tried again.
+    /// The time of the next attempt to connect.
     next: Instant,
     why: String,
     errno: i32,
-    /// It has taken too long already: one more failure is enough.
+    /// The gap has lasted too long already, so one more failure is final.
     is_over: bool,
-    /// There is a connection again, over which the server has not answered yet.
+    /// There is a new connection, on which the server has not answered yet.
     is_on_trial: bool,
 }
 
 impl Gap {
-    /// It is known that nobody is there.
+    /// The gap after a server was given up.
     pub(super) fn given_up(error: &NfsError) -> Gap {
         let now = Instant::now();
         Gap {
@@ -46,14 +46,14 @@ impl Gap {
 }
 
 impl Gap {
-    /// The time starts again.
+    /// Starts to measure the gap again.
     pub(super) fn restart(&mut self) {
         self.since = Instant::now();
     }
 }
 
 impl Session {
-    /// The connection is of no use any more.
+    /// Drops a connection that cannot be used any more.
     pub(super) fn lose_connection(&mut self, why: &str, errno: Option<i32>) {
         debug!(target: "net", "nfs: {}: the connection was lost: {why}", self.server);
         self.connection = None;
@@ -69,7 +69,7 @@ impl Session {
             is_on_trial: false,
         });
         (gap.why, gap.errno, gap.is_on_trial) = (why.to_owned(), errno, false);
-        // A server that takes connections and answers nothing is not there.
+        // A server that accepts connections but answers nothing counts as unreachable.
         gap.is_over |= self.address.stays_broken || now - gap.since >= self.limits.patience;
         if gap.is_over {
             let error = self.gap_error();
@@ -77,7 +77,7 @@ impl Session {
         }
     }
 
-    /// Something came from the server.
+    /// Notes that the server has sent something.
     pub(super) fn hear(&mut self) {
         self.heard = Instant::now();
         if self.broken.as_ref().is_some_and(|gap| gap.is_on_trial) {
@@ -112,13 +112,14 @@ impl Session {
             None => (String::new(), libc::ECONNRESET),
         };
         if self.address.stays_broken {
-            let why = format!("the connection was lost ({why}), and autoreconnect=0 wants no other");
+            let why = format!("the connection was lost ({why}), and autoreconnect=0 forbids another one");
             return NfsError::Unreachable { server: self.server.clone(), why, errno };
         }
         NfsError::Lost { server: self.server.clone(), why, seconds: self.limits.patience.as_secs(), errno }
     }
 
-    /// Tries to have a connection again, and sleeps at most so long until the next try.
+    /// Tries to connect again if it is time. Otherwise sleeps until the next attempt is due, but no longer than
+    /// `timeout`.
     pub(super) fn mend(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         if self.try_again() {
             return Ok(());
@@ -132,7 +133,7 @@ impl Session {
         Ok(())
     }
 
-    /// A connection, if there can be one.
+    /// Waits until there is a connection, or it is given up.
     pub(super) fn reconnect(&mut self) -> Result<(), NfsError> {
         while self.connection.is_none() {
             if self.try_again() {
@@ -146,7 +147,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether there is a connection again. When there has been none for too long, everything in flight fails.
+    /// Tries to connect again if it is time. Returns whether there is a connection. If there has been none for too
+    /// long, everything in flight fails.
     fn try_again(&mut self) -> bool {
         let now = Instant::now();
         let patience = self.limits.patience;
@@ -172,12 +174,12 @@ impl Session {
                         gap.is_on_trial = true;
                     }
                     if self.calls.open() == 0 {
-                        // (There is nothing to answer.)
+                        // (Nothing is in flight, so there will be no answer to wait for.)
                         self.hear();
                     }
                     return true;
                 }
-                // (A server that is silent has been given up already.)
+                // (If the server is silent, it has been given up already.)
                 self.connection = None;
             }
             Err(NfsError::Unreachable { why, errno, .. }) => {
@@ -198,7 +200,7 @@ impl Session {
         false
     }
 
-    /// On a new connection: commits uncommitted writes, and then sends the requests in flight again.
+    /// Commits uncommitted writes on a new connection, and then sends the requests in flight again.
     fn go_on(&mut self) -> Result<(), NfsError> {
         for file in 0..self.calls.files.len() as u32 {
             let has_unstable =
@@ -215,7 +217,7 @@ impl Session {
             .collect();
         places.sort_by_key(|&place| self.calls.slots[place].order);
         for place in places {
-            // Its range may have been committed meanwhile.
+            // Writes have been committed in the meantime, so the commit covers all writes up to now.
             if self.calls.slots[place].what == What::Commit {
                 let file = self.calls.files[self.calls.slots[place].file as usize].as_ref();
                 self.calls.slots[place].mark = file.map_or_else(Default::default, |file| file.noted);
@@ -250,16 +252,16 @@ impl Session {
         for file in 0..self.calls.files.len() as u32 {
             let has_changed = self.calls.files[file as usize].as_ref().is_some_and(|file| file.has_changed);
             if has_changed && self.commit_all(file).is_err() {
-                // The connection is lost: all of this happens again when there is another.
+                // The connection was lost. The next connection does all of this again.
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// Puts all of a file's data on stable storage, if necessary by sending it again. Only a lost connection is
-    /// returned as an error; a refusal by the server is reported to the caller that waits, and to the caller that
-    /// closes the file.
+    /// Puts all of a file's data on stable storage, if necessary by sending it again. Returns an error only if the
+    /// connection is lost. If the server refuses, the waiting commits end with the error, and closing the file
+    /// reports it.
     pub(super) fn commit_all(&mut self, file: u32) -> Result<(), NfsError> {
         let outcome = match self.try_commit_all(file) {
             Err(error) if self.connection.is_none() => return Err(error),
@@ -297,7 +299,7 @@ impl Session {
             }
             let Some(kept) = &mut self.calls.files[file as usize] else { return Ok(mark) };
             if !self.calls.keeps {
-                // (The caller that closes the file gets the error as well.)
+                // (Closing the file will report the error as well.)
                 kept.give_up();
                 return Err(NfsError::MayBeLost { name: kept.name.clone(), bytes: kept.lost });
             }
@@ -308,8 +310,8 @@ impl Session {
         Err(NfsError::Restless(name.unwrap_or_default()))
     }
 
-    /// Sends again all that a file keeps, in its order, and gives the verifier of the server that has taken it; none if it
-    /// was not one and the same.
+    /// Sends all copies of a file's data again, in order. Returns the server's verifier; `None` = it changed in
+    /// between.
     fn send_kept(&mut self, file: u32) -> Result<(Option<Verifier>, Mark), NfsError> {
         let (mut first, mut is_one) = (None, true);
         let Some(kept) = &self.calls.files[file as usize] else { return Ok((None, Mark::default())) };
@@ -336,7 +338,7 @@ impl Session {
         Ok((first.filter(|_| is_one), kept.noted))
     }
 
-    /// Writes and waits for the answer: how much was written, and by which server.
+    /// Writes and waits for the answer. Returns how many bytes were written, and the server's verifier.
     pub(super) fn write_now(
         &mut self,
         handle: &[u8],
@@ -371,7 +373,7 @@ impl Session {
         verifier(&mut reader)
     }
 
-    /// A call on this connection that is repeated while the server says that it is busy.
+    /// Makes a call on the current connection, and repeats it while the server is busy.
     pub(super) fn patiently(
         &mut self,
         number: u32,
@@ -389,14 +391,14 @@ impl Session {
         }
     }
 
-    /// Commits when the copies have grown too large.
+    /// Begins to commit if the copies are too large.
     pub(super) fn commit_what_is_much(&mut self) {
         let Some(most) = self.limits.keep else { return };
         if self.kept() <= most / 2 {
             return;
         }
-        // The copies that are being committed will be freed. Of the others, commit the largest first, until little is
-        // left.
+        // Copies that are being committed will be freed. Of the others, the largest are committed first, until little
+        // is left.
         let files = self.calls.files.iter().enumerate();
         let mut idle: Vec<(u64, usize)> = files
             .filter_map(|(place, file)| {
@@ -414,24 +416,24 @@ impl Session {
         }
     }
 
-    /// Bytes that are kept of all files.
+    /// The size of the copies of all files in bytes.
     fn kept(&self) -> u64 {
         self.calls.files.iter().flatten().map(|file| file.kept_bytes).sum()
     }
 
-    /// Whether the copies have reached their limit, so that nothing more may be written until some are committed.
+    /// Whether the copies have reached their limit, so that nothing may be written until some are committed.
     pub fn is_full(&self) -> bool {
         self.limits.keep.is_some_and(|most| self.kept() >= most)
     }
 }
 
-/// Sleeps, unless a signal comes.
+/// Sleeps, unless a signal arrives.
 fn sleep(time: Duration) -> io::Result<()> {
     let time = libc::timespec {
         tv_sec: time.as_secs().min(1 << 30) as libc::time_t,
         tv_nsec: time.subsec_nanos().into(),
     };
-    // SAFETY: the time is valid, and the remaining time is not asked for.
+    // SAFETY: the time is valid, and the remaining time is not requested.
     match unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

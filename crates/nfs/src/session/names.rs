@@ -1,4 +1,4 @@
-//! Names on the server: finding, making, measuring, removing and listing files.
+//! Finds, creates, resizes, removes and lists files on the server.
 
 use super::{Handle, Session, Stability};
 use crate::NfsError;
@@ -6,14 +6,14 @@ use crate::protocol::{Attributes, HANDLE, Kind, procedure};
 use crate::xdr::Reader;
 use std::cell::Cell;
 
-/// How a new file may be used: by its owner for everything, by others for reading.
+/// The mode of new files: the owner may read and write, others may read.
 const MODE: u32 = 0o644;
 const MODE_OF_DIRECTORY: u32 = 0o755;
 
-/// Bytes of a directory that are asked for at once.
+/// How many bytes of a directory to request at once.
 const PAGE: u32 = 64 << 10;
 
-/// Most names of a directory that are listed.
+/// The maximum number of names to list of a directory.
 const MOST_NAMES: usize = 10_000_000;
 
 impl Session {
@@ -81,16 +81,16 @@ impl Session {
                 Err(NfsError::Refused { what: format!("open {path}"), code: 21 })
             }
             Some(_) => {
-                Err(NfsError::Refused { what: format!("open {path}: it is no regular file"), code: 22 })
+                Err(NfsError::Refused { what: format!("open {path}: it is not a regular file"), code: 22 })
             }
             None => Err(NfsError::Refused { what: format!("open {path}"), code: 2 }),
         }
     }
 
-    /// Opens a regular file; makes it, with the directories above it, if it is not there.
+    /// Opens a regular file. If it does not exist, creates it and the directories above it.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be opened or created.
     pub fn create(&mut self, path: &str) -> Result<(Handle, Attributes), NfsError> {
         match self.open(path) {
             Err(NfsError::Refused { code: 2, .. }) => {}
@@ -112,17 +112,17 @@ impl Session {
         Ok((self.keep_file(handle, path.to_owned()), attributes))
     }
 
-    /// Creates a file or a directory, unless it exists by now.
+    /// Creates a file or a directory, unless it has come to exist in the meantime. Returns its handle.
     fn make(&mut self, number: u32, directory: &[u8], name: &str, path: &str) -> Result<Vec<u8>, NfsError> {
         let is_file = number == procedure::CREATE;
         let mode = if is_file { MODE } else { MODE_OF_DIRECTORY };
         let answer = self.call(number, |writer| {
             writer.opaque(directory).opaque(name.as_bytes());
             if is_file {
-                // Whether or not it is there.
+                // UNCHECKED: an existing file is not an error.
                 writer.u32(0);
             }
-            // The mode; no user, group, size or times.
+            // Sets the mode, but not the user, group, size or times.
             writer.u32(1).u32(mode).u32(0).u32(0).u32(0).u32(0).u32(0);
         })?;
         let mut reader = Reader::new(&answer);
@@ -140,14 +140,14 @@ impl Session {
         found.map(|(handle, _)| handle).ok_or(NfsError::Refused { what: format!("{verb} {path}"), code: 2 })
     }
 
-    /// Closes a file, after its data has been put on stable storage.
+    /// Puts the data of a file on stable storage, and closes the file.
     ///
     /// # Errors
     /// The data may not be on stable storage.
     pub fn close(&mut self, file: Handle) -> Result<(), NfsError> {
         let mut committed = Ok(());
         if self.has_unstable(file) {
-            // (A connection that was made again has committed everything.)
+            // (If the connection was restored, everything is committed already.)
             committed = self.over_any_connection(|session| match session.has_unstable(file) {
                 true => session.commit_all(file.0),
                 false => Ok(()),
@@ -188,11 +188,12 @@ impl Session {
     /// Sets the size of an open file.
     ///
     /// # Errors
-    /// The server does not.
+    /// The server refuses, or does not answer.
     pub fn set_size(&mut self, file: Handle, size: u64) -> Result<(), NfsError> {
         let (handle, name) = self.of(file);
         let answer = self.call(procedure::SETATTR, |writer| {
-            // Neither mode, user nor group; the size; no times; whatever has changed meanwhile.
+            // Sets the size, but not the mode, user, group or times, and without a guard against changes in the
+            // meantime.
             writer.opaque(&handle).u32(0).u32(0).u32(0).u32(1).u64(size).u32(0).u32(0).u32(0);
         })?;
         self.granted(&mut Reader::new(&answer), || format!("SETATTR {name} size {size}"))
@@ -210,7 +211,7 @@ impl Session {
     /// How many bytes are free for this user.
     ///
     /// # Errors
-    /// The server does not tell.
+    /// The server does not answer, or refuses.
     pub fn free(&mut self) -> Result<u64, NfsError> {
         let root = self.root.clone();
         let answer = self.call(procedure::FSSTAT, |writer| {
@@ -223,7 +224,7 @@ impl Session {
         reader.u64()
     }
 
-    /// Writes all of these bytes and waits until the server has them, at least in its memory.
+    /// Writes all of these bytes, and waits until the server has accepted them, at least into its memory.
     ///
     /// # Errors
     /// Some of the bytes may not have been written.
@@ -255,7 +256,7 @@ impl Session {
     /// Removes a file.
     ///
     /// # Errors
-    /// It is not there, or cannot be removed.
+    /// The file does not exist, or cannot be removed.
     pub fn remove(&mut self, path: &str) -> Result<(), NfsError> {
         let (above, name) = path.trim_end_matches('/').rsplit_once('/').unwrap_or(("", path));
         let missing = || NfsError::Refused { what: format!("REMOVE {path}"), code: 2 };
@@ -268,7 +269,7 @@ impl Session {
             })
         })?;
         match self.granted(&mut Reader::new(&answer), || format!("REMOVE {path}")) {
-            // The answer to the first one was lost with the connection.
+            // An earlier call removed the file, and its answer was lost with the connection.
             Err(NfsError::Refused { code: 2, .. }) if tries.get() > 1 => Ok(()),
             result => result,
         }
@@ -277,7 +278,7 @@ impl Session {
     /// The names of the regular files in a directory, in order.
     ///
     /// # Errors
-    /// The server does not tell.
+    /// The directory does not exist, or the server does not answer or refuses.
     pub fn list(&mut self, path: &str) -> Result<Vec<String>, NfsError> {
         let missing = || NfsError::Refused { what: format!("READDIR {path}"), code: 2 };
         let (directory, _) = self.find(path)?.ok_or_else(missing)?;
@@ -322,7 +323,7 @@ impl Session {
     }
 }
 
-/// The names on the way to a file.
+/// The names that a path consists of.
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|name| !name.is_empty() && *name != ".")
 }

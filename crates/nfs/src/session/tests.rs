@@ -1,4 +1,4 @@
-//! A session against a scripted server, which misbehaves as no real one would.
+//! Tests of a session with a scripted server, which misbehaves in ways that a real server would not.
 
 use super::*;
 use std::io::{Read, Write};
@@ -13,16 +13,16 @@ const MOUNT: u32 = 100_005;
 #[derive(Clone, Copy, PartialEq)]
 enum Act {
     Answer,
-    /// It does it, and closes the connection instead of answering.
+    /// Performs the call, but closes the connection instead of answering.
     DoAndCut,
     Cut,
     Refuse(u32),
     Silence,
-    /// It answers when the next call is answered, before that one.
+    /// Holds the answer back until the next call is answered, and sends it first.
     Hold,
-    /// It answers this one alone.
+    /// Answers this call alone, without the answers that it has held back.
     Pass,
-    /// It answers, and then sends the answers that it has held back.
+    /// Answers, and then sends the answers that it has held back.
     Overtake,
 }
 
@@ -203,7 +203,7 @@ fn write(session: &mut Session, unit: u32, file: Handle, offset: u64, data: &'st
 
 #[test]
 fn what_is_written_while_commits_are_in_flight_is_not_taken_for_committed() {
-    // The commits are answered after the last write.
+    // The server answers the commits after the last write.
     let (server, address) = start(|procedure, before| match (procedure, before) {
         (procedure::COMMIT, _) => Act::Hold,
         (procedure::WRITE, 2) => Act::Overtake,
@@ -220,7 +220,7 @@ fn what_is_written_while_commits_are_in_flight_is_not_taken_for_committed() {
         let done = finish(&mut session);
         assert_eq!((done.unit, done.result.is_ok()), (unit, true));
     }
-    // Now the server restarts and has lost the uncommitted data.
+    // Now the server restarts and loses the uncommitted data.
     {
         let mut server = server.lock().unwrap();
         (server.verifier, server.file) = (2, b"aaaabbbb".to_vec());
@@ -233,7 +233,7 @@ fn what_is_written_while_commits_are_in_flight_is_not_taken_for_committed() {
 
 #[test]
 fn a_commit_that_is_answered_after_the_file_was_closed_is_nobodys() {
-    // A commit is answered with the next write.
+    // The server answers a commit together with the next write.
     let (_, address) = start(|procedure, before| match (procedure, before) {
         (procedure::COMMIT, 0) => Act::Hold,
         _ => Act::Answer,
@@ -266,7 +266,7 @@ fn a_server_that_takes_connections_and_answers_nothing_is_given_up() {
             Act::Cut => assert!(matches!(*error, NfsError::Lost { .. }), "{error}"),
             _ => assert!(matches!(*error, NfsError::Silent { .. }), "{error}"),
         }
-        // With a pause between one connection and the next.
+        // There is a pause between connections.
         assert!(server.lock().unwrap().counts[NULL as usize] < 20);
         server.lock().unwrap().script = Box::new(move |procedure, _| match procedure {
             procedure::GETATTR | procedure::WRITE => act,
@@ -316,7 +316,7 @@ fn a_connection_that_is_cut_during_the_last_commit_costs_nothing() {
     write(&mut session, 0, file, 0, b"efgh");
     finish(&mut session).result.unwrap();
     session.close(file).unwrap();
-    // It was removed by the first call, whose answer was lost.
+    // The first call removed the file, and its answer was lost.
     session.remove("f").unwrap();
     assert!(session.remove("f").is_err());
     let server = server.lock().unwrap();
