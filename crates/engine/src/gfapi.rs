@@ -1,4 +1,4 @@
-//! `gfapi` and `gfapi_async`: files on GlusterFS volumes by libgfapi, without mounting them.
+//! `gfapi` and `gfapi_async`: files on GlusterFS volumes, with libgfapi, without mounting the volumes.
 //!
 //! `gfapi` makes one call of the library for each unit and waits until it returns; with `gfapi_async`, threads of the
 //! library complete units. Clients of GlusterFS cache writes (write-behind): if one fails later, the next sync reports
@@ -30,7 +30,7 @@ struct Files {
     volume: Volume,
     options: GfapiOptions,
     open: Vec<Option<File>>,
-    /// The names of all files that have been open, for words.
+    /// The names of all files that have been open, for messages.
     names: Vec<String>,
     threads: Vec<i32>,
 }
@@ -40,11 +40,11 @@ struct File {
     handle: Handle,
     name: CString,
     writes: bool,
-    /// Writes may be in the client only, until they are synced.
+    /// Until a sync, writes may be in the client only.
     holds_back: bool,
 }
 
-/// The loss when a file cannot be synced before it is closed.
+/// The message when a file cannot be synced before it is closed.
 const HELD_BACK: &str = "what was written since the last sync may be lost";
 
 impl Files {
@@ -87,7 +87,7 @@ impl Files {
     fn close_file(&mut self, index: u32) -> io::Result<()> {
         let Some(file) = self.open.get_mut(index as usize).and_then(Option::take) else { return Ok(()) };
         let lib = self.volume.lib;
-        // SAFETY: the file is open, and not used after this.
+        // SAFETY: the file is open, and nobody uses it after this.
         let closed = unsafe {
             let synced = if file.writes {
                 checked((lib.sync)(file.handle, ptr::null_mut(), ptr::null_mut()))
@@ -106,7 +106,7 @@ impl Files {
 
     fn of(&self, unit: &Unit) -> Result<Handle, Errno> {
         let file = self.open.get(unit.file as usize).and_then(Option::as_ref).ok_or(Errno(libc::EBADF))?;
-        // (The library writes to files that are open for reading.)
+        // (The library itself would write to files that are open for reading only.)
         match unit.operation {
             Operation::Write | Operation::Trim if !file.writes => Err(Errno(libc::EBADF)),
             _ => Ok(file.handle),
@@ -122,7 +122,7 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         for index in 0..self.open.len() as u32 {
-            // (A caller that needs the error has closed the file earlier, and got it.)
+            // (A caller that needs the error has closed the file earlier, and has seen it.)
             let _ = self.close_file(index);
         }
     }
@@ -131,7 +131,7 @@ impl Drop for Files {
 /// `gfapi`
 pub struct GfapiEngine {
     files: Files,
-    /// The file and the error number of the unit that failed last.
+    /// The file and the error number of the last unit that failed.
     failed: (u32, i32),
 }
 
@@ -252,7 +252,7 @@ impl GfapiAsyncEngine {
         ))
     }
 
-    /// Hands a unit to the library; an error number if it does not take it.
+    /// Passes a unit to the library. Returns an error number if the library refuses it.
     ///
     /// # Safety
     /// As [`Engine::queue`].
@@ -278,7 +278,7 @@ impl GfapiAsyncEngine {
 /// Called by a thread of the library.
 unsafe extern "C" fn done(_: Handle, result: ssize_t, _: Handle, _: Handle, ticket: *mut c_void) {
     let result = if result < 0 { -i64::from(last_errno()) } else { result as i64 };
-    // SAFETY: this is the ticket of a unit that the library has taken.
+    // SAFETY: this is the ticket of a unit that the library has accepted.
     unsafe { (*ticket.cast::<Ticket>()).complete(result) };
 }
 

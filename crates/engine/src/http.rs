@@ -1,9 +1,9 @@
 //! `http`: objects on a server that speaks S3, WebDAV or Swift.
 //!
 //! A unit is one request: a read is GET, a write PUT, a trim DELETE. The job's depth limits how many are in flight,
-//! each on its own connection, which is kept for the next request. The worker itself drives all of them when it queues
-//! and when it reaps: there are no threads. A sync has nothing to do, because a server answers a PUT when it has stored
-//! the object.
+//! each on its own connection, which is kept for the next request. There are no threads: the worker drives all
+//! requests when it commits and when it reaps. A sync has nothing to do, because a server answers a PUT after it has
+//! stored the object.
 //!
 //! With `http_object_mode=block` each block is an object, named FILE_OFFSET_LENGTH in decimal bytes, as in fio; with
 //! `range` a file is one object: reads ask for a range of it, and writes replace it.
@@ -28,41 +28,41 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-/// Bytes of the parts in which a large object is laid out before a job, where nobody says how large they are.
+/// The default size of the parts in which a large object is laid out before a job, in bytes.
 const LAID_OUT_PART: u64 = 16 << 20;
 
 /// The engine.
 pub struct HttpEngine {
     client: Client,
     options: HttpOptions,
-    /// Bytes of every I/O; 0 = they differ.
+    /// The size of every I/O in bytes; 0 = sizes differ.
     block: u64,
     files: Vec<Option<File>>,
     /// The units in flight, by their index.
     units: Vec<Flying>,
-    /// The name of the object that is asked for.
+    /// A buffer for the name of an object.
     name: String,
-    /// Missing objects whose bytes were taken for zeros, or that were to be trimmed.
+    /// The number of missing objects that were read as zeros, or were to be trimmed.
     missing: u64,
-    /// Where in its list each unit is, and of which file that is; `None` = at its beginning.
+    /// The position of each unit in its list: the file and the token of the next page; `None` = the beginning.
     cursors: Vec<Option<(u32, String)>>,
     names_listed: u64,
     /// Units in flight.
     flying: usize,
     /// The units that have not been committed.
     queued: Vec<u32>,
-    /// Their requests. They are sent on commit, so that signing the later requests of a batch does not add to the
-    /// latency of the first.
+    /// The requests of these units. They are sent on commit, so that the latency of a batch's first request does not
+    /// include the time to sign the later ones.
     unsent: Vec<(u32, Request)>,
-    /// Objects that are uploaded in parts; `None` = the protocol has no such thing.
+    /// Objects that are uploaded in parts; `None` = the protocol does not support that.
     uploads: Option<Box<Uploads>>,
-    /// Writes become parts.
+    /// Large writes are uploaded in parts.
     splits: bool,
 }
 
 /// An open file.
 struct File {
-    /// Its name on the server, with the slash that it begins with.
+    /// Its name on the server, which begins with a slash.
     name: String,
     /// The end of the region that the job may touch.
     end: u64,
@@ -77,14 +77,14 @@ struct Flying {
     file: u32,
     method: Option<Method>,
     words: Option<String>,
-    /// When it was issued.
+    /// When the unit was issued.
     issued: Option<Instant>,
-    /// When the first byte of the answer came.
+    /// When the first byte of the answer arrived.
     first_byte: Option<Instant>,
 }
 
 impl HttpEngine {
-    /// An engine for this server. Nothing is connected before the first request.
+    /// Makes an engine for this server. It connects with the first request.
     ///
     /// # Errors
     /// The server's name cannot be resolved, or keys or certificates are missing or cannot be used.
@@ -167,8 +167,8 @@ impl HttpEngine {
         Ok(())
     }
 
-    /// Asks for the next page of the list of names for a unit. Each unit walks through the list on its own, over and
-    /// over.
+    /// Requests the next page of the list of names for a unit. Each unit goes through the list on its own,
+    /// repeatedly.
     fn begin_list(&mut self, unit: &Unit) -> Result<(), Errno> {
         let index = unit.index as usize;
         if self.units.len() <= index {
@@ -269,7 +269,7 @@ impl HttpEngine {
                 true => return Ok(length),
                 false => self.wrong_part(&answer, offset, length),
             },
-            // The first time it was there, and has been removed.
+            // An earlier attempt has removed the object.
             Ok(answer) if answer.status == 404 && done.is_repeated && method == Some(Method::Delete) => {
                 return Ok(length);
             }
@@ -277,8 +277,8 @@ impl HttpEngine {
                 self.missing += 1;
                 if is_read {
                     let buffer = self.units[index].buffer as *mut u8;
-                    // SAFETY: the unit's buffer is valid for its length until the unit is complete, which it is only
-                    // after this returns.
+                    // SAFETY: the unit's buffer is valid for its length until the unit is complete, and it is not
+                    // complete before this returns.
                     unsafe { buffer.write_bytes(0, length as usize) };
                 }
                 return Ok(length);
@@ -294,12 +294,12 @@ impl HttpEngine {
         Err(Errno(libc::EIO))
     }
 
-    /// Whether a body is the part of the object that a unit reads.
+    /// Whether an answer has the part of the object that a unit reads.
     fn is_what_was_asked_for(&self, answer: &Answer, offset: u64, length: u64) -> bool {
         let is_the_part = match (self.options.http_object_mode, answer.status) {
             (ObjectMode::Block, _) => true,
             (ObjectMode::Range, 206) => answer.part_start.is_none_or(|start| start == offset),
-            // A server that knows no ranges gives the object from its beginning.
+            // A server that does not support ranges sends the object from its beginning.
             (ObjectMode::Range, _) => offset == 0,
         };
         is_the_part && answer.length == length
@@ -323,7 +323,7 @@ impl HttpEngine {
         }
     }
 
-    /// Units that are over and have not been taken.
+    /// The number of finished units that have not been reaped.
     fn count_over(&self) -> usize {
         match &self.uploads {
             Some(uploads) if self.splits => uploads.over.len(),
@@ -458,7 +458,7 @@ impl Engine for HttpEngine {
     ) -> Result<(), Errno> {
         let wanted = min.min(max).min(self.flying - self.unsent.len());
         let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        // Even if nothing is waited for, requests have to go on.
+        // Requests must make progress even if there is nothing to wait for.
         let mut has_driven = false;
         while self.count_over() < wanted || !has_driven {
             let left = match (wanted, end) {
@@ -537,7 +537,7 @@ impl Engine for HttpEngine {
 }
 
 impl Drop for HttpEngine {
-    /// A job that ends before its first or after an unforeseen unit leaves nothing behind either.
+    /// Aborts incomplete uploads of jobs that end before their first unit, or unexpectedly.
     fn drop(&mut self) {
         self.end_uploads();
     }

@@ -1,8 +1,8 @@
 //! `libhdfs`: files on HDFS, in chunks.
 //!
 //! HDFS files cannot be modified in place, so a file of the job is stored as many HDFS files, its chunks (see
-//! `libhdfs/chunks.rs`). The client is written in Rust: neither Java nor the library that gave the engine its name is
-//! needed. It runs on its own thread, which completes the units, up to the job's depth of them concurrently.
+//! `libhdfs/chunks.rs`). The client is written in Rust: it needs neither Java nor the library after which the engine
+//! is named. It runs on its own thread, which completes the units. The job's depth limits how many run concurrently.
 
 mod chunks;
 mod cluster;
@@ -35,7 +35,7 @@ pub struct LibhdfsEngine {
     files: Vec<Option<File>>,
     tickets: Tickets,
     words: Arc<Words>,
-    /// Writes have to survive.
+    /// Written data must survive ([`EngineConfig::keeps_writes`]).
     keeps_writes: bool,
 }
 
@@ -45,14 +45,14 @@ struct File {
     writes: bool,
     /// The queues of the chunks that have been written, by chunk.
     lines: HashMap<u64, Line>,
-    /// At this many of them, the idle ones are removed.
+    /// When there are this many queues, idle ones are removed.
     most_lines: usize,
 }
 
-/// Below this many queues, idle ones are not looked for.
+/// Idle queues are not removed while there are fewer queues than this.
 const FEW_LINES: usize = 64;
 
-/// Why units failed, by their index.
+/// Why units failed, indexed by unit.
 #[derive(Default)]
 struct Words(Mutex<HashMap<u32, String>>);
 
@@ -69,12 +69,12 @@ impl Words {
 /// The memory of a unit in flight.
 struct Memory(*mut u8);
 
-// SAFETY: the memory is the unit's, which the worker does not touch until the unit is complete.
+// SAFETY: the memory belongs to the unit, and the worker does not access it until the unit is complete.
 unsafe impl Send for Memory {}
 
 impl Memory {
     /// # Safety
-    /// The `length` bytes at `at` are valid, and nobody else uses them meanwhile.
+    /// The `length` bytes at `at` are valid, and nobody else uses them in the meantime.
     unsafe fn part(&mut self, at: usize, length: usize) -> &mut [u8] {
         // SAFETY: the caller promises it.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(at), length) }
@@ -89,7 +89,7 @@ struct Promise {
     is_kept: bool,
 }
 
-// SAFETY: tickets may be completed by any thread, and are there until all units are complete.
+// SAFETY: any thread may complete tickets, and tickets exist until all units are complete.
 unsafe impl Send for Promise {}
 
 impl Promise {
@@ -124,7 +124,7 @@ fn hdfs_name(path: &Path) -> io::Result<&str> {
 }
 
 impl LibhdfsEngine {
-    /// An engine that is connected to its cluster.
+    /// Makes an engine and connects to its cluster.
     ///
     /// # Errors
     /// An option is wrong, or the cluster cannot be reached.
@@ -143,7 +143,7 @@ impl LibhdfsEngine {
         Some(format!("{silence}: servers of HDFS are down or hang; what was written last may be lost"))
     }
 
-    /// Hands a unit to the client.
+    /// Passes a unit to the client.
     ///
     /// # Safety
     /// As [`Engine::queue`].
@@ -213,8 +213,8 @@ impl File {
         self.chunks.cluster.handle.block_on(sync(&self.chunks, turns, Instant::now()))
     }
 
-    /// Closes the chunks that are being written, all at once: a server that hangs takes the time limit once. No unit is in
-    /// flight.
+    /// Closes the chunks that are being written, all at the same time, so that a hanging server costs the time limit
+    /// only once. No unit is in flight.
     fn finish(&mut self) -> Result<(), Failure> {
         let turns = self.turns_of_all();
         let handle = &self.chunks.cluster.handle;
@@ -258,7 +258,8 @@ async fn transfer(
             slot.check_timeout(queued)?;
         }
         let part_of_unit = async {
-            // SAFETY: the parts of a unit are as long as its buffer together, which is its own until it is complete.
+            // SAFETY: together, the parts of a unit are as long as its buffer, which belongs to the unit until it is
+            // complete.
             let bytes = unsafe { memory.part(at, part.length) };
             match &mut slot {
                 Some(slot) if writes => chunks.write(slot, part, Bytes::copy_from_slice(bytes)).await,
@@ -370,12 +371,12 @@ impl Engine for LibhdfsEngine {
 impl Drop for LibhdfsEngine {
     fn drop(&mut self) {
         if !self.tickets.drain() {
-            // The client still has these units.
+            // The client still works on these units.
             self.tickets.leave();
             return;
         }
         for file in self.files.iter_mut().flatten() {
-            // A caller that needs the result has closed the file and got the error.
+            // A caller that needs the result has closed the file, and has seen the error.
             let _ = file.finish();
         }
     }

@@ -30,23 +30,24 @@ use std::time::Duration;
 pub struct LibiscsiEngine {
     library: Rc<Library>,
     options: IscsiOptions,
-    /// Bytes of every I/O; 0 = they differ.
+    /// The size of every I/O in bytes; 0 = sizes differ.
     block: u64,
-    /// Disks that have been asked for, by their names.
+    /// The disks that have been used, with their names.
     disks: Vec<(PathBuf, Disk)>,
-    /// The disk of each file of the job, and whether writes are on stable storage when they are answered.
+    /// The disk of each file of the job, and whether its writes are on stable storage when the target answers them.
     files: Vec<Option<(usize, bool)>>,
-    /// Bytes of the units in flight, by their index, and why they have failed.
+    /// The lengths of the units in flight, indexed by unit.
     lengths: Vec<u64>,
+    /// Why units have failed, indexed by unit.
     words: Vec<Option<Box<str>>>,
     watched: Vec<libc::pollfd>,
 }
 
 impl LibiscsiEngine {
-    /// An engine without a disk.
+    /// Makes an engine without any disk.
     ///
     /// # Errors
-    /// There is no libiscsi.
+    /// libiscsi is missing.
     pub fn new(config: &EngineConfig, options: &IscsiOptions) -> Result<Self, EngineError> {
         Ok(LibiscsiEngine {
             library: Rc::new(Library::load()?),
@@ -113,7 +114,7 @@ impl LibiscsiEngine {
             return refused(libc::EINVAL, &format!("the disk has blocks of {} bytes", disk.block));
         };
         let (length, number) = (unit.length as usize, unit.index);
-        // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
+        // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is dropped.
         unsafe {
             match unit.operation {
                 Operation::Read => disk.begin(

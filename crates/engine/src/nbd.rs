@@ -1,7 +1,7 @@
-//! `nbd`: a network block device, by libnbd.
+//! `nbd`: a network block device, with libnbd.
 //!
-//! A unit is one command of the protocol: read, write, trim or flush. As many are in flight as the job's depth says, on one
-//! connection per worker. The library has no threads: the worker drives it when it reaps.
+//! A unit is one command of the protocol: read, write, trim or flush. The job's depth limits how many are in flight,
+//! on one connection per worker. The library has no threads: the worker drives it when it reaps.
 
 mod connection;
 mod library;
@@ -25,18 +25,18 @@ use std::time::Duration;
 /// The engine.
 pub struct NbdEngine {
     connection: Connection,
-    /// Bytes of every I/O; 0 = they differ.
+    /// The size of every I/O in bytes; 0 = sizes differ.
     block: u64,
-    /// Writes are on stable storage when they are answered.
+    /// Writes are on stable storage when the server answers them.
     is_stable: bool,
-    /// Bytes of the units in flight, by their index.
+    /// The lengths of the units in flight, indexed by unit.
     lengths: Vec<u64>,
-    /// Why units were refused, by their index.
+    /// Why units were refused, indexed by unit.
     words: Vec<Option<Box<str>>>,
 }
 
 impl NbdEngine {
-    /// An engine that is connected to this server.
+    /// Makes an engine and connects to the server.
     ///
     /// # Errors
     /// libnbd is missing, the URI is wrong, or the server cannot be reached.
@@ -83,7 +83,8 @@ impl NbdEngine {
     }
 }
 
-/// Why nobody could tell whose server it is: without the certificate of an authority the library believes everybody.
+/// Why the server's identity could not be checked: without a certificate of an authority, the library trusts any
+/// server.
 fn nobody_is_known(uri: &str) -> Option<String> {
     let (scheme, rest) = uri.split_once("://")?;
     if !scheme.to_ascii_lowercase().starts_with("nbds") {
@@ -141,7 +142,7 @@ impl Engine for NbdEngine {
             Operation::Write => Ok(Command::Write(unit.buffer, self.is_stable)),
             Operation::Trim if !self.connection.can_trim => refused("the server offers no trims"),
             Operation::Trim => Ok(Command::Trim),
-            // A server that offers no flush has everything on stable storage that it has answered.
+            // If a server does not support flush, everything that it has answered is on stable storage.
             Operation::Sync | Operation::DataSync | Operation::SyncFileRange
                 if !self.connection.can_flush =>
             {
@@ -160,7 +161,7 @@ impl Engine for NbdEngine {
             self.words.resize(index + 1, None);
         }
         self.lengths[index] = length;
-        // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
+        // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is dropped.
         let begun =
             command.and_then(|command| unsafe { self.connection.begin(unit.index, command, offset, length) });
         match begun {

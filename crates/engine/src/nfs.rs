@@ -1,11 +1,11 @@
 //! `nfs`: files on a server of NFS version 3.
 //!
-//! Reads are READ, writes WRITE and syncs COMMIT; the job's depth limits how many are in flight, all on one connection.
-//! The worker itself drives it when it queues and when it reaps: there are no threads.
+//! A read is READ, a write WRITE and a sync COMMIT. The job's depth limits how many requests are in flight, all on
+//! one connection. There are no threads: the worker drives the connection when it queues and when it reaps.
 //!
-//! A write is answered when the server has it in its memory, as for any client, unless the job sets `sync=`. If a job
-//! syncs or verifies its data, the engine keeps a copy until the server has it on stable storage, and sends it again if
-//! the server restarts before that (`iolite_nfs` describes how).
+//! As for any client, the server answers a write when it has the data in its memory, unless the job sets `sync=`. If
+//! a job syncs or verifies its data, the engine keeps a copy until the server has the data on stable storage, and
+//! sends it again if the server restarts before that (`iolite_nfs` describes how).
 
 mod storage;
 
@@ -28,7 +28,7 @@ use std::time::Duration;
 pub struct NfsEngine {
     session: Session,
     files: Vec<Option<File>>,
-    /// Why units have failed, by their index.
+    /// Why units have failed, indexed by unit.
     words: Vec<Option<Box<str>>>,
     idle: Vec<String>,
 }
@@ -40,7 +40,7 @@ struct File {
 }
 
 impl NfsEngine {
-    /// An engine that is connected to this server.
+    /// Makes an engine and connects to the server.
     ///
     /// # Errors
     /// The URL is wrong, or the server cannot be reached or refuses access.
@@ -88,11 +88,12 @@ impl NfsEngine {
             self.files.get(unit.file as usize).and_then(Option::as_ref).ok_or(Err(Errno(libc::EBADF)))?;
         let (handle, length) = (file.handle, unit.length as usize);
         Ok(match unit.operation {
-            // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is gone.
+            // SAFETY: the caller promises that the buffer is valid until the unit is complete or the engine is
+            // dropped.
             Operation::Read => unsafe {
                 self.session.read(unit.index, handle, unit.offset, unit.buffer, length)
             },
-            // The amount of uncommitted data is limited.
+            // No write is accepted while the copies of uncommitted data have reached their limit.
             Operation::Write if self.session.is_full() => false,
             Operation::Write => {
                 let stability = file.stability;
@@ -108,7 +109,7 @@ impl NfsEngine {
     }
 }
 
-/// The same error with its words.
+/// The system's error for an error of NFS, with its message.
 fn system(error: NfsError) -> io::Error {
     explained(&io::Error::from_raw_os_error(error.errno()), error.to_string())
 }
@@ -183,8 +184,8 @@ impl Engine for NfsEngine {
                 Ok(false) if self.session.in_flight() > 0 || self.session.count_done() > 0 => {
                     return Queued::Busy;
                 }
-                // No unit of the job is in flight, but a commit of the session is, or there is no connection: sleep
-                // meanwhile.
+                // No unit of the job is in flight, but the session waits for a commit or for a connection. This waits
+                // with it.
                 Ok(false) => {
                     if self.session.drive(None).is_err() {
                         return Queued::Busy;

@@ -1,9 +1,9 @@
 //! `rdma`: moves blocks between the memory of two jobs, over InfiniBand, RoCE or iWARP.
 //!
 //! The server is the job with `rw=read`, which waits for a connection. The client is the job with `rw=write`: it
-//! connects and chooses the `verb`. With `write` and `read` it accesses the memory of the server, which only waits for
-//! the end; with `send` and `recv` one end sends and the other receives. Each unit is one work request, and up to the
-//! job's depth of them are in flight.
+//! connects and chooses the `verb`. With `write` and `read` it accesses the memory of the server, which only waits
+//! for the end; with `send` and `recv` one end sends and the other receives. Each unit is one work request. The job's
+//! depth limits how many are in flight.
 //!
 //! | file | content |
 //! |---|---|
@@ -43,7 +43,7 @@ pub struct RdmaEngine {
     options: RdmaOptions,
     library: &'static Library,
     depth: usize,
-    /// Bytes of every block; 0 = they differ.
+    /// The size of every block in bytes; 0 = sizes differ.
     block: u64,
     /// Received data will be verified.
     verifies: bool,
@@ -55,7 +55,7 @@ pub struct RdmaEngine {
 }
 
 impl RdmaEngine {
-    /// An end that is not connected.
+    /// Makes an end that is not connected yet.
     ///
     /// # Errors
     /// The libraries are not installed, or there is no RDMA device.

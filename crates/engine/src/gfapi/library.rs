@@ -1,16 +1,16 @@
-//! libgfapi, opened at run time. Its interface is described in glusterfs/api/glfs.h.
+//! libgfapi, opened at run time. glusterfs/api/glfs.h describes its interface.
 
 use crate::EngineError;
 use crate::library::{Handle, functions, open};
 use libc::{c_char, c_int, c_void, dirent64, mode_t, off64_t, size_t, ssize_t, stat64, statvfs64};
 use std::sync::OnceLock;
 
-/// Called by a thread of the library when an I/O is done: with the file, the bytes (or -1, with the error number in the
-/// thread's errno), the file's attributes before and after, and the caller's data.
+/// A thread of the library calls this when an I/O is done, with the file, the number of bytes (or -1 with an error
+/// number in errno), the file's attributes before and after, and the caller's data.
 pub(super) type Callback = unsafe extern "C" fn(Handle, ssize_t, Handle, Handle, *mut c_void);
 
 functions! {
-    /// The functions of the library that are used.
+    /// The functions of the library that this engine uses.
     Gfapi {
         // Never called: its presence shows that this is version 6 or later, which changed the types of other functions
         // but not their names.
@@ -46,18 +46,18 @@ functions! {
     }
 }
 
-/// The file.
+/// The file name of the library.
 const FILE: &str = "libgfapi.so.0";
 
 impl Gfapi {
-    /// The library, for an engine. It is loaded once in a process.
+    /// Loads the library, once per process.
     ///
     /// # Errors
-    /// It is not installed, or too old.
+    /// The library is not installed, or is too old.
     pub(super) fn load(engine: &'static str) -> Result<&'static Gfapi, EngineError> {
         static LOADED: OnceLock<Result<Gfapi, String>> = OnceLock::new();
         let loaded = LOADED.get_or_init(|| {
-            // SAFETY: the types are those of its header; the function whose type is not is never called.
+            // SAFETY: the types are those of its header. The one function with another type is never called.
             unsafe { open(FILE, |library| Gfapi::found(library)) }
         });
         loaded.as_ref().map_err(|why| EngineError::Library {

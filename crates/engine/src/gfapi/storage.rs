@@ -1,4 +1,4 @@
-//! File names on a volume: sizes, and creating, syncing, removing and listing files.
+//! Finds the sizes of files on a volume, and creates, syncs, removes and lists files.
 
 use super::Files;
 use super::library::Gfapi;
@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// A file that is open for being laid out.
+/// A file that is open to be laid out.
 struct Opened<'a> {
     files: &'a Files,
     lib: &'static Gfapi,
@@ -49,14 +49,14 @@ impl Storage for Files {
         let lib = self.volume.lib;
         // SAFETY: the file is open.
         let sync = |handle| checked(unsafe { (lib.sync)(handle, ptr::null_mut(), ptr::null_mut()) });
-        // Only a sync through the handle that wrote flushes the writes that the client has cached.
+        // Cached writes are only flushed by a sync through the handle with which they were written.
         if let Some(file) = self.open.iter().flatten().find(|file| file.name == wanted) {
             return sync(file.handle).map_err(|error| self.about(name, &error));
         }
         let opened = self.volume.open_file(&wanted, libc::O_RDWR);
         let synced = opened.and_then(|handle| {
             let synced = sync(handle);
-            // SAFETY: the file is open, and not used after this.
+            // SAFETY: the file is open, and nobody uses it after this.
             let closed = checked(unsafe { (lib.close)(handle) });
             synced.and(closed)
         });
@@ -84,7 +84,7 @@ impl Opened<'_> {
         let mut status = MaybeUninit::<stat64>::uninit();
         // SAFETY: the file is open, and there is room for the answer.
         self.told(unsafe { (self.lib.fstat)(self.handle, status.as_mut_ptr()) })?;
-        // SAFETY: it has been filled.
+        // SAFETY: the call has succeeded, so the attributes are filled in.
         Ok(unsafe { status.assume_init() })
     }
 
@@ -147,8 +147,8 @@ impl Stored for Opened<'_> {
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
-        // (A caller that needs the data on stable storage has synced it, and got the error.)
-        // SAFETY: it is open, and not used after this.
+        // (A caller that needs the data on stable storage has called `sync` and seen its error.)
+        // SAFETY: the file is open, and nobody uses it after this.
         unsafe { (self.lib.close)(self.handle) };
     }
 }

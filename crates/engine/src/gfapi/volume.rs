@@ -1,7 +1,7 @@
 //! A connection to a volume.
 //!
-//! It is never closed: glfs_fini(3) waits ten seconds for objects that the library itself keeps open, and after all
-//! files are closed there is nothing left to lose. The end of the process ends it.
+//! The connection is not closed before the process ends: glfs_fini(3) would wait ten seconds for objects that the
+//! library itself keeps open, and after all files have been closed, no data can be lost.
 
 use super::library::Gfapi;
 use crate::EngineError;
@@ -17,10 +17,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-/// For how long connecting may take: a server that is there answers in milliseconds.
+/// The time limit for connecting: a live server answers in milliseconds.
 const TO_CONNECT: Duration = Duration::from_secs(30);
 
-/// The rights of files and directories that are made.
+/// The modes of new files and directories.
 const FILE_MODE: libc::mode_t = 0o644;
 const DIRECTORY_MODE: libc::mode_t = 0o755;
 
@@ -38,7 +38,7 @@ unsafe impl Send for Volume {}
 static SHARED: Mutex<Vec<(GfapiOptions, Volume)>> = Mutex::new(Vec::new());
 
 impl Volume {
-    /// Connects, or takes the connection that another worker of this process has made where they are to share one.
+    /// Connects. With `single_instance`, workers of this process with the same options share a connection.
     ///
     /// # Errors
     /// The library is missing, or the server or the volume is not there.
@@ -71,7 +71,7 @@ impl Volume {
         let (volume, brick) = (text("volume", &options.volume)?, text("brick", &options.brick)?);
         let limit = text("gluster_timeout", &options.limit_in_seconds().to_string())?;
         let lib = Gfapi::load(engine)?;
-        // SAFETY: texts end with a zero, and the library copies them.
+        // SAFETY: texts end with a zero byte, and the library copies them.
         let handle = unsafe { (lib.create)(volume.as_ptr()) };
         if handle.is_null() {
             return Err(refused(libc::ENOMEM, format!("volume={}: {}", options.volume, last_words())));
@@ -83,7 +83,7 @@ impl Volume {
             // Without flush-behind, closing a file sends its cached writes, so that other clients see them.
             (lib.set_option)(handle, c"*-write-behind".as_ptr(), c"flush-behind".as_ptr(), c"off".as_ptr());
             if options.gluster_timeout > 0 {
-                // Clients of bricks notice by their pings that one is gone.
+                // Clients send pings to bricks, to notice when one is gone.
                 for name in [c"ping-timeout", c"frame-timeout"] {
                     (lib.set_option)(handle, c"*-client-*".as_ptr(), name.as_ptr(), limit.as_ptr());
                 }
@@ -102,7 +102,7 @@ impl Volume {
         let volume = self;
         let thread = std::thread::Builder::new().name("gfapi".to_owned()).spawn(move || {
             let Volume { lib, handle } = { volume };
-            // SAFETY: the handle has been set up, and is used by nobody else meanwhile.
+            // SAFETY: the handle has been set up, and nobody else uses it in the meantime.
             let result = unsafe { (lib.init)(handle) };
             // (The caller may have given up.)
             let _ = tell.send(if result == 0 { Ok(()) } else { Err(last_errno()) });
@@ -117,11 +117,11 @@ impl Volume {
 
     /// Opens a file.
     pub(super) fn open_file(self, name: &CStr, flags: c_int) -> io::Result<Handle> {
-        // SAFETY: the volume is connected, and the name ends with a zero.
+        // SAFETY: the volume is connected, and the name ends with a zero byte.
         self.opened(unsafe { (self.lib.open)(self.handle, name.as_ptr(), flags) })
     }
 
-    /// Opens a file, and makes it, empty, if it is not there; with the directories above it.
+    /// Opens a file. If it does not exist, creates it and the directories above it.
     pub(super) fn make_file(self, name: &CStr, flags: c_int) -> io::Result<Handle> {
         let make = || {
             // SAFETY: as above.
@@ -168,7 +168,7 @@ impl Volume {
         }
     }
 
-    /// Bytes that are free for users.
+    /// How many bytes are free for users.
     pub(super) fn free(self) -> io::Result<u64> {
         let mut status = MaybeUninit::<libc::statvfs64>::uninit();
         // SAFETY: as above.
@@ -193,7 +193,7 @@ impl Volume {
             let mut status = MaybeUninit::<stat64>::zeroed();
             let mut entry = MaybeUninit::<libc::dirent64>::zeroed();
             let mut found = std::ptr::null_mut();
-            // SAFETY: the directory is open, and there is room for all that is given.
+            // SAFETY: the directory is open, and there is room for the results.
             let result = unsafe {
                 (self.lib.read_directory)(directory, status.as_mut_ptr(), entry.as_mut_ptr(), &raw mut found)
             };
@@ -203,14 +203,14 @@ impl Volume {
             if found.is_null() {
                 break Ok(());
             }
-            // SAFETY: both are plain data, valid as zeros, and have been filled; the name ends with a zero.
+            // SAFETY: both are plain data and have been filled in, and the name ends with a zero byte.
             let (status, name) =
                 unsafe { (status.assume_init(), CStr::from_ptr((*found).d_name.as_ptr()).to_string_lossy()) };
             if status.st_mode & libc::S_IFMT == libc::S_IFREG {
                 names.push(name.into_owned());
             }
         };
-        // SAFETY: it is open, and not used after this.
+        // SAFETY: the directory is open, and nobody uses it after this.
         unsafe { (self.lib.close_directory)(directory) };
         ended.map(|()| names)
     }
@@ -221,7 +221,7 @@ pub(super) fn checked(result: c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The error number of the last call of this thread that failed.
+/// The error number of the last failed call of this thread.
 pub(super) fn last_errno() -> i32 {
     io::Error::last_os_error().raw_os_error().filter(|&errno| errno != 0).unwrap_or(libc::EIO)
 }
@@ -238,7 +238,7 @@ fn why_not_connected(errno: i32, options: &GfapiOptions) -> String {
             "brick={brick}: no server of GlusterFS answers there (glusterd, port 24007), or volume {volume} is not started \
              (gluster volume status tells)"
         ),
-        // (The library's error for a volume that is stopped.)
+        // (The library's error for a stopped volume.)
         libc::EIO => format!(
             "volume={volume} at brick={brick} cannot be used; perhaps it is not started (gluster volume status tells)"
         ),

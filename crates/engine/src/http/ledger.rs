@@ -1,10 +1,10 @@
-//! A file that lists the uploads under way: the next job finds there the uploads that a killed job left on the server,
-//! and aborts them.
+//! Keeps a file that lists the uploads under way. If a job is killed, the next job reads in this file which uploads
+//! it left on the server, and aborts them.
 //!
-//! Each engine has its own file in the auxiliary directory, `iolite-uploads.PID-N.state`, from its first upload on; it
-//! is locked while the engine lives, and removed at its end if no upload is under way. So a file that is not locked was
-//! left by a killed process. An upload is noted before the server is asked to begin it and again when its id is known,
-//! each time on stable storage, because the job may be killed in between:
+//! Each engine has its own file in the auxiliary directory, `iolite-uploads.PID-N.state`, from its first upload on.
+//! The file is locked while the engine lives, and removed at its end if no upload is under way. So a file that is not
+//! locked was left by a killed process. An upload is recorded on stable storage before the server is asked to begin
+//! it, and again when its id is known, because the job may be killed in between:
 //!
 //! ```text
 //! iolite: uploads under way
@@ -13,8 +13,8 @@
 //! end 1
 //! ```
 //!
-//! `repeated 1` says that the server was asked more than once to begin it, so that there may be another upload with an
-//! unknown id.
+//! `repeated 1` means that the server was asked more than once to begin this upload, so there may be another upload
+//! with an unknown id.
 
 use iolite_http::{percent_decoded, percent_encoded};
 use iolite_os::files::try_lock;
@@ -25,18 +25,18 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The first line of such a file.
+/// The first line of the file.
 const MARK: &str = "iolite: uploads under way\n";
 /// The beginning and the end of the file names.
 const NAME: (&str, &str) = ("iolite-uploads.", ".state");
-/// A file that has become this long is rewritten when no upload is under way.
+/// A file of this length is cleared when no upload is under way.
 const LONG: u64 = 64 << 10;
-/// A file of this length is not ours.
+/// A longer file is not a ledger.
 const LONGEST: u64 = 64 << 20;
-/// How often, and at what distance, a lock is retried, because readers hold it only briefly.
+/// How often and at what interval to try to lock a new file: readers hold the lock only briefly.
 const LOOKS: u32 = 100;
 const LOOK: Duration = Duration::from_millis(10);
-/// How many names are tried for a new file.
+/// How many names to try for a new file.
 const NAMES: u32 = 10_000;
 
 /// An upload that is under way, or may be.
@@ -46,18 +46,18 @@ pub(super) struct Entry {
     pub(super) since: u64,
     /// The server: `http://127.0.0.1:9000`.
     pub(super) server: String,
-    /// The object, as requests name it.
+    /// The object's name, as in requests.
     pub(super) name: String,
-    /// The upload's id; `None` = nobody knows whether it was begun.
+    /// The upload's id; `None` = it is not known whether the upload was begun.
     pub(super) id: Option<String>,
-    /// The server was asked more than once to begin it: there may be another one, whose id nobody knows.
+    /// The server was asked more than once to begin the upload, so there may be another one with an unknown id.
     pub(super) is_repeated: bool,
-    /// The latest time, in seconds since 1970, at which the outcome of the request was known.
+    /// The time, in seconds since 1970, by which the upload had begun if it began at all.
     pub(super) until: u64,
 }
 
 impl Entry {
-    /// How many uploads there may be for it whose ids nobody knows.
+    /// How many uploads with unknown ids there may be for this entry.
     pub(super) fn unknown(&self) -> usize {
         usize::from(self.id.is_none()) + usize::from(self.is_repeated)
     }
@@ -73,13 +73,13 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// One in this directory (empty = the current one). There is no file before the first upload.
+    /// Makes a ledger in this directory (empty = the current one). The file is created with the first upload.
     pub(super) fn new(directory: &Path) -> Ledger {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         Ledger { directory: directory.to_owned(), file: None, length: 0, entries: BTreeMap::new(), next: 0 }
     }
 
-    /// Records that the server is about to be asked to begin an upload. Returns our number for the request.
+    /// Records that the server is about to be asked to begin an upload. Returns the number of the entry.
     pub(super) fn begin(&mut self, server: &str, name: &str) -> io::Result<u64> {
         let since = seconds(SystemTime::now());
         self.next += 1;
@@ -95,9 +95,9 @@ impl Ledger {
         Ok(self.next)
     }
 
-    /// Records the outcome of that: the ID, if the server gave one, and whether the request was repeated.
+    /// Records the outcome of that request: the id, if the server gave one, and whether the request was repeated.
     pub(super) fn begun(&mut self, number: u64, id: Option<&str>, is_repeated: bool) -> io::Result<()> {
-        // It is aborted by its id in the end, whether that could be noted or not.
+        // The id is kept here even if it cannot be written to the file, so that this engine can abort the upload.
         if let Some(entry) = self.entries.get_mut(&number) {
             entry.id = id.map(str::to_owned);
             (entry.is_repeated, entry.until) = (is_repeated, seconds(SystemTime::now()));
@@ -109,7 +109,8 @@ impl Ledger {
         if lines.is_empty() { Ok(()) } else { self.note(&lines, true) }
     }
 
-    /// The upload has ended. (If this line is lost, a later job tries to abort an upload that is gone.)
+    /// Records that an upload has ended. (If this line is lost, a later job tries to abort an upload that no longer
+    /// exists, which is harmless.)
     pub(super) fn over(&mut self, number: u64) {
         if self.entries.remove(&number).is_none() {
             return;
@@ -125,12 +126,12 @@ impl Ledger {
         let _ = self.note(&format!("end {number}\n"), false);
     }
 
-    /// The uploads that are, or may be, under way.
+    /// The uploads that are or may be under way.
     pub(super) fn entries(&self) -> Vec<(u64, Entry)> {
         self.entries.iter().map(|(&number, entry)| (number, entry.clone())).collect()
     }
 
-    /// The file's name, if there is one.
+    /// The path of the file, if there is one.
     pub(super) fn path(&self) -> Option<&Path> {
         self.file.as_ref().map(|(path, _)| path.as_path())
     }
@@ -140,7 +141,7 @@ impl Ledger {
         if self.entries.is_empty()
             && let Some((path, _)) = self.file.take()
         {
-            // A file that cannot be removed has nothing in it that anybody would do anything about.
+            // If the file cannot be removed, this does no harm: it lists no uploads.
             let _ = fs::remove_file(path);
         }
     }
@@ -163,7 +164,7 @@ impl Ledger {
         stored.map_err(|error| of_file(path, &error))
     }
 
-    /// Makes a file that nobody has, and locks it.
+    /// Creates a new file and locks it.
     fn made(&self) -> io::Result<(PathBuf, File)> {
         let process = std::process::id();
         for number in 0..NAMES {
@@ -173,7 +174,7 @@ impl Ledger {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 Err(error) => return Err(of_file(&path, &error)),
             };
-            // A process that looks for left files holds the lock for a moment.
+            // A process that looks for leftover files may hold the lock for a moment.
             let made = locked(&file).and_then(|()| {
                 file.write_all_at(MARK.as_bytes(), 0)?;
                 file.sync_all()?;
@@ -201,17 +202,17 @@ fn locked(file: &File) -> io::Result<()> {
     try_lock(file)
 }
 
-/// A file that a killed process left, and its uploads.
+/// A file that a killed process left behind, and its uploads.
 pub(super) struct Left {
     pub(super) path: PathBuf,
-    /// `None` = it begins like one of ours, and cannot be read.
+    /// The uploads; `None` = the file begins like a ledger, but cannot be parsed.
     pub(super) entries: Option<Vec<Entry>>,
-    /// (Locked as long as this exists, so that no other process uses it.)
+    /// The file, which stays locked as long as this exists, so that no other process uses it.
     file: File,
 }
 
 impl Left {
-    /// Keeps only these entries, for another process to look at.
+    /// Keeps only these entries, for other processes.
     pub(super) fn keep(&self, entries: &[Entry]) -> io::Result<()> {
         if !is_at(&self.file, &self.path) {
             return Ok(());
@@ -229,19 +230,19 @@ impl Left {
                 text.push_str(&id_line(number, id));
             }
         }
-        // Written under another name first, so that other processes do not find an incomplete file.
+        // The file is written under another name first, so that other processes do not find an incomplete file.
         let mut new = self.path.clone().into_os_string();
         new.push(".new");
         let file = File::create(&new)?;
         file.write_all_at(text.as_bytes(), 0)?;
-        // Until when its owner lived, the file's time says.
+        // The file's modification time tells until when its owner lived, so it must stay the same.
         file.set_modified(self.file.metadata()?.modified()?)?;
         file.sync_all()?;
         fs::rename(&new, &self.path)
     }
 }
 
-/// The files of uploads in the directory of a ledger.
+/// All files of ledgers in the directory of this ledger.
 fn files(ledger: &Ledger) -> Vec<PathBuf> {
     let Ok(directory) = fs::read_dir(&ledger.directory) else { return Vec::new() };
     let is_one = |name: &str| name.starts_with(NAME.0) && name.ends_with(NAME.1);
@@ -249,23 +250,23 @@ fn files(ledger: &Ledger) -> Vec<PathBuf> {
     names.map(|entry| entry.path()).collect()
 }
 
-/// The files that were left in the directory of a ledger.
+/// The files that killed processes left in the directory of this ledger.
 pub(super) fn left(ledger: &Ledger) -> Vec<Left> {
     files(ledger).into_iter().filter_map(read).collect()
 }
 
-/// The ids of all uploads that a ledger in this directory has, whether its owner lives or not.
+/// The ids of all uploads in the ledgers of this directory, whether their owners live or not.
 pub(super) fn known_ids(ledger: &Ledger) -> BTreeSet<String> {
     let texts = files(ledger).into_iter().filter_map(|path| text_of(&open(&path)?));
     let entries = texts.filter_map(|text| parse(&text)).flatten().chain(ledger.entries.values().cloned());
     entries.filter_map(|entry| entry.id).collect()
 }
 
-/// Reads such a file; `None` = it is none, or its owner lives.
+/// Reads a leftover file; `None` = the file is not a ledger, or its owner lives.
 fn read(path: PathBuf) -> Option<Left> {
     let file = open(&path)?;
     try_lock(&file).ok()?;
-    // Between opening and locking, the file may have been replaced by another one of this name.
+    // Between opening and locking, another file may have replaced this one under the same name.
     if !is_at(&file, &path) {
         return None;
     }
@@ -277,7 +278,7 @@ fn read(path: PathBuf) -> Option<Left> {
     Some(Left { path, entries, file })
 }
 
-/// Opens such a file for reading; `None` = it cannot be ours.
+/// Opens a file for reading; `None` = it cannot be a ledger.
 fn open(path: &Path) -> Option<File> {
     let file = OpenOptions::new().read(true).open(path).ok()?;
     let metadata = file.metadata().ok()?;
@@ -290,7 +291,7 @@ fn text_of(mut file: &File) -> Option<String> {
     Some(text)
 }
 
-/// Whether this file is still that of this name.
+/// Whether the path still names this file.
 fn is_at(file: &File, path: &Path) -> bool {
     let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     match (file.metadata(), fs::symlink_metadata(path)) {
@@ -303,7 +304,7 @@ fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// The line that says that the server is going to be asked to begin an upload.
+/// The line that records that the server is about to be asked to begin an upload.
 fn begin_line(number: u64, entry: &Entry) -> String {
     let Entry { since, server, name, .. } = entry;
     let mut encoded = String::new();
@@ -311,15 +312,15 @@ fn begin_line(number: u64, entry: &Entry) -> String {
     format!("begin {number} {since} {server} {encoded}\n")
 }
 
-/// The line with its id.
+/// The line that records the id of an upload.
 fn id_line(number: u64, id: &str) -> String {
     let mut encoded = String::new();
     percent_encoded(id.as_bytes(), &mut encoded);
     format!("id {number} {encoded}\n")
 }
 
-/// The uploads under way according to this text; `None` = it is not ours. A last line without a line break was being
-/// written when the job was killed.
+/// Parses the text of a file and returns its uploads; `None` = it is not a ledger. A last line without a line break
+/// is ignored, because the job was killed while it wrote that line.
 fn parse(text: &str) -> Option<Vec<Entry>> {
     let rest = text.strip_prefix(MARK)?;
     let mut entries = BTreeMap::new();
@@ -372,7 +373,7 @@ mod tests {
         assert_eq!(names, [("/b/a name\n%", Some("id/1 +")), ("/b/2", None)]);
         assert!(left(&other).is_empty(), "somebody looks at it already");
         assert_eq!((first, second), (1, 2));
-        // Uploads to another server stay in the file, with their age.
+        // Uploads to other servers stay in the file, and keep their times.
         let entries = found[0].entries.clone().unwrap();
         assert_eq!((entries[0].unknown(), entries[1].unknown()), (1, 1));
         found[0].keep(&entries[..1]).unwrap();
@@ -386,7 +387,7 @@ mod tests {
         assert!(left(&other).is_empty());
     }
 
-    /// A file of this name that another process has created since is left alone.
+    /// A file of the same name that another process has created since then is left alone.
     #[test]
     fn another_file_of_the_same_name_is_not_taken_for_it() {
         let directory = tempfile::tempdir().unwrap();
@@ -405,7 +406,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::new(directory.path());
         let first = ledger.begin("http://h", "/b/a").unwrap();
-        // As where a device is full: half a line is there, and its length does not count.
+        // As if the device were full: there is a part of a line, which does not count towards the length.
         let (path, file) = ledger.file.as_ref().unwrap();
         file.write_all_at(b"id 1 ab", ledger.length).unwrap();
         let path = path.clone();

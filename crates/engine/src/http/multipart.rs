@@ -1,10 +1,10 @@
 //! Objects that are uploaded in parts: `http_s3_multipart_size`.
 //!
-//! Where each block is an object, a write that is longer than a part becomes its own upload. Where a file is one
-//! object, its writes are parts of one upload, or several parts each, in whatever order they come; a part that is
-//! written again before the object is complete replaces the server's copy. The write that completes the object also
-//! ends the upload, and is done when the server has assembled the object. Every part is its own request. The job's
-//! depth limits how many are in flight.
+//! If each block is an object, a write that is longer than a part becomes an upload of its own. If a file is one
+//! object, each of its writes is one or more parts of one upload, in any order. A part that is written again before
+//! the object is complete replaces the server's copy. The write that completes the object also ends the upload, and
+//! is done when the server has assembled the object. Every part is a request of its own. The job's depth limits how
+//! many requests are in flight.
 //!
 //! Incomplete uploads are aborted at the end of the job. If a job is killed, the next one aborts its uploads
 //! (`ledger.rs`).
@@ -23,10 +23,10 @@ use iolite_options::engines::ObjectMode;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
-/// Tokens of requests from here on are those of steps, not of units.
+/// Request tokens from this value on belong to steps, and lower ones to units.
 pub(super) const STEPS: u32 = 1 << 31;
 
-/// A write that becomes parts.
+/// A write that is uploaded in parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Write {
     pub(super) buffer: *mut u8,
@@ -39,30 +39,30 @@ pub(super) struct Write {
 /// An upload that is under way.
 struct Upload {
     name: String,
-    /// The file that it is the object of; `None` = it is the object of one unit.
+    /// The file whose object is uploaded; `None` = the object is that of one unit.
     file: Option<u32>,
     /// Its number in the ledger.
     number: u64,
     id: Option<String>,
-    /// Where its first part begins, in the file.
+    /// The offset of the first part in the file.
     start: u64,
-    /// Bytes of the object.
+    /// The length of the object in bytes.
     length: u64,
     parts: Vec<State>,
-    /// How many parts the server has.
+    /// How many parts the server has stored.
     there: usize,
-    /// Units that wait for the id.
+    /// Writes that wait for the id.
     waiting: Vec<Write>,
-    /// Writes that wait because another unit is sending the same part, or because the upload is ending and they belong
-    /// to the next one.
+    /// Writes that wait because another unit is sending the same part, or because this upload is ending and they
+    /// belong to the next one.
     held: VecDeque<Write>,
-    /// The request that ends it is under way, for this unit.
+    /// The unit that ends the upload, while that request is under way.
     ends_for: Option<u32>,
-    /// It is being aborted, or its state is unknown.
+    /// The upload is being aborted, or its state is unknown.
     is_lost: bool,
-    /// The body of the request that ends it.
+    /// The body of the request that ends the upload.
     body: String,
-    /// The server may have been asked to begin it more than once.
+    /// The server may have been asked more than once to begin the upload.
     is_repeated: bool,
 }
 
@@ -77,36 +77,37 @@ enum State {
 /// A request for an upload.
 enum Step {
     Begin,
-    /// A part of a unit: which, and where it is.
+    /// Sends a part: the unit, the index of the part, and the address and length of its data.
     Part(u32, usize, (*const u8, usize)),
     End,
-    /// Checks whether the object exists: the server no longer knows an upload that it was asked to end more than once.
+    /// Checks whether the object exists, because the server was asked more than once to end the upload, and no longer
+    /// knows it.
     Look,
-    /// Aborts it, for a unit that has failed, if it was one.
+    /// Aborts the upload, and then completes the unit that failed, if there is one.
     Abort(Option<u32>),
 }
 
-/// The requests that a unit waits for.
+/// The progress of a unit.
 #[derive(Clone, Default)]
 struct Progress {
-    /// Parts that have not been acknowledged or refused.
+    /// How many parts have been neither acknowledged nor refused.
     left: usize,
     failed: bool,
 }
 
 /// The uploads of an engine.
 pub(super) struct Uploads {
-    /// Bytes of a part.
+    /// The size of a part in bytes.
     part: u64,
-    /// Most requests at once.
+    /// The maximum number of requests in flight.
     most: usize,
     all: BTreeMap<u32, Upload>,
     of_file: BTreeMap<u32, u32>,
     next: u32,
-    /// The requests in flight, by their tokens.
+    /// The requests in flight, indexed by their tokens.
     steps: Vec<Option<(u32, Step)>>,
     free: Vec<usize>,
-    /// Requests that are sent when the depth allows.
+    /// Requests that wait until the depth allows sending them.
     queue: VecDeque<(u32, Step)>,
     units: Vec<Progress>,
     /// Units that are complete.
@@ -136,7 +137,7 @@ impl Uploads {
         }
     }
 
-    /// Whether a write of this file becomes parts. `end` is how long the file will be.
+    /// Whether a write is uploaded in parts. `end` is the final length of the file.
     pub(super) fn takes(&self, mode: ObjectMode, length: u64, end: u64) -> bool {
         match mode {
             ObjectMode::Block => length > self.part,
@@ -144,12 +145,12 @@ impl Uploads {
         }
     }
 
-    /// Whether these bytes are whole parts of a file of this length.
+    /// Whether this range consists of whole parts of a file of this length.
     pub(super) fn fits(&self, offset: u64, length: u64, end: u64) -> bool {
         offset.is_multiple_of(self.part) && (length.is_multiple_of(self.part) || offset + length == end)
     }
 
-    /// Bytes of a part.
+    /// The size of a part in bytes.
     pub(super) fn part(&self) -> u64 {
         self.part
     }
@@ -159,7 +160,7 @@ impl Uploads {
     }
 }
 
-/// Why writes of blocks of this size (0 = they differ) cannot be parts of a file of this size; `None` = they can.
+/// Why writes of this block size (0 = sizes differ) cannot be parts of a file of this size; `None` = they can.
 pub(super) fn obstacle(part: u64, mode: ObjectMode, block: u64, end: u64) -> Option<String> {
     let object = if mode == ObjectMode::Block { block } else { end };
     if object.div_ceil(part) > multipart::MOST_PARTS {
@@ -189,7 +190,7 @@ impl HttpEngine {
         self.uploads.as_deref_mut().expect("there are uploads where there are parts")
     }
 
-    /// Begins a write that becomes parts. They are sent by [`HttpEngine::send_steps`].
+    /// Begins a write that is uploaded in parts. [`HttpEngine::send_steps`] sends them.
     ///
     /// # Safety
     /// As [`crate::Engine::queue`].
@@ -230,7 +231,7 @@ impl HttpEngine {
         }
     }
 
-    /// Begins an upload for this write and those that will join it.
+    /// Begins an upload for this write and for later ones of the same object.
     fn begin_upload(&mut self, write: Write) -> io::Result<()> {
         let Some(file) = self.files.get(write.file as usize).and_then(Option::as_ref) else {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
@@ -274,7 +275,7 @@ impl HttpEngine {
         Ok(())
     }
 
-    /// Queues the parts of a write whose upload has an id.
+    /// Queues the parts of a write after its upload has got an id.
     fn queue_parts(&mut self, key: u32, write: Write) {
         let uploads = self.uploads();
         let upload = uploads.all.get_mut(&key).expect("it waits for this upload");
@@ -283,7 +284,7 @@ impl HttpEngine {
         let mut number = first;
         while from < write.length {
             let length = uploads.part.min(write.length - from) as usize;
-            // The server replaces a part that is sent again.
+            // If the server has the part, the new one replaces it.
             if let State::There(_) = std::mem::replace(&mut upload.parts[number], State::UnderWay) {
                 upload.there -= 1;
             }
@@ -295,14 +296,14 @@ impl HttpEngine {
         uploads.units[write.unit as usize].left = number - first;
     }
 
-    /// Sends waiting parts, as far as there is room.
+    /// Sends queued requests, as many as the depth allows.
     pub(super) fn send_steps(&mut self) {
         while self.client.in_flight() < self.uploads().most.max(1) {
             let Some((key, step)) = self.uploads().queue.pop_front() else { return };
             if let Step::Part(unit, number, _) = &step
                 && self.uploads().units[*unit as usize].failed
             {
-                // Another part of it was refused.
+                // Another part of the unit was refused, so this part is not sent.
                 let (unit, number) = (*unit, *number);
                 self.part_over(key, unit, number, None);
                 continue;
@@ -331,8 +332,8 @@ impl HttpEngine {
         };
         let body: &[u8] = match length {
             0 => &[],
-            // SAFETY: the unit's buffer is valid until the unit is complete, which it is after its parts; the text
-            // belongs to the upload, which does not remove or change it before the request is over.
+            // SAFETY: the unit's buffer is valid until the unit is complete, which is after its parts. The body of
+            // the last request belongs to the upload, which does not remove or change it before the request is over.
             _ => unsafe { std::slice::from_raw_parts(start, length) },
         };
         let object = Object { name: &upload.name, part: None, query: &query };
@@ -343,7 +344,8 @@ impl HttpEngine {
             sink: Sink::Text,
             head_only: matches!(step, Step::Look),
             fields: true,
-            // Putting a large object together takes long, during which a server says that it is still there.
+            // Assembling a large object takes long. Meanwhile, the server keeps sending data to show that it is
+            // alive.
             patient: matches!(step, Step::End),
         };
         let slot = uploads.free.pop().unwrap_or_else(|| {
@@ -439,13 +441,13 @@ impl HttpEngine {
                     self.note_failure(write.unit, key, "its beginning", &words);
                     self.complete(write.unit, Err(Errno(libc::EIO)));
                 }
-                // Where there was no answer the server may have begun it: that is looked at in the end.
+                // If there was no answer, the server may have begun the upload. The end of the job checks that.
                 self.forget(key, is_answered && !has_id);
             }
         }
     }
 
-    /// A part is there, or was refused.
+    /// Handles a part that the server has stored (`Some`) or that has failed.
     fn part_over(&mut self, key: u32, unit: u32, number: usize, part: Option<Part>) {
         let uploads = self.uploads();
         let progress = &mut uploads.units[unit as usize];
@@ -465,7 +467,7 @@ impl HttpEngine {
             return;
         }
         if !is_whole {
-            // Some may have waited for this one.
+            // Other writes may have waited for this one.
             for write in std::mem::take(&mut upload.held) {
                 self.join(write);
             }
@@ -494,7 +496,7 @@ impl HttpEngine {
 
     fn upload_ended(&mut self, key: u32, result: Result<Answer, String>, is_repeated: bool) {
         if is_repeated && result.as_ref().is_ok_and(is_unknown) {
-            // An earlier request may have ended it, without its answer arriving.
+            // An earlier request may have ended the upload, and its answer was lost.
             self.uploads().queue.push_back((key, Step::Look));
             return;
         }
@@ -502,7 +504,7 @@ impl HttpEngine {
         self.ended(key, result);
     }
 
-    /// It is known whether an upload that was ended has become its object.
+    /// Handles the outcome of ending an upload: whether it has become its object.
     fn ended(&mut self, key: u32, result: Result<(), String>) {
         let Some(unit) = self.uploads().all.get_mut(&key).and_then(|upload| upload.ends_for.take()) else {
             return;
@@ -524,7 +526,7 @@ impl HttpEngine {
         }
     }
 
-    /// Keeps the words of a unit's first failure.
+    /// Keeps the message of a unit's first failure.
     fn note_failure(&mut self, unit: u32, key: u32, what: &str, words: &str) {
         let name = self.uploads().all.get(&key).map_or("", |upload| &upload.name);
         let text = format!("PUT {name} in parts, {what}: {words}");
@@ -540,11 +542,12 @@ impl HttpEngine {
         self.uploads().over.push_back(Completion { unit, outcome });
     }
 
-    /// An upload has ended. Unless it is known to be gone, it stays in the ledger, to be checked at the end.
+    /// Forgets an upload that has ended. Unless the server is known to have forgotten it too, it stays in the ledger,
+    /// to be checked at the end of the job.
     fn forget(&mut self, key: u32, is_gone: bool) {
         let uploads = self.uploads();
         let Some(upload) = uploads.all.remove(&key) else { return };
-        // Where the server was asked more than once to begin it, there may be another one.
+        // If the server was asked more than once to begin the upload, there may be another one.
         if is_gone && !upload.is_repeated {
             uploads.ledger.over(upload.number);
         }
@@ -556,25 +559,26 @@ impl HttpEngine {
         }
     }
 
-    /// The server as the ledger names it.
+    /// The server's name in the ledger.
     fn server(&self) -> String {
         let endpoint = self.client.endpoint();
         format!("{}://{endpoint}", if endpoint.is_encrypted() { "https" } else { "http" })
     }
 }
 
-/// Whether the server knows nothing of an upload (any more).
+/// Whether the answer says that the server does not know the upload (any more).
 fn is_unknown(answer: &Answer) -> bool {
     answer.status == 404 && Refusal::of(answer).code.as_deref() == Some("NoSuchUpload")
 }
 
-/// Whether this answer to HEAD shows the object of so many bytes and parts that an upload was to become.
+/// Checks whether this answer to HEAD describes the object that an upload was to become: its length and its number of
+/// parts.
 fn became(answer: Answer, (length, parts): (u64, usize)) -> Result<(), String> {
     let unknown = "the server knows nothing of the upload, which it was asked more than once to end, and";
     if !answer.is_success() {
         return Err(format!("{unknown} of the object it says {}", Refusal::of(&answer)));
     }
-    // The tag of such an object ends with the number of its parts, where servers have that custom.
+    // Many servers end the tag of such an object with the number of its parts.
     let tag = answer.field("etag").unwrap_or_default().trim_matches('"');
     let told = tag.rsplit_once('-').and_then(|(_, count)| count.parse::<usize>().ok());
     if answer.told != Some(length) || told.is_some_and(|count| count != parts) {

@@ -7,7 +7,7 @@ use iolite_options::engines::{Authentication, Encryption, HttpOptions, HttpProto
 pub(super) const TOO_SHORT: &str =
     "write it first, with a section of rw=write, or with http_create=1, which does so before the job";
 
-/// The remedy, as the end of a sentence that begins with the refusal; empty = none is known.
+/// The remedy for a refusal, to append to its message; empty = no remedy is known.
 pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> String {
     let text = match (refusal.code.as_deref().unwrap_or_default(), refusal.status) {
         ("SignatureDoesNotMatch", _) => "the secret key (http_s3_key) is not that of this access key".to_owned(),
@@ -22,7 +22,7 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
                 _ => format!("http_s3_region={region} may be another region than the bucket's"),
             }
         }
-        // (An answer to HEAD has no words, but may have this field.)
+        // (An answer to HEAD has no error code, but may have the field with the region.)
         ("", 301 | 307 | 400) if refusal.region.as_ref().is_some_and(|wanted| *wanted != options.http_s3_region) => {
             let wanted = refusal.region.as_deref().unwrap_or_default();
             format!("http_s3_region={}: the bucket is in region {wanted}", options.http_s3_region)
@@ -74,7 +74,7 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
     format!("; {text}")
 }
 
-/// Whether these words are in the server's message.
+/// Whether the server's message contains these words.
 fn says(refusal: &Refusal, words: &str) -> bool {
     refusal.message.as_ref().is_some_and(|message| message.contains(words))
 }

@@ -1,4 +1,4 @@
-//! From the options of a job to a client and its protocol.
+//! Makes a client from the options of a job.
 
 use iolite_http::{
     Basic, Checksum, Client, Credentials, CustomerKey, Digest, Endpoint, Limits, Protocol, S3, Signer,
@@ -24,7 +24,7 @@ pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
         ("http_s3_storage_class", &options.http_s3_storage_class),
         ("http_s3_sse_customer_algorithm", &options.http_s3_sse_customer_algorithm),
     ] {
-        // (It would begin a new line in requests.)
+        // (A line break would begin a new line in requests.)
         if value.contains(char::is_control) {
             return Err(format!("{name}: a line break, or another control character, is in it"));
         }
@@ -95,7 +95,7 @@ fn s3(options: &HttpOptions) -> Result<S3, String> {
     };
     Ok(S3 {
         signer,
-        // The default need not be sent, and not every server knows the word.
+        // The default need not be sent, and not every server knows its name.
         storage_class: Some(options.http_s3_storage_class.clone()).filter(|class| class != "STANDARD"),
         customer_key: customer_key.transpose()?,
         checksum: match options.http_s3_checksum {
@@ -107,7 +107,7 @@ fn s3(options: &HttpOptions) -> Result<S3, String> {
     })
 }
 
-/// The keys: those of the options, or else those of the environment or of a file.
+/// The keys from the options, or else from the environment or a file.
 fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
     let (id, secret) = (&options.http_s3_keyid, options.http_s3_key.given("http_s3_key")?);
     match (id.is_empty(), secret) {
@@ -140,7 +140,7 @@ fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
 /// The name of a file on the server.
 ///
 /// # Errors
-/// The path cannot be such a name; the error says why.
+/// The path cannot be a name on the server; the error says why.
 pub(super) fn server_name(options: &HttpOptions, path: &Path) -> Result<String, String> {
     let shown = path.display();
     let text = std::str::from_utf8(path.as_os_str().as_bytes())
@@ -149,7 +149,7 @@ pub(super) fn server_name(options: &HttpOptions, path: &Path) -> Result<String, 
     let has_bucket =
         name[1..].split_once('/').is_some_and(|(bucket, rest)| !bucket.is_empty() && !rest.is_empty());
     match options.http_mode {
-        // (fio takes any name: the server may have the bucket in its own.)
+        // (fio accepts any name: the server's name may include the bucket.)
         HttpProtocol::S3 if options.http_s3_list > 0 && name.len() > 1 => Ok(name),
         HttpProtocol::S3
             if !has_bucket && options.http_s3_addressing == Addressing::Path && !options.lenient =>

@@ -1,7 +1,8 @@
-//! File names on the server: sizes, and creating and removing files.
+//! Finds the sizes of files on the server, and creates, removes and lists files.
 //!
-//! Where each block is an object, a file's size is the length of its objects without a gap from the beginning. A binary
-//! search finds it with a few requests: every protocol can look up an object, but not every one can list them.
+//! If each block is an object, the size of a file is the length of its blocks from the beginning up to the first
+//! missing one. A binary search finds it with a few requests, because every protocol can look up an object, but not
+//! every protocol can list objects.
 
 use super::multipart::Whole;
 use super::{HttpEngine, name_object, remedy};
@@ -14,42 +15,42 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The blocks of a file that are objects of their own.
+/// A file that is being laid out.
 pub(super) struct Blocks<'a> {
     engine: &'a mut HttpEngine,
     name: String,
-    /// How long the file will be.
+    /// The final length of the file.
     end: u64,
-    /// Where the bytes begin that wait for the rest of their object.
+    /// The offset of the waiting bytes.
     start: u64,
     waiting: Vec<u8>,
-    /// The parts so far, where the object is uploaded in parts.
+    /// The upload, if the object is uploaded in parts.
     whole: Option<Whole>,
 }
 
-/// How many files are looked up at a time.
+/// How many files to look up at a time.
 const LOOK_UPS: usize = 16;
 
 /// The search for the size of one file.
 struct LookUp {
     file: String,
-    /// The size, where the file is one object; `Some(None)` = there is none.
+    /// The size, if the file is one object; `Some(None)` = it does not exist.
     whole: Option<Option<u64>>,
     search: Search,
 }
 
-/// Finds how many blocks a file has from its beginning without a gap, by halving. If there are several gaps, the result
-/// is the number of blocks before any one of them.
+/// Finds how many blocks a file has before a gap, with a binary search. If there are several gaps, it finds any one
+/// of them.
 #[derive(Default)]
 struct Search {
-    /// One that is there, and those before it.
+    /// The highest block that was found.
     there: Option<u64>,
-    /// One that is not.
+    /// The lowest block that is missing.
     missing: Option<u64>,
 }
 
 impl Search {
-    /// The block to ask for; `None` = the answer is known.
+    /// The block to look up next; `None` = the search is over.
     fn next(&self) -> Option<u64> {
         match (self.there, self.missing) {
             (None, None) => Some(0),
@@ -59,7 +60,7 @@ impl Search {
         }
     }
 
-    /// Whether that is there.
+    /// Notes whether that block exists.
     fn learn(&mut self, is_there: bool) {
         let asked = self.next();
         if is_there { self.there = asked } else { self.missing = asked }
@@ -84,7 +85,7 @@ impl HttpEngine {
         Err(refused(&format!("{refusal}{}", remedy::of(&refusal, &self.options, method == Method::Head))))
     }
 
-    /// The name of the object that has this block of a file.
+    /// The name of the object with this block of a file.
     fn block_name(&self, file: &str, number: u64) -> io::Result<String> {
         let mut name = String::new();
         let offset = number.checked_mul(self.block).filter(|&offset| offset <= i64::MAX as u64 - self.block);
@@ -97,7 +98,7 @@ impl HttpEngine {
         Ok(name)
     }
 
-    /// Whether an answer to HEAD says that there is this block of a file.
+    /// Whether an answer to HEAD says that this block of a file exists.
     fn is_block(&self, answer: &Answer, name: &str, file: &str) -> io::Result<bool> {
         match answer.told {
             Some(told) if answer.is_success() && told != self.block => Err(io::Error::other(format!(
@@ -119,7 +120,7 @@ impl HttpEngine {
         Err(refused(&format!("{refusal}{}", remedy::of(&refusal, &self.options, true))))
     }
 
-    /// The object to ask for next; `None` = the file's size is known.
+    /// The object to look up next; `None` = the file's size is known.
     fn question(&self, looked: &LookUp) -> io::Result<Option<String>> {
         match self.options.http_object_mode {
             ObjectMode::Range => Ok(looked.whole.is_none().then(|| looked.file.clone())),
@@ -130,7 +131,7 @@ impl HttpEngine {
         }
     }
 
-    /// Takes the answer to it.
+    /// Takes the answer of a lookup.
     fn learn(&self, looked: &mut LookUp, name: &str, result: Result<Answer, Failure>) -> io::Result<()> {
         let answer = self.looked_up(result, name)?;
         match self.options.http_object_mode {
@@ -145,7 +146,7 @@ impl HttpEngine {
         Ok(())
     }
 
-    /// The size of a file about which everything is known that has to be.
+    /// The size of a file at the end of its lookup.
     fn found(&self, looked: &LookUp) -> Option<u64> {
         match looked.whole {
             Some(size) => size,
@@ -176,7 +177,7 @@ impl HttpEngine {
                 self.look_on(&all[place], &mut asked[place], done.token)?;
                 progress();
             }
-            // (After taking finished requests, which makes room, so that it never waits while it could ask.)
+            // (Finished requests are taken first, which makes room, so that this never waits while it could send.)
             while next < all.len() && self.client.in_flight() < LOOK_UPS {
                 self.look_on(&all[next], &mut asked[next], next as u32)?;
                 next += 1;
@@ -184,7 +185,7 @@ impl HttpEngine {
             if next == all.len() && self.client.in_flight() == 0 {
                 return Ok(all.iter().map(|looked| self.found(looked)).collect());
             }
-            // (A request that could not even be begun is done already.)
+            // (A request that could not be sent is done already.)
             let at_most = (self.client.count_done() > 0).then_some(Duration::ZERO);
             match self.client.drive(at_most) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.to_string()),
@@ -193,7 +194,7 @@ impl HttpEngine {
         }
     }
 
-    /// Asks the next question about a file, if there is one.
+    /// Sends the next lookup for a file, if there is one.
     fn look_on(&mut self, looked: &LookUp, asked: &mut String, token: u32) -> Result<(), String> {
         let Some(name) = self.question(looked).map_err(|error| error.to_string())? else { return Ok(()) };
         let head = self.client.head(Method::Head, &Object::whole(&name), &[]);
@@ -206,12 +207,12 @@ impl HttpEngine {
             fields: true,
             patient: false,
         };
-        // SAFETY: there is no body, and no memory that the answer goes to.
+        // SAFETY: there is no body, and the answer does not go to memory of the caller.
         unsafe { self.client.begin(token, request) };
         Ok(())
     }
 
-    /// How many blocks of a file there are.
+    /// The number of blocks that a file has.
     fn count_blocks(&mut self, file: &str) -> io::Result<u64> {
         let mut looked = LookUp { file: file.to_owned(), whole: None, search: Search::default() };
         while let Some(name) = self.question(&looked)? {
@@ -273,7 +274,7 @@ impl Storage for HttpEngine {
         Ok(Box::new(Blocks { engine: self, name, end: 0, start: 0, waiting: Vec::new(), whole: None }))
     }
 
-    /// Everything that the server has acknowledged is stored.
+    /// There is nothing to do: the server has stored everything that it has acknowledged.
     fn sync(&mut self, _: &Path) -> io::Result<()> {
         Ok(())
     }
@@ -285,7 +286,8 @@ impl Storage for HttpEngine {
             return if answer.is_success() { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) };
         }
         self.needs_one_block()?;
-        // All blocks that the job may have written, anywhere in the file; for other files, the blocks that are found.
+        // Removes all blocks that the job may have written, anywhere in the file. Of other files, removes the blocks
+        // that a lookup finds.
         let known = self.files.iter().flatten().find(|file| file.name == name).map(|file| file.end);
         let count = match known {
             Some(end) => end.div_ceil(self.block),
@@ -307,7 +309,7 @@ impl Storage for HttpEngine {
             ));
         }
         let (bucket, mut prefix) = self.listed(directory).map_err(io::Error::other)?;
-        // A directory, and not those besides whose names only begin like it.
+        // The slash excludes objects whose names only begin like the directory's name.
         if !prefix.is_empty() && !prefix.ends_with('/') {
             prefix.push('/');
         }
@@ -333,7 +335,7 @@ impl Storage for HttpEngine {
             let listed = listing::names(&answer).map_err(refused)?;
             let before = names.len();
             names.extend(listed.into_iter().filter_map(|name| self.file_of(&bucket, name)));
-            // (Many blocks are of the same file, and lists are in order.)
+            // (Many blocks belong to the same file, and lists are in order.)
             names.dedup();
             bytes += names.iter().skip(before).map(|name| name.as_os_str().len()).sum::<usize>();
             if names.len() > MOST_LISTED || bytes > MOST_BYTES {
@@ -359,15 +361,15 @@ impl Storage for HttpEngine {
     }
 }
 
-/// Most names that are listed.
+/// The maximum number of names to list.
 const MOST_LISTED: usize = 10_000_000;
-/// Most bytes of them.
+/// The maximum total length of these names in bytes.
 const MOST_BYTES: usize = 256 << 20;
-/// Most answers without a name one after the other: servers give some where many objects have been removed.
+/// The maximum number of consecutive answers without a name. Servers send some if many objects have been removed.
 const MOST_EMPTY: u32 = 1000;
 
 impl HttpEngine {
-    /// The bucket as requests name it, and the beginning of the names in it that this name means.
+    /// The bucket, as in requests, and the prefix of names in it that this name stands for.
     pub(super) fn listed(&self, name: &Path) -> Result<(String, String), String> {
         let text = name.to_str().ok_or_else(|| format!("{}: names of objects are UTF-8", name.display()))?;
         let text = text.trim_start_matches('/');
@@ -381,7 +383,7 @@ impl HttpEngine {
         Ok((format!("/{bucket}"), prefix.to_owned()))
     }
 
-    /// The file that an object of the list is, or is a block of; `None` = of none with these blocks.
+    /// The file to which an object of the list belongs; `None` = the object is not a block of this size.
     fn file_of(&self, bucket: &str, object: String) -> Option<PathBuf> {
         let file = match self.options.http_object_mode {
             ObjectMode::Range => object,
@@ -389,7 +391,7 @@ impl HttpEngine {
                 let (rest, length) = object.rsplit_once('_')?;
                 let (file, offset) = rest.rsplit_once('_')?;
                 let (offset, length) = (offset.parse::<u64>().ok()?, length.parse::<u64>().ok()?);
-                // Objects whose names only look like blocks belong to no file.
+                // Objects whose names only look like names of blocks belong to no file.
                 let is_block = length > 0 && offset.is_multiple_of(length);
                 (is_block && (self.block == 0 || length == self.block)).then(|| file.to_owned())?
             }
@@ -420,7 +422,7 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Writes the part that has been waiting. The last one makes the object.
+    /// Writes the waiting part. The last part also creates the object.
     fn put_part(&mut self, part: u64) -> io::Result<()> {
         if self.start != self.whole.as_ref().map_or(0, Whole::count) * part {
             return Err(io::Error::other(format!("{}: parts are laid out in order", self.name)));
@@ -439,7 +441,7 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Bytes of a part, where the object is one file that is not held in memory as a whole.
+    /// The size of a part in bytes, if the file is one object that is too large for one request.
     fn part(&self) -> Option<u64> {
         let part = self.engine.uploads.as_ref()?.part();
         let least = self.end.div_ceil(MOST_PARTS);
@@ -447,7 +449,7 @@ impl Blocks<'_> {
         (self.engine.options.http_object_mode == ObjectMode::Range && self.end > part).then_some(part)
     }
 
-    /// Bytes that are sent at once: an object, or a part of one.
+    /// How many bytes to send at once: an object or a part of one.
     fn object(&self) -> u64 {
         match self.engine.options.http_object_mode {
             ObjectMode::Block => self.engine.block,
@@ -457,7 +459,7 @@ impl Blocks<'_> {
 }
 
 impl Stored for Blocks<'_> {
-    /// A file that is one object is rewritten as a whole.
+    /// The current size. It is 0 for a file that is one object, because it is rewritten as a whole.
     fn size(&mut self) -> io::Result<u64> {
         match self.engine.options.http_object_mode {
             ObjectMode::Block => Ok(self.engine.size_of(&self.name)?.unwrap_or(0)),
@@ -470,7 +472,8 @@ impl Stored for Blocks<'_> {
     }
 
     fn extend(&mut self, size: u64, _: Fallocate) -> io::Result<()> {
-        // An object can only be written as a whole, so this would replace a shorter one of somebody else.
+        // An object can only be written as a whole, so this would replace a shorter object that may belong to
+        // somebody else.
         if self.engine.options.http_object_mode == ObjectMode::Range
             && let Some(found) = self.engine.size_of(&self.name)?
         {
@@ -486,7 +489,7 @@ impl Stored for Blocks<'_> {
     fn write(&mut self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         let object = self.object();
         if object == 0 {
-            // As with fill_device, which nobody can fill here.
+            // This happens with fill_device: an object store cannot be filled.
             return Err(io::Error::other(format!(
                 "{}: the size of the object is unknown; give size=",
                 self.name

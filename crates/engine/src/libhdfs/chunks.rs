@@ -1,4 +1,4 @@
-//! The chunks of a file: which bytes are in which chunk, and how they are read and written.
+//! Reads and writes the chunks of a file.
 //!
 //! HDFS lets a single writer write a file from start to end. Afterwards the file can only be appended to or replaced.
 //! So a file of a job consists of many HDFS files, `NAME.0`, `NAME.1` and so on, each with `chunk_size` bytes except
@@ -51,11 +51,11 @@ pub(super) fn chunk_name(file: &str, chunk: u64) -> String {
 pub(super) fn chunk_of(name: &str) -> Option<(&str, u64)> {
     let (file, number) = name.rsplit_once('.')?;
     let chunk: u64 = number.parse().ok()?;
-    // Names like `job.01` are not ours.
+    // Names like `job.01` are not names of chunks.
     (chunk.to_string() == number && !file.is_empty()).then_some((file, chunk))
 }
 
-/// At most this many chunks of a file keep their readers, which know the locations of the blocks.
+/// The maximum number of readers that are kept for a file. They know the locations of a chunk's blocks.
 const MOST_READERS: usize = 1024;
 
 /// A chunk that is open for writing.
@@ -103,7 +103,7 @@ impl Slot {
         }
     }
 
-    /// The failure, with how much may be lost by it. Each loss is told once.
+    /// Adds to a failure how much data may be lost. Each loss is reported once.
     pub(super) fn with_losses(&mut self, failure: Failure) -> Failure {
         match std::mem::take(&mut self.at_risk) {
             0 => failure,
@@ -128,7 +128,8 @@ pub(super) fn take_place(line: &Line) -> Place {
     }
 }
 
-/// Whether a queue can be removed: no unit waits in it, the chunk is not open for writing, and no loss is to be told.
+/// Whether a queue can be removed: no unit waits in it, the chunk is not open for writing, and there is no loss to
+/// report.
 pub(super) fn is_idle(line: &Line) -> bool {
     let is_over = |slot: &Slot| slot.writer.is_none() && slot.at_risk == 0;
     Arc::strong_count(line) == 1 && line.try_lock().is_ok_and(|slot| is_over(&slot))

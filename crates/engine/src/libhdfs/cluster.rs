@@ -121,7 +121,7 @@ impl Cluster {
         Ok(answer?)
     }
 
-    /// The same, blocking this thread.
+    /// Waits for a request, up to the time limit, and blocks this thread.
     pub(super) fn wait<T, E>(&self, request: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
     where
         Failure: From<E>,

@@ -5,7 +5,7 @@ use iolite_os::explained;
 use std::io;
 use std::time::Duration;
 
-/// How many messages of requests that failed together are told.
+/// The maximum number of messages to report of requests that failed together.
 const MOST_MESSAGES: usize = 8;
 
 /// Why a request failed.
@@ -26,13 +26,13 @@ impl Failure {
         Failure::new(libc::ETIMEDOUT, words)
     }
 
-    /// The same, with the name of the chunk or server in front.
+    /// Prefixes the message with the name of the chunk or server.
     pub(super) fn about(self, what: &str) -> Failure {
         Failure { words: format!("{what}: {}", self.words), ..self }
     }
 
-    /// What several requests have failed with: the number of the first, and the different messages of all, up to
-    /// [`MOST_MESSAGES`].
+    /// Combines the failures of several requests: the error number of the first one, and up to [`MOST_MESSAGES`]
+    /// different messages.
     pub(super) fn of_all(failures: Vec<Failure>) -> Result<(), Failure> {
         let Some(errno) = failures.first().map(|failure| failure.errno) else { return Ok(()) };
         let mut messages: Vec<String> = Vec::new();
@@ -167,7 +167,7 @@ fn of_exception(class: &str, words: &str) -> Failure {
     Failure::new(errno, format!("{line}{remedy}"))
 }
 
-/// Without the stack trace, which servers append.
+/// Removes the stack trace that servers append to messages.
 fn first_line(words: &str) -> String {
     words.lines().next().unwrap_or_default().trim().trim_end_matches('.').to_owned()
 }

@@ -170,7 +170,7 @@ impl Stored for Opened {
     }
 
     fn extend(&mut self, size: u64, how: Fallocate) -> io::Result<()> {
-        // So that the last chunk counts as full, and is closed, at this size.
+        // With the final size known, the last chunk counts as full, and is closed, when it reaches this size.
         self.chunks.size = size;
         match how {
             Fallocate::None => Ok(()),
@@ -212,7 +212,7 @@ impl Stored for Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // A caller that needs the data to be stable has synced it and got the error.
+        // A caller that needs the data on stable storage has called `sync` and seen its error.
         let _ = self.finish();
     }
 }

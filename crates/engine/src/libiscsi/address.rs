@@ -1,7 +1,7 @@
-//! Parses `iscsi://[USER@]HOST[:PORT]/TARGET/LUN`, the syntax of libiscsi. (Passwords, also those of the target, were
-//! removed before.)
+//! Parses `iscsi://[USER@]HOST[:PORT]/TARGET/LUN`, the syntax of libiscsi. (All passwords, including the target's,
+//! have already been removed.)
 
-/// Where a disk is.
+/// The address of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) user: Option<String>,

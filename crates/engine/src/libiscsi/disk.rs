@@ -12,13 +12,13 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Longest sleep between two checks for signals and timeouts.
+/// The longest sleep between two checks for signals and timeouts.
 pub(super) const NAP: Duration = Duration::from_millis(100);
 
 /// The SCSI statuses of a command.
 const GOOD: c_int = 0;
 const RESERVED: c_int = 0x18;
-/// The library's status for a command whose connection is gone.
+/// The library's status for a command whose connection was lost.
 const CANCELLED: c_int = 0x0f00_0000;
 
 /// The data that a command transfers.
@@ -43,7 +43,8 @@ struct Slot {
     status: Cell<c_int>,
     task: Cell<*mut Task>,
     done: *const UnsafeCell<Vec<u32>>,
-    /// The data of the command's write, and its parameters, which are outside the unit's buffer.
+    /// The description of the data that the command sends, and the parameters of a trim, which are not in the unit's
+    /// buffer.
     sent: UnsafeCell<Sent>,
     parameters: UnsafeCell<[u8; 24]>,
 }
@@ -55,10 +56,10 @@ pub(super) struct Login<'a> {
     pub(super) target: Option<(&'a str, &'a str)>,
 }
 
-/// The library's reports about the connection. There may be two: when it is made, and when it is torn down.
+/// The library's reports about the connection: one when it is established, and perhaps one when it is torn down.
 #[derive(Default)]
 struct Link {
-    /// How the login has ended.
+    /// The status of the login, after it has ended.
     status: Cell<Option<c_int>>,
     is_torn_down: Cell<bool>,
 }
@@ -75,11 +76,11 @@ pub(super) struct Disk {
     pub(super) in_flight: usize,
     patience: Duration,
     heard: Instant,
-    /// The words for the commands that have failed.
+    /// The error and the message for commands that failed with the session.
     failure: Option<(Errno, String)>,
-    /// The disk, for words.
+    /// The disk's name, for messages.
     name: String,
-    /// Bytes of a block.
+    /// The size of a block in bytes.
     pub(super) block: u64,
     pub(super) size: u64,
     pub(super) can_trim: bool,
@@ -93,7 +94,7 @@ unsafe extern "C" fn over(_: *mut Context, status: c_int, _: *mut c_void, data: 
     // functions that the session calls, and the session holds no references to them then.
     unsafe {
         let slot = &*data.cast::<Slot>();
-        // (A command that was given up has been reported already.)
+        // (If the command was given up, it has been reported already.)
         if slot.is_open.replace(false) {
             slot.status.set(status);
             (*(*slot.done).get()).push(slot.number);
@@ -106,7 +107,7 @@ const CALLBACK: Callback = over;
 /// # Safety
 /// `data` is a link.
 unsafe extern "C" fn linked(_: *mut Context, status: c_int, _: *mut c_void, data: *mut c_void) {
-    // SAFETY: the link is there as long as the session.
+    // SAFETY: the link exists as long as the session.
     let link = unsafe { &*data.cast::<Link>() };
     match link.status.get() {
         None => link.status.set(Some(status)),
@@ -125,7 +126,7 @@ impl Disk {
         let text = |text: &str| CString::new(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
         let (portal, target, initiator) =
             (text(&address.portal)?, text(&address.target)?, text(login.initiator)?);
-        // SAFETY: the name ends with zero.
+        // SAFETY: the name ends with a zero byte.
         let context = unsafe { (library.create)(initiator.as_ptr()) };
         if context.is_null() {
             return Err(io::Error::other("no session can be made; is the initiator's name one (iqn.…)?"));
@@ -148,7 +149,7 @@ impl Disk {
             is_read_only: false,
         };
         let lib = disk.library.clone();
-        // SAFETY: the session is there, and texts end with zero.
+        // SAFETY: the session exists, and texts end with a zero byte.
         unsafe {
             (lib.set_kind)(context, NORMAL);
             (lib.stay_broken)(context, 1);
@@ -169,7 +170,7 @@ impl Disk {
 
     fn log_in(&mut self, portal: &CString) -> io::Result<()> {
         let link = (&raw const *self.link).cast_mut().cast();
-        // SAFETY: the session is there, and the text ends with zero; the link is there until the session is not.
+        // SAFETY: the session exists, and the text ends with a zero byte. The link outlives the session.
         let begun = unsafe { (self.library.connect)(self.context, portal.as_ptr(), self.lun, linked, link) };
         if begun != 0 {
             self.lose();
@@ -186,7 +187,7 @@ impl Disk {
         }
     }
 
-    /// A slot for a command that is about to begin, as the library knows it.
+    /// The address of the slot of a command that is about to begin, to pass to the library.
     fn slot(&mut self, number: u32) -> *mut c_void {
         while self.slots.len() <= number as usize {
             let number = self.slots.len() as u32;
@@ -208,14 +209,14 @@ impl Disk {
         (&raw const **slot).cast_mut().cast()
     }
 
-    /// Asks for the disk's size, block size and capabilities.
+    /// Queries the disk's size, block size and capabilities.
     fn ask(&mut self) -> io::Result<()> {
         let mut answer = [0; 32];
         let mut command = [0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, answer.len() as u8, 0, 0];
         self.call(&mut command, Data::In(answer.as_mut_ptr(), answer.len()))?;
         let last = u64::from_be_bytes(answer[..8].try_into().expect("there are eight"));
         self.block = u32::from_be_bytes(answer[8..12].try_into().expect("there are four")).into();
-        // (Fields that the disk leaves out are zero.)
+        // (Fields are zero if the disk leaves them out.)
         if self.block == 0 {
             return Err(io::Error::other(format!(
                 "{}: the disk does not say how large its blocks are",
@@ -224,7 +225,7 @@ impl Disk {
         }
         self.size = last.saturating_add(1).saturating_mul(self.block);
         self.can_trim = answer[14] & 0x80 != 0;
-        // A disk that does not tell can be written.
+        // If the disk does not answer this, it is assumed to be writable.
         let mut modes = [0; 192];
         let mut command = [0x1a, 0, 0x3f, 0, modes.len() as u8, 0];
         if self.call(&mut command, Data::In(modes.as_mut_ptr(), modes.len())).is_ok() {
@@ -236,7 +237,8 @@ impl Disk {
     /// Begins a command.
     ///
     /// # Safety
-    /// Its data is valid until the command is done or the session is gone. No other command in flight has this number.
+    /// The data of the command is valid until the command is done or the session is dropped. No other command in
+    /// flight has this number.
     pub(super) unsafe fn begin(
         &mut self,
         number: u32,
@@ -258,7 +260,8 @@ impl Disk {
         };
         let place = self.slot(number);
         let slot = &self.slots[number as usize];
-        // SAFETY: the command is copied; the data is valid as the caller promises, and the slot until the session is gone.
+        // SAFETY: the library copies the command. The caller promises that the data is valid, and the slot outlives
+        // the session.
         let begun = unsafe {
             let task = (lib.new_task)(command.len() as c_int, command.as_mut_ptr(), way, size);
             if task.is_null() {
@@ -299,24 +302,24 @@ impl Disk {
         self.slots[number as usize].is_open.set(false);
         let parameters = self.slots[number as usize].parameters.get();
         let mut bytes = [0; 24];
-        // The length of the parameters behind these two bytes, and that of the one range among them.
+        // The length of the parameters after these two bytes, and the length of the one range descriptor in them.
         bytes[..4].copy_from_slice(&[0, 22, 0, 16]);
         bytes[8..16].copy_from_slice(&start.to_be_bytes());
         bytes[16..20].copy_from_slice(&blocks.to_be_bytes());
         let mut command = [0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0];
-        // SAFETY: the command of this slot is done, and its parameters stay where they are until the next one is.
+        // SAFETY: the previous command of this slot is done, and the parameters stay in place until this one is done.
         unsafe {
             *parameters = bytes;
             self.begin(number, &mut command, Data::Out(parameters.cast::<u8>(), bytes.len()))
         }
     }
 
-    /// How many commands are over and have not been taken.
+    /// How many finished commands [`Disk::next_done`] has not returned yet.
     pub(super) fn count_done(&mut self) -> usize {
         self.done.get_mut().len()
     }
 
-    /// The command that was over first.
+    /// Returns the command that finished first, and forgets it.
     pub(super) fn next_done(&mut self) -> Option<Over> {
         let done = self.done.get_mut();
         if done.is_empty() {
@@ -340,7 +343,7 @@ impl Disk {
         Some(Over { number, failure })
     }
 
-    /// Why the disk refuses a command.
+    /// The message about a command that the disk refused.
     fn complaint(&self, status: c_int) -> String {
         let words = self.library.words(self.context);
         match (words.is_empty(), status < CANCELLED) {
@@ -352,7 +355,7 @@ impl Disk {
 
     /// The socket to poll, and the events to poll for.
     pub(super) fn watched(&self) -> libc::pollfd {
-        // SAFETY: the session is there.
+        // SAFETY: the session exists.
         let (fd, events) =
             unsafe { ((self.library.descriptor)(self.context), (self.library.events)(self.context)) };
         libc::pollfd { fd: if self.failure.is_some() { -1 } else { fd }, events: events as i16, revents: 0 }
@@ -379,7 +382,7 @@ impl Disk {
         }
     }
 
-    /// The job has been asked to end: waiting for a silent target gets a limit.
+    /// Limits the wait for a silent target if it has no limit, because the job has been asked to end.
     pub(super) fn hurry(&mut self) {
         if self.patience == UNLIMITED {
             (self.patience, self.heard) = (LAST, Instant::now());
@@ -392,19 +395,19 @@ impl Disk {
         self.give_up(Errno(libc::ENOTCONN), words);
     }
 
-    /// Everything in flight has failed, and there will be nothing more.
+    /// Fails everything in flight, and all later commands.
     fn give_up(&mut self, errno: Errno, words: String) {
         self.failure = Some((errno, words));
         let done = self.done.get_mut();
         for slot in self.slots.iter().filter(|slot| slot.is_open.replace(false)) {
-            // (The library frees the tasks that it still has.)
+            // (The library frees the tasks that it still holds.)
             slot.task.set(std::ptr::null_mut());
             slot.status.set(-1);
             done.push(slot.number);
         }
     }
 
-    /// Makes a command and waits for its end: nothing else is in flight.
+    /// Performs a command and waits for it. Nothing else may be in flight.
     fn call(&mut self, command: &mut [u8], data: Data) -> io::Result<()> {
         let told = |(errno, words): (Errno, String)| explained(&io::Error::from(errno), words);
         // SAFETY: the data stays valid until the command is done, and `finish` waits for that.
@@ -424,7 +427,7 @@ impl Disk {
 
     fn go_on_waiting(&mut self) {
         let mut watched = [self.watched()];
-        // (A signal ends no wait that nobody repeats.)
+        // (A signal does not end this wait, because nobody would repeat it.)
         let _ = wait(&mut watched, NAP);
         self.go_on(watched[0].revents);
     }
@@ -453,13 +456,13 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Gives up all commands in flight: from now on the library touches no buffer.
-        // SAFETY: the session is there; slots outlive it.
+        // This gives up all commands in flight. From now on, the library does not access any buffer.
+        // SAFETY: the session exists, and slots outlive it.
         unsafe { (self.library.destroy)(self.context) };
     }
 }
 
-/// READ(16) or WRITE(16).
+/// Builds READ(16) or WRITE(16).
 pub(super) fn transfer(code: u8, start: u64, blocks: u32, is_stable: bool) -> [u8; 16] {
     let mut command = [0; 16];
     command[0] = code;
@@ -469,10 +472,10 @@ pub(super) fn transfer(code: u8, start: u64, blocks: u32, is_stable: bool) -> [u
     command
 }
 
-/// Sleeps until one of these is ready.
+/// Sleeps until one of these descriptors is ready, but no longer than `limit`.
 pub(super) fn wait(watched: &mut [libc::pollfd], limit: Duration) -> io::Result<()> {
     let limit = libc::timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos().into() };
-    // SAFETY: the descriptors are valid through the call, as the time is; no mask.
+    // SAFETY: the descriptors and the time are valid through the call, and there is no mask.
     let ready = unsafe {
         libc::ppoll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, &raw const limit, std::ptr::null())
     };

@@ -1,12 +1,12 @@
-//! libiscsi, opened at run time, so that only jobs that use it need it. The declarations follow its header; only
-//! functions whose types have never changed are used, and no structures.
+//! libiscsi, opened at run time, so that only jobs that use it need it. The declarations follow its header. Only
+//! functions whose types have never changed are used, and none of its structures except the one for data to send.
 
 use crate::EngineError;
 use libc::{c_char, c_int, c_uchar, c_void};
 use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::CStr;
 
-/// The names under which distributions have it.
+/// The file names of the library in distributions.
 const FILES: [&str; 6] =
     ["libiscsi.so.7", "libiscsi.so.8", "libiscsi.so.9", "libiscsi.so.10", "libiscsi.so.11", "libiscsi.so"];
 
@@ -34,14 +34,14 @@ pub(super) type Callback = unsafe extern "C" fn(*mut Context, c_int, *mut c_void
 
 macro_rules! library {
     ($($name:ident = $symbol:literal: fn($($type:ty),*) $(-> $result:ty)?,)+) => {
-        /// The functions of the library that are used. It stays loaded as long as they are there.
+        /// The functions of the library that this engine uses. The library stays loaded as long as this exists.
         pub(super) struct Library {
             $(pub(super) $name: unsafe extern "C" fn($($type),*) $(-> $result)?,)+
             pub(super) _loaded: Loaded,
         }
 
         impl Library {
-            /// Loads it.
+            /// Loads the library.
             pub(super) fn load() -> Result<Library, EngineError> {
                 let missing = |error: libloading::Error| EngineError::Library {
                     engine: "libiscsi",
@@ -50,8 +50,8 @@ macro_rules! library {
                     rhel: "libiscsi",
                     why: error.to_string(),
                 };
-                // SAFETY: libiscsi does nothing when it is loaded. The types are those of its header, and the functions are
-                // not used after the library.
+                // SAFETY: libiscsi does nothing when it is loaded. The types are those of its header, and the
+                // functions are not used after the library is unloaded.
                 unsafe {
                     let open = |file: &&str| Loaded::open(Some(*file), RTLD_NOW | RTLD_LOCAL);
                     let loaded = match FILES.iter().skip(1).find_map(|file| open(file).ok()) {
@@ -93,7 +93,7 @@ library! {
 impl Library {
     /// The library's message about the last failure in a session.
     pub(super) fn words(&self, context: *mut Context) -> String {
-        // SAFETY: the session is there; the text is until the next call, and ends with zero.
+        // SAFETY: the session exists. The text is valid until the next call, and ends with a zero byte.
         unsafe {
             let text = (self.error)(context);
             if text.is_null() {

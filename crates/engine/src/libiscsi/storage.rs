@@ -1,4 +1,4 @@
-//! File names are disks of targets.
+//! The storage of the engine. File names stand for disks of targets.
 
 use super::LibiscsiEngine;
 use super::disk::Disk;
@@ -33,7 +33,7 @@ fn unsupported(words: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, words.to_owned())
 }
 
-/// A disk, for being written before a job.
+/// A disk, open to be laid out.
 struct Opened<'a>(&'a mut Disk);
 
 impl Stored for Opened<'_> {

@@ -1,4 +1,4 @@
-//! A connection to a server of block devices, and the commands in flight on it.
+//! A connection to an NBD server, and the commands in flight on it.
 
 use super::library::{Callback, FUA, Library, READABLE, Raw, SMALLEST, WRITABLE};
 use crate::driven::Driven;
@@ -12,10 +12,10 @@ use std::ffi::CString;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Longest sleep between two checks for signals and timeouts.
+/// The longest sleep between two checks for signals and timeouts.
 const NAP: Duration = Duration::from_millis(100);
 
-/// The largest piece that is written at once before a job.
+/// The largest piece that is written at once when the device is laid out.
 const PIECE: usize = 1 << 20;
 
 /// Commands to the device.
@@ -27,10 +27,10 @@ pub(super) enum Command {
     Flush,
 }
 
-/// The outcomes of commands. The library calls back on the worker's thread, from within its functions.
+/// The outcomes of commands. The library calls back from within its own functions, on the worker's thread.
 #[derive(Default)]
 struct Outcomes {
-    /// Commands that are over, with their error numbers (0 = none), in the order in which they were.
+    /// Finished commands and their error numbers (0 = success), in the order in which they finished.
     done: Vec<(u32, i32)>,
 }
 
@@ -50,11 +50,11 @@ pub(super) struct Connection {
     #[expect(clippy::vec_box, reason = "the library has pointers to them, so they must not move")]
     slots: Vec<Box<Slot>>,
     pub(super) in_flight: usize,
-    /// Where the server is, for words.
+    /// The server's URI, for messages.
     uri: String,
     patience: Duration,
     heard: Instant,
-    /// Why there will be nothing more.
+    /// Why the connection has failed for good.
     failure: Option<(i32, String)>,
     pub(super) size: u64,
     pub(super) smallest: u64,
@@ -71,30 +71,30 @@ unsafe extern "C" fn over(data: *mut c_void, error: *mut c_int) -> c_int {
     // within functions that the connection calls, and the connection holds no references to the outcomes then.
     unsafe {
         let slot = &*data.cast::<Slot>();
-        // (A command that was given up has been reported already.)
+        // (If the command was given up, it has been reported already.)
         if !slot.is_open.replace(false) {
             return 1;
         }
         (*(*slot.outcomes).get()).done.push((slot.number, *error));
     }
-    // The command is not asked for again.
+    // This tells the library that nobody will ask for the command's outcome.
     1
 }
 
 impl Connection {
-    /// Connects to a server, for as long as `patience` says.
+    /// Connects to a server, within `patience`.
     pub(super) fn new(uri: &str, shown: &str, patience: Duration) -> Result<Connection, EngineError> {
         let library = Library::load()?;
         let refused = |errno, why: String| EngineError::Remote {
             engine: "nbd",
             errno,
-            // The library's words may have the URI in them.
+            // The library's message may contain the URI.
             why: format!("uri={shown}: {}", masked(&why.replace(uri, shown))),
         };
         let Ok(address) = CString::new(uri) else {
             return Err(refused(libc::EINVAL, "there is a zero in it".to_owned()));
         };
-        // SAFETY: takes nothing.
+        // SAFETY: the function takes no arguments.
         let raw = unsafe { (library.create)() };
         if raw.is_null() {
             let (errno, why) = library.last_error();
@@ -124,7 +124,7 @@ impl Connection {
     fn open(&mut self, address: &CString) -> Result<(), (i32, String)> {
         let end = Instant::now() + self.patience;
         let lib = &self.library;
-        // SAFETY: the connection is there, and the address ends with zero.
+        // SAFETY: the connection exists, and the address ends with a zero byte.
         unsafe {
             // Certificates and keys are in files that the URI names.
             (lib.allow_local_file)(self.raw, true);
@@ -155,8 +155,8 @@ impl Connection {
     /// Begins a command.
     ///
     /// # Safety
-    /// Its buffer is valid for `length` bytes until the command is done or the connection is gone. No other command in
-    /// flight has this number.
+    /// The buffer of the command is valid for `length` bytes until the command is done or the connection is dropped.
+    /// No other command in flight has this number.
     pub(super) unsafe fn begin(
         &mut self,
         number: u32,
@@ -182,7 +182,8 @@ impl Connection {
         let data = (&raw const *self.slots[number as usize]).cast_mut().cast();
         let callback = Callback { call: over, data, free: None };
         let (lib, raw, count) = (&self.library, self.raw, length as usize);
-        // SAFETY: the caller promises that the memory is valid, and the callback's data is until the connection is closed.
+        // SAFETY: the caller promises that the memory is valid, and the callback's data is valid until the connection
+        // is closed.
         let begun = unsafe {
             match command {
                 Command::Read(to) => (lib.read)(raw, to.cast(), count, offset, callback, 0),
@@ -196,9 +197,9 @@ impl Connection {
         };
         if begun < 0 {
             let (errno, why) = lib.last_error();
-            // The callback may have run even so.
+            // The callback may have run nevertheless.
             let is_called_back = !self.slots[number as usize].is_open.replace(false);
-            // It may be the first one to notice that nobody is there.
+            // This command may be the first to notice that the connection is lost.
             if self.is_over() {
                 self.lose(errno, &why);
             }
@@ -210,14 +211,14 @@ impl Connection {
             return Err((Errno(errno), words));
         }
         self.in_flight += 1;
-        // The command may be over already, because sending it showed that nobody is there.
+        // The command may have ended already, because sending it showed that the connection is lost.
         if !self.slots[number as usize].is_open.get() && self.is_over() {
             self.lose(libc::ENOTCONN, "the server takes no more commands");
         }
         Ok(())
     }
 
-    /// Takes up to `most` commands that are over, each with its error number.
+    /// Takes up to `most` finished commands, each with its error number.
     pub(super) fn take(&mut self, most: usize) -> std::vec::Drain<'_, (u32, i32)> {
         let done = &mut self.outcomes.get_mut().done;
         let count = done.len().min(most);
@@ -232,7 +233,7 @@ impl Connection {
 
     /// Sleeps until the socket is ready for the operation that the library waits for.
     fn wait(&self, limit: Duration) -> io::Result<u32> {
-        // SAFETY: the connection is there.
+        // SAFETY: the connection exists.
         let (descriptor, wanted) =
             unsafe { ((self.library.descriptor)(self.raw), (self.library.direction)(self.raw)) };
         let mut events = 0;
@@ -240,7 +241,7 @@ impl Connection {
         events |= if wanted & WRITABLE != 0 { libc::POLLOUT } else { 0 };
         let mut watched = libc::pollfd { fd: descriptor, events, revents: 0 };
         let limit = libc::timespec { tv_sec: limit.as_secs() as _, tv_nsec: limit.subsec_nanos().into() };
-        // SAFETY: one descriptor, valid through the call as the time is; no mask.
+        // SAFETY: there is one descriptor; it and the time are valid through the call, and there is no mask.
         if unsafe { libc::ppoll(&raw mut watched, 1, &raw const limit, std::ptr::null()) } < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -268,9 +269,9 @@ impl Connection {
         }
     }
 
-    /// Whether nobody is at the other end any more.
+    /// Whether the connection is closed or dead.
     fn is_over(&self) -> bool {
-        // SAFETY: the connection is there.
+    // SAFETY: the connection exists.
         unsafe { (self.library.is_dead)(self.raw) == 1 || (self.library.is_closed)(self.raw) == 1 }
     }
 
@@ -279,14 +280,14 @@ impl Connection {
         self.fail_all(errno);
     }
 
-    /// Commands that the library has not called back for are over as well.
+    /// Fails all commands for which the library has not called back.
     fn fail_all(&mut self, errno: i32) {
         let done = &mut self.outcomes.get_mut().done;
         let open = self.slots.iter().filter(|slot| slot.is_open.replace(false));
         done.extend(open.map(|slot| (slot.number, errno)));
     }
 
-    /// The job has been asked to end: waiting for a silent server gets a limit.
+    /// Limits the wait for a silent server if it has no limit, because the job has been asked to end.
     pub(super) fn hurry(&mut self) {
         if self.patience == UNLIMITED {
             (self.patience, self.heard) = (LAST, Instant::now());
@@ -301,13 +302,13 @@ impl Connection {
         }
     }
 
-    /// A command of the storage: nothing else is in flight.
+    /// Performs a command and waits for it. Nothing else may be in flight.
     fn call(&mut self, command: Command, offset: u64, length: u64) -> io::Result<()> {
         let told = |errno: i32, why: String| explained(&io::Error::from_raw_os_error(errno), why);
-        // SAFETY: the buffer stays valid until the command is done, which the loop below waits for.
+        // SAFETY: the buffer stays valid until the command is done, because the loop below waits for that.
         unsafe { self.begin(0, command, offset, length) }.map_err(|(errno, why)| told(errno.0, why))?;
         while self.count_done() == 0 {
-            // (A signal ends no wait that nobody repeats.)
+            // (A signal does not end this wait, because nobody would repeat it.)
             let _ = self.drive(None);
         }
         let outcome = self.take(1).next();
@@ -319,12 +320,13 @@ impl Connection {
         }
     }
 
-    /// Puts written data on the server's stable storage. A server that offers no flush has it there already.
+    /// Puts written data on the server's stable storage. If the server does not support flush, the data is there
+    /// already.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         if self.can_flush { self.call(Command::Flush, 0, 0) } else { Ok(()) }
     }
 
-    /// Writes all of this.
+    /// Writes all of these bytes.
     pub(super) fn write_all(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let smallest = self.smallest;
         if !offset.is_multiple_of(smallest) || !(bytes.len() as u64).is_multiple_of(smallest) {
@@ -371,7 +373,7 @@ impl Driven for Connection {
             return Ok(());
         }
         if limit.is_zero() {
-            // A caller that does not wait has to notice silence, too.
+            // A caller that does not wait must notice a silent server, too.
             self.check_silence();
             return Ok(());
         }
@@ -387,8 +389,8 @@ impl Driven for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Gives up all commands in flight: from now on the library touches no buffer.
-        // SAFETY: the connection is there; slots and outcomes outlive it.
+        // This gives up all commands in flight. From now on, the library does not access any buffer.
+        // SAFETY: the connection exists, and slots and outcomes outlive it.
         unsafe { (self.library.close)(self.raw) };
     }
 }

@@ -1,4 +1,4 @@
-//! libnbd, opened at run time, so that only its users need it. Its interface is described in libnbd(3).
+//! libnbd, opened at run time, so that only its users need it. libnbd(3) describes its interface.
 
 use crate::EngineError;
 use libc::{c_char, c_int, c_uint, c_void, size_t};
@@ -7,9 +7,9 @@ use std::ffi::CStr;
 
 const FILE: &str = "libnbd.so.0";
 
-/// Writes are on stable storage when they are answered.
+/// Writes are on stable storage when the server answers them.
 pub(super) const FUA: u32 = 1;
-/// The size of which every offset and length is a multiple (LIBNBD_SIZE_MINIMUM).
+/// Asks for the size of which every offset and length must be a multiple (LIBNBD_SIZE_MINIMUM).
 pub(super) const SMALLEST: c_int = 0;
 /// The directions in which the library waits for the socket.
 pub(super) const READABLE: c_uint = 1;
@@ -29,14 +29,14 @@ pub(super) struct Callback {
 
 macro_rules! library {
     ($($(#[$meta:meta])* $name:ident = $symbol:literal: fn($($type:ty),*) $(-> $result:ty)?,)+) => {
-        /// The functions of the library that are used. It stays loaded as long as they are there.
+        /// The functions of the library that this engine uses. The library stays loaded as long as this exists.
         pub(super) struct Library {
             $($(#[$meta])* pub(super) $name: unsafe extern "C" fn($($type),*) $(-> $result)?,)+
             _loaded: Loaded,
         }
 
         impl Library {
-            /// Loads it.
+            /// Loads the library.
             pub(super) fn load() -> Result<Library, EngineError> {
                 let missing = |error: libloading::Error| EngineError::Library {
                     engine: "nbd",
@@ -45,8 +45,8 @@ macro_rules! library {
                     rhel: "libnbd",
                     why: error.to_string(),
                 };
-                // SAFETY: libnbd does nothing when it is loaded. The types are those of its header, and the functions are
-                // not used after the library.
+                // SAFETY: libnbd does nothing when it is loaded. The types are those of its header, and the functions
+                // are not used after the library is unloaded.
                 unsafe {
                     let loaded = Loaded::open(Some(FILE), RTLD_NOW | RTLD_LOCAL).map_err(missing)?;
                     Ok(Library {
@@ -89,13 +89,14 @@ library! {
 }
 
 impl Library {
-    /// The library's message about the last failed call of this thread, without the names of its functions in front.
+    /// The library's message about the last failed call of this thread, without the function names at its beginning.
     pub(super) fn last_error(&self) -> (i32, String) {
-        // SAFETY: takes nothing; gives a text of the library that is there until its next call, or nothing.
+        // SAFETY: the functions take no arguments. The first returns NULL, or a text that is valid until the next
+        // call.
         let (text, errno) = unsafe { ((self.error)(), (self.errno)()) };
         let words = match text.is_null() {
             true => "unknown error".to_owned(),
-            // SAFETY: it is a text that ends with zero.
+            // SAFETY: the text ends with a zero byte.
             false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
         };
         let plain = words

@@ -1,4 +1,4 @@
-//! The name of a file is the one device that the server exports.
+//! The storage of the engine. Every file name stands for the one device that the server exports.
 
 use super::NbdEngine;
 use crate::{Room, Storage, Stored};
@@ -6,7 +6,7 @@ use iolite_options::Fallocate;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The device, for being written before a job.
+/// The device, open to be laid out.
 struct Device<'a>(&'a mut NbdEngine);
 
 impl Storage for NbdEngine {

@@ -1,4 +1,4 @@
-//! File names on the server: sizes, and creating, syncing, removing and listing files.
+//! Finds the sizes of files on the server, and creates, syncs, removes and lists files.
 
 use super::{NfsEngine, server_name, system};
 use crate::{Room, Storage, Stored};
@@ -7,7 +7,7 @@ use iolite_options::Fallocate;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file on the server, open for being laid out.
+/// A file on the server that is open to be laid out.
 struct Remote<'a> {
     session: &'a mut Session,
     file: Handle,
@@ -15,7 +15,7 @@ struct Remote<'a> {
 
 impl Drop for Remote<'_> {
     fn drop(&mut self) {
-        // (A caller that needs the data on stable storage has synced it, and got the error.)
+        // (A caller that needs the data on stable storage has called `sync` and seen its error.)
         let _ = self.session.close(self.file);
     }
 }
@@ -77,7 +77,7 @@ impl Stored for Remote<'_> {
         match how {
             Fallocate::None => Ok(()),
             Fallocate::Truncate => self.session.set_size(self.file, size).map_err(system),
-            // The protocol knows nothing of the kind.
+            // The protocol has no such operation.
             Fallocate::Native | Fallocate::Keep | Fallocate::Posix => {
                 Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP))
             }

@@ -1,8 +1,8 @@
 //! A connection: set-up, the parameters exchanged before the first block, and closing.
 //!
-//! Each end registers its buffers, and a mailbox. The other end writes to the mailbox when it is done, with the number
-//! of messages that it sent. An RDMA write needs no posted receive, arrives after all blocks before it, and can still
-//! be read after the connection has gone. So a regular end can be distinguished from a lost connection.
+//! Each end registers its buffers, and a mailbox. When the other end is done, it writes the number of messages that
+//! it has sent to the mailbox. An RDMA write needs no posted receive, arrives after all earlier blocks, and can still
+//! be read after the connection has ended. So a regular end can be distinguished from a lost connection.
 
 use super::abi::{
     Capacity, CompletionChannel, CompletionQueue, DeviceAttributes, End, EventChannel, MemoryRegion,
@@ -33,25 +33,25 @@ const RESOLVING_MS: i32 = 3000;
 /// The time limit for an answer of the other end.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// The number of retries: 7 stands for unlimited ones of a sender without a posted receive.
+/// The number of retries of a sender that finds no posted receive: 7 means no limit.
 const AGAIN: u8 = 7;
 
-/// The delay before such a retry (RNR timer): 8 stands for 0.16 ms.
+/// The delay before such a retry (RNR timer): 8 means 0.16 ms.
 const NOT_READY: u8 = 8;
 
-/// Requests other than those for blocks: goodbyes and pulses.
+/// The number of requests that may be in flight besides those for blocks: goodbyes and pulses.
 const BESIDE: u32 = 4;
 
-/// Memory that the other end writes to; and the word that is being written to the other end's mailbox.
+/// Memory that the other end writes to, and the word that this end writes to the other end's mailbox.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Mailbox {
     /// 0 = the other end is active; otherwise it is done, and the value is the number of messages that it sent, plus
     /// one.
     inbox: AtomicU64,
-    /// A write to it tests whether the other end still answers.
+    /// The target of writes that test whether this end still answers.
     pulse: AtomicU64,
-    /// The word that is written to the other end.
+    /// The word to write to the other end.
     outbox: AtomicU64,
 }
 
@@ -74,7 +74,7 @@ impl Memory {
 pub(super) struct Own {
     /// The operation of the client; a server learns it from the client.
     pub(super) verb: Verb,
-    /// Bytes of every block; 0 = they differ.
+    /// The size of every block in bytes; 0 = sizes differ.
     pub(super) block: u64,
     /// The maximum number of units in flight.
     pub(super) depth: usize,
@@ -89,7 +89,7 @@ pub(super) struct Heard {
     status: i32,
     pub(super) end: *mut End,
     data: Vec<u8>,
-    /// The most reads that the peer has in flight at once, and the most that it answers at once.
+    /// The maximum numbers of reads that the peer has in flight and that it answers at the same time.
     reads: (u8, u8),
 }
 
@@ -115,7 +115,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// An end that is not connected.
+    /// Makes an end that is not connected yet.
     ///
     /// # Errors
     /// The system has no RDMA device, or denies access to it.
@@ -136,7 +136,7 @@ impl Connection {
             far: Greeting::default(),
             place,
         };
-        // SAFETY: takes nothing.
+        // SAFETY: the function takes no arguments.
         new.channel = unsafe { (library.manager.new_channel)() };
         if new.channel.is_null() {
             return Err(last("the connection manager of RDMA cannot be used"));
@@ -148,7 +148,7 @@ impl Connection {
 
     fn new_end(&self) -> io::Result<*mut End> {
         let mut end = null_mut();
-        // SAFETY: the channel is there; the library writes where the end is.
+        // SAFETY: the channel exists, and the library writes the address of the end.
         let made =
             unsafe { (self.library.manager.new_end)(self.channel, &raw mut end, null_mut(), RELIABLE_PORTS) };
         check(made, "no RDMA connection ID can be created")?;
@@ -248,7 +248,7 @@ impl Connection {
 
     /// Creates the queue pair and registers the memory. Returns the greeting for the other end.
     fn settle(&mut self, own: &Own, serves: bool) -> io::Result<Greeting> {
-        // SAFETY: the end is there, and has a device by now.
+        // SAFETY: the end exists, and has a device by now.
         let device = unsafe { (*self.end).device };
         if device.is_null() {
             return Err(named(libc::ENODEV, "the address is not that of an RDMA device"));
@@ -271,7 +271,7 @@ impl Connection {
         }
         let reads = |most: i32| most.clamp(0, i32::from(u8::MAX)) as u8;
         self.reads = (reads(attributes.reads_answered), reads(attributes.reads_begun));
-        // SAFETY: the device is open, and each object is made for those before it, which outlive it (see `drop`).
+        // SAFETY: the device is open, and each object depends only on earlier ones, which outlive it (see `drop`).
         unsafe {
             self.domain = (verbs.new_domain)(device);
             present(self.domain, "no protection domain can be created")?;
@@ -348,8 +348,8 @@ impl Connection {
         }
     }
 
-    /// Lets a sender that finds no posted receive retry soon; by default it waits for 655 ms. Without support by the
-    /// device, such retries only take longer.
+    /// Makes a sender that finds no posted receive retry soon; by default it waits for 655 ms. If the device does not
+    /// support this, such retries only take longer.
     fn be_quick(&self) {
         let mut attributes = QueuePairAttributes::with_not_ready_timer(NOT_READY);
         // SAFETY: the end has a queue pair, and the attributes outlive the call.
@@ -372,7 +372,7 @@ impl Connection {
     /// The next event, if there is one.
     pub(super) fn hear(&self) -> io::Result<Option<Heard>> {
         let mut next = null_mut();
-        // SAFETY: the channel is there; the library writes where the event is.
+        // SAFETY: the channel exists, and the library writes the address of the event.
         if unsafe { (self.library.manager.next_event)(self.channel, &raw mut next) } != 0 {
             let error = io::Error::last_os_error();
             return match error.raw_os_error() {
@@ -380,8 +380,8 @@ impl Connection {
                 _ => Err(error),
             };
         }
-        // SAFETY: the event is valid until it is acknowledged. Only connection events have private data; of the others,
-        // the length is not read. The library provides as many bytes as it says.
+        // SAFETY: the event is valid until it is acknowledged. Only connection events have private data; for other
+        // events its length is not read. The library provides the number of bytes that it states.
         let heard = unsafe {
             let event = &*next;
             let has_data =
@@ -395,7 +395,7 @@ impl Connection {
             let reads = (event.parameters.reads_answered, event.parameters.reads_begun);
             Heard { kind: event.kind, status: event.status, end: event.end, data, reads }
         };
-        // SAFETY: nothing of it is used any more.
+        // SAFETY: the event is not used after this.
         unsafe { (self.library.manager.acknowledge)(next) };
         Ok(Some(heard))
     }
@@ -434,7 +434,7 @@ impl Connection {
 
     /// Rejects a surplus client.
     pub(super) fn turn_away(&self, end: *mut End) {
-        // SAFETY: the end asks to be connected, and is used by nobody after this.
+        // SAFETY: the end asks to be connected, and nobody uses it after this.
         unsafe {
             (self.library.manager.reject)(end, null(), 0);
             (self.library.manager.free_end)(end);
@@ -443,13 +443,13 @@ impl Connection {
 
     /// Readable when there is an event.
     pub(super) fn descriptor(&self) -> RawFd {
-        // SAFETY: the channel is there.
+        // SAFETY: the channel exists.
         unsafe { (*self.channel).descriptor }
     }
 
     /// Readable when a request has completed, once notification was requested.
     pub(super) fn notice_descriptor(&self) -> RawFd {
-        // SAFETY: the channel is there when the connection is.
+        // SAFETY: the channel exists while the connection exists.
         unsafe { (*self.notices).descriptor }
     }
 
@@ -457,7 +457,7 @@ impl Connection {
     pub(super) fn disconnect(&self) {
         if self.has_pair {
             // Fails if the other end disconnected first.
-            // SAFETY: the end is there.
+            // SAFETY: the end exists.
             unsafe { (self.library.manager.disconnect)(self.end) };
         }
     }
@@ -470,24 +470,24 @@ impl Connection {
 
     /// The local key of the buffers.
     pub(super) fn key(&self) -> u32 {
-        // SAFETY: the buffers are registered when the connection is there.
+        // SAFETY: the buffers are registered while the connection exists.
         unsafe { (*self.memory).local_key }
     }
 
-    /// Prepares the last word to the other end, with the number of messages sent: its address and key here, and the
-    /// mailbox there.
+    /// Prepares the last word to the other end, which has the number of messages sent. Returns the word's address and
+    /// key on this end, and the mailbox of the other end.
     pub(super) fn goodbye(&self, messages: u64) -> (u64, u32, Place) {
         self.mailbox.outbox.store(messages.saturating_add(1), Relaxed);
         self.word(std::mem::offset_of!(Mailbox, inbox))
     }
 
-    /// The same for a write that only tests whether the other end answers.
+    /// Prepares a write that only tests whether the other end answers, with the same results.
     pub(super) fn pulse(&self) -> (u64, u32, Place) {
         self.word(std::mem::offset_of!(Mailbox, pulse))
     }
 
     fn word(&self, offset: usize) -> (u64, u32, Place) {
-        // SAFETY: the mailbox is registered when the connection is there.
+        // SAFETY: the mailbox is registered while the connection exists.
         let key = unsafe { (*self.mailbox_memory).local_key };
         let Place { address, key: far_key } = self.far.mailbox;
         let there = Place { address: address.wrapping_add(offset as u64), key: far_key };
@@ -548,12 +548,12 @@ fn misfit(far: &Greeting, own: &Own) -> Option<(Reason, String)> {
     differs.then(|| (Reason::Block(own.block), words::other_blocks(own.block, far.block)))
 }
 
-/// Waits until one of these is readable, up to this time. Returns the readable ones.
+/// Waits until one of these descriptors is readable, for at most `time`. Returns the readable ones.
 pub(super) fn ready(descriptors: &[RawFd], time: Duration) -> io::Result<Vec<RawFd>> {
     let asked = descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let mut asked: Vec<libc::pollfd> = asked.collect();
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-    // SAFETY: as many structures as are said, which outlive the call.
+    // SAFETY: there are as many structures as the call is told, and they outlive it.
     match unsafe { libc::ppoll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, &raw const time, null()) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(asked.iter().filter(|asked| asked.revents != 0).map(|asked| asked.fd).collect()),
@@ -561,7 +561,7 @@ pub(super) fn ready(descriptors: &[RawFd], time: Duration) -> io::Result<Vec<Raw
 }
 
 fn not_waiting(descriptor: RawFd) -> io::Result<()> {
-    // SAFETY: takes nothing but integers.
+    // SAFETY: the calls take only integers.
     let result = unsafe {
         let flags = libc::fcntl(descriptor, libc::F_GETFL);
         libc::fcntl(descriptor, libc::F_SETFL, flags | libc::O_NONBLOCK)

@@ -1,7 +1,7 @@
-//! The private data that both ends attach to the connection request, to its answer, and to a refusal. A peer that sends
-//! anything else is another program.
+//! The private data that the ends attach to the connection request, to its answer, and to a refusal. A peer that
+//! sends anything else is another program.
 //!
-//! Numbers are big-endian. A greeting has 56 bytes, the most that fit into a connection request over InfiniBand:
+//! Numbers are big-endian. A greeting has 56 bytes, the maximum for a connection request over InfiniBand:
 //!
 //! | bytes | content |
 //! |---|---|
@@ -31,7 +31,7 @@ pub(super) const LENGTH: usize = 56;
 pub(super) struct Greeting {
     /// The operation of the client.
     pub verb: Verb,
-    /// Bytes of every block; 0 = they differ.
+    /// The size of every block in bytes; 0 = sizes differ.
     pub block: u64,
     /// The mailbox of the sender of the greeting.
     pub mailbox: Place,
@@ -51,11 +51,11 @@ pub(super) struct Place {
 /// Why a server refuses a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// The server has another version, which is this one.
+    /// The server has this other version.
     Version(u64),
-    /// The server's blocks have another size than the client's: this many bytes. 0 = they differ.
+    /// The server's blocks have this size in bytes, which is not the client's; 0 = sizes differ.
     Block(u64),
-    /// The server's memory, of this many bytes, has no room for a block of the client.
+    /// The server's memory has this many bytes, and no room for a block of the client.
     Memory(u64),
     /// The server verifies what it receives, but would receive nothing.
     Verification,
@@ -156,7 +156,7 @@ fn head() -> [u8; 8] {
     head
 }
 
-/// The data after the first 8 bytes, if the version is ours.
+/// The data after the first 8 bytes, if the version is the one of this program.
 fn body(received: &[u8]) -> Result<&[u8], Strange> {
     match received.strip_prefix(&MAGIC) {
         Some([VERSION, rest @ ..]) => Ok(rest),

@@ -1,6 +1,6 @@
-//! librdmacm, which makes connections, and libibverbs, which moves data, opened at run time. Their functions are
-//! described in rdma_cm(7) and ibv_*(3). The functions that are called for each block are in the operations table of
-//! the device's driver (`abi.rs`).
+//! librdmacm, which makes connections, and libibverbs, which moves data, opened at run time. rdma_cm(7) and ibv_*(3)
+//! describe their functions. The functions for each block are in the operations table of the device's driver
+//! (`abi.rs`).
 
 use super::abi::{
     CompletionChannel, CompletionQueue, Context, DeviceAttributes, End, Event, EventChannel, MemoryRegion,
@@ -12,7 +12,7 @@ use libc::{c_char, c_int, c_uint, c_void, size_t, sockaddr};
 use std::sync::OnceLock;
 
 functions! {
-    /// The functions of libibverbs that are used.
+    /// The functions of libibverbs that this engine uses.
     Verbs {
         device_attributes = "ibv_query_device": fn(*mut Context, *mut DeviceAttributes) -> c_int;
         new_domain = "ibv_alloc_pd": fn(*mut Context) -> *mut ProtectionDomain;
@@ -31,7 +31,7 @@ functions! {
 }
 
 functions! {
-    /// The functions of librdmacm that are used.
+    /// The functions of librdmacm that this engine uses.
     Manager {
         new_channel = "rdma_create_event_channel": fn() -> *mut EventChannel;
         free_channel = "rdma_destroy_event_channel": fn(*mut EventChannel);
@@ -58,12 +58,12 @@ pub(super) struct Library {
     pub(super) manager: Manager,
 }
 
-/// The files.
+/// The file names of the libraries.
 const VERBS: &str = "libibverbs.so.1";
 const MANAGER: &str = "librdmacm.so.1";
 
 impl Library {
-    /// The libraries. They are loaded once in a process.
+    /// Loads the libraries, once per process.
     ///
     /// # Errors
     /// One of them is not installed, or too old.

@@ -17,7 +17,7 @@ use std::io;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
-/// The ID of requests that belong to no unit.
+/// The ID of requests that do not belong to a unit.
 const BESIDE: u64 = u64::MAX;
 
 /// How long the thread polls before it sleeps.
@@ -26,7 +26,8 @@ const LOOKING: Duration = Duration::from_micros(30);
 /// The maximum number of completions per poll.
 const BATCH: usize = 16;
 
-/// After this many empty polls, the connection is checked too: a thread that never sleeps also has to notice its end.
+/// After this many empty polls, the connection is checked as well: a thread that never sleeps must notice its end,
+/// too.
 const VAIN: u32 = 256;
 
 /// After this much silence, a pulse tests whether the other end still answers.
@@ -59,7 +60,7 @@ pub(super) struct Traffic {
     pub(super) role: Role,
     /// The address and the length of each unit's block.
     blocks: Vec<Piece>,
-    /// Whether a unit is in flight or staged, by its index.
+    /// Whether a unit is in flight or staged, indexed by unit.
     flying: Vec<bool>,
     /// The units of the next batch.
     staged: Vec<u32>,
@@ -70,7 +71,7 @@ pub(super) struct Traffic {
     in_flight: usize,
     /// The number of messages sent or received.
     messages: u64,
-    /// The number of requests in flight that belong to no unit.
+    /// The number of requests in flight that do not belong to a unit.
     beside: u32,
     /// The time of the last sign of life from the other end.
     heard: Instant,
@@ -159,7 +160,8 @@ impl Traffic {
         let first = self.receives.as_mut_ptr();
         (1..staged.len()).for_each(|next| self.receives[next - 1].next = first.wrapping_add(next));
         let (pair, mut refused) = (self.pair(), null_mut());
-        // SAFETY: the requests and their pieces outlive the call; the blocks are the units' as long as they are in flight.
+        // SAFETY: the requests and their pieces outlive the call, and the blocks belong to the units while these are
+        // in flight.
         let result = unsafe { ((*(*pair).context).operations.receive)(pair, first, &raw mut refused) };
         self.handed_over(staged, result, refused as usize, first as usize, size_of::<ReceiveRequest>());
     }
@@ -185,7 +187,8 @@ impl Traffic {
         self.handed_over(staged, result, refused as usize, first as usize, size_of::<SendRequest>());
     }
 
-    /// The place of a unit's block in the memory of the other end. Units have distinct places as far as there is room.
+    /// The place of a unit's block in the memory of the other end. Units have distinct places if there is enough
+    /// room.
     fn there(&self, unit: u32) -> Place {
         if !matches!(self.role, Role::Writes | Role::Reads) {
             return Place::default();
@@ -227,7 +230,7 @@ impl Traffic {
     fn poll(&mut self) -> usize {
         let mut found = [WorkCompletion::default(); BATCH];
         let queue: *mut CompletionQueue = self.connection.queue;
-        // SAFETY: the queue is there as long as the connection, and there is room for so many.
+        // SAFETY: the queue exists as long as the connection, and there is room for a batch.
         let count = unsafe { ((*(*queue).context).operations.poll)(queue, BATCH as i32, found.as_mut_ptr()) };
         let Ok(count) = usize::try_from(count).map(|count| count.min(BATCH)) else {
             // Nothing in flight will ever be complete.
@@ -284,24 +287,24 @@ impl Traffic {
     }
 
     fn words_of(&self, found: i32) -> String {
-        // SAFETY: takes an integer, and gives a text that is always there.
+        // SAFETY: the function takes an integer, and returns a static text.
         let text = unsafe { CStr::from_ptr((self.connection.library.verbs.status_words)(found)) };
         text.to_string_lossy().into_owned()
     }
 
-    /// Reposts the receive of a block whose message nobody wants.
+    /// Posts a receive again whose message no unit waits for.
     #[cold]
     fn receive_again(&mut self, unit: u32) {
         let pieces = &raw mut self.blocks[unit as usize];
         let mut request = ReceiveRequest { id: unit.into(), next: null_mut(), pieces, count: 1 };
         let (pair, mut refused) = (self.pair(), null_mut());
         // If this fails, the other end retries its next message until one of them ends the connection.
-        // SAFETY: the request and its piece outlive the call; the block is there as long as the engine.
+        // SAFETY: the request and its piece outlive the call, and the block exists as long as the engine.
         unsafe { ((*(*pair).context).operations.receive)(pair, &raw mut request, &raw mut refused) };
     }
 
     fn pair(&self) -> *mut QueuePair {
-        // SAFETY: the end has a queue pair when the connection is there.
+        // SAFETY: the end has a queue pair while the connection exists.
         unsafe { (*self.connection.end).pair }
     }
 
@@ -315,7 +318,7 @@ impl Traffic {
             ..SendRequest::new(BESIDE, opcode::WRITE)
         };
         let (pair, mut refused) = (self.pair(), null_mut());
-        // SAFETY: the request and its piece outlive the call; the mailbox is there as long as the connection.
+        // SAFETY: the request and its piece outlive the call, and the mailbox exists as long as the connection.
         let result =
             unsafe { ((*(*pair).context).operations.send)(pair, &raw mut request, &raw mut refused) };
         self.beside += u32::from(result == 0);
@@ -395,7 +398,7 @@ impl Traffic {
     /// Waits for an event, for at most `SLICE`.
     fn sleep(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let queue = self.connection.queue;
-        // SAFETY: the queue is there as long as the connection.
+        // SAFETY: the queue exists as long as the connection.
         unsafe { ((*(*queue).context).operations.notify)(queue, 0) };
         if self.poll() > 0 {
             return Ok(());
@@ -413,7 +416,7 @@ impl Traffic {
     fn take_notice(&mut self) {
         let (mut queue, mut context) = (null_mut(), null_mut());
         let verbs = &self.connection.library.verbs;
-        // SAFETY: the channel is there as long as the connection; the library writes where the queue is.
+        // SAFETY: the channel exists as long as the connection, and the library writes the address of the queue.
         unsafe {
             if (verbs.next_notice)(self.connection.notices, &raw mut queue, &raw mut context) == 0 {
                 (verbs.noticed)(queue, 1);

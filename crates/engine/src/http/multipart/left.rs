@@ -1,4 +1,4 @@
-//! Aborting uploads: the incomplete ones of this job, and those that a killed job left.
+//! Aborts uploads: the incomplete ones of this job, and those that a killed job left behind.
 
 use super::super::HttpEngine;
 use super::super::ledger::{self, Entry};
@@ -8,14 +8,14 @@ use iolite_options::engines::Addressing;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// For how long uploads are aborted at the end of a job.
+/// The time limit for aborting uploads.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How much earlier than this machine's clock says the server's may have said that an upload was begun: requests with
-/// clocks that differ by more are refused.
+/// By how many seconds the server's clock may differ from this machine's clock: if they differ by more, the server
+/// refuses requests.
 const CLOCKS_DIFFER: u64 = 15 * 60;
 
 impl HttpEngine {
-    /// Aborts uploads in the directory that killed jobs have left.
+    /// Aborts the uploads of killed jobs whose ledgers are in the auxiliary directory.
     pub(in crate::http) fn abort_left(&mut self) {
         if std::mem::replace(&mut self.uploads().has_looked, true) {
             return;
@@ -41,7 +41,7 @@ impl HttpEngine {
             match outcome {
                 Ok(count) => {
                     if !mine.is_empty() || others.is_empty() {
-                        // If that cannot be written, the next job looks for uploads that are gone.
+                        // If this fails, the next job looks for uploads that no longer exist, which is harmless.
                         let _ = left.keep(&others);
                     }
                     if count > 0 {
@@ -57,8 +57,8 @@ impl HttpEngine {
         }
     }
 
-    /// Aborts an upload and returns how many were aborted. If its id is not known, aborts all that it may be. `all` are
-    /// the entries of the same ledger.
+    /// Aborts an upload, and returns how many were aborted. If its id is not known, aborts all uploads that it may
+    /// be. `all` are the entries of the same ledger.
     fn abort(&mut self, entry: &Entry, all: &[Entry], end: Option<Instant>) -> Result<usize, String> {
         let mut count = 0;
         let mut found = Ok(());
@@ -90,7 +90,7 @@ impl HttpEngine {
         found.map(|()| count)
     }
 
-    /// The uploads of an object that were begun when this entry was made, and of which no ledger here knows whose they are.
+    /// The uploads of the object that were begun in the time of this entry and that are in no ledger here.
     fn pending(&mut self, entry: &Entry, end: Option<Instant>) -> Result<Vec<String>, String> {
         let name = entry.name.trim_start_matches('/');
         let (bucket, key) = match self.options.http_s3_addressing {
@@ -102,7 +102,7 @@ impl HttpEngine {
         };
         let answer = self.ask_until(end, Method::Get, &bucket, &multipart::pending_query(key))?;
         if !answer.is_success() {
-            // Without the bucket there is no upload in it.
+            // If the bucket does not exist, there is no upload in it.
             return match answer.status {
                 404 => Ok(Vec::new()),
                 _ => Err(format!("GET {bucket}?uploads: {}", Refusal::of(&answer))),
@@ -114,7 +114,7 @@ impl HttpEngine {
         let known = ledger::known_ids(&self.uploads().ledger);
         let all =
             multipart::pending(&answer).map_err(|why| format!("GET {bucket}?uploads: {why}"))?.into_iter();
-        // Where the server does not say when one was begun, it may be anybody's.
+        // If the server does not say when an upload was begun, it may belong to anybody, and is left alone.
         let own = all.filter(|one| {
             let is_then = one.begun.is_some_and(|begun| then.contains(&begun));
             one.key == key && is_then && !known.contains(&one.id)
@@ -134,7 +134,7 @@ impl HttpEngine {
         answer.map_err(|failure| format!("{} {name}: {}", method.word(), failure.words))
     }
 
-    /// Aborts incomplete uploads.
+    /// Aborts the incomplete uploads of this job.
     pub(in crate::http) fn end_uploads(&mut self) {
         let Some(uploads) = self.uploads.as_deref_mut() else { return };
         let parts: BTreeMap<u64, String> = uploads

@@ -1,30 +1,30 @@
-//! An object that is written in parts before a job, one part after the other.
+//! Lays out an object in parts before a job, one part after the other.
 
 use super::super::HttpEngine;
 use super::{became, is_unknown};
 use iolite_http::multipart::{self, Part};
 use iolite_http::{Answer, Method, Object, Request, Sink};
 
-/// An object that is being written in parts before a job.
+/// An object that is being laid out in parts.
 pub(in crate::http) struct Whole {
     number: u64,
     id: String,
-    /// The server may have been asked to begin it more than once.
+    /// The server may have been asked more than once to begin the upload.
     is_repeated: bool,
-    /// Bytes so far.
+    /// The number of bytes so far.
     length: u64,
     parts: Vec<Part>,
 }
 
 impl Whole {
-    /// How many parts there are so far.
+    /// The number of parts so far.
     pub(in crate::http) fn count(&self) -> u64 {
         self.parts.len() as u64
     }
 }
 
 impl HttpEngine {
-    /// Writes an object in parts that are given one after the other.
+    /// Writes the next part of an object. The first part begins the upload.
     pub(in crate::http) fn put_part(
         &mut self,
         whole: &mut Option<Whole>,
@@ -57,7 +57,7 @@ impl HttpEngine {
         Ok(())
     }
 
-    /// Makes the object of the parts that were given.
+    /// Ends the upload, which creates the object.
     pub(in crate::http) fn end_parts(&mut self, whole: &Whole, name: &str) -> Result<(), String> {
         let body = multipart::ending(&whole.parts);
         let query = multipart::upload_query(&whole.id);
@@ -80,7 +80,7 @@ impl HttpEngine {
         self.granted(answer).map_err(|words| format!("{} {name} in parts: {words}", method.word()))
     }
 
-    /// A request whose answer is waited for; and whether it was sent more than once.
+    /// Sends a request and waits for its answer. Also returns whether the request was sent more than once.
     fn perform(
         &mut self,
         method: Method,

@@ -1,20 +1,20 @@
-//! Sessions of a library that is none: it calls back when the tests say so.
+//! Tests of sessions with a fake library, which calls back when the tests tell it to.
 
 use super::*;
 use libc::{c_char, c_uchar};
 use libloading::os::unix::Library as Loaded;
 
-/// A fake library, and the calls that it has got.
+/// The state of the fake library.
 #[derive(Default)]
 struct Fake {
-    /// The callback that gets reports about the connection.
+    /// The callback for reports about the connection.
     link: Option<(Callback, *mut c_void)>,
     /// Commands are not answered.
     is_silent: bool,
     has_no_memory: bool,
     /// Disks leave out optional fields.
     is_short: bool,
-    /// The next service call reports about the connection.
+    /// The next service call makes a report about the connection.
     tells: bool,
 }
 
@@ -76,7 +76,7 @@ unsafe extern "C" fn receive_into(_: *mut Task, length: c_int, to: *mut c_uchar)
     if fake(|fake| fake.is_short) {
         return 0;
     }
-    // SAFETY: there is room for it. All ones are a disk that nobody may write, of one block.
+    // SAFETY: there is room for these bytes. All ones describe a read-only disk.
     unsafe { to.write_bytes(1, length as usize) };
     0
 }
@@ -180,7 +180,7 @@ fn a_job_that_is_to_end_stops_waiting_for_its_target() {
     disk.go_on(0);
     let (errno, words) = disk.next_done().unwrap().failure.unwrap();
     assert!(errno == Errno(libc::ETIMEDOUT) && words.contains("no answer within 10 s"), "{words}");
-    // A limit that was given stays.
+    // A limit that the user has given stays.
     disk.patience = Duration::from_secs(60);
     disk.hurry();
     assert_eq!(disk.patience, Duration::from_secs(60));
