@@ -8,6 +8,7 @@
 //! write streams of block devices ([`integrity`]), zones of block devices ([`zones`]), and locks that survive their
 //! owner ([`robust`]). Nothing here knows what a job is.
 
+pub mod appearance;
 pub mod clock;
 pub mod error;
 pub mod faults;

@@ -3,15 +3,21 @@
 //! The controller forks it right after planning, so that the processes it forks are small and have no other threads.
 //! Orders and answers are messages of a fixed size on a socket pair. When the controller is gone, for whatever reason,
 //! the spawner sees the end of that socket, kills its children, and cleans up.
+//!
+//! If workers start programs, it has a name and a process group of its own, so that it is left to clean up after a command
+//! that kills all processes of the run by name or by group. Its children look as if the controller had forked them.
 
+use iolite_os::appearance::Appearance;
 use iolite_os::poll;
 use iolite_os::process::{self, ChildEnd};
 use iolite_os::signals::{self, SignalQueue};
 use iolite_os::socket::Socket;
 use iolite_os::usage::Usage;
 use std::collections::HashMap;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::process::parent_id;
 use std::time::{Duration, Instant};
 
 /// Orders of the controller.
@@ -174,6 +180,13 @@ pub trait Work: Send + Sync {
 /// How long killed processes are waited for.
 const DYING_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long they are waited for when the controller is gone, and nobody waits for the spawner.
+const LAST_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The name of a spawner that workers are not to be confused with. (It must not contain a name of the program: `pkill` looks
+/// for parts.)
+const NAME: &CStr = c"run-spawner";
+
 /// How often the controller looks whether the spawner is gone.
 const DYING_LOOK: Duration = Duration::from_micros(500);
 
@@ -189,22 +202,25 @@ impl Spawner {
     pub fn start<W: Work + 'static>(work: W) -> io::Result<Spawner> {
         let (mine, its) = Socket::pair()?;
         let controller = mine.as_raw_fd();
+        let parent = process::process_id();
         let pid = process::fork(move || {
             if signals::become_interruptible().is_err() {
                 return 1;
             }
             let _ = process::allow_many_files();
             let ends_orphans = work.starts_programs();
-            if ends_orphans {
+            let appearance = ends_orphans.then(|| {
                 process::adopt_orphans();
-            }
+                Appearance::replace(NAME, &format!("{} of {parent}", NAME.to_string_lossy()))
+            });
             // With a copy of the controller's end open, this process would never see that the controller closes it.
             // SAFETY: this process does not use that descriptor through anything else: `mine` is never dropped here.
             unsafe { libc::close(controller) };
             let work = std::sync::Arc::new(work);
-            let status = serve(&its, &work);
+            let status = serve(&its, &work, appearance.as_ref());
             if ends_orphans {
-                process::end_children(&[], DYING_PATIENCE);
+                let is_alone = parent_id().cast_signed() != parent;
+                process::end_children(&[], if is_alone { LAST_PATIENCE } else { DYING_PATIENCE });
             }
             work.clean_up();
             status
@@ -283,7 +299,11 @@ enum Child {
 }
 
 /// Carries out orders until there are no more, and then ends everything that it started.
-fn serve<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
+fn serve<W: Work + 'static>(
+    socket: &Socket,
+    work: &std::sync::Arc<W>,
+    appearance: Option<&Appearance>,
+) -> i32 {
     // A terminal sends SIGHUP and SIGQUIT to all processes. The controller decides how to handle them.
     let Ok(signals) = SignalQueue::new(&[libc::SIGCHLD, libc::SIGHUP, libc::SIGQUIT]) else { return 1 };
     let mut children: HashMap<libc::pid_t, Child> = HashMap::new();
@@ -296,7 +316,7 @@ fn serve<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
         if tell_ends(socket, &**work, &mut children, &mut threads).is_err() {
             break 1;
         }
-        match obey(socket, work, &mut children, &mut threads) {
+        match obey(socket, work, appearance, &mut children, &mut threads) {
             Ok(()) => {}
             // The run has ended, or the controller is gone.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break 0,
@@ -339,13 +359,14 @@ fn tell_ends<W: Work>(
 fn obey<W: Work + 'static>(
     socket: &Socket,
     work: &std::sync::Arc<W>,
+    appearance: Option<&Appearance>,
     children: &mut HashMap<libc::pid_t, Child>,
     threads: &mut Option<Socket>,
 ) -> io::Result<()> {
     let mut bytes = [0; MESSAGE];
     while let Some(length) = socket.try_receive_or_end(&mut bytes)? {
         let order = Order::decode(&bytes[..length]).ok_or(io::ErrorKind::InvalidData)?;
-        if let Err((worker, error)) = carry_out(order, work, children, threads) {
+        if let Err((worker, error)) = carry_out(order, work, appearance, children, threads) {
             let answer = Answer::NotStarted(worker, error.raw_os_error().unwrap_or(libc::EAGAIN));
             socket.send(&answer.encode())?;
         }
@@ -370,39 +391,39 @@ fn end_all(signals: &SignalQueue, mut children: HashMap<libc::pid_t, Child>) {
     }
 }
 
+/// Forks a child, which dies with this process. It appears as this process did at first.
+fn fork(appearance: Option<&Appearance>, body: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
+    let parent = process::process_id();
+    process::fork(|| {
+        process::die_with_parent(parent);
+        if let Some(appearance) = appearance {
+            appearance.restore();
+        }
+        body()
+    })
+}
+
 fn carry_out<W: Work + 'static>(
     order: Order,
     work: &std::sync::Arc<W>,
+    appearance: Option<&Appearance>,
     children: &mut HashMap<libc::pid_t, Child>,
     threads: &mut Option<Socket>,
 ) -> Result<(), (u32, io::Error)> {
-    let parent = process::process_id();
     match order {
         Order::LayOut => {
-            let pid = process::fork(|| {
-                process::die_with_parent(parent);
-                work.lay_out()
-            })
-            .map_err(|error| (NO_WORKER, error))?;
+            let pid = fork(appearance, || work.lay_out()).map_err(|error| (NO_WORKER, error))?;
             children.insert(pid, Child::Layout);
         }
         Order::Process(worker) => {
-            let pid = process::fork(|| {
-                process::die_with_parent(parent);
-                work.worker(worker)
-            })
-            .map_err(|error| (worker, error))?;
+            let pid = fork(appearance, || work.worker(worker)).map_err(|error| (worker, error))?;
             children.insert(pid, Child::Worker(worker));
         }
         Order::Thread(_) | Order::KeepTime => {
             let worker = if let Order::Thread(worker) = order { worker } else { NO_WORKER };
             if threads.is_none() {
                 let (mine, its) = Socket::pair().map_err(|error| (worker, error))?;
-                let pid = process::fork(|| {
-                    process::die_with_parent(parent);
-                    host_threads(&its, work)
-                })
-                .map_err(|error| (worker, error))?;
+                let pid = fork(appearance, || host_threads(&its, work)).map_err(|error| (worker, error))?;
                 children.insert(pid, Child::ThreadHost);
                 *threads = Some(mine);
             }
@@ -411,11 +432,7 @@ fn carry_out<W: Work + 'static>(
             }
         }
         Order::MeasureIdleness => {
-            let pid = process::fork(|| {
-                process::die_with_parent(parent);
-                work.measure_idleness()
-            })
-            .map_err(|error| (NO_WORKER, error))?;
+            let pid = fork(appearance, || work.measure_idleness()).map_err(|error| (NO_WORKER, error))?;
             children.insert(pid, Child::Helper);
         }
         Order::Interrupt => {

@@ -185,11 +185,11 @@ fn without_a_runtime_the_job_ends_with_its_program() {
     Program::under_test().line(dir.path(), line).ok();
 }
 
-/// A script that starts another process and notes both, and then runs until a signal ends it, also when the other process
-/// has ended before.
+/// A script that starts two other processes, the second in a session of its own, and notes all three, and then runs until a
+/// signal ends it, also when the others have ended before.
 fn script(dir: &Path, on_term: &str) {
     let text = format!(
-        "trap '{on_term}' TERM\nsleep 1000 &\necho $$ $! > pids.new\nmv pids.new pids\nwhile :; do wait; sleep 0.1; done\n"
+        "trap '{on_term}' TERM\nsleep 1000 &\nfirst=$!\nsetsid sleep 1000 &\necho $$ $first $! > pids.new\nmv pids.new pids\nwhile :; do wait; sleep 0.1; done\n"
     );
     fs::write(dir.join("script"), text).unwrap();
 }
@@ -208,7 +208,7 @@ fn is_there(pid: i32) -> bool {
 fn start(dir: &Path, rest: &str) -> Running {
     let line = format!("--name=e --ioengine=exec --program=sh --arguments=script {rest}");
     let mut running = Program::under_test().start(dir, line.split_whitespace());
-    running.wait_until("the program runs", |_| noted(dir).len() == 2);
+    running.wait_until("the program runs", |_| noted(dir).len() == 3);
     running
 }
 
@@ -246,27 +246,53 @@ fn a_program_is_asked_to_end_as_by_fio() {
     }
 }
 
+/// The name of a process, and its command line.
+fn names(pid: i32) -> [String; 2] {
+    ["comm", "cmdline"].map(|file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default())
+}
+
+/// Ends some of the processes of a run, which come in this order: the controller, the spawner, the worker or the host of
+/// threads. Afterwards nothing is there that the run has started.
+fn nothing_is_left_after(what: &str, kill: impl Fn(&[i32])) {
+    for mode in ["", "--thread"] {
+        let dir = scratch();
+        script(dir.path(), "");
+        let running = start(dir.path(), &format!("--runtime=100 {mode}"));
+        let family = descendants(running.pid());
+        let processes = noted(dir.path());
+        assert!(processes.iter().all(|pid| family.contains(pid)), "{family:?} {processes:?}");
+        kill(&family);
+        // (The end of the controller is not the end of the others, which notice it.)
+        running.wait();
+        for _ in 0..6000 {
+            if !processes.iter().any(|&pid| is_there(pid)) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(!processes.into_iter().any(is_there), "{what} {mode}");
+    }
+}
+
 #[test]
 fn nothing_is_left_whoever_is_killed() {
-    // The first process is the controller, the second the spawner, the third the worker or the host of threads.
     for victim in 0..3 {
-        for mode in ["", "--thread"] {
-            let dir = scratch();
-            script(dir.path(), "");
-            let running = start(dir.path(), &format!("--runtime=100 {mode}"));
-            let family = descendants(running.pid());
-            let processes = noted(dir.path());
-            assert!(processes.iter().all(|pid| family.contains(pid)), "{family:?} {processes:?}");
-            send(family[victim], libc::SIGKILL);
-            // (The end of the controller is not the end of the others, which notice it.)
-            running.wait();
-            for _ in 0..6000 {
-                if !processes.iter().any(|&pid| is_there(pid)) {
-                    break;
-                }
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
-            assert!(!processes.into_iter().any(is_there), "{victim} {mode}");
-        }
+        nothing_is_left_after(&victim.to_string(), |family| send(family[victim], libc::SIGKILL));
     }
+}
+
+/// As by `pkill` and `killall`, and as by a shell (`kill %1`).
+#[test]
+fn nothing_is_left_when_all_are_killed_by_name_or_by_group() {
+    nothing_is_left_after("by name", |family| {
+        let [name, line] = names(family[0]);
+        let ours: Vec<i32> = family.iter().copied().filter(|&pid| names(pid)[0] == name).collect();
+        assert_eq!(ours, [family[0], family[2]], "{family:?}");
+        assert_eq!(names(family[2])[1], line);
+        let program = line.split('\0').next().and_then(|path| path.rsplit('/').next()).unwrap();
+        let spawner = names(family[1]);
+        assert!(!spawner.iter().any(|name| name.contains(program)), "{spawner:?}");
+        ours.into_iter().for_each(|pid| send(pid, libc::SIGKILL));
+    });
+    nothing_is_left_after("by group", |family| send(-family[0], libc::SIGKILL));
 }
