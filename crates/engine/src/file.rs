@@ -172,7 +172,12 @@ fn open_descriptor(spec: &FileSpec, mode: OpenMode) -> io::Result<RawFd> {
     let flags = open_flags(spec.kind, mode);
     // A pipe's open waits for its other end, maybe for ever: there an interruption is handed on.
     let patient = spec.kind != FileKind::Pipe;
+    let is_uncached = spec.kind == FileKind::Char && mode.direct;
     match open_path(&path, flags, patient) {
+        Err(error) if is_uncached && error.raw_os_error() == Some(libc::EINVAL) => {
+            let why = "a character device has no cache to bypass; leave direct out";
+            Err(iolite_os::explained(&error, why.to_owned()))
+        }
         // O_NOATIME is for the owner only; the job can do without it.
         Err(error) if flags & libc::O_NOATIME != 0 && error.raw_os_error() == Some(libc::EPERM) => {
             open_path(&path, flags & !libc::O_NOATIME, patient)
@@ -281,6 +286,15 @@ mod tests {
             open_flags(FileKind::Block, direct),
             libc::O_RDONLY | libc::O_NOATIME | libc::O_DIRECT | libc::O_DSYNC | close_on_exec
         );
+    }
+
+    #[test]
+    fn direct_io_to_a_character_device_is_refused_with_the_reason() {
+        let spec = FileSpec { path: "/dev/null".into(), kind: FileKind::Char, size: 0 };
+        let direct = OpenMode { read: true, direct: true, ..OpenMode::default() };
+        let error = Files::new(&one_file()).open(0, &spec, direct).unwrap_err();
+        assert_eq!(iolite_os::errno_of(&error), libc::EINVAL);
+        assert_eq!(error.to_string(), "a character device has no cache to bypass; leave direct out");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::{Errno, Unit};
 use iolite_options::engines::CdbLength;
+use iolite_os::scsi::Header;
 use std::fmt;
 
 /// All of the disk's cache.
@@ -190,6 +191,8 @@ pub(crate) enum Unfit {
     NoForm,
     /// The command is about one block.
     Single,
+    /// It has more blocks than a command for a stream counts.
+    Stream,
 }
 
 impl From<Unfit> for Errno {
@@ -216,6 +219,11 @@ impl Unfit {
                     "WRITE LONG makes one block unreadable, and the disk has blocks of {block} bytes; use bs={block}"
                 )
             }
+            Unfit::Stream => {
+                format!(
+                    "a write to a stream is about at most 65535 blocks of {block} bytes; use a smaller bs"
+                )
+            }
         }
     }
 }
@@ -239,7 +247,14 @@ pub(crate) struct Complaint<'a> {
     pub command: &'a [u8],
 }
 
-impl Complaint<'_> {
+impl<'a> Complaint<'a> {
+    /// About a command that was sent by version 3 of the kernel's interface, with this room for sense data.
+    pub(crate) fn of(header: &Header, room: &'a [u8], command: &'a [u8]) -> Complaint<'a> {
+        let Header { status, host_status, driver_status, sb_len_wr, .. } = *header;
+        let sense = &room[..usize::from(sb_len_wr).min(room.len())];
+        Complaint { device: status, host: host_status, driver: driver_status, sense, command }
+    }
+
     /// Whether the disk found other data than it was given to compare with.
     pub(crate) fn is_miscompare(&self) -> bool {
         const MISCOMPARE: u8 = 0x0e;

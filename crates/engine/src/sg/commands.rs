@@ -1,7 +1,7 @@
 //! The commands of SBC-4 (SCSI Block Commands) that units become.
 
 use super::disk::Disk;
-use crate::scsi::{Cdb, Command, Complaint, Data, FUA, Ranges, blocks, ranges};
+use crate::scsi::{Cdb, Command, Complaint, Data, FUA, Ranges, Unfit, blocks, ranges};
 use crate::{Errno, Outcome, Unit};
 use iolite_options::engines::{CdbLength, SgOptions, SgWriteMode};
 use iolite_os::scsi::{Header, Transfer};
@@ -18,6 +18,8 @@ pub(super) struct Request {
     sense: [u8; 32],
     /// The parameter list of UNMAP.
     ranges: Ranges,
+    /// Why there is no command for the unit, on a disk with blocks of this size.
+    unfit: Option<(Unfit, u64)>,
 }
 
 impl Default for Request {
@@ -29,6 +31,7 @@ impl Default for Request {
             command: Cdb::EMPTY,
             sense: [0; 32],
             ranges: ranges(0, 0),
+            unfit: None,
         }
     }
 }
@@ -54,17 +57,13 @@ impl Request {
         Ok(if is_data { self.length - missing.min(self.length) } else { self.length })
     }
 
-    /// Why the disk refused it; `None` = it did not.
+    /// Why there is no command, or the disk refused it; `None` = neither is so.
     pub(super) fn complaint(&self) -> Option<String> {
-        let Header { status, host_status, driver_status, sb_len_wr, .. } = self.header;
-        if self.header.succeeded() {
-            return None;
+        if let Some((unfit, block)) = self.unfit {
+            return Some(unfit.explain(block));
         }
-        let sense = &self.sense[..(sb_len_wr as usize).min(self.sense.len())];
-        let command = self.command.as_slice();
-        let complaint =
-            Complaint { device: status, host: host_status, driver: driver_status, sense, command };
-        Some(complaint.to_string())
+        let refused = || Complaint::of(&self.header, &self.sense, self.command.as_slice()).to_string();
+        (!self.header.succeeded()).then(refused)
     }
 
     /// Makes it an UNMAP of these blocks.
@@ -126,6 +125,15 @@ impl Filler {
     /// Puts the command of a unit into its request.
     #[inline(always)]
     pub(super) fn fill(&self, request: &mut Request, unit: &Unit, disk: &Disk) -> Result<(), Errno> {
+        request.unfit = None;
+        self.make(request, unit, disk).map_err(|unfit| {
+            request.unfit = Some((unfit, disk.block));
+            unfit.into()
+        })
+    }
+
+    #[inline(always)]
+    fn make(&self, request: &mut Request, unit: &Unit, disk: &Disk) -> Result<(), Unfit> {
         let (first, count) = blocks(unit, disk.block)?;
         request.file = unit.file;
         request.length = unit.length;
@@ -138,7 +146,7 @@ impl Filler {
         request.command = command.about(first, count, CdbLength::AsNeeded)?;
         if command.sixteen == Some(WRITE_STREAM) {
             // It counts in 16 bits; the stream stands where others have the upper half.
-            let Ok(count) = u16::try_from(count) else { return Err(Errno(libc::EINVAL)) };
+            let count = u16::try_from(count).map_err(|_| Unfit::Stream)?;
             let stream = disk.stream.unwrap_or(self.stream);
             request.command.bytes[10..12].copy_from_slice(&stream.to_be_bytes());
             request.command.bytes[12..14].copy_from_slice(&count.to_be_bytes());
@@ -241,6 +249,25 @@ mod tests {
         for place in [(512, 1000), (100, 512), (0, 512 << 32)] {
             assert_eq!(command(|_| (), Operation::Read, place), Err(Errno(libc::EINVAL)), "{place:?}");
         }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_until_the_next_unit() {
+        let disk = Disk { is_generic: true, block: 512, stream: None, in_flight: 0 };
+        let own = SgOptions { sg_write_mode: SgWriteMode::WriteStream, stream_id: 7, ..SgOptions::default() };
+        let (filler, mut request) = (Filler::new(&own), Request::default());
+        let mut told = |operation, length| {
+            let buffer = std::ptr::null_mut();
+            let unit = Unit { buffer, length, offset: 0, index: 0, file: 0, operation, priority: 0 };
+            // The result is that of the tests above.
+            let _ = filler.fill(&mut request, &unit, &disk);
+            request.complaint()
+        };
+        let part = "the disk has blocks of 512 bytes, and commands are about whole ones";
+        assert_eq!(told(Operation::Read, 1000).as_deref(), Some(part));
+        assert_eq!(told(Operation::Read, 1024), None);
+        let long = "a write to a stream is about at most 65535 blocks of 512 bytes; use a smaller bs";
+        assert_eq!(told(Operation::Write, 512 << 16).as_deref(), Some(long));
     }
 
     #[test]

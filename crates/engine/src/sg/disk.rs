@@ -1,7 +1,9 @@
 //! An open disk: the properties that commands depend on.
 
+use crate::scsi::Complaint;
 use iolite_options::engines::Target;
-use iolite_os::scsi::{self, Header, Interface};
+use iolite_os::explained;
+use iolite_os::scsi::{self, Header, Interface, Transfer};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -42,11 +44,12 @@ impl Disk {
     }
 }
 
-/// Only the driver knows whether a block device takes SCSI commands.
+/// Only the driver knows whether a block device takes SCSI commands. If not, its answer is ENOTTY, or that of loop devices,
+/// EINVAL.
 fn without_scsi(error: io::Error) -> io::Error {
     match Target::Scsi.needed() {
-        Some(needed) if error.raw_os_error() == Some(libc::ENOTTY) => {
-            iolite_os::explained(&error, format!("it is not {needed}"))
+        Some(needed) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {
+            explained(&error, format!("it is not {needed}"))
         }
         _ => error,
     }
@@ -64,9 +67,30 @@ fn stream_control(control: u8, stream: u16) -> [u8; 16] {
 
 /// Opens a stream; its number.
 fn open_stream(descriptor: RawFd) -> io::Result<u16> {
-    let mut answer = [0; 8];
-    scsi::read(descriptor, Interface::Third, &stream_control(OPEN, 0), &mut answer)?;
-    Ok(u16::from_be_bytes([answer[4], answer[5]]))
+    let (command, mut answer, mut sense) = (stream_control(OPEN, 0), [0; 8], [0; 32]);
+    let mut header = Header {
+        dxfer_direction: Transfer::FromDevice as i32,
+        cmd_len: command.len() as u8,
+        cmdp: command.as_ptr(),
+        dxfer_len: answer.len() as u32,
+        dxferp: answer.as_mut_ptr(),
+        mx_sb_len: sense.len() as u8,
+        sbp: sense.as_mut_ptr(),
+        ..Header::EMPTY
+    };
+    // SAFETY: all pointers are to arrays of the lengths that stand beside them, and live through the call.
+    unsafe { header.perform(descriptor)? };
+    match header.succeeded() {
+        true => Ok(u16::from_be_bytes([answer[4], answer[5]])),
+        false => Err(without_stream(&Complaint::of(&header, &sense, &command))),
+    }
+}
+
+/// The disk has refused to open a stream.
+fn without_stream(complaint: &Complaint) -> io::Error {
+    let error = io::Error::from_raw_os_error(libc::EIO);
+    let remedy = "stream_id=NUMBER writes to a stream that is open already";
+    explained(&error, format!("the disk opens no stream (STREAM CONTROL): {complaint}; {remedy}"))
 }
 
 /// How many commands of a generic device have been answered and not been fetched.
@@ -90,6 +114,19 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_without_streams_is_told_in_its_words() {
+        let command = stream_control(OPEN, 0);
+        let mut sense = [0; 32];
+        (sense[0], sense[2], sense[12]) = (0x70, 5, 0x20);
+        let header = Header { status: 2, driver_status: 8, sb_len_wr: 18, ..Header::EMPTY };
+        let error = without_stream(&Complaint::of(&header, &sense, &command));
+        assert_eq!(iolite_os::errno_of(&error), libc::EIO);
+        let expected = "the disk opens no stream (STREAM CONTROL): illegal request (sense key 5h, code 20h/00h) to command 9e \
+                        34 00 00 00 00 00 00 00 00 00 00 00 08 00 00; stream_id=NUMBER writes to a stream that is open already";
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
     fn a_device_without_scsi_commands_is_told_as_such() {
         let null = std::fs::File::open("/dev/null").unwrap();
         let Err(error) = Disk::open(std::os::fd::AsRawFd::as_raw_fd(&null), false, false) else {
@@ -97,6 +134,8 @@ mod tests {
         };
         assert_eq!(iolite_os::errno_of(&error), libc::ENOTTY);
         assert_eq!(error.to_string(), "it is not a disk that takes SCSI commands (/dev/sda or /dev/sg0)");
+        let loop_device = without_scsi(io::Error::from_raw_os_error(libc::EINVAL));
+        assert_eq!(loop_device.to_string(), error.to_string());
         let other = without_scsi(io::Error::from_raw_os_error(libc::EIO));
         assert_eq!(other.raw_os_error(), Some(libc::EIO));
     }

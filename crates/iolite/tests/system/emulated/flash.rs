@@ -17,6 +17,7 @@ head -c 131073 $mtd | od -An -v -tx1 -w1 | sort | uniq -c >content
 mtd both laps --rw=trimwrite --bs=64k --size=512k --verify=crc32c
 mtd ours synced --rw=randwrite --bs=4k --size=64k --fsync=4 --end_fsync=1 --output-format=json
 mtd both parts --rw=trim --bs=4k --size=64k
+mtd both direct --rw=read --bs=4k --size=64k --direct=1
 both null --ioengine=mtd --filename=/dev/null --rw=read --bs=4k --size=64k
 truncate -s 64k regular
 both regular --ioengine=mtd --filename=regular --rw=read --bs=4k --size=64k
@@ -38,11 +39,12 @@ umount /run/flash
         assert!(status == 1 && told.contains(text), "{name}: {status}: {told}");
     };
     refused("parts", "Invalid argument (a trim erases whole blocks, of 65536 bytes here): trim offset=0");
+    refused("direct", "a character device has no cache to bypass; leave direct out, error=Invalid argument");
     refused("null", "ioengine=mtd: /dev/null is not a flash device");
     refused("regular", "ioengine=mtd: regular is not a flash device");
     refused("gone", "/dev/mtd7 does not exist");
     refused("mounted", "rw=write would change data on /dev/mtd0, but it is mounted on /run/flash");
-    for name in ["parts", "null", "regular"] {
+    for name in ["parts", "direct", "null", "regular"] {
         assert_eq!(super::told_by_peer(&ran, name, 1).1, 1, "{name}");
     }
 }

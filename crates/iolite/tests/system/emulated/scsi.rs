@@ -131,6 +131,12 @@ sg() { local name=$1; shift; both $name --ioengine=sg --bs=4k --size=64k "$@"; }
 sg differs --filename=$sg --rw=write --sg_write_mode=verify_bytchk_01
 ours block --ioengine=sg --filename=$disk --rw=write --bs=4k --size=64k --sg_write_mode=verify_bytchk_01
 ours part --ioengine=sg --filename=$sg --rw=read --bs=1000 --size=64k
+ours part_of_block --ioengine=sg --filename=$disk --rw=read --bs=1000 --size=64k
+ours stream --ioengine=sg --filename=$sg --rw=write --sg_write_mode=write_stream --bs=4k --size=64k
+sg direct --filename=$sg --rw=read --direct=1
+truncate -s 1m image && attached=$(losetup -f --show image) || exit
+sg loop --filename=$attached --rw=read
+losetup -d $attached
 sg null --filename=/dev/null --rw=read
 truncate -s 1m regular
 sg regular --filename=regular --rw=read
@@ -151,7 +157,22 @@ ours gone --ioengine=sg --filename=/dev/sg99 --rw=read --bs=4k --size=64k
     for name in ["differs", "block"] {
         refused(name, "Input/output error (miscompare (sense key eh, code 1dh/00h) to command 2f 02 00");
     }
-    refused("part", "Invalid argument: read offset=0, buflen=1000");
+    for name in ["part", "part_of_block"] {
+        refused(
+            name,
+            "Invalid argument (the disk has blocks of 512 bytes, and commands are about whole ones): read offset=0, buflen=1000",
+        );
+    }
+    refused(
+        "stream",
+        "the disk opens no stream (STREAM CONTROL): illegal request (sense key 5h, code 24h/00h) to command 9e 34 00",
+    );
+    refused("stream", "stream_id=NUMBER writes to a stream that is open already, error=Input/output error");
+    refused("direct", "a character device has no cache to bypass; leave direct out, error=Invalid argument");
+    refused(
+        "loop",
+        "it is not a disk that takes SCSI commands (/dev/sda or /dev/sg0), error=Invalid argument",
+    );
     refused("null", "ioengine=sg: /dev/null is not a disk that takes SCSI commands");
     refused("regular", "ioengine=sg: regular is not a disk that takes SCSI commands");
     refused("readonly", "--readonly forbids that");
@@ -159,7 +180,7 @@ ours gone --ioengine=sg --filename=/dev/sg99 --rw=read --bs=4k --size=64k
     refused("mounted", "it is mounted on /run/mounted; allow_mounted_write=1 overrides this");
     refused("gone", "/dev/sg99 does not exist");
     assert_eq!(told(&ran, "allowed", "ours").1, 0, "{}", told(&ran, "allowed", "ours").0);
-    for name in ["differs", "null", "regular"] {
+    for name in ["differs", "direct", "loop", "null", "regular"] {
         if let (text, status @ (0 | 2..)) = super::told_by_peer(&ran, name, 1) {
             panic!("{name}: the peer ends with {status}: {text}");
         }
