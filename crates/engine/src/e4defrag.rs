@@ -79,15 +79,23 @@ impl Donor {
     }
 
     /// An explanation for errors of a swap that the system's words do not explain.
-    fn why(&self, errno: Errno, file: RawFd, name: &Path) -> Option<String> {
+    fn why(&self, errno: Errno, unit: &Unit, file: RawFd, name: &Path) -> Option<String> {
         let name = name.display();
+        let is_beyond =
+            || status_of(file).is_some_and(|status| unit.offset + unit.length > status.st_size as u64);
         match errno.0 {
             libc::ENOTTY | libc::EOPNOTSUPP => {
                 Some("the file system cannot swap extents; e4defrag needs ext4".to_owned())
             }
-            libc::EXDEV | libc::EINVAL if device_of(file) != device_of(self.file.as_raw_fd()) => {
+            libc::EXDEV | libc::EINVAL if !is_with(file, self.file.as_raw_fd()) => {
                 Some(format!("the donor, {name}, has to be on the file system of the job's files"))
             }
+            libc::EINVAL if is_beyond() => Some(NO_PLACE.to_owned()),
+            libc::ENODATA => Some(NO_PLACE.to_owned()),
+            libc::EBUSY => Some(
+                "the data of these blocks is still on its way to the disk; sync the file first, and with fsync=1 after each swap"
+                    .to_owned(),
+            ),
             libc::ENOSPC => Some(format!("there is no room for the donor, {name}")),
             _ => None,
         }
@@ -106,17 +114,28 @@ impl Donor {
         };
         // SAFETY: the request has the layout that this ioctl reads and writes.
         match unsafe { libc::ioctl(file, EXT4_IOC_MOVE_EXT as _, &mut request) } {
+            // A range without blocks is not always an error there.
+            0 if request.moved == 0 => Err(Errno(libc::ENODATA)),
             0 => Ok((request.moved * self.block).saturating_sub(unit.offset % self.block).min(unit.length)),
             _ => Err(Errno::last()),
         }
     }
 }
 
-/// The number of the file system that an open file is on.
-fn device_of(descriptor: RawFd) -> Option<u64> {
+/// Why holes, and what lies behind the end of a file, cannot be swapped.
+const NO_PLACE: &str = "only blocks that have their places on the disk can be swapped; write the file first";
+
+/// What the system knows of an open file.
+fn status_of(descriptor: RawFd) -> Option<libc::stat> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat writes the whole structure if it succeeds.
-    unsafe { (libc::fstat(descriptor, found.as_mut_ptr()) == 0).then(|| found.assume_init().st_dev) }
+    unsafe { (libc::fstat(descriptor, found.as_mut_ptr()) == 0).then(|| found.assume_init()) }
+}
+
+/// Whether both are on the same file system.
+fn is_with(file: RawFd, other: RawFd) -> bool {
+    let device = |descriptor| status_of(descriptor).map(|status| status.st_dev);
+    device(file) == device(other)
 }
 
 impl E4defragEngine {
@@ -190,7 +209,7 @@ impl Transfer for E4defragEngine {
         let file = self.files.raw(unit.file);
         let swapped = self.swap(donor, unit, file);
         if let Err(errno) = swapped {
-            self.failed = donor.why(errno, file, &self.name);
+            self.failed = donor.why(errno, unit, file, &self.name);
         }
         swapped
     }

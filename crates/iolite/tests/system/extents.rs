@@ -7,7 +7,7 @@ use crate::common::trace::system_calls;
 use crate::common::{Json, Program, peers, scratch, words};
 use iolite_testing::{or_skip, skip};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 /// Runs a job, and gives its report.
@@ -132,6 +132,38 @@ pub fn blocks_are_swapped_with_those_of_the_donor() {
     );
     refused(&format!("{base} --donorname=donor --directory=a:b"), "which has to be one directory");
     assert!(!dir.join("donor").exists(), "what is refused leaves nothing behind");
+}
+
+#[test]
+fn blocks_without_a_place_on_the_disk_are_not_swapped() {
+    let dir = scratch();
+    let mounted = or_skip!(Mounted::without_journal(dir.path(), 32 << 20));
+    let (dir, file) = (&mounted.directory, mounted.directory.join("f"));
+    let base = "--name=j --ioengine=e4defrag --filename=f --donorname=donor --rw=write --bs=64k --size=1m";
+    let run = |more: &str| Program::under_test().line(dir, &format!("{base} {more}"));
+    let refused = |more: &str, error: &str, why: &str| {
+        run(more).refused().says(&format!("{error} ({why}): write offset="));
+    };
+    let no_place = "only blocks that have their places on the disk can be swapped; write the file first";
+    let make = |content: &[u8], at: u64| {
+        let made = fs::File::create(&file).unwrap();
+        made.set_len(1 << 20).unwrap();
+        made.write_all_at(content, at).unwrap();
+        made.sync_all().unwrap();
+    };
+    make(&[], 0);
+    refused("", "No data available", no_place);
+    // To the kernel, a hole before data is a success with no blocks.
+    make(&[1; 64 << 10], 512 << 10);
+    refused("", "No data available", no_place);
+    fs::remove_file(&file).unwrap();
+    refused("--fallocate=none", "Invalid argument", no_place);
+    // A block that was swapped is on its way to the disk again. (With a journal, the kernel commits that and goes on.)
+    make(&[1; 1 << 20], 0);
+    let again = "--rw=randwrite --norandommap --io_size=16m";
+    let on_its_way = "the data of these blocks is still on its way to the disk; sync the file first, and with fsync=1 after each swap";
+    refused(again, "Device or resource busy", on_its_way);
+    run(&format!("{again} --fsync=1")).ok();
 }
 
 #[test]

@@ -70,6 +70,11 @@ impl Mounted {
         Mounted::formatted(dir, size, "ext4", &["-q", "-F", "-m", "0"])
     }
 
+    /// The same without a journal.
+    pub fn without_journal(dir: &Path, size: u64) -> Result<Mounted, String> {
+        Mounted::formatted(dir, size, "ext4", &["-q", "-F", "-m", "0", "-O", "^has_journal"])
+    }
+
     /// The same with XFS, which is at least 300 MiB.
     pub fn xfs(dir: &Path) -> Result<Mounted, String> {
         Mounted::formatted(dir, 512 << 20, "xfs", &["-q", "-f"])
