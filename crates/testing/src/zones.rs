@@ -221,11 +221,18 @@ pub const CASES: &[Case] = &[
     ),
     case("write-partly-random", "--rw=randwrite --percentage_random=50 --io_size=10m").does(0, 10 << 10, 0),
     case("read-empty", "--rw=read"),
+    case("read-empty-timed", "--rw=randread --time_based --runtime=1h").says("ended before its runtime"),
     case("read-random", "--rw=randread --io_size=5m").on(Before::Partly).does(5 << 10, 0, 0),
     case("read-beyond", "--rw=read --read_beyond_wp=1 --size=3z").on(Before::Partly).does(12 << 10, 0, 0),
     case("read-skip", "--rw=read --zoneskip=1z").on(Before::Partly).does(4 << 10, 0, 0).alone(),
     case("trim", "--rw=trim --bs=4m --size=2z").on(Before::Full).does(0, 0, 8 << 10).leaves(2, [0, 0, 6, 6]),
     case("trim-random", "--rw=randtrim --bs=4m").on(Before::Full).does(0, 0, 16 << 10).leaves(4, [0; 4]),
+    case("trim-random-timed", "--rw=randtrim --bs=4m --time_based --runtime=1h")
+        .on(Before::Full)
+        .does(0, 0, 16 << 10)
+        .leaves(4, [0; 4])
+        .says("ended before its runtime")
+        .alone(),
     // (fio trims one zone more than it fills. Both lines of the report tell the three resets.)
     case("trim-write", "--rw=trimwrite --bs=64k,64k,4m --io_size=8m")
         .on(Before::Full)

@@ -226,6 +226,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
             match self.next_step() {
                 Next::Io(io) => {
+                    if FULL {
+                        self.end.was_busy = true;
+                    }
                     // Syncs and waits come between two I/Os, so they happen only when the workload has another I/O.
                     if FULL && !self.await_turn(moment) {
                         self.withdraw(&io);

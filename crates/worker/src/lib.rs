@@ -522,6 +522,17 @@ impl Worker<'_> {
         Message::Warning(self.number(), text).send(self.messages);
     }
 
+    /// Warns that the job ended before its time, because there was nothing to do.
+    fn warn_of_idleness(&self) {
+        let name = &self.resolved.name;
+        let what = match self.resolved.zones {
+            Some(_) => "no zone had anything to read, room to write, or data to trim",
+            None => "a pass found nothing to do",
+        };
+        let text = format!("{name}: ended before its runtime: {what}");
+        Message::Warning(self.number(), text).send(self.messages);
+    }
+
     /// The priorities that I/Os draw, if they have different ones. Prepares a statistic for each.
     fn priorities(&self) -> Option<Priorities> {
         let priorities = Priorities::new(self.resolved.priorities.as_ref()?);
@@ -543,7 +554,10 @@ impl Worker<'_> {
             io_loop.begin_pass();
             let end = self.pass(io_loop);
             left -= 1;
-            let again = left > 0 || time_based;
+            // The next pass would have nothing to do, either, and would never look at the time.
+            let is_idle =
+                time_based && kind == PassKind::Perform && end == PassEnd::Finished && io_loop.was_idle();
+            let again = (left > 0 || time_based) && !is_idle;
             if FULL && again {
                 io_loop.sync_between_passes();
             }
@@ -553,6 +567,10 @@ impl Worker<'_> {
             io_loop.end_pass();
             let end = if FULL { self.check_pass(io_loop, end, !again)? } else { end };
             if end == PassEnd::Stopped || io_loop.is_over() {
+                break;
+            }
+            if is_idle {
+                self.warn_of_idleness();
                 break;
             }
             if again && unlink_each_loop {

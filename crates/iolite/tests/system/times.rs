@@ -94,3 +94,23 @@ fn the_bandwidth_log_outlasts_the_end_of_a_ramp() {
     let most = 2 * 2000 * 4 * before / 1000;
     assert!(moved > 0 && moved <= most + most / 50, "{moved} of at most {most} KiB:\n{log}");
 }
+
+/// A job of zones that finds nothing to do ends, whatever its runtime, and says so.
+#[test]
+fn a_timed_job_without_anything_to_do_ends() {
+    let dir = scratch();
+    for words in [
+        "--rw=read",
+        "--rw=randread --numjobs=2 --group_reporting",
+        "--rw=randread --iodepth=4 --ioengine=io_uring",
+    ] {
+        let line = format!(
+            "--name=j --filename=f --size=16m --zonemode=zbd --zonesize=4m --bs=64k --time_based --runtime=1h {words} \
+             --output-format=json"
+        );
+        fs::File::create(dir.path().join("f")).unwrap().set_len(16 << 20).unwrap();
+        let run = Program::under_test().line(dir.path(), &line).ok();
+        assert_eq!(Json::parse(&run.stdout).job().ios(), [0, 0, 0], "{words}");
+        run.says("j: ended before its runtime: no zone had anything to read");
+    }
+}

@@ -26,4 +26,6 @@ pub struct Ending {
     pub(super) timed_out: bool,
     /// The loop stops because the device is full.
     pub(super) device_full: bool,
+    /// The current pass had I/O or work. Plain workloads always have some, so only the full loop takes note of it.
+    pub(super) was_busy: bool,
 }

@@ -9,13 +9,19 @@ use iolite_workload::Generator;
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     /// A pass starts.
-    pub fn begin_pass(&self) {
+    pub fn begin_pass(&mut self) {
+        self.end.was_busy = !FULL || self.rules.works;
         self.stats.begin_span(self.rules.moves, self.clock.now());
     }
 
     /// The pass is over, including the sync at its end.
     pub fn end_pass(&self) {
         self.stats.end_span(self.rules.moves, self.clock.now());
+    }
+
+    /// Whether the pass had no I/O at all.
+    pub fn was_idle(&self) -> bool {
+        !self.end.was_busy
     }
 
     /// Runs I/O of this direction that is not part of the workload. If the direction's span is running already, this is
