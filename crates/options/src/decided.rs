@@ -3,7 +3,7 @@
 //! Code that needs one of these values asks here, and does not read the options that it depends on.
 
 use crate::engines::{EngineInfo, Facets, NetOptions, Protocol, chosen};
-use crate::{JobOptions, ReadWrite, SubmitMode, registry};
+use crate::{BlockSizes, JobOptions, Range, ReadWrite, SubmitMode, registry};
 use iolite_types::{BlockSize, Direction};
 
 impl ReadWrite {
@@ -27,41 +27,76 @@ impl ReadWrite {
     }
 }
 
+/// How many I/Os of a direction are random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Randomness {
+    None,
+    Some,
+    All,
+}
+
 impl JobOptions {
     /// Whether the time to the first byte of an answer is measured.
     pub fn has_first_bytes(&self) -> bool {
         self.engine.makes_requests() && !self.measurement.disable_clat
     }
 
-    /// The block sizes of a direction: `bssplit` where it has entries for this direction, else `bsrange`, else `bs`,
-    /// which also takes the place of an end of a range that is 0.
+    /// The block sizes that the job has I/Os of, in a direction. With `bs_is_seq_rand`, the place of the sizes decides
+    /// between sequential and random I/Os instead of directions.
     pub fn block_size(&self, direction: Direction) -> BlockSize {
-        if let Some(split) = &self.pattern.bssplit
-            && !split[direction].is_empty()
-        {
-            return BlockSize::Split(
-                split[direction].iter().map(|entry| (entry.size, entry.percent)).collect(),
-            );
+        if !self.pattern.bs_is_seq_rand {
+            return self.block_size_as_given(direction);
         }
-        let or_bs = |end: u64| if end == 0 { self.pattern.bs[direction] } else { end };
-        let range = self.pattern.bsrange.map(|range| range[direction]).unwrap_or_default();
-        let (low, high) = (or_bs(range.low), or_bs(range.high));
-        match low == high {
-            true => BlockSize::Fixed(low),
-            false => BlockSize::Range(low.min(high), low.max(high)),
+        let (sequential, random) =
+            (self.block_size_as_given(Direction::Read), self.block_size_as_given(Direction::Write));
+        match self.randomness(direction) {
+            Randomness::None => sequential,
+            Randomness::All => random,
+            Randomness::Some => sequential.or(&random),
+        }
+    }
+
+    /// The block sizes that stand at the place of a direction in `bs`, `bsrange` or `bssplit`.
+    pub fn block_size_as_given(&self, direction: Direction) -> BlockSize {
+        let bs = self.pattern.bs[direction];
+        match &self.pattern.block_sizes[direction] {
+            BlockSizes::One => BlockSize::Fixed(bs),
+            BlockSizes::Split(split) => {
+                BlockSize::Split(split.iter().map(|entry| (entry.size, entry.percent)).collect())
+            }
+            BlockSizes::Range(range) => {
+                let [low, high] = [range.low, range.high].map(|end| if end == 0 { bs } else { end });
+                match low == high {
+                    true => BlockSize::Fixed(low),
+                    false => BlockSize::Range(low.min(high), low.max(high)),
+                }
+            }
+        }
+    }
+
+    /// Whether the block size of an I/O depends on whether this I/O is random.
+    pub fn mixes_sizes_by_randomness(&self) -> bool {
+        self.pattern.bs_is_seq_rand
+            && self.pattern.rw.directions().any(|direction| self.randomness(direction) == Randomness::Some)
+    }
+
+    fn randomness(&self, direction: Direction) -> Randomness {
+        let has_runs = self.pattern.rw_modifier.0 > 1;
+        match self.pattern.percentage_random[direction] {
+            _ if !self.pattern.rw.is_random() => Randomness::None,
+            0 => Randomness::None,
+            100.. if !has_runs => Randomness::All,
+            _ => Randomness::Some,
         }
     }
 
     /// The option beside which `bs` has no effect, if there is one: it decides the block sizes of each direction that
     /// the job uses.
     pub fn instead_of_bs(&self) -> Option<&'static str> {
-        let decides = |direction: Direction| {
-            let has_split = self.pattern.bssplit.as_ref().is_some_and(|split| !split[direction].is_empty());
-            let has_range = self
-                .pattern
-                .bsrange
-                .is_some_and(|range| range[direction].low > 0 && range[direction].high > 0);
-            if has_split { Some("bssplit") } else { has_range.then_some("bsrange") }
+        let decides = |direction: Direction| match self.pattern.block_sizes[direction] {
+            BlockSizes::Split(_) => Some("bssplit"),
+            BlockSizes::Range(Range { low: 1.., high: 1.. }) => Some("bsrange"),
+            BlockSizes::Range(_) | BlockSizes::One => None,
         };
         let deciding: Option<Vec<_>> = self.pattern.rw.directions().map(decides).collect();
         deciding?.first().copied()
@@ -209,28 +244,48 @@ impl JobOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PatternOptions, Range, SplitEntry};
+    use crate::{PatternOptions, SplitEntry};
     use iolite_types::PerDirection;
 
     #[test]
-    fn a_split_comes_before_a_range_and_a_range_before_a_size() {
+    fn a_split_or_a_range_of_a_direction_takes_the_place_of_its_size() {
         let mut job = JobOptions {
             pattern: PatternOptions { bs: PerDirection::new(4096, 8192, 512), ..PatternOptions::default() },
             ..JobOptions::default()
         };
         assert_eq!(job.block_size(Direction::Write), BlockSize::Fixed(8192));
-        job.pattern.bsrange = Some(PerDirection::new(
-            Range { low: 1024, high: 4096 },
-            Range { low: 2048, high: 2048 },
-            Range { low: 512, high: 1024 },
-        ));
+        let range = |low, high| BlockSizes::Range(Range { low, high });
+        job.pattern.block_sizes = PerDirection::new(range(1024, 4096), range(2048, 2048), range(0, 1024));
         assert_eq!(job.block_size(Direction::Read), BlockSize::Range(1024, 4096));
         assert_eq!(job.block_size(Direction::Write), BlockSize::Fixed(2048));
-        let entries = vec![SplitEntry { size: 4096, percent: 30 }, SplitEntry { size: 512, percent: 70 }];
-        job.pattern.bssplit = Some(PerDirection::new(entries, Vec::new(), Vec::new()));
-        assert_eq!(job.block_size(Direction::Read), BlockSize::Split(vec![(4096, 30), (512, 70)]));
-        // A direction without entries has no split.
         assert_eq!(job.block_size(Direction::Trim), BlockSize::Range(512, 1024));
+        let entries = vec![SplitEntry { size: 4096, percent: 30 }, SplitEntry { size: 512, percent: 70 }];
+        job.pattern.block_sizes[Direction::Read] = BlockSizes::Split(entries);
+        assert_eq!(job.block_size(Direction::Read), BlockSize::Split(vec![(4096, 30), (512, 70)]));
+    }
+
+    #[test]
+    fn sizes_of_sequential_and_random_io_are_those_of_any_direction() {
+        let sizes = PerDirection::new(65_536, 4096, 512);
+        let mut job = JobOptions {
+            pattern: PatternOptions { bs: sizes, bs_is_seq_rand: true, ..PatternOptions::default() },
+            ..JobOptions::default()
+        };
+        for (rw, percent, run, expected, smallest) in [
+            (ReadWrite::Write, 100, 1, BlockSize::Fixed(65_536), 65_536),
+            (ReadWrite::RandRead, 100, 1, BlockSize::Fixed(4096), 4096),
+            (ReadWrite::RandRead, 0, 1, BlockSize::Fixed(65_536), 65_536),
+            (ReadWrite::RandRw, 50, 1, BlockSize::Split(vec![(65_536, 0), (4096, 0)]), 4096),
+            (ReadWrite::RandRead, 100, 8, BlockSize::Split(vec![(65_536, 0), (4096, 0)]), 4096),
+        ] {
+            job.pattern.rw = rw;
+            job.pattern.percentage_random = PerDirection::all(percent);
+            job.pattern.rw_modifier.0 = run;
+            for direction in rw.directions() {
+                assert_eq!(job.block_size(direction), expected, "{rw:?} {percent} {run}");
+            }
+            assert_eq!(job.smallest_block(), smallest, "{rw:?} {percent} {run}");
+        }
     }
 
     #[test]

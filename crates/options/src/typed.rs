@@ -29,6 +29,18 @@ pub struct Range {
     pub high: u64,
 }
 
+/// What decides the block sizes of a direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub enum BlockSizes {
+    /// `bs`: one size.
+    #[default]
+    One,
+    /// `bsrange`; an end of 0 is the size that `bs` gives.
+    Range(Range),
+    /// `bssplit`: several sizes with their shares.
+    Split(Vec<SplitEntry>),
+}
+
 /// One entry of `bssplit`: a block size and its share in percent. Shares of a direction sum to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SplitEntry {

@@ -121,7 +121,7 @@ impl JobPlan {
             engine,
             rw: options.pattern.rw,
             block_sizes: PerDirection {
-                values: Direction::ALL.map(|direction| options.block_size(direction)),
+                values: Direction::ALL.map(|direction| options.block_size_as_given(direction)),
             },
             sizes_by_randomness: options.pattern.bs_is_seq_rand,
             depth: options.depth.iodepth,

@@ -100,7 +100,7 @@ pub(crate) fn regions(options: &JobOptions, layout: &Layout) -> Option<(&'static
 mod tests {
     use super::*;
     use crate::FileLayout;
-    use iolite_options::{PatternOptions, Range, ReadWriteModifier, Skew, SkewLaw};
+    use iolite_options::{BlockSizes, PatternOptions, Range, ReadWriteModifier, Skew, SkewLaw};
     use iolite_types::PerDirection;
 
     fn found(change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
@@ -154,8 +154,11 @@ mod tests {
             }),
             [""; 0]
         );
-        let sizes = PerDirection::all(Range { low: 4096, high: 8192 });
-        assert_eq!(spr(&|o| o.pattern.bsrange = Some(sizes)), ["sprandom=1: needs a single block size"]);
+        let sizes = PerDirection::all(BlockSizes::Range(Range { low: 4096, high: 8192 }));
+        assert_eq!(
+            spr(&|o| o.pattern.block_sizes = sizes.clone()),
+            ["sprandom=1: needs a single block size"]
+        );
         let half = PerDirection::all(50);
         assert_eq!(
             spr(&|o| o.pattern.percentage_random = half),

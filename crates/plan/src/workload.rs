@@ -66,7 +66,11 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => Mix::TrimWrite,
     };
     let random = rw.is_random();
-    let block_size = per_direction(|direction| options.block_size(direction));
+    let size_by_randomness = options.mixes_sizes_by_randomness();
+    let block_size = per_direction(|direction| match size_by_randomness {
+        true => options.block_size_as_given(direction),
+        false => options.block_size(direction),
+    });
     let modifier = options.pattern.rw_modifier.0;
     let count = layout.count();
     iolite_workload::Spec {
@@ -91,12 +95,15 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         mix,
         random_percent: if random { options.pattern.percentage_random } else { PerDirection::all(0) },
         align: per_direction(|direction| match options.pattern.ba[direction] {
+            // Without a map, the size at the place of the direction is the alignment even with `bs_is_seq_rand` (as with
+            // fio).
+            0 if options.pattern.norandommap => options.block_size_as_given(direction).min(),
             0 => block_size[direction].min(),
             align => align,
         }),
         block_size,
         unaligned: options.pattern.bs_unaligned,
-        size_by_randomness: options.pattern.bs_is_seq_rand,
+        size_by_randomness,
         cover: !options.pattern.norandommap,
         cover_softly: options.pattern.softrandommap,
         lfsr: options.pattern.random_generator == RandomGenerator::Lfsr,

@@ -93,6 +93,11 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
         found
             .push(("openfiles", "openfiles: with zonemode=zbd all devices are open all the time".to_owned()));
     }
+    if options.mixes_sizes_by_randomness() {
+        let message = "bs_is_seq_rand: with zonemode=zbd each direction has its own block sizes; leave bs_is_seq_rand out, \
+                       or make the job sequential or random throughout";
+        found.push(("bs_is_seq_rand", message.to_owned()));
+    }
     if options.verification.trim_percentage > 0 {
         let message =
             "trim_percentage: with zonemode=zbd only whole zones are trimmed; leave trim_percentage out";

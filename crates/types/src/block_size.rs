@@ -31,6 +31,26 @@ impl BlockSize {
         }
     }
 
+    /// These sizes and others: all ends of both, without their shares. A size inside a range that is none of its ends is
+    /// lost; the smallest, the largest and the common divisor are exact.
+    pub fn or(&self, other: &BlockSize) -> BlockSize {
+        if self == other {
+            return self.clone();
+        }
+        BlockSize::Split(
+            [self, other].into_iter().flat_map(|sizes| sizes.ends()).map(|size| (size, 0)).collect(),
+        )
+    }
+
+    /// The ends of a range, or all sizes of a list.
+    fn ends(&self) -> Vec<u64> {
+        match self {
+            BlockSize::Fixed(size) => vec![*size],
+            BlockSize::Range(low, high) => vec![*low, *high],
+            BlockSize::Split(entries) => entries.iter().map(|&(size, _)| size).collect(),
+        }
+    }
+
     /// The size of every I/O; `None` if there are several sizes.
     pub fn only(&self) -> Option<u64> {
         let (min, max) = (self.min(), self.max());

@@ -5,8 +5,8 @@ use super::delay_tests::{TimerEngine, moved, run_plan};
 use super::*;
 use iolite_engine::{Completion, EngineError, FileSpec, OpenMode, Queued, Storage, Stored, Unit};
 use iolite_options::{
-    DepthOptions, ExtentOptions, JobOptions, MeasurementOptions, PatternOptions, Range, ReadWrite,
-    RunOptions, SizeValue, Verify,
+    BlockSizes, DepthOptions, ExtentOptions, JobOptions, MeasurementOptions, PatternOptions, Range,
+    ReadWrite, RunOptions, SizeValue, Verify,
 };
 use iolite_plan::Plan;
 use iolite_types::PerDirection;
@@ -171,7 +171,7 @@ fn overlaps(seed: u64, change: impl FnOnce(&mut JobOptions)) -> (u64, Result<(),
         ioengine: "libaio".into(),
         pattern: PatternOptions {
             rw: ReadWrite::RandWrite,
-            bsrange: Some(PerDirection::all(Range { low: 1024, high: 8192 })),
+            block_sizes: PerDirection::all(BlockSizes::Range(Range { low: 1024, high: 8192 })),
             norandommap: true,
             randseed: seed,
             ..PatternOptions::default()

@@ -110,7 +110,7 @@ pub fn can_repeat(spec: &Spec) -> bool {
 
 /// Whether all writes have one size and begin at multiples of it (within a region).
 pub fn is_uniform(spec: &Spec) -> bool {
-    spec.block_size[Direction::Write] == BlockSize::Fixed(step(spec))
+    spec.sizes(Direction::Write) == BlockSize::Fixed(step(spec))
 }
 
 /// The common divisor of all offsets (within a region) and lengths of writes.

@@ -29,7 +29,8 @@ pub struct Spec {
     pub align: PerDirection<u64>,
     /// The sizes of a range need not be multiples of the smallest one.
     pub unaligned: bool,
-    /// `bs_is_seq_rand`: sequential I/Os of any direction have the block size of reads, and random ones that of writes.
+    /// `bs_is_seq_rand` in a workload with sequential and random I/Os: sequential ones of any direction have the block
+    /// size of reads, and random ones that of writes.
     pub size_by_randomness: bool,
     /// Random offsets cover each block once before any block comes again (false with `norandommap`).
     /// [`coverage`](crate::coverage) says what each kind of workload gets.
@@ -76,6 +77,14 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// The sizes of the I/Os in a direction, in all places.
+    pub fn sizes(&self, direction: Direction) -> BlockSize {
+        match self.size_by_randomness {
+            true => self.block_size[Direction::Read].or(&self.block_size[Direction::Write]),
+            false => self.block_size[direction].clone(),
+        }
+    }
+
     /// The plainest workload, as a base for others: read one file of `length` bytes from its beginning to its end,
     /// `block` bytes at a time.
     pub fn plain(length: u64, block: u64) -> Spec {

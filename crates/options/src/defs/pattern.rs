@@ -1,6 +1,6 @@
 //! The pattern of the I/O: directions, offsets, block sizes.
 
-use crate::Range;
+use crate::BlockSizes;
 use crate::definition::{Category, Definition, Kind, Limits};
 use crate::values::{block_size_split, distribution, per_direction, range, read_write, split};
 
@@ -56,19 +56,15 @@ pub static BLOCKS: &[Definition] = &[
         .aliases(&["blocksize_range"])
         .limits(Limits::OnlyMin(1))
         .lands(|job, given| {
-            let mut ranges = job.pattern.bsrange.unwrap_or_default();
-            let mut splits = job.pattern.bssplit.clone().unwrap_or_default();
+            let mut sizes = job.pattern.block_sizes.clone();
             let parts = per_direction(given.required()?, &[',', '/'], &mut given.notes)?;
-            let directions = ranges.values.iter_mut().zip(&mut splits.values);
-            for ((range_of, split_of), part) in directions.zip(parts) {
+            for (of_direction, part) in sizes.values.iter_mut().zip(parts) {
                 if let Some(part) = part {
-                    *range_of = range(part, given.kb_base, false, &mut given.notes)?;
-                    // Of a range and a split of a direction, the later one applies.
-                    split_of.clear();
+                    *of_direction = BlockSizes::Range(range(part, given.kb_base, false, &mut given.notes)?);
                 }
             }
             given.notes.dedup();
-            (job.pattern.bsrange, job.pattern.bssplit) = (Some(ranges), Some(splits));
+            job.pattern.block_sizes = sizes;
             Ok(())
         }),
     pattern(
@@ -78,19 +74,17 @@ pub static BLOCKS: &[Definition] = &[
     )
     .under("rw")
     .lands(|job, given| {
-        let mut splits = job.pattern.bssplit.clone().unwrap_or_default();
-        let mut ranges = job.pattern.bsrange.unwrap_or_default();
+        let mut sizes = job.pattern.block_sizes.clone();
         // An entry contains no comma, so the directions can be split first.
         let parts = per_direction(given.required()?, &[','], &mut given.notes)?;
-        let directions = splits.values.iter_mut().zip(&mut ranges.values);
-        for ((split_of, range_of), part) in directions.zip(parts) {
+        for (of_direction, part) in sizes.values.iter_mut().zip(parts) {
             if let Some(part) = part {
-                *split_of = block_size_split(part, given.kb_base, &mut given.notes)?;
-                *range_of = Range::default();
+                let split = block_size_split(part, given.kb_base, &mut given.notes)?;
+                *of_direction = if split.is_empty() { BlockSizes::One } else { BlockSizes::Split(split) };
             }
         }
         given.notes.dedup();
-        (job.pattern.bssplit, job.pattern.bsrange) = (Some(splits), Some(ranges));
+        job.pattern.block_sizes = sizes;
         Ok(())
     }),
     pattern(

@@ -1,7 +1,7 @@
 //! The pattern of the I/O: directions, block sizes, random offsets.
 
 use crate::typed::{
-    RandomDistribution, RandomGenerator, Range, ReadWrite, ReadWriteModifier, Sequencer, SplitEntry,
+    BlockSizes, RandomDistribution, RandomGenerator, ReadWrite, ReadWriteModifier, Sequencer,
 };
 use iolite_types::PerDirection;
 
@@ -17,10 +17,8 @@ options! {
         pub bs: PerDirection<u64>,
         /// The block size alignment of random offsets; 0 = the smallest block size of the direction.
         pub ba: PerDirection<u64>,
-        /// An end of 0 is the block size of the direction.
-        pub bsrange: Option<PerDirection<Range>>,
-        /// Empty where a direction has no split.
-        pub bssplit: Option<PerDirection<Vec<SplitEntry>>>,
+        /// `bsrange` and `bssplit`, for each direction the one that was given last.
+        pub block_sizes: PerDirection<BlockSizes>,
         pub bs_unaligned: bool,
         pub bs_is_seq_rand: bool,
         pub norandommap: bool,

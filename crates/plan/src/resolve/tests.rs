@@ -2,7 +2,7 @@ use super::*;
 use crate::{FileFacts, FileKind, LayoutContext, LeftOut, layout};
 use iolite_host::MadeUp;
 use iolite_options::{
-    ExtentOptions, PlacementOptions, Range, ReadWrite, RunOptions, ScheduleOptions, SizeValue,
+    BlockSizes, ExtentOptions, PlacementOptions, Range, ReadWrite, RunOptions, ScheduleOptions, SizeValue,
 };
 use iolite_types::{BlockSize, Direction, PerDirection};
 
@@ -24,7 +24,7 @@ fn offsets_and_sizes_on_a_device_of_100_tib() {
     let worker = resolved(100 * TIB, |o| {
         o.pattern.rw = ReadWrite::RandWrite;
         o.extent.offset = SizeValue::Percent(50);
-        o.pattern.bsrange = Some(PerDirection::all(Range { low: 4096, high: 65_536 }));
+        o.pattern.block_sizes = PerDirection::all(BlockSizes::Range(Range { low: 4096, high: 65_536 }));
     });
     let region = &worker.workload.files[0];
     assert_eq!((region.offset, region.length), (50 * TIB, 50 * TIB));

@@ -19,7 +19,7 @@ pub(super) fn alike(
     }
     let is_one_file = workload.files.len() == 1;
     let mut used = options.pattern.rw.directions();
-    let sizes_are_fixed = used.all(|direction| matches!(workload.block_size[direction], BlockSize::Fixed(_)));
+    let sizes_are_fixed = used.all(|direction| matches!(workload.sizes(direction), BlockSize::Fixed(_)));
     let files_take_turns = match workload.file_order {
         FileOrder::RoundRobin | FileOrder::Sequential => true,
         FileOrder::Random | FileOrder::Skewed(_) => is_one_file,

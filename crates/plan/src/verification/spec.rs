@@ -48,7 +48,7 @@ pub(super) fn spec(options: &JobOptions, sizes: &BlockSize, unaligned: bool) -> 
 
 /// How the blocks of a workload are written and checked; `None` = they are not verified.
 pub(super) fn spec_of(options: &JobOptions, workload: &iolite_workload::Spec) -> Option<Spec> {
-    spec(options, &workload.block_size[checked_direction(options)], workload.unaligned)
+    spec(options, &workload.sizes(checked_direction(options)), workload.unaligned)
 }
 
 /// The method; `None` = the data of the job is not verified.

@@ -4,8 +4,8 @@ use super::*;
 use crate::{Layout, Plan};
 use iolite_host::{DeviceClass, MadeUp};
 use iolite_options::{
-    DepthOptions, ExtentOptions, FileOptions, JobOptions, PatternOptions, ReadWrite, RunOptions, SizeValue,
-    Verify,
+    BlockSizes, DepthOptions, ExtentOptions, FileOptions, JobOptions, PatternOptions, ReadWrite, RunOptions,
+    SizeValue, Verify,
 };
 use iolite_types::PerDirection;
 use iolite_verify::{Alike, ReadBackRules, Rules, StateRules};
@@ -92,7 +92,8 @@ fn verify_only_knows_what_the_seed_does_not_decide() {
 fn a_state_that_cannot_be_kept_is_a_warning_or_an_error() {
     let any_size = |o: &mut JobOptions| {
         o.pattern.bs_unaligned = true;
-        o.pattern.bsrange = Some(PerDirection::all(iolite_options::Range { low: 4096, high: 8191 }));
+        o.pattern.block_sizes =
+            PerDirection::all(BlockSizes::Range(iolite_options::Range { low: 4096, high: 8191 }));
     };
     let StateRules::Impossible { message, is_required: false } = rules_of(any_size).state else {
         panic!("there is no table of such blocks")
