@@ -178,8 +178,8 @@ fn perform(
         channel.tell(&FromAgent::Warning(warning.as_warning().to_string()));
     }
     // Before anything is asked of an engine in a file, which would run its code.
-    let executing = batches.iter().flatten().filter(|_| !permissions.exec).flat_map(executing);
-    let executing: Vec<String> = executing.collect();
+    let executing: Vec<String> =
+        batches.iter().flatten().flat_map(|job| executing(job, permissions.exec)).collect();
     if !executing.is_empty() {
         return Err(refusal(executing));
     }
@@ -307,9 +307,18 @@ fn read(request: &Request, only: &[PathBuf], name: Name) -> Result<(Batches, Vec
 /// The refusal where that is not allowed.
 const NOT_EXEC: &str = "the server lets no jobs run programs or change the machine (--serve-exec)";
 
+/// Why a job from another machine cannot have an engine in a file, whatever the server permits.
+const NOT_IN_A_FILE: &str = "an engine in a file is code, and jobs from other machines cannot name one; run the job on \
+                             the machine that has the file";
+
+/// Whether the job's engine is in a file.
+fn has_engine_in_a_file(job: &JobOptions) -> bool {
+    job.engine.of::<ExternalOptions>().is_some()
+}
+
 /// The options of a job that run programs or change settings of the machine.
 pub fn executes(job: &JobOptions) -> impl Iterator<Item = &'static str> {
-    let by_engine = job.engine.starts_programs() || job.engine.of::<ExternalOptions>().is_some();
+    let by_engine = job.engine.starts_programs() || has_engine_in_a_file(job);
     let found = [
         ("exec_prerun", job.schedule.exec_prerun.is_some()),
         ("exec_postrun", job.schedule.exec_postrun.is_some()),
@@ -320,10 +329,15 @@ pub fn executes(job: &JobOptions) -> impl Iterator<Item = &'static str> {
     found.into_iter().filter(|(_, is_there)| *is_there).map(|(option, _)| option)
 }
 
-fn executing(job: &JobOptions) -> Vec<String> {
-    let told = executes(job).map(|option| {
-        let message = format!("{option}: {NOT_EXEC}");
-        Problem::of(job, option, message).to_string()
+/// Refuses what runs code, except what the server permits.
+fn executing(job: &JobOptions, is_permitted: bool) -> Vec<String> {
+    let told = executes(job).filter_map(|option| {
+        let why = match option {
+            "ioengine" if has_engine_in_a_file(job) => NOT_IN_A_FILE,
+            _ if is_permitted => return None,
+            _ => NOT_EXEC,
+        };
+        Some(Problem::of(job, option, format!("{option}: {why}")).to_string())
     });
     told.collect()
 }

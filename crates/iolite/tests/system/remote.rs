@@ -525,9 +525,14 @@ pub fn a_server_says_what_it_may_be_asked_to_do() {
     assert!(refused.stderr.contains("exec_prerun: the server lets no jobs run programs"), "{refused}");
     run(dir.path(), &[&open.client(), "job.fio"]).ok();
     assert!(!dir.path().join("careful/ran").exists() && dir.path().join("open/ran").exists());
-    for engine in ["exec", "external:./x.so"] {
+    job(dir.path(), "[a]\nioengine=exec\nsize=64k\n");
+    run(dir.path(), &[&careful.client(), "job.fio"]).refused().says("(--serve-exec)");
+    for engine in ["external:./x.so", "./x.so", "external:/x.so"] {
         job(dir.path(), &format!("[a]\nioengine={engine}\nsize=64k\n"));
-        run(dir.path(), &[&careful.client(), "job.fio"]).refused().says("(--serve-exec)");
+        for server in [&careful, &open] {
+            let refused = run(dir.path(), &[&server.client(), "job.fio"]).refused();
+            refused.says("jobs from other machines cannot name one");
+        }
     }
     job(dir.path(), write);
     run(dir.path(), &[&careful.client(), "job.fio"]).ok();
