@@ -17,8 +17,10 @@ mod memory;
 mod page;
 mod place;
 mod rates;
+mod reader;
 mod recorded;
 mod rounds;
+mod samples;
 mod table;
 mod threads;
 

@@ -3,8 +3,9 @@
 use crate::arguments::Arguments;
 use crate::cases::{Against, Case};
 use crate::measure::{Measure, total_ios};
-use crate::page::Reader;
 use crate::place::Place;
+use crate::reader::Reader;
+use crate::samples::Samples;
 use crate::{bare, curl, memory, recorded, threads};
 use serde_json::Value;
 use std::fs;
@@ -34,9 +35,6 @@ pub fn identify(program: &Path) -> Result<String, String> {
         Err(error) => Err(format!("{}: {error}", program.display())),
     }
 }
-
-/// The numbers of each side, in the order of the rounds. The second list is empty if there is nothing to compare with.
-pub type Samples = [Vec<f64>; 2];
 
 /// Runs both sides of a case in turns. The side that begins changes with each round.
 pub fn alternate(case: &Case, programs: &[PathBuf; 2], arguments: &Arguments) -> Result<Samples, String> {

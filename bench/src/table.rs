@@ -2,7 +2,7 @@
 
 use crate::arguments::Arguments;
 use crate::cases::{Against, Case};
-use crate::rounds::Samples;
+use crate::samples::Samples;
 
 /// The lines above the rows: the quantity, and the names of the columns.
 pub fn heading(programs: &[String; 2], arguments: &Arguments) -> String {

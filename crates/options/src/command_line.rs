@@ -10,6 +10,7 @@
 //! after the `--ioengine` that chooses it.
 
 use crate::definition::{Definition, Scope};
+use crate::defs::DEFAULT_ENGINE;
 use crate::profiles::Profile;
 use crate::run_options::{self, Argument, Asked, RunOption};
 use crate::section::{
@@ -20,8 +21,6 @@ use crate::sys::MachineFacts;
 use crate::{Diagnostic, Origin, engines, registry, substitute};
 use std::ffi::{OsStr, OsString};
 
-/// The engine of a job that does not choose one.
-const DEFAULT_ENGINE: &str = "psync";
 /// The most names that an error about an ambiguous abbreviation lists.
 const NAMES_SHOWN: usize = 8;
 

@@ -306,9 +306,7 @@ fn keeps_sizes(options: &JobOptions, context: LayoutContext) -> bool {
 /// Whether a file of its present size has room for one block. Counts those that do not.
 fn has_room(options: &JobOptions, context: LayoutContext, facts: &FileFacts, left_out: &mut LeftOut) -> bool {
     let (real, block) = (facts.size.unwrap_or(0), options.smallest_block());
-    let start =
-        if options.extent.file_append { real } else { start_offset(options, context.clone, real, block) };
-    let has_room = real.saturating_sub(start) >= block;
+    let has_room = real.saturating_sub(start(options, context.clone, facts, block)) >= block;
     match real {
         _ if has_room => {}
         0 => left_out.empty += 1,
@@ -339,11 +337,12 @@ fn one(
 ) -> Result<FileLayout, LayoutError> {
     let real = facts.size.unwrap_or(0);
     let min_block = options.smallest_block();
-    let offset = start_offset(options, context.clone, real, min_block);
     let data = context.facets.data;
+    // The length is counted from here, also where the I/O is appended.
+    let offset = start_offset(options, context.clone, real, min_block);
     let found = Found { path, facts, data, real, offset, keeps_size: keeps_sizes(options, context) };
     let length = found.length(options, seed, count, min_block)?;
-    let offset = if options.extent.file_append && facts.kind == FileKind::Regular { real } else { offset };
+    let offset = start(options, context.clone, &facts, min_block);
     let needs_data = facts.kind == FileKind::Regular && context.facets.needs_files();
     let end = offset.saturating_add(length);
     if end > i64::MAX as u64 && context.facets.keeps_data() {
@@ -471,6 +470,15 @@ impl Found<'_> {
 /// Whether only the end of the file system ends the files: `fill_device` without a size.
 pub fn is_endless(options: &JobOptions) -> bool {
     options.extent.fill_device && options.extent.size.is_none() && options.extent.filesize.is_none()
+}
+
+/// Where the I/O of a file starts: at the end of a regular file, if it is appended.
+fn start(options: &JobOptions, clone: u32, facts: &FileFacts, min_block: u64) -> u64 {
+    let real = facts.size.unwrap_or(0);
+    match options.extent.file_append && facts.kind == FileKind::Regular {
+        true => real,
+        false => start_offset(options, clone, real, min_block),
+    }
 }
 
 /// `offset` plus the clone's `offset_increment`s. Where one of them is a percentage (of the real size), the sum is

@@ -7,10 +7,13 @@ const fn depth(name: &'static str, kind: Kind, help: &'static str) -> Definition
     Definition::job(name, Category::Depth, kind, help)
 }
 
+/// The engine of a job that does not choose one.
+pub(crate) const DEFAULT_ENGINE: &str = "psync";
+
 /// The engine and its queue.
 pub static ENGINE: &[Definition] = &[
     depth("ioengine", Kind::Str, "How I/O is issued; --enghelp lists the engines and their options")
-        .default("psync")
+        .default(DEFAULT_ENGINE)
         .keywords(&engines::KEYWORDS)
         .names_files(|job| {
             let own = job.engine.of::<ExternalOptions>();

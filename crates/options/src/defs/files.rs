@@ -118,10 +118,14 @@ pub static SIZES: &[Definition] = &[
             job.extent.offset_increment = given.size()?;
             Ok(())
         }),
-    files("offset_align", Kind::Int, "Round the start of the I/O down to a multiple of this")
-        .default("0")
-        .min(0)
-        .lands(put!(extent.offset_align, number())),
+    files(
+        "offset_align",
+        Kind::Int,
+        "Round the start of the I/O up to a multiple of this, if offset or offset_increment is a percentage",
+    )
+    .default("0")
+    .min(0)
+    .lands(put!(extent.offset_align, number())),
     files(
         "number_ios",
         Kind::Str,

@@ -39,6 +39,8 @@ mod replay;
 mod verify;
 mod zones;
 
+pub(crate) use depth::DEFAULT_ENGINE;
+
 use crate::definition::Definition;
 
 #[cfg(test)]
