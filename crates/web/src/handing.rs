@@ -315,9 +315,8 @@ mod tests {
     #[test]
     fn the_step_that_failed_is_named() {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let told = LivePage::start_with("/nowhere/exe", free, None, hello()).unwrap_err();
-        let expected =
-            "the process of the page cannot be started from /nowhere/exe: No such file or directory";
+        let told = LivePage::start_with("/dev/null/exe", free, None, hello()).unwrap_err();
+        let expected = "the process of the page cannot be started from /dev/null/exe: Not a directory";
         assert_eq!(told, expected);
         let listener = TcpListener::bind(free).unwrap();
         let taken = listener.local_addr().unwrap();

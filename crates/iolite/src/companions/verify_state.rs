@@ -271,7 +271,9 @@ mod tests {
         assert!(
             made.success() && answer(&[pipe.to_str().unwrap()]).unwrap_err().contains("not a regular file")
         );
-        assert!(answer(&["/nosuch"]).unwrap_err().contains("/nosuch: No such file"));
+        let missing = dir.path().join("missing");
+        let missing = missing.to_str().unwrap();
+        assert!(answer(&[missing]).unwrap_err().contains(&format!("{missing}: No such file")));
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
         let why = answer(&[name]).unwrap_err();

@@ -81,7 +81,7 @@ pub fn crowded_servers_are_tried_again() {
 /// A program that is sent goes where it may be run, or the message says what helps.
 #[test]
 pub fn temporary_directories_that_take_no_program() {
-    let lab = Lab::new("TMPDIR=/nowhere exec sh -c \"$run\"");
+    let lab = Lab::new("TMPDIR=/dev/null/none exec sh -c \"$run\"");
     let program = small_program(lab.dir.path());
     let refused = lab.start(&program, &["--push", "--client=ssh:one", "job.fio"]).wait().refused();
     assert!(refused.stderr.contains("set TMPDIR for logins"), "{refused}");

@@ -151,11 +151,12 @@ pub fn a_server_that_dies_or_hangs_is_an_error() {
 pub fn what_is_wrong_with_the_address_is_told() {
     let dir = scratch();
     let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 4M"));
+    let nowhere = format!("--uri=nbd+unix:///?socket={}", dir.path().join("missing").display());
     let of = |words: &str| start(dir.path(), &format!("--name=job --ioengine=nbd --rw=read {words}"));
     for (words, said) in [
         ("", "uri= is missing"),
         ("--uri=http://h", "scheme"),
-        ("--uri=nbd+unix:///?socket=/nowhere/at/all", "No such file or directory"),
+        (&nowhere, "No such file or directory"),
         ("--uri=nbd://me:sesame@127.0.0.1:1", "uri=nbd://me:***@127.0.0.1:1: "),
         // The library quotes text that it cannot parse.
         ("--uri=nbds://me:sesame%zz@h/x", "uri=nbds://me:***@h/x: "),
