@@ -281,7 +281,8 @@ pub trait Engine {
     /// Whether units are issued and reaped on other threads, which take the time ([`Engine::times`]).
     const STAMPS: bool = false;
 
-    /// Whether units may be requests to a server, of which more is known ([`Engine::first_byte`]).
+    /// Whether units may be requests to a server, of which more is known ([`Engine::first_byte`]), or whose sending is a part of
+    /// them (`TimeSending`).
     const REQUESTS: bool = false;
 
     /// Whether a write may land in another place than its unit says ([`Engine::placed`]).

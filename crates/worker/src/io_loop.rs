@@ -6,7 +6,8 @@
 //!
 //! A unit has three time stamps: *start* (it was made), *issue* (it was handed to the system: just before the call of a
 //! synchronous engine, or after queue and commit) and *complete* (it was reaped). Units of one commit share their issue
-//! stamp. Units of one reap share their completion stamp.
+//! stamp. Units of one reap share their completion stamp. If sending a unit is a part of it ([`IssueRules::times_sending`]),
+//! it is issued when it is handed to the engine.
 
 mod blocks;
 mod buffers;
@@ -416,11 +417,13 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
             return;
         }
+        let times_sending = E::REQUESTS && self.rules.times_sending;
+        let ready = if times_sending && self.rules.timed() { self.clock.now() } else { ready };
         loop {
             // SAFETY: as above.
             match unsafe { self.engine.queue(&self.flight.units[slot]) } {
                 Queued::Queued => {
-                    self.flight.stamps[slot] = Stamps { start, issue: 0, marks };
+                    self.flight.stamps[slot] = Stamps { start, issue: ready, marks };
                     self.flight.count += 1;
                     self.flight.pending.push(index);
                     self.flight.rests += u32::from(marks & REST != 0);
@@ -493,7 +496,9 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.stats.submit[batch_class(count)].add(1);
         for &index in &self.flight.pending {
             let stamps = &mut self.flight.stamps[index as usize];
-            stamps.issue = issue;
+            if !(E::REQUESTS && self.rules.times_sending) {
+                stamps.issue = issue;
+            }
             let start = stamps.start;
             if self.rules.slat && !E::STAMPS && stamps.marks == 0 {
                 self.record_submission(index, start, issue);

@@ -254,7 +254,8 @@ impl Worker<'_> {
     fn offload(&self, config: &EngineConfig, logs: Logs) -> Result<(), Stop> {
         let clock = self.own_clock();
         let data = self.resolved.files.data;
-        let pool = Offload::new(&self.resolved.engine_name, config, data, clock, self.control())
+        let (name, times_sending) = (&self.resolved.engine_name, self.resolved.issue.times_sending);
+        let pool = Offload::new(name, config, data, times_sending, clock, self.control())
             .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
         let set_up = self.set_up(logs)?;
         match self.special()? {
@@ -548,7 +549,8 @@ impl Worker<'_> {
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,
     ) -> Result<(), Stop> {
-        let PassRules { loops, time_based, unlink_each_loop, repeat_choices, .. } = self.resolved.passes;
+        let PassRules { loops, time_based, unlink_each_loop, repeat_choices, kind, .. } =
+            self.resolved.passes;
         let mut left = loops;
         while left > 0 && !io_loop.is_over() {
             io_loop.begin_pass();

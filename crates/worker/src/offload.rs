@@ -113,7 +113,8 @@ pub struct Offload<'a> {
 }
 
 impl<'a> Offload<'a> {
-    /// A pool with as many submitters as the configuration's depth.
+    /// A pool with as many submitters as the configuration's depth. `times_sending`: units are issued before
+    /// the engine sends them.
     ///
     /// # Errors
     /// An engine cannot be built, or a thread cannot be started.
@@ -121,6 +122,7 @@ impl<'a> Offload<'a> {
         name: &str,
         config: &EngineConfig,
         data: Data,
+        times_sending: bool,
         clock: Clock,
         control: &'a Control,
     ) -> Result<Self, EngineError> {
@@ -152,6 +154,7 @@ impl<'a> Offload<'a> {
                 number,
                 orders: theirs,
                 answer: answer.clone(),
+                times_sending,
                 clock,
                 usage: usage.clone(),
                 id: id.clone(),
@@ -402,6 +405,7 @@ struct Work {
     number: u32,
     orders: Receiver<Order>,
     answer: SyncSender<(u32, Answer)>,
+    times_sending: bool,
     clock: Clock,
     usage: Arc<[SharedUsage]>,
     id: Arc<AtomicI32>,
@@ -431,7 +435,9 @@ impl Work {
                 Queued::Over => unreachable!("connections are not handed over"),
                 Queued::Queued => {
                     let committed = engine.commit();
-                    issue = self.clock.now();
+                    if !self.times_sending {
+                        issue = self.clock.now();
+                    }
                     break committed.and_then(|_| self.reap_one(engine, done));
                 }
                 Queued::Busy => {

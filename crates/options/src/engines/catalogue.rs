@@ -20,7 +20,8 @@ use crate::definition::Definition;
 use super::{ExtentAct, NameAct, NameKind, NameUse};
 use Capability::{
     AtomicWrites, Coalesce, CopyIntoFile, CountBits, Extend, FeignVerify, FixedSize, LendBuffers,
-    MadeByWriting, OnlyLook, OnlyWritersMake, Placement, Polling, Priorities, Ranges, Sync, Trim,
+    MadeByWriting, OnlyLook, OnlyWritersMake, Placement, Polling, Priorities, Ranges, Sync, TimeSending,
+    Trim,
 };
 use ExtentAct::{CutOff, Reserve, Swap};
 use NameAct::{LookUp, Make, Remove};
@@ -244,7 +245,7 @@ pub(super) const ALL: [EngineInfo; 41] = [
     engine("http", "Objects over HTTP: WebDAV, S3, Swift")
         .data(Data::OwnStorage)
         .completion(Completion::Engine)
-        .can(&[Sync, Trim, Extend, MadeByWriting])
+        .can(&[Sync, Trim, Extend, MadeByWriting, TimeSending])
         .loads_library()
         .own(|| HttpOptions::default().into(), http::OPTIONS),
     engine("libhdfs", "Files on HDFS, Hadoop's file system, in chunks")

@@ -169,6 +169,9 @@ pub enum Capability {
     OnlyLook,
     /// Combine several I/Os in one system call, so that single I/Os have no submission that could be timed.
     Coalesce,
+    /// Count sending as a part of the I/O, as an engine does that sends a request and waits for the answer in one call: I/Os
+    /// are requests whose completion latency begins before they are sent, and there is no submission apart from it.
+    TimeSending,
     /// Make objects by writing them, and only so. Nothing is laid out before a job unless the job asks for it.
     MadeByWriting,
     /// Make and extend files only for jobs that write: they are on a server, and a job that only reads must find its
@@ -186,7 +189,7 @@ pub enum Capability {
 }
 
 impl Capability {
-    const ALL: [Capability; 17] = [
+    const ALL: [Capability; 18] = [
         Capability::Sync,
         Capability::Trim,
         Capability::Ranges,
@@ -198,6 +201,7 @@ impl Capability {
         Capability::CopyIntoFile,
         Capability::OnlyLook,
         Capability::Coalesce,
+        Capability::TimeSending,
         Capability::MadeByWriting,
         Capability::OnlyWritersMake,
         Capability::FixedSize,

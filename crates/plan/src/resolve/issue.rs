@@ -22,6 +22,8 @@ pub struct IssueRules {
     pub low: u32,
     /// Measure submission latency.
     pub slat: bool,
+    /// Units are issued when they are handed to the engine, not when it has sent them ([`Capability::TimeSending`]).
+    pub times_sending: bool,
     /// Measure completion latency.
     pub clat: bool,
     /// Measure total latency.
@@ -76,6 +78,7 @@ impl IssueRules {
             complete_max: _,
             low: _,
             slat: _,
+            times_sending: _,
             clat: _,
             lat: _,
             slat_buckets: _,
@@ -128,6 +131,9 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
     let acts_in_the_call = matches!(unit, UnitKind::ActsOnNames(_)) && facets.is_synchronous();
     let depth = options.depth.iodepth.max(1);
     let Batches { batch, complete_min, complete_max, low } = Batches::of(&options.depth);
+    // With submitting threads, submission ends when one of them takes the I/O.
+    let is_offloaded = options.depth.io_submit_mode == SubmitMode::Offload;
+    let has_submission = !facets.can(Capability::Coalesce) && !facets.can(Capability::TimeSending);
     let measured = |disabled: bool| !disabled && options.measurement.stats;
     let max_latency_ns = options.rates.max_latency.values.map(|limit| match limit {
         0 => u64::MAX,
@@ -140,9 +146,8 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         complete_min,
         complete_max,
         low,
-        // With submitting threads, submission ends when one of them takes the I/O.
-        slat: measured(options.measurement.disable_slat)
-            && (!facets.can(Capability::Coalesce) || options.depth.io_submit_mode == SubmitMode::Offload),
+        slat: measured(options.measurement.disable_slat) && (has_submission || is_offloaded),
+        times_sending: facets.can(Capability::TimeSending),
         clat: measured(options.measurement.disable_clat),
         // As with fio, whose time of an act on a name is that of the call. Through a ring, which it does not have, there is more.
         lat: measured(options.measurement.disable_lat) && !acts_in_the_call,

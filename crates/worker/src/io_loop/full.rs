@@ -382,7 +382,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 start: times.start,
                 issue: times.issue,
                 complete: times.complete,
-                queued: times.queued,
+                queued: times.queued && (E::STAMPS || !self.rules.times_sending),
                 priority: unit.priority,
                 first_byte: if E::REQUESTS { self.engine.first_byte(index) } else { None },
             };
