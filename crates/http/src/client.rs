@@ -47,7 +47,7 @@ const SLOWEST: u64 = 64 << 10;
 /// A request that is sent again gets a new signature if the old one has reached this age: servers refuse signatures
 /// that are 15 minutes old.
 const SIGNATURE: Duration = Duration::from_secs(10 * 60);
-/// The timeout after retries have been stopped, for a client that has no other timeout.
+/// The longest timeout after retries have been stopped.
 const LAST: Duration = Duration::from_secs(10);
 /// The maximum number of authentication challenges that a request answers.
 const QUESTIONS: u32 = 3;
@@ -70,9 +70,11 @@ pub struct Client {
     idle: Vec<usize>,
     /// Requests that wait for their next attempt.
     paused: Vec<Paused>,
-    /// Failed requests are not repeated any more.
-    stops: bool,
+    /// Failed requests are not repeated any more: since when, and the timeout until then.
+    stopped: Option<(Instant, Option<Duration>)>,
     done: VecDeque<Done>,
+    /// The server has answered a request.
+    has_answered: bool,
     /// Buffers for heads, for reuse.
     heads: Vec<String>,
     events: Vec<Event>,
@@ -141,8 +143,9 @@ impl Client {
             free: Vec::new(),
             idle: Vec::new(),
             paused: Vec::new(),
-            stops: false,
+            stopped: None,
             done: VecDeque::new(),
+            has_answered: false,
             heads: Vec::new(),
             events: Vec::with_capacity(EVENTS),
             next_deadline: None,
@@ -165,19 +168,22 @@ impl Client {
     }
 
     /// Stops retries: requests that wait for a retry end with the outcome of their last attempt. A client without a
-    /// timeout gets one.
+    /// timeout, or with a long one, gets one of 10 s, so that a silent server does not keep it.
     pub fn stop_repeating(&mut self) {
-        self.stops = true;
+        if self.stopped.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        self.stopped = Some((now, self.limits.timeout));
         for Paused { flight, last, .. } in std::mem::take(&mut self.paused) {
             self.over(flight, last);
         }
-        if self.limits.timeout.is_none() {
-            // Otherwise a silent server would be waited for without limit.
+        if self.limits.timeout.is_none_or(|timeout| timeout > LAST) {
             self.limits.timeout = Some(LAST);
-            let deadline = Instant::now() + LAST;
-            self.next_deadline = Some(deadline);
+            let sooner = |own: Option<Instant>| Some(own.map_or(now + LAST, |own| own.min(now + LAST)));
+            self.next_deadline = sooner(self.next_deadline);
             for flight in self.links.iter_mut().flatten().filter_map(|link| link.flight.as_mut()) {
-                flight.deadline = Some(deadline);
+                flight.deadline = sooner(flight.deadline);
             }
         }
     }
@@ -460,6 +466,7 @@ impl Client {
             return self.connect(again(flight));
         }
         let answer = std::mem::take(&mut flight.incoming.answer);
+        self.has_answered = true;
         if self.limits.verbose > 0 {
             tell_answer(&answer, self.limits.verbose);
         }
@@ -473,7 +480,7 @@ impl Client {
         }
         self.counts.throttled += u64::from(matches!(answer.status, 429 | 503));
         let may_pass = matches!(answer.status, 429 | 500 | 502 | 503 | 504);
-        if may_pass && flight.retries < self.limits.retries && !self.stops {
+        if may_pass && flight.retries < self.limits.retries && self.stopped.is_none() {
             let asked = answer.field("retry-after").and_then(|text| text.trim().parse().ok());
             return self.pause(flight, asked.map(Duration::from_secs), Ok(answer));
         }
@@ -508,7 +515,7 @@ impl Client {
     }
 
     fn again_or_over(&mut self, flight: Flight, error: &io::Error) {
-        if flight.retries < self.limits.retries && !self.stops && !is_about_trust(error) {
+        if flight.retries < self.limits.retries && self.stopped.is_none() && !is_about_trust(error) {
             let last = Err(Failure { words: plain(error) });
             return self.pause(flight, None, last);
         }
@@ -528,12 +535,25 @@ impl Client {
     fn give_up(&mut self, flight: Flight, error: &io::Error) {
         let words = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             Some(error) => format!("{}: no encrypted connection: {error}{}", self.endpoint, tls::hint(error)),
+            None if self.may_want_encryption(error) => {
+                format!("{}; the server may expect encrypted connections (https=on)", plain(error))
+            }
             None => plain(error),
         };
         if self.limits.verbose > 0 {
             tell(&format!("< {words}"));
         }
         self.over(flight, Err(Failure { words }));
+    }
+
+    /// Whether an unencrypted connection may have failed because the server expects TLS.
+    fn may_want_encryption(&self, error: &io::Error) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, InvalidData, UnexpectedEof};
+        let ends = matches!(
+            error.kind(),
+            BrokenPipe | ConnectionAborted | ConnectionReset | InvalidData | UnexpectedEof
+        );
+        ends && self.encryption.is_none() && !self.has_answered
     }
 
     fn over(&mut self, flight: Flight, result: Result<Answer, Failure>) {
@@ -572,11 +592,25 @@ impl Client {
             let flight = self.links[slot].as_ref().and_then(|link| link.flight.as_ref());
             let Some(deadline) = flight.and_then(|flight| flight.deadline) else { continue };
             if deadline <= now {
-                self.failed(slot, too_long(self.limits.timeout.unwrap_or_default()));
+                self.failed(slot, self.too_long(now));
             } else {
                 self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
             }
         }
+    }
+
+    /// The error of a request whose deadline has come.
+    fn too_long(&self, now: Instant) -> io::Error {
+        let (timeout, whose) = match self.stopped {
+            Some((since, own)) if own.is_none_or(|own| own > LAST) && now - since >= LAST => {
+                (LAST, "after the job was asked to end")
+            }
+            Some((_, own)) => (own.unwrap_or(LAST), "(http_timeout)"),
+            None => (self.limits.timeout.unwrap_or_default(), "(http_timeout)"),
+        };
+        let seconds = timeout.as_secs_f64();
+        let words = format!("no complete answer: the server was silent for {seconds} s {whose}, or too slow");
+        io::Error::new(io::ErrorKind::TimedOut, words)
     }
 
     /// Drops all requests and closes their connections, so that nothing accesses the requests' memory any more. Idle
@@ -591,14 +625,6 @@ impl Client {
         self.done.clear();
         self.in_flight = 0;
     }
-}
-
-fn too_long(timeout: Duration) -> io::Error {
-    let words = format!(
-        "no complete answer: the server was silent for {} s (http_timeout), or too slow",
-        timeout.as_secs_f64()
-    );
-    io::Error::new(io::ErrorKind::TimedOut, words)
 }
 
 /// Whether the error is one of TLS, such as an untrusted certificate: another attempt would fail the same way.

@@ -3,6 +3,7 @@
 use crate::protocol::status;
 use iolite_types::describe_error;
 use std::io;
+use std::time::Duration;
 
 /// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,26 +37,24 @@ pub enum NfsError {
         errno: i32,
     },
     /// The connection was lost, and the client could not connect again.
-    #[error(
-        "{server}: the connection was lost ({why}) and could not be restored within {seconds} s (nfs_timeout)"
-    )]
+    #[error("{server}: the connection was lost ({why}) and could not be restored {within}")]
     Lost {
         /// The server, with its port.
         server: String,
         /// The system's last error message.
         why: String,
-        /// For how long the client tried to connect.
-        seconds: u64,
+        /// For how long the client tried to connect, as text.
+        within: String,
         /// The system's error number.
         errno: i32,
     },
     /// The server does not answer.
-    #[error("{server}: no answer within {seconds} s (nfs_timeout)")]
+    #[error("{server}: no answer {within}")]
     Silent {
         /// The server, with its port.
         server: String,
-        /// For how long it was silent.
-        seconds: u64,
+        /// For how long it was silent, as text.
+        within: String,
     },
     /// The server does not know the procedure, or does not accept the client's credentials.
     #[error("the server refuses the call: {0}")]
@@ -83,6 +82,11 @@ pub enum NfsError {
 }
 
 impl NfsError {
+    /// The text for a wait of as long as the user allows.
+    pub(crate) fn within(patience: Duration) -> String {
+        format!("within {} s (nfs_timeout)", patience.as_secs())
+    }
+
     /// The system's error number that fits best.
     pub fn errno(&self) -> i32 {
         match self {

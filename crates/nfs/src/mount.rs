@@ -97,7 +97,9 @@ fn ask(
 ) -> Result<Vec<u8>, NfsError> {
     let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let unreachable = |error: io::Error| match error.kind() {
-        io::ErrorKind::WouldBlock => NfsError::Silent { server: server.clone(), seconds: patience.as_secs() },
+        io::ErrorKind::WouldBlock => {
+            NfsError::Silent { server: server.clone(), within: NfsError::within(patience) }
+        }
         _ => NfsError::Unreachable {
             server: server.clone(),
             why: describe_error(&error),

@@ -33,9 +33,6 @@ pub enum Stability {
     File = 2,
 }
 
-/// A time limit of at least this length counts as no limit.
-const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
-
 /// The limits of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -80,6 +77,8 @@ pub struct Session {
     port: u16,
     limits: Limits,
     caller: Caller,
+    /// When the job was asked to end, and the patience until then.
+    hurried: Option<(Instant, Duration)>,
     connection: Option<Connection>,
     /// The state of a connection that was lost and is not restored yet.
     broken: Option<mending::Gap>,
@@ -110,6 +109,7 @@ impl Session {
             port,
             limits,
             caller,
+            hurried: None,
             connection: None,
             broken: None,
             tried: None,
@@ -285,15 +285,31 @@ impl Session {
         }
     }
 
-    /// Limits the waits for the server if they have no limit, because the job is about to end.
+    /// Limits the waits for the server to `longest`, because the job was asked to end.
     pub fn hurry(&mut self, longest: Duration) {
-        if self.limits.patience > longest && self.limits.patience >= UNLIMITED {
-            self.limits.patience = longest;
-            self.calls.patience = longest;
-            self.heard = Instant::now();
-            if let Some(gap) = &mut self.broken {
-                gap.restart();
+        let own = self.limits.patience;
+        let Some(less) = own.checked_sub(longest).filter(|less| !less.is_zero()) else { return };
+        let now = Instant::now();
+        // A wait that has begun already ends at its own limit, if that is sooner.
+        let moved = |since: Instant| since.checked_add(less).map_or(now, |since| since.min(now));
+        self.limits.patience = longest;
+        self.calls.patience = longest;
+        self.hurried = Some((now, own));
+        self.heard = moved(self.heard);
+        if let Some(gap) = &mut self.broken {
+            gap.move_start(moved);
+        }
+    }
+
+    /// For how long the server was waited for, as text.
+    fn within(&self) -> String {
+        let patience = self.limits.patience;
+        match self.hurried {
+            Some((since, _)) if since.elapsed() >= patience => {
+                format!("in {} s after the job was asked to end", patience.as_secs())
             }
+            Some((_, own)) => NfsError::within(own),
+            None => NfsError::within(patience),
         }
     }
 
@@ -384,7 +400,7 @@ impl Session {
     }
 
     fn silent(&self) -> NfsError {
-        NfsError::Silent { server: self.server.clone(), seconds: self.limits.patience.as_secs() }
+        NfsError::Silent { server: self.server.clone(), within: self.within() }
     }
 
     /// Makes a call and waits for the answer. Repeats the call if the server is busy or the connection is lost.

@@ -46,9 +46,9 @@ impl Gap {
 }
 
 impl Gap {
-    /// Starts to measure the gap again.
-    pub(super) fn restart(&mut self) {
-        self.since = Instant::now();
+    /// Measures the gap from another moment on.
+    pub(super) fn move_start(&mut self, moved: impl Fn(Instant) -> Instant) {
+        self.since = moved(self.since);
     }
 }
 
@@ -115,7 +115,7 @@ impl Session {
             let why = format!("the connection was lost ({why}), and autoreconnect=0 forbids another one");
             return NfsError::Unreachable { server: self.server.clone(), why, errno };
         }
-        NfsError::Lost { server: self.server.clone(), why, seconds: self.limits.patience.as_secs(), errno }
+        NfsError::Lost { server: self.server.clone(), why, within: self.within(), errno }
     }
 
     /// Tries to connect again if it is time. Otherwise sleeps until the next attempt is due, but no longer than

@@ -280,6 +280,32 @@ fn a_server_that_takes_connections_and_answers_nothing_is_given_up() {
 }
 
 #[test]
+fn a_job_that_was_asked_to_end_waits_for_a_silent_server_only_so_long() {
+    let (_, address) = start(|procedure, _| match procedure {
+        procedure::READ => Act::Silence,
+        _ => Act::Answer,
+    });
+    let mut data = [0; 4];
+    let mut outcome = |patience, silent_for: Duration, longest| {
+        let (mut session, file) = session(&address, patience, None);
+        // SAFETY: the data outlives the session's use of it.
+        assert!(unsafe { session.read(0, file, 0, data.as_mut_ptr(), 4) });
+        session.flush();
+        session.heard = Instant::now().checked_sub(silent_for).unwrap();
+        session.hurry(longest);
+        session.hurry(longest);
+        finish(&mut session).result.unwrap_err().to_string()
+    };
+    let hurried = outcome(LONG, Duration::ZERO, SHORT);
+    assert!(hurried.ends_with("no answer in 0 s after the job was asked to end"), "{hurried}");
+    // The limit of its own is sooner.
+    let own = outcome(LONG, LONG, LONG / 2);
+    assert!(own.ends_with("no answer within 120 s (nfs_timeout)"), "{own}");
+    let own = outcome(SHORT, Duration::ZERO, LONG);
+    assert!(own.ends_with("no answer within 0 s (nfs_timeout)"), "{own}");
+}
+
+#[test]
 fn a_server_that_is_busy_for_ever_is_given_up_and_one_that_is_for_a_moment_is_not() {
     let (server, address) = start(|procedure, before| match (procedure, before) {
         (procedure::READ, _) => Act::Refuse(crate::protocol::JUKEBOX),
