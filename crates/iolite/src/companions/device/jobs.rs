@@ -145,7 +145,7 @@ pub(super) fn of(path: &Path, found: &Found) -> Vec<Job> {
     maker.reads(block);
     if !is_file && !maker.says("capacity", "read_only") {
         maker.writes(block);
-        maker.zones(block);
+        maker.zones(block, ["zone-writes", "zones-at-random"]);
     }
     if !is_file && device.kind == "NVMe namespace" {
         maker.passthrough(path);
@@ -274,26 +274,59 @@ impl Maker<'_> {
         }
     }
 
-    fn zones(&mut self, block: u64) {
-        // On the generic device zones are not known.
-        if self.device.section("zones").is_none() || !self.takes_any_file() {
+    /// Writes to zones, by the block layer or by commands, under these names.
+    fn zones(&mut self, block: u64, [in_sequence, at_random]: [&'static str; 2]) {
+        if !self.knows_zones() {
             return;
         }
-        let own = |rw: &str| {
-            let mut own = vec![
-                ("zonemode", "zbd".to_owned()),
-                ("rw", rw.to_owned()),
-                ("bs", at_least(4096, block).to_string()),
-                ("size", "4z".to_owned()),
-            ];
-            if let Some(most) = self.number("zones", "most_open") {
-                own.push(("max_open_zones", most.to_string()));
-            }
-            own
-        };
-        let (write, random) = (own("write"), own("randwrite"));
-        self.add("writes to zones in sequence", "zone-writes", true, write);
-        self.add("writes to several open zones at random", "zones-at-random", true, random);
+        let (write, random) = (self.in_zones("write", block), self.in_zones("randwrite", block));
+        self.add("writes to zones in sequence", in_sequence, true, write);
+        self.add("writes to several open zones at random", at_random, true, random);
+    }
+
+    /// Whether jobs of this engine can have `zonemode=zbd` here.
+    fn knows_zones(&self) -> bool {
+        let format = |name| self.number("format", name);
+        // (Zones do not count metadata between the blocks.)
+        let by_commands = || format("data_bytes").is_none_or(|data| data == Passed::of(self.device).block);
+        let has_them = self.device.section("zones").is_some();
+        has_them && (self.takes_any_file() || self.takes(Target::Nvme) && by_commands())
+    }
+
+    fn in_zones(&self, rw: &str, block: u64) -> Vec<(&'static str, String)> {
+        let mut own = vec![
+            ("zonemode", "zbd".to_owned()),
+            ("rw", rw.to_owned()),
+            ("bs", at_least(4096, block).to_string()),
+            ("size", "4z".to_owned()),
+        ];
+        if let Some(most) = self.number("zones", "most_open") {
+            own.push(("max_open_zones", most.to_string()));
+        }
+        own
+    }
+
+    /// Zone Append at depth, in blocks that one command takes.
+    fn appends(&mut self, block: u64) {
+        // (Metadata is not appended.)
+        if !self.knows_zones() || self.number("format", "metadata_bytes").unwrap_or(0) > 0 {
+            return;
+        }
+        let limits = [
+            ("zones", "largest_append_of_device_bytes"),
+            ("zones", "largest_append_bytes"),
+            ("commands", "largest_transfer_bytes"),
+        ];
+        let limits = limits.into_iter().filter_map(|(section, name)| self.number(section, name));
+        let most = limits.filter(|&bytes| bytes > 0).min().unwrap_or(4096).min(64 << 10);
+        let mut own = self.in_zones("write", most.max(block) / block * block);
+        own.extend([("write_mode", "append".to_owned()), ("iodepth", "8".to_owned())]);
+        self.add(
+            "writes at depth to one zone, which the device places (Zone Append)",
+            "zone-appends",
+            true,
+            own,
+        );
     }
 
     /// The device by commands.
@@ -307,8 +340,15 @@ impl Maker<'_> {
             let read =
                 vec![("rw", "randread".to_owned()), ("bs", bs.to_string()), ("iodepth", "32".to_owned())];
             self.add("NVMe commands passed through, past the block layer", "passed-reads", false, read);
+            if !self.says("capacity", "read_only") {
+                self.zones(block, ["passed-zone-writes", "passed-zones-at-random"]);
+            }
         }
-        if self.says("capacity", "read_only") || self.device.section("zones").is_some() {
+        if self.says("capacity", "read_only") {
+            return;
+        }
+        if self.device.section("zones").is_some() {
+            self.appends(block);
             return;
         }
         let write = |more: &[(&'static str, &str)]| {
@@ -465,5 +505,46 @@ mod tests {
         assert!(jobs.iter().all(|job| !job.changes_data));
         let empty: (_, &[_]) = ("capacity", &[("size_bytes", Value::Number(0))]);
         assert!(of(Path::new("/dev/z"), &device("loop device", &[empty])).is_empty());
+    }
+
+    #[test]
+    fn zones_are_written_by_commands_as_well() {
+        let told = |metadata: u64, more: &[(&'static str, &[(&'static str, Value)])]| {
+            let format: [(_, &[_]); 2] = [
+                (
+                    "format",
+                    &[
+                        ("data_bytes", 4096.into()),
+                        ("metadata_bytes", metadata.into()),
+                        ("metadata", "interleaved".into()),
+                    ],
+                ),
+                ("zones", &[("most_open", 4.into()), ("largest_append_of_device_bytes", (32 << 10).into())]),
+            ];
+            let mut found = device("NVMe namespace", &[&format, more].concat());
+            found.what = "character device";
+            of(Path::new("/dev/ng0n1"), &found)
+        };
+        let jobs = told(0, &[]);
+        assert_eq!(
+            names(&jobs),
+            ["random-reads", "sequential-reads", "zone-writes", "zones-at-random", "zone-appends"]
+        );
+        for job in &jobs[2..] {
+            let text = job.text();
+            let has = |option: &str| text.lines().any(|line| line == option);
+            assert!(has("ioengine=io_uring_cmd") && has("zonemode=zbd") && has("max_open_zones=4"), "{text}");
+            assert_eq!(has("write_mode=append") && has("bs=32768"), job.name == "zone-appends", "{text}");
+            assert!(!has("direct=1") && job.changes_data, "{text}");
+        }
+        let transfer: (_, &[_]) = ("commands", &[("largest_transfer_bytes", 8192.into())]);
+        assert!(told(0, &[transfer])[4].text().contains("bs=8192\n"), "no command takes more");
+        assert_eq!(
+            names(&told(16, &[])),
+            ["random-reads", "sequential-reads"],
+            "metadata lies between blocks"
+        );
+        let fixed: (_, &[_]) = ("capacity", &[("read_only", true.into())]);
+        assert_eq!(names(&told(0, &[fixed])), ["random-reads", "sequential-reads"]);
     }
 }
