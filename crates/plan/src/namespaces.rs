@@ -3,7 +3,7 @@
 use iolite_host::{Machine, Namespace};
 use iolite_options::engines::{EngineInfo, IoUringCmdOptions, NvmeWriteMode, Target};
 use iolite_options::{JobOptions, ZoneMode};
-use iolite_types::BlockSize;
+use iolite_types::{BlockSize, Direction};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ fn of_namespace(options: &JobOptions, name: &Path, namespace: &Namespace) -> Opt
         );
         return Some(("md_per_io_size", message));
     }
-    if let Some(found) = of_optional_commands(options, own, &name, namespace, &all) {
+    if let Some(found) = of_optional_commands(options, own, &name, namespace) {
         return Some(found);
     }
     let takes_place = format.extended && format.protection.is_some() && !own.pi_act;
@@ -70,7 +70,6 @@ fn of_optional_commands(
     own: &IoUringCmdOptions,
     name: &std::path::Display<'_>,
     namespace: &Namespace,
-    sizes: &[u64],
 ) -> Option<(&'static str, String)> {
     let has_metadata = namespace.format.metadata > 0;
     let appends = own.write_mode.has(NvmeWriteMode::Append) && options.pattern.rw.writes();
@@ -95,14 +94,15 @@ fn of_optional_commands(
         return None;
     }
     let largest = namespace.zones.map_or(0, |zones| zones.largest_append);
-    let why = match sizes.iter().max() {
+    let written = sizes(&options.block_size(Direction::Write)).into_iter().max();
+    let why = match written.filter(|_| !options.is_replay()) {
         // (Without zonemode=zbd, the job is told that it is needed.)
         _ if namespace.zones.is_none() && !zoned => return None,
         _ if namespace.zones.is_none() => format!("{name} has no zones; use write_mode=write"),
         _ if has_metadata => {
             format!("the blocks of {name} have metadata, which is not appended yet; use write_mode=write")
         }
-        Some(&size) if largest > 0 && size > largest => {
+        Some(size) if largest > 0 && size > largest => {
             format!("{name} takes at most {largest} bytes with a Zone Append, and not bs={size}")
         }
         _ => return None,
@@ -172,6 +172,15 @@ mod tests {
         };
         let [message] = &told_of(zoned, large)[..] else { panic!("one") };
         assert!(message.contains("takes at most 65536 bytes with a Zone Append"), "{message}");
+        let sizes = |values| {
+            move |o: &mut JobOptions| {
+                appends(o);
+                (o.pattern.rw, o.pattern.bs.values) = (ReadWrite::TrimWrite, values);
+            }
+        };
+        assert_eq!(told_of(zoned, sizes([1 << 20, 65536, 1 << 20])), [""; 0], "only writes are appended");
+        let [message] = &told_of(zoned, sizes([4096, 131_072, 4096]))[..] else { panic!("one") };
+        assert!(message.ends_with("not bs=131072"), "{message}");
         let with_metadata = Namespace { format: Format { metadata: 8, ..format }, ..zoned };
         let own = |o: &mut JobOptions| {
             appends(o);
