@@ -1,6 +1,6 @@
 //! Names and models of a machine and its disks, for people who read a result later.
 
-use crate::{Device, Disk, Memory};
+use crate::{Device, Disk, Memory, Section};
 use std::fs;
 use std::path::Path;
 
@@ -25,7 +25,8 @@ pub fn this_host() -> Vec<Fact> {
 }
 
 /// The facts of [`Device`] that explain a result: `device`, `kind`, `model`, `firmware`, `serial`, `size_bytes`, …, and, where it is
-/// built on others, `built_on`. `disk` is the disk that holds the file; a generic device (/dev/ng0n1) is asked itself.
+/// built on others, `built_on`; of an NVMe namespace, all others as well, as `SUBJECT_FACT` (`health_power_cycles`), except
+/// those of the kernel's queue. `disk` is the disk that holds the file; a generic device (/dev/ng0n1) is asked itself.
 pub fn device(path: &Path, disk: Option<&Disk>) -> Vec<Fact> {
     let is_generic =
         || crate::files::look(path).is_ok_and(|found| found.is_some_and(|found| found.class.is_some()));
@@ -81,6 +82,34 @@ const EXPLAINING: [(&str, &str, &str); 38] = [
     ("warnings", "health", "warnings"),
 ];
 
+/// Lists (LBA formats, power states, placement handles) are told up to this many rows.
+const MOST_ROWS: usize = 32;
+
+/// The facts of a namespace that are not among those of all devices. A row of a list is one fact, `formats_0`.
+fn of_namespace(device: &Device) -> Vec<Fact> {
+    let mut told = Vec::new();
+    let is_chosen =
+        |section: &str, name: &str| EXPLAINING.iter().any(|(_, of, own)| (*of, *own) == (section, name));
+    for Section { name: section, is_list, rows } in &device.sections {
+        if *section == "queue" {
+            continue;
+        }
+        for (number, row) in rows.iter().enumerate().take(MOST_ROWS) {
+            if *is_list {
+                let words = row.iter().map(|fact| format!("{}={}", fact.name, fact.value.text()));
+                told.push((format!("{section}_{number}"), words.collect::<Vec<_>>().join(", ")));
+            } else {
+                let others = row.iter().filter(|fact| !is_chosen(section, fact.name));
+                told.extend(others.map(|fact| (format!("{section}_{}", fact.name), fact.value.text())));
+            }
+        }
+        if let Some(more) = rows.len().checked_sub(MOST_ROWS + 1) {
+            told.push((format!("{section}_left_out"), (more + 1).to_string()));
+        }
+    }
+    told
+}
+
 fn of_device(device: &Device) -> Vec<Fact> {
     let fact =
         |(name, section, own): (&str, &str, &str)| Some((name.to_owned(), device.fact(section, own)?.text()));
@@ -93,6 +122,9 @@ fn of_device(device: &Device) -> Vec<Fact> {
             None => below.name.clone(),
         });
         facts.push(("built_on".to_owned(), below.collect::<Vec<_>>().join(", ")));
+    }
+    if device.kind == "NVMe namespace" {
+        facts.extend(of_namespace(device));
     }
     facts
 }
@@ -139,5 +171,48 @@ mod tests {
         assert_eq!(facts, [fact("device", "none0"), fact("kind", "block device")]);
         assert!(this_host().iter().any(|(name, value)| name == "kernel" && value.starts_with("Linux ")));
         assert!(crate::Mounts::now().file_system(Path::new("/proc/self")).is_some());
+    }
+
+    #[test]
+    fn of_a_namespace_everything_is_told_but_the_queue() {
+        use crate::{Fact, Value};
+        let section = |name, is_list, rows: Vec<Vec<(&'static str, Value)>>| Section {
+            name,
+            is_list,
+            rows: rows
+                .into_iter()
+                .map(|row| row.into_iter().map(|(name, value)| Fact { name, value }).collect())
+                .collect(),
+        };
+        let row = |number: u64| vec![("plid", number.into()), ("room_bytes", 4096.into())];
+        let mut device = Device {
+            name: "nvme0n1".into(),
+            kind: "NVMe namespace",
+            sections: vec![
+                section("identity", false, vec![vec![("model", "m".into()), ("wwid", "w".into())]]),
+                section("queue", false, vec![vec![("requests", 8.into()), ("segments", 33.into())]]),
+                section("placement_handles", true, (0..40).map(row).collect()),
+                section("health", false, vec![vec![("wear_percent", 1.into()), ("power_cycles", 9.into())]]),
+            ],
+            ..Device::default()
+        };
+        let told = of_device(&device);
+        let fact = |name: &str| told.iter().find(|(told, _)| told == name).map(|(_, value)| value.as_str());
+        let expected = [
+            ("model", "m"),
+            ("queue", "8"),
+            ("wear_percent", "1"),
+            ("identity_wwid", "w"),
+            ("placement_handles_31", "plid=31, room_bytes=4096"),
+            ("placement_handles_left_out", "8"),
+            ("health_power_cycles", "9"),
+        ];
+        expected.iter().for_each(|(name, value)| assert_eq!(fact(name), Some(*value), "{name}: {told:?}"));
+        for name in ["identity_model", "queue_segments", "health_wear_percent", "placement_handles_32"] {
+            assert_eq!(fact(name), None, "{name}: {told:?}");
+        }
+        device.kind = "SCSI disk";
+        let names: Vec<String> = of_device(&device).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["device", "kind", "model", "queue", "wear_percent"]);
     }
 }

@@ -38,6 +38,8 @@ struct Survey<'a> {
     /// Names that have been looked at, and which target each is of; `None` = one that is not told.
     seen: HashMap<PathBuf, Option<usize>>,
     known: HashMap<Place, Vec<Fact>>,
+    /// The answers of disks, by their directories: a disk that is asked again may have counted more.
+    disks: HashMap<PathBuf, Vec<Fact>>,
 }
 
 /// The subject of facts.
@@ -77,7 +79,8 @@ impl Target {
 impl<'a> Survey<'a> {
     fn new(machine: &'a dyn Machine) -> Self {
         let mounts = Mounts::now();
-        Survey { machine, mounts, targets: Vec::new(), seen: HashMap::new(), known: HashMap::new() }
+        let (seen, known, disks) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Survey { machine, mounts, targets: Vec::new(), seen, known, disks }
     }
 
     fn add_engine(&mut self, name: &str) {
@@ -138,7 +141,7 @@ impl<'a> Survey<'a> {
             }
             (None, None) => return Vec::new(),
         };
-        let (machine, mounts) = (self.machine, &self.mounts);
+        let (machine, mounts, disks) = (self.machine, &self.mounts, &mut self.disks);
         let found = self.known.entry(place).or_insert_with(|| {
             // A device is on no file system, whatever its name is on.
             let file_system = directory.as_ref().and_then(|directory| {
@@ -147,7 +150,13 @@ impl<'a> Survey<'a> {
             });
             let mut facts: Vec<Fact> =
                 file_system.into_iter().map(|kind| ("file_system".to_owned(), kind)).collect();
-            facts.extend(about::device(path, machine.disk(path).as_ref()));
+            facts.extend(match machine.disk(path) {
+                Some(disk) => {
+                    let told = || about::device(path, Some(&disk));
+                    disks.entry(disk.directory.clone()).or_insert_with(told).clone()
+                }
+                None => about::device(path, None),
+            });
             facts
         });
         found.clone()

@@ -5,6 +5,7 @@ use crate::result::{Job, Outcome, PERCENTILES, Row};
 use crate::text::{bandwidth, bytes, count, escaped, latency, limited, short};
 use iolite_options::registry;
 use iolite_types::RunStatus;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("../assets/style.css");
@@ -270,7 +271,7 @@ fn notices(page: &mut String, heading: &str, all: &[&str]) {
 }
 
 /// The names of facts.
-const NAMES: [(&str, &str); 45] = [
+const NAMES: [(&str, &str); 46] = [
     ("name", "name"),
     ("kernel", "kernel"),
     ("cpu", "processor"),
@@ -283,6 +284,7 @@ const NAMES: [(&str, &str); 45] = [
     ("firmware", "firmware"),
     ("size_bytes", "size"),
     ("rotational", "rotates"),
+    ("scheduler", "scheduler"),
     ("queue", "requests queued"),
     ("logical_block", "logical block"),
     ("physical_block", "physical block"),
@@ -342,18 +344,36 @@ pub fn surroundings(page: &mut String, result: &Outcome<'_>) {
     put!(page, "</div>\n{}", if is_long { "</details>\n" } else { "" });
 }
 
+/// The facts about one thing. Many that have no names here are closed.
 fn section(page: &mut String, heading: &str, facts: &[(&str, String)]) {
-    put!(page, "<section><h3>{heading}</h3><dl>");
-    for (key, value) in facts.iter().take(MOST_ENTRIES) {
-        let (name, value) = fact(key, value);
-        put!(page, "<dt>{}</dt><dd>{}</dd>", short(name), limited(&value));
+    let is_known = |key: &str| NAMES.iter().any(|(known, _)| *known == key);
+    let (known, others): (Vec<_>, Vec<_>) =
+        facts.iter().take(MOST_ENTRIES).partition(|(key, _)| is_known(key));
+    let list = |page: &mut String, facts: &[&(&str, String)]| {
+        put!(page, "<dl>");
+        for (key, value) in facts {
+            let (name, value) = fact(key, value);
+            put!(page, "<dt>{}</dt><dd>{}</dd>", short(&name), limited(&value));
+        }
+        put!(page, "</dl>");
+    };
+    put!(page, "<section><h3>{heading}</h3>");
+    if others.len() > MOST_OPEN {
+        list(page, &known);
+        put!(page, "<details><summary>{} more facts</summary>", others.len());
+        list(page, &others);
+        put!(page, "</details>");
+    } else {
+        list(page, &facts.iter().take(MOST_ENTRIES).collect::<Vec<_>>());
     }
-    put!(page, "</dl></section>\n");
+    put!(page, "</section>\n");
 }
 
 /// The name of a fact, and its value, for a person.
-fn fact<'a>(key: &'a str, value: &str) -> (&'a str, String) {
-    let name = NAMES.iter().find(|(known, _)| *known == key).map_or(key, |(_, name)| *name);
+fn fact(key: &str, value: &str) -> (Cow<'static, str>, String) {
+    let known = NAMES.iter().find(|(known, _)| *known == key);
+    let plain = || Cow::from(key.trim_end_matches("_bytes").replace('_', " "));
+    let name = known.map_or_else(plain, |(_, name)| Cow::from(*name));
     let amount = value.parse::<f64>().ok().filter(|_| key.ends_with("_bytes") || key.ends_with("_block"));
     (name, amount.map_or_else(|| value.to_owned(), bytes))
 }
@@ -388,7 +408,7 @@ fn machine_table(page: &mut String, machines: &[(&str, Vec<(&str, &str)>)]) {
          <th class=\"name\" scope=\"col\">machine</th>"
     );
     keys.iter()
-        .for_each(|key| put!(page, "<th class=\"name\" scope=\"col\">{}</th>", short(fact(key, "").0)));
+        .for_each(|key| put!(page, "<th class=\"name\" scope=\"col\">{}</th>", short(&fact(key, "").0)));
     put!(page, "</tr></thead><tbody>\n");
     for (machine, facts) in machines {
         put!(page, "<tr><th class=\"name\" scope=\"row\">{}</th>", short(machine));

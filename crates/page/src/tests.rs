@@ -119,6 +119,23 @@ fn words_say_of_what_they_are() {
     assert!(page.contains("Warnings of the run</strong><ul><li>&lt;b&gt;=3</li></ul>"));
 }
 
+#[test]
+fn many_facts_of_a_device_are_closed() {
+    let mut report = report("a", &[5000; 30]);
+    let target = report["iolite"]["targets"][0].as_object_mut().unwrap();
+    target.insert("health_written_bytes".into(), json!("1048576"));
+    let few = page(&report);
+    assert!(few.contains("<dt>health written</dt><dd>1 MiB</dd>") && !few.contains("more facts"), "{few}");
+    for number in 0..20 {
+        let target = report["iolite"]["targets"][0].as_object_mut().unwrap();
+        target.insert(format!("formats_{number}"), json!(format!("data_bytes={number}")));
+    }
+    let many = page(&report);
+    let (before, after) = many.split_once("<summary>21 more facts</summary>").expect("they are counted");
+    assert!(before.contains("<dt>device</dt><dd>vda</dd>"), "what explains a result stays open");
+    assert!(after.contains("<dt>formats 19</dt><dd>data_bytes=19</dd>"), "{after}");
+}
+
 /// A file of a few megabytes makes no page of hundreds.
 #[test]
 fn values_have_a_limit() {
