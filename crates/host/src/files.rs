@@ -103,12 +103,14 @@ pub struct FileFacts {
     pub device: Option<DeviceNumber>,
     /// The class of a character device that holds data.
     pub class: Option<DeviceClass>,
+    /// The block device that is the same storage as a character device.
+    pub same_as: Option<DeviceNumber>,
 }
 
 impl FileFacts {
-    /// The key that identifies the file.
+    /// The key that identifies the file. All nodes of a device have one key, also those for commands to it.
     pub fn key(&self) -> FileKey {
-        match self.block_device() {
+        match self.block_device().or(self.same_as) {
             Some(number) => FileKey::Device(number),
             None => FileKey::File(self.identity),
         }
@@ -133,12 +135,14 @@ impl FileFacts {
         let kind = EntryKind::of(metadata);
         let is_device = matches!(kind, EntryKind::Block | EntryKind::Char);
         let device = is_device.then(|| DeviceNumber::of(metadata.rdev()));
+        let class = device.filter(|_| kind == EntryKind::Char).and_then(DeviceClass::of);
         FileFacts {
             kind,
             bytes: if kind == EntryKind::Regular { metadata.len() } else { 0 },
             identity: Identity { device: metadata.dev(), inode: metadata.ino() },
             device,
-            class: device.filter(|_| kind == EntryKind::Char).and_then(DeviceClass::of),
+            class,
+            same_as: class.zip(device).and_then(|(class, number)| class.block_device(number)),
         }
     }
 
@@ -150,6 +154,7 @@ impl FileFacts {
             identity: Identity { device: 0, inode: 0 },
             device: None,
             class: None,
+            same_as: None,
         }
     }
 }
@@ -157,7 +162,7 @@ impl FileFacts {
 /// A key that identifies a file, whichever of its names is used.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FileKey {
-    /// A block device.
+    /// A block device, or a character device that is the same storage.
     Device(DeviceNumber),
     /// Another file that exists.
     File(Identity),

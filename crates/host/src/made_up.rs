@@ -185,6 +185,17 @@ impl MadeUp {
         machine
     }
 
+    /// This character device is the same storage as a block device.
+    ///
+    /// # Panics
+    /// There are no such devices.
+    #[must_use]
+    pub fn same(mut self, path: impl AsRef<Path>, block_device: impl AsRef<Path>) -> MadeUp {
+        let number = self.change(block_device.as_ref()).facts.device;
+        self.change(path.as_ref()).facts.same_as = number;
+        self
+    }
+
     /// There is a block device of this size, a disk with blocks of 512 bytes.
     #[must_use]
     pub fn with_block_device(self, path: impl AsRef<Path>, bytes: u64) -> MadeUp {
@@ -266,6 +277,7 @@ impl MadeUp {
             device: matches!(kind, EntryKind::Block | EntryKind::Char)
                 .then_some(DeviceNumber { major: 259, minor: number }),
             class: None,
+            same_as: None,
         };
         let entry = Entry {
             facts,

@@ -70,6 +70,19 @@ pub enum Barrier {
 }
 
 impl Plan {
+    /// Whether the first of these workers, of the same wave, begins when the second has ended.
+    pub(crate) fn waits_for(&self, one: usize, other: usize) -> bool {
+        let wait_for = &self.workers[one].wait_for;
+        // All clones of a job wait for the same workers.
+        wait_for.contains(&other) || wait_for.clone().next().is_some_and(|next| self.waits_for(next, other))
+    }
+
+    /// Whether these workers run at the same time.
+    pub(crate) fn run_together(&self, one: usize, other: usize) -> bool {
+        let wave = |worker: usize| self.workers[worker].wave;
+        wave(one) == wave(other) && !self.waits_for(one, other) && !self.waits_for(other, one)
+    }
+
     /// The points at which all hosts of a client begin together, in the order of the jobs: the first wave, and the
     /// waves, jobs and ramps with `client_barrier`. All others begin independently.
     pub fn barriers(&self) -> Vec<Barrier> {

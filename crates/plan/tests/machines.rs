@@ -1,6 +1,6 @@
 //! Command lines are resolved on machines that nobody here has: no test looks at this one.
 
-use iolite_host::{InUse, Machine, MadeUp, ZoneModel, Zones};
+use iolite_host::{Format, InUse, Machine, MadeUp, Namespace, ZoneGeometry, ZoneModel, Zones};
 use iolite_options::{Invocation, Name, parse_with};
 use iolite_plan::resolve::ResolvedWorker;
 use iolite_plan::verification::Rivalries;
@@ -30,6 +30,7 @@ fn resolved(machine: &MadeUp, arguments: &str) -> Result<Vec<ResolvedWorker>, Ve
     if let Some(problem) = iolite_plan::too_large_buffers(&plan, &layouts, machine) {
         return Err(vec![problem.message]);
     }
+    plan.zoned_devices(&layouts, machine).map_err(words)?;
     let rivalries = Rivalries::of(&plan, &layouts, machine).map_err(words)?;
     let workers = plan.workers.iter().zip(&layouts);
     Ok(workers
@@ -342,6 +343,74 @@ fn what_zones_forbid() {
 }
 
 /// Accepted settings that waste space, or make jobs wait, produce notes.
+/// A namespace by its block device and by its generic device, and a second one with zones.
+fn machine_with_namespaces() -> MadeUp {
+    let format = Format { data: 4096, metadata: 0, extended: false, protection: None };
+    let plain = Namespace { number: 1, blocks: GIB / 4096, format, optional: 0, zones: None };
+    let geometry =
+        ZoneGeometry { blocks: (256 << 20) / 4096, most_open: 4, most_active: 6, largest_append: 0 };
+    let zones =
+        Zones { model: ZoneModel::HostManaged, size: 256 << 20, count: 4, most_open: 4, most_active: 6 };
+    MadeUp::new()
+        .with_block_device("/dev/nvme0n1", GIB)
+        .with_namespace("/dev/ng0n1", plain)
+        .same("/dev/ng0n1", "/dev/nvme0n1")
+        .with_namespace("/dev/ng1n1", plain)
+        .with_block_device("/dev/nvme0n2", GIB)
+        .zoned("/dev/nvme0n2", zones)
+        .with_namespace("/dev/ng0n2", Namespace { zones: Some(geometry), ..plain })
+        .same("/dev/ng0n2", "/dev/nvme0n2")
+}
+
+#[test]
+fn two_nodes_of_a_device_are_one_device() {
+    let machine = machine_with_namespaces();
+    let pair = |generic: &str, rest: &str| {
+        let jobs = format!(
+            "--bs=4k --rw=randwrite --size=64m --name=block --ioengine=io_uring --filename=/dev/nvme0n1 \
+             --verify=crc32c --name=generic --ioengine=io_uring_cmd --filename={generic} {rest}"
+        );
+        resolved(&machine, &jobs).map(|_| ())
+    };
+    let refused = pair("/dev/ng0n1", "--verify=md5").unwrap_err();
+    assert_eq!(refused.len(), 2, "both are told: {refused:?}");
+    assert!(
+        refused[0].starts_with("verify: job generic uses the same device by /dev/ng0n1 at the same time"),
+        "{refused:?}"
+    );
+    assert!(refused[1].starts_with("verify: job block uses the same device by /dev/nvme0n1"), "{refused:?}");
+    let refused = pair("/dev/ng0n1", "").unwrap_err();
+    assert!(refused[0].contains("job generic writes to /dev/nvme0n1 without verify"), "{refused:?}");
+    for (generic, rest) in [("/dev/ng0n1", "--offset=64m"), ("/dev/ng0n1", "--stonewall"), ("/dev/ng1n1", "")]
+    {
+        assert_eq!(pair(generic, &format!("--verify=md5 {rest}")), Ok(()), "{generic} {rest}");
+    }
+}
+
+#[test]
+fn zones_are_changed_by_one_node_at_a_time() {
+    let machine = machine_with_namespaces();
+    let pair = |first: &str, second: &str| {
+        let jobs = format!(
+            "--bs=64k --zonemode=zbd --size=2z --name=block --ioengine=io_uring --direct=1 --filename=/dev/nvme0n2 {first} \
+             --name=generic --ioengine=io_uring_cmd --filename=/dev/ng0n2 {second}"
+        );
+        resolved(&machine, &jobs).map(|_| ())
+    };
+    let refused = pair("--rw=write", "--rw=randwrite").unwrap_err();
+    let expected =
+        "filename: job generic changes the same zones by /dev/ng0n2, which /dev/nvme0n2 does not see";
+    assert!(refused.len() == 2 && refused[0].starts_with(expected), "{refused:?}");
+    for (first, second) in [
+        ("--rw=write", "--rw=read"),
+        ("--rw=read", "--rw=write"),
+        ("--rw=write", "--rw=write --offset=2z"),
+        ("--rw=write", "--rw=write --stonewall"),
+    ] {
+        assert_eq!(pair(first, second), Ok(()), "{first} {second}");
+    }
+}
+
 #[test]
 fn notes_about_zones() {
     let machine = zoned_machine();

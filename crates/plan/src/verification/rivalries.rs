@@ -11,7 +11,7 @@ use super::spec::kind;
 use super::state::path;
 use crate::storages::{Namespace, Namespaces};
 use crate::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, WorkerPlan};
-use iolite_host::{FileKey, Machine};
+use iolite_host::{FileKey, Identity, Machine};
 use iolite_options::JobOptions;
 use iolite_types::Direction;
 use iolite_verify::block::Kind;
@@ -70,6 +70,8 @@ struct Party {
     file: usize,
     start: u64,
     end: u64,
+    /// The file or node itself: a device may have several nodes.
+    node: Option<Identity>,
 }
 
 impl Party {
@@ -111,7 +113,10 @@ impl<'a> Search<'a> {
                 let place = *of_path.entry((namespace, &at.path)).or_insert_with(identify);
                 places.resize_with(numbers.len(), Vec::new);
                 let end = at.offset.saturating_add(at.length);
-                places[place].push(Party { worker, file, start: at.offset, end });
+                let is_device = at.kind != FileKind::Regular && namespace == Namespace::LOCAL;
+                let facts = if is_device { machine.file(&at.path).ok().flatten() } else { None };
+                let node = facts.map(|facts| facts.identity);
+                places[place].push(Party { worker, file, start: at.offset, end, node });
             }
         }
         for parties in places.iter().filter(|parties| parties.len() > 1) {
@@ -138,7 +143,7 @@ impl<'a> Search<'a> {
             let is_rival = |other: &&WorkerPlan| {
                 let rival = self.plan.job_of(other);
                 other.index != one.index
-                    && self.run_together(one.index, other.index)
+                    && self.plan.run_together(one.index, other.index)
                     && rival.options.changes_data()
                     && rival.engine.facets.data == job.engine.facets.data
             };
@@ -200,9 +205,10 @@ impl<'a> Search<'a> {
     /// Decides how a rival affects a worker. Returns whether they take turns.
     fn compare(&mut self, party: &Party, rival: &Party, alike: bool) -> bool {
         let (job, other) = (&self.job(party).options, &self.job(rival).options);
-        let now = self.run_together(party.worker, rival.worker);
+        let now = self.plan.run_together(party.worker, rival.worker);
         let (changes, is_changed) = (job.changes_data(), now && other.changes_data());
-        let before = is_of_before(job) && is_of_before(other) && !self.waits_for(party.worker, rival.worker);
+        let before =
+            is_of_before(job) && is_of_before(other) && !self.plan.waits_for(party.worker, rival.worker);
         let before = before && self.wave(party) <= self.wave(rival);
         if is_changed && checks_own(self.job(party)) && !verifies(self.job(rival)) {
             self.refuse_stranger(party, rival);
@@ -237,23 +243,20 @@ impl<'a> Search<'a> {
         self.plan.workers[party.worker].wave
     }
 
-    /// Whether the first of these workers, of the same wave, begins when the second has ended.
-    fn waits_for(&self, one: usize, other: usize) -> bool {
-        let wait_for = &self.plan.workers[one].wait_for;
-        // All clones of a job wait for the same workers.
-        wait_for.contains(&other) || wait_for.clone().next().is_some_and(|next| self.waits_for(next, other))
-    }
-
-    fn run_together(&self, one: usize, other: usize) -> bool {
-        let wave = |worker: usize| self.plan.workers[worker].wave;
-        wave(one) == wave(other) && !self.waits_for(one, other) && !self.waits_for(other, one)
-    }
-
     /// Gives a file that these share a place among those whose owners are known.
     fn give_owners(&mut self, sharing: &[Party]) {
         let is_local = |party: &Party| self.job(party).engine.facets.has_local_files();
         if !sharing.iter().all(is_local) {
             sharing.iter().for_each(|party| self.refuse_turns(party));
+            return;
+        }
+        let by_other_node = |party: &Party| {
+            let other = sharing.iter().find(|other| party.meets(other) && party.node != other.node)?;
+            Some((*party, *other))
+        };
+        let pairs: Vec<_> = sharing.iter().filter_map(by_other_node).collect();
+        if !pairs.is_empty() {
+            pairs.iter().for_each(|(party, other)| self.refuse_nodes(party, other));
             return;
         }
         let smallest = sharing.iter().map(|party| self.smallest_change(party)).min();
@@ -283,6 +286,17 @@ impl<'a> Search<'a> {
         let message = format!(
             "verify: several workers write to {name} at the same time, and cannot take turns where ioengine={engine} has \
              its data; give each a part (offset, size) or a name of its own, or let them wait (stonewall, wait_for)"
+        );
+        self.refuse(party.worker, "verify", message);
+    }
+
+    /// Refuses a worker that would have to take turns with one that has another node of the device: turns are locks on a node.
+    fn refuse_nodes(&mut self, party: &Party, other: &Party) {
+        let message = format!(
+            "verify: job {} uses the same device by {} at the same time, and the two nodes cannot take turns; name one node in \
+             both, give each a part (offset, size), or let one wait (stonewall, wait_for)",
+            self.job(other).options.name,
+            self.path(other)
         );
         self.refuse(party.worker, "verify", message);
     }

@@ -63,12 +63,53 @@ impl Plan {
                 }
             }
         }
+        problems.extend(self.by_two_nodes(layouts, machine));
         if !problems.is_empty() {
             return Err(problems);
         }
         let devices =
             devices.into_iter().map(|(key, device)| self.with_crowds(&key, device, layouts, machine));
         Ok(devices.collect())
+    }
+
+    /// Workers that change the same zones of a device by different nodes at the same time. The kernel keeps the write pointers
+    /// of a block device itself, and does not see commands that are passed through beside it.
+    fn by_two_nodes(&self, layouts: &[Layout], machine: &dyn Machine) -> Vec<Problem> {
+        let mut users: Vec<(FileKey, usize, &FileLayout)> = Vec::new();
+        for (worker, layout) in self.workers.iter().zip(layouts) {
+            if self.job_of(worker).options.changes_data() {
+                let real = layout.files.iter().filter(|file| file.zoned.is_some_and(|zoned| zoned.is_real));
+                users.extend(real.map(|file| (machine.key(&file.path), worker.index, file)));
+            }
+        }
+        if users.iter().all(|(_, _, file)| file.kind == users[0].2.kind) {
+            return Vec::new();
+        }
+        let mut problems: Vec<Problem> = Vec::new();
+        for (key, one, file) in &users {
+            let rival = users.iter().find(|(of, other, rival)| {
+                let meets =
+                    file.offset < rival.offset + rival.length && rival.offset < file.offset + file.length;
+                rival.kind != file.kind
+                    && of == key
+                    && meets
+                    && (one == other || self.run_together(*one, *other))
+            });
+            let Some((_, other, rival)) = rival else { continue };
+            let options = |worker: usize| &self.job_of(&self.workers[worker]).options;
+            let message = format!(
+                "filename: job {} changes the same zones by {}, which {} does not see; name one node in both, give each its own \
+                 zones (offset, size), or let one wait (stonewall, wait_for)",
+                options(*other).name,
+                rival.path.display(),
+                file.path.display()
+            );
+            let problem = Problem::of(options(*one), "filename", message);
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        problems
     }
 
     /// Adds notes where more workers write to a device at a time than zones of it may be open.

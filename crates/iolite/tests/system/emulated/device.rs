@@ -44,10 +44,14 @@ fn namespaces_describe_themselves() {
          chmod 600 $disk\n\
          setpriv --reuid=65534 --regid=65534 --clear-groups '{program}' device --json $disk >nothing.json || exit\n\
          '{program}' device $separate >separate.table || exit\n\
-         for it in disk zoneddisk guard64 type3; do\n\
+         for it in disk zoned zoneddisk guard64 type3; do\n\
          '{program}' device -f jobs ${{!it}} | sed 's/^; \\(\\[.*\\|[a-z_]*=.*\\|time_based\\|stonewall\\|hipri\\)$/\\1/; s/^runtime=.*/runtime=1/; s/^size=[0-9]*$/size=1M/; s/^size=4z/size=1z/' >jobs.fio\n\
          '{program}' --output-format=json,normal jobs.fio >job-$it.ours 2>&1; echo $? >job-$it.ours.status\n\
          done\n\
+         two='--rw=randwrite --bs=4k --size=1M --verify=crc32c --name=block --ioengine=io_uring'\n\
+         '{program}' $two --filename=$disk --name=generic --ioengine=io_uring_cmd --filename=$ng >nodes.ours 2>&1; echo $? >nodes.ours.status\n\
+         '{program}' --name=j --ioengine=io_uring_cmd --filename=$zoned --zonemode=zbd --rw=trimwrite --write_mode=append \
+         --bs=64k,64k,4M --size=2z >appended.ours 2>&1; echo $? >appended.ours.status\n\
          '{program}' --name=j --ioengine=io_uring_cmd --filename=$ng4k --rw=read --bs=4k --size=64k --output-format=json >report.json || exit\n\
          '{program}' --name=j --ioengine=io_uring_cmd --filename=$zoned --rw=read --bs=4k --size=64k --output-format=json >zoned-report.json || exit\n\
          echo $disk4k >node; uname -r >kernel\n"
@@ -120,10 +124,21 @@ fn namespaces_describe_themselves() {
         let untold = device["not_told"][0].as_str().unwrap_or_default();
         assert!(untold.contains("Permission denied; root would see it"), "{name}: {device}");
     }
-    for disk in ["disk", "zoneddisk", "guard64", "type3"] {
+    let both: &[&str] = &["zone-writes", "zones-at-random", "zone-appends"];
+    let passed: &[&str] = &["zone-writes", "passed-zone-writes", "passed-zones-at-random", "zone-appends"];
+    for (disk, zoned) in
+        [("disk", &[][..]), ("zoned", both), ("zoneddisk", passed), ("guard64", &[]), ("type3", &[])]
+    {
         let (text, status) = told(&ran, &format!("job-{disk}"), "ours");
         assert_eq!(status, 0, "{disk}: the jobs that are suggested run: {text}");
+        for job in zoned {
+            assert!(text.contains(&format!("\"jobname\" : \"{job}\"")), "{disk}: {job}: {text}");
+        }
     }
+    let (text, status) = told(&ran, "nodes", "ours");
+    assert!(status != 0 && text.contains("job generic uses the same device by"), "{status}: {text}");
+    let (text, status) = told(&ran, "appended", "ours");
+    assert_eq!(status, 0, "only writes have to fit into a Zone Append: {text}");
 
     let report = json(&ran, "report");
     let target = &report["iolite"]["targets"][0];
@@ -135,6 +150,17 @@ fn namespaces_describe_themselves() {
     for (name, value) in expected {
         assert_eq!(target[name], value, "{name}: {target}");
     }
+    for (name, subject, own) in [
+        ("health_power_cycles", "health", "power_cycles"),
+        ("atomic_writes_controller_blocks", "atomic_writes", "controller_blocks"),
+        ("identity_subsystem", "identity", "subsystem"),
+    ] {
+        let of_device = &told_of("ng4k")[subject][own];
+        let of_device = of_device.as_str().map_or_else(|| of_device.to_string(), str::to_owned);
+        assert_eq!(target[name], of_device, "{name}: {target}");
+    }
+    assert!(target["power_states_0"].as_str().is_some_and(|row| row.contains("most_watts=25")), "{target}");
+    assert!(target["queue_segments"].is_null() && target["formats_0"].is_string(), "{target}");
     let zoned = &json(&ran, "zoned-report")["iolite"]["targets"][0];
     let expected = [("zone_capacity_bytes", "3145728"), ("most_active_zones", "6"), ("zones", "8")];
     for (name, value) in expected {
