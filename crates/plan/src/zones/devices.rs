@@ -72,8 +72,8 @@ impl Plan {
         Ok(devices.collect())
     }
 
-    /// Workers that change the same zones of a device by different nodes at the same time. The kernel keeps the write pointers
-    /// of a block device itself, and does not see commands that are passed through beside it.
+    /// Workers that change the same zones of a device by different nodes at the same time. Since Linux 6.10 the kernel keeps
+    /// write pointers of a block device, and it does not see commands that are passed through beside it.
     fn by_two_nodes(&self, layouts: &[Layout], machine: &dyn Machine) -> Vec<Problem> {
         let mut users: Vec<(FileKey, usize, &FileLayout)> = Vec::new();
         for (worker, layout) in self.workers.iter().zip(layouts) {
