@@ -49,10 +49,8 @@ pub struct HttpEngine {
     names_listed: u64,
     /// Units in flight.
     flying: usize,
-    /// The units that have not been committed.
-    queued: Vec<u32>,
-    /// The requests of these units. They are sent on commit, so that the latency of a batch's first request does not
-    /// include the time to sign the later ones.
+    /// Requests of units that have not been committed. They are sent on commit, so that signing the later requests of a
+    /// batch does not add to the time to the first byte of the earlier ones.
     unsent: Vec<(u32, Request)>,
     /// Objects that are uploaded in parts; `None` = the protocol does not support that.
     uploads: Option<Box<Uploads>>,
@@ -77,7 +75,7 @@ struct Flying {
     file: u32,
     method: Option<Method>,
     words: Option<String>,
-    /// When the unit was issued.
+    /// When its request was about to be sent.
     issued: Option<Instant>,
     /// When the first byte of the answer arrived.
     first_byte: Option<Instant>,
@@ -89,7 +87,8 @@ impl HttpEngine {
     /// # Errors
     /// The server's name cannot be resolved, or keys or certificates are missing or cannot be used.
     pub fn new(config: &EngineConfig, options: &HttpOptions) -> Result<Self, EngineError> {
-        let client = set_up::connect(options).map_err(EngineError::Http)?;
+        let options = set_up::with_region(options);
+        let client = set_up::connect(&options).map_err(EngineError::Http)?;
         let part = options.http_s3_multipart_size;
         let uploads = (options.http_mode == HttpProtocol::S3).then(|| {
             let part = if part > 0 { part } else { LAID_OUT_PART };
@@ -97,7 +96,7 @@ impl HttpEngine {
         });
         Ok(HttpEngine {
             client,
-            options: options.clone(),
+            options,
             block: config.block,
             files: (0..config.files).map(|_| None).collect(),
             units: vec![Flying::default(); config.depth],
@@ -106,7 +105,6 @@ impl HttpEngine {
             cursors: Vec::new(),
             names_listed: 0,
             flying: 0,
-            queued: Vec::with_capacity(config.depth),
             unsent: Vec::with_capacity(config.depth),
             splits: part > 0 && uploads.is_some(),
             uploads,
@@ -152,6 +150,7 @@ impl HttpEngine {
         };
         if self.splits && method != Method::Get && self.is_of_parts(unit, method, end)? {
             let Unit { buffer, length, offset, index, file, .. } = *unit;
+            self.units[index as usize].issued = Some(Instant::now());
             // SAFETY: the caller upholds the same contract.
             unsafe { self.begin_write(PartWrite { buffer, length, offset, unit: index, file }) };
             return Ok(());
@@ -424,27 +423,21 @@ impl Engine for HttpEngine {
         match unsafe { self.begin(unit, method) } {
             Ok(()) => {
                 self.flying += 1;
-                self.queued.push(unit.index);
                 Queued::Queued
             }
             Err(errno) => Queued::Completed(Err(errno)),
         }
     }
 
-    /// Sends the requests of the batch. Latency, and the time to the first byte, start when all have been sent.
+    /// Sends the requests of the batch. The time to the first byte starts before a request is sent.
     fn commit(&mut self) -> Result<usize, Errno> {
         for (unit, request) in self.unsent.drain(..) {
+            self.units[unit as usize].issued = Some(Instant::now());
             // SAFETY: the caller of `queue` promised that the buffer is valid until the unit is complete or the engine is gone.
             unsafe { self.client.begin(unit, request) };
         }
         if self.splits {
             self.send_steps();
-        }
-        if !self.queued.is_empty() {
-            let now = Instant::now();
-            for unit in self.queued.drain(..) {
-                self.units[unit as usize].issued = Some(now);
-            }
         }
         Ok(0)
     }

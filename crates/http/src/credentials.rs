@@ -1,6 +1,7 @@
 //! Keys of an S3 account, from the environment or the usual files.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Keys of an S3 account.
@@ -32,14 +33,12 @@ pub enum CredentialsError {
         /// The system's error message.
         why: String,
     },
-    /// The file does not have the profile, or the profile lacks a key.
-    #[error("{file}: {what}")]
-    Incomplete {
-        /// The file.
-        file: String,
-        /// What is missing.
-        what: String,
-    },
+    /// No file has the profile with both keys.
+    #[error("{0}")]
+    Missing(
+        /// What is missing in each file.
+        String,
+    ),
 }
 
 /// Where to look for keys if the job does not give them.
@@ -49,6 +48,8 @@ pub struct Source {
     pub environment: [Option<String>; 3],
     /// The file with profiles: `AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`.
     pub file: Option<PathBuf>,
+    /// The file with settings, which may have keys as well: `AWS_CONFIG_FILE`, or `~/.aws/config`.
+    pub settings: Option<PathBuf>,
     /// The user named the file or the profile, so keys must be found there.
     pub is_demanded: bool,
     /// The profile: the requested one, or else `AWS_PROFILE`, or else `default`.
@@ -60,6 +61,7 @@ impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Source")
             .field("file", &self.file)
+            .field("settings", &self.settings)
             .field("profile", &self.profile)
             .finish_non_exhaustive()
     }
@@ -73,6 +75,8 @@ impl Source {
         let variable =
             |name| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let named = variable("AWS_SHARED_CREDENTIALS_FILE").map(PathBuf::from);
+        let settings = variable("AWS_CONFIG_FILE").map(PathBuf::from);
+        let usual = |name| Some(PathBuf::from(variable("HOME")?).join(".aws").join(name));
         let asked = profile.map(str::to_owned).or_else(|| variable("AWS_PROFILE"));
         // A requested profile takes precedence over keys in the environment.
         let environment = match profile {
@@ -85,8 +89,9 @@ impl Source {
         };
         Source {
             environment,
-            is_demanded: named.is_some() || asked.is_some(),
-            file: named.or_else(|| Some(PathBuf::from(variable("HOME")?).join(".aws/credentials"))),
+            is_demanded: named.is_some() || settings.is_some() || asked.is_some(),
+            file: named.or_else(|| usual("credentials")),
+            settings: settings.or_else(|| usual("config")),
             profile: asked.unwrap_or_else(|| "default".to_owned()),
         }
     }
@@ -99,55 +104,123 @@ impl Source {
         if let [Some(id), Some(secret), token] = &self.environment {
             return Ok(Some(Credentials { id: id.clone(), secret: secret.clone(), token: token.clone() }));
         }
-        let Some(file) = &self.file else { return Ok(None) };
-        let text = match std::fs::read_to_string(file) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !self.is_demanded => {
-                return Ok(None);
-            }
-            Err(error) => {
-                let (file, why) = (file.display().to_string(), error.to_string());
-                return Err(CredentialsError::Unreadable { file, why });
-            }
-        };
-        match of_profile(&text, &self.profile) {
-            Ok(found) => Ok(Some(found)),
-            Err(_) if !self.is_demanded => Ok(None),
-            Err(what) => Err(incomplete(file, what)),
-        }
-    }
-}
-
-fn incomplete(file: &Path, what: String) -> CredentialsError {
-    CredentialsError::Incomplete { file: file.display().to_string(), what }
-}
-
-/// The keys of a profile in the text of a file with `[PROFILE]` sections.
-fn of_profile(text: &str, profile: &str) -> Result<Credentials, String> {
-    let mut is_here = false;
-    let mut was_here = false;
-    let [mut id, mut secret, mut token] = [None, None, None];
-    for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            is_here = name.trim() == profile;
-            was_here |= is_here;
-        } else if let Some((key, value)) = line.split_once('=').filter(|_| is_here) {
-            let place = match key.trim() {
-                "aws_access_key_id" => &mut id,
-                "aws_secret_access_key" => &mut secret,
-                "aws_session_token" => &mut token,
-                _ => continue,
+        let mut missing = Vec::new();
+        for (file, kind) in self.files() {
+            let shown = file.display();
+            let why = match std::fs::read_to_string(file) {
+                Ok(text) => match Profile::of(&text, kind, &self.profile) {
+                    Some(profile) => match profile.credentials(&self.profile) {
+                        Ok(found) => return Ok(Some(found)),
+                        Err(why) => why,
+                    },
+                    None => format!("there is no profile [{}]", kind.heading(&self.profile)),
+                },
+                Err(error) if error.kind() == io::ErrorKind::NotFound => error.to_string(),
+                Err(error) => {
+                    return Err(CredentialsError::Unreadable {
+                        file: shown.to_string(),
+                        why: error.to_string(),
+                    });
+                }
             };
-            *place = Some(value.trim().to_owned()).filter(|value| !value.is_empty());
+            missing.push(format!("{shown}: {why}"));
+        }
+        match self.is_demanded {
+            true => Err(CredentialsError::Missing(missing.join("; "))),
+            false => Ok(None),
         }
     }
-    if !was_here {
-        return Err(format!("there is no profile [{profile}]"));
+
+    /// The region of the profile; `None` = no file that can be read has one.
+    pub fn region(&self) -> Option<String> {
+        self.files().find_map(|(file, kind)| {
+            let text = std::fs::read_to_string(file).ok()?;
+            Profile::of(&text, kind, &self.profile)?.region
+        })
     }
-    let missing = |key| format!("[{profile}] has no {key}");
-    let id = id.ok_or_else(|| missing("aws_access_key_id"))?;
-    let secret = secret.ok_or_else(|| missing("aws_secret_access_key"))?;
-    Ok(Credentials { id, secret, token })
+
+    /// The files, the one that takes precedence first.
+    fn files(&self) -> impl Iterator<Item = (&Path, Kind)> {
+        let files = [(&self.file, Kind::Credentials), (&self.settings, Kind::Settings)];
+        files.into_iter().filter_map(|(file, kind)| Some((file.as_deref()?, kind)))
+    }
+}
+
+/// The kind of a file with profiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Credentials,
+    Settings,
+}
+
+impl Kind {
+    /// The heading of a profile.
+    fn heading(self, profile: &str) -> String {
+        match self {
+            Kind::Settings if profile != "default" => format!("profile {profile}"),
+            _ => profile.to_owned(),
+        }
+    }
+
+    /// Whether this is the heading of a profile.
+    fn is_heading(self, heading: &str, profile: &str) -> bool {
+        let words = || heading.split_whitespace();
+        words().eq([profile]) && (self == Kind::Credentials || profile == "default")
+            || self == Kind::Settings && words().eq(["profile", profile])
+    }
+}
+
+/// What a file says about a profile.
+#[derive(Default)]
+struct Profile {
+    id: Option<String>,
+    secret: Option<String>,
+    token: Option<String>,
+    region: Option<String>,
+}
+
+impl Profile {
+    /// The profile in the text of a file; `None` = it is not there.
+    fn of(text: &str, kind: Kind, profile: &str) -> Option<Profile> {
+        let mut found: Option<Profile> = None;
+        let mut is_here = false;
+        for line in text.lines() {
+            // An indented line belongs to a setting above it.
+            if kind == Kind::Settings && line.starts_with([' ', '\t']) {
+                continue;
+            }
+            let line = line.trim();
+            if line.starts_with(['#', ';']) {
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                is_here = kind.is_heading(name, profile);
+                if is_here {
+                    found.get_or_insert_default();
+                }
+            } else if let Some((key, value)) = line.split_once('=')
+                && let Some(found) = found.as_mut().filter(|_| is_here)
+            {
+                let place = match key.trim() {
+                    "aws_access_key_id" => &mut found.id,
+                    "aws_secret_access_key" => &mut found.secret,
+                    "aws_session_token" => &mut found.token,
+                    "region" => &mut found.region,
+                    _ => continue,
+                };
+                *place = Some(value.trim().to_owned()).filter(|value| !value.is_empty());
+            }
+        }
+        found
+    }
+
+    /// The keys, or which one is missing.
+    fn credentials(self, profile: &str) -> Result<Credentials, String> {
+        let missing = |key| format!("[{profile}] has no {key}");
+        let id = self.id.ok_or_else(|| missing("aws_access_key_id"))?;
+        let secret = self.secret.ok_or_else(|| missing("aws_secret_access_key"))?;
+        Ok(Credentials { id, secret, token: self.token })
+    }
 }
 
 #[cfg(test)]
@@ -164,8 +237,9 @@ mod tests {
         if let Some(text) = text {
             std::fs::write(&file, text).unwrap();
         }
-        let profile = profile.to_owned();
-        (directory, Source { environment: [None, None, None], file: Some(file), is_demanded, profile })
+        let source =
+            Source { file: Some(file), is_demanded, profile: profile.to_owned(), ..Source::default() };
+        (directory, source)
     }
 
     #[test]
@@ -189,8 +263,36 @@ mod tests {
             assert_eq!(Source { is_demanded: false, ..asked }.credentials(), Ok(None));
         }
         let (_kept, asked) = source(None, "default", true);
-        assert!(matches!(asked.credentials(), Err(CredentialsError::Unreadable { .. })));
+        assert!(matches!(asked.credentials(), Err(CredentialsError::Missing(_))));
         assert_eq!(Source { is_demanded: false, ..asked }.credentials(), Ok(None));
+    }
+
+    #[test]
+    fn settings_may_have_keys_and_name_the_region() {
+        let (directory, mut source) = source(Some(FILE), "other", true);
+        let settings = directory.path().join("config");
+        let text = "[default]\nregion = r0\ns3 =\n  region = nested\naws_access_key_id=A2\n[profile other]\n\
+                    region=r1\n[ profile  third ]\naws_access_key_id = C\naws_secret_access_key = sc\n\
+                    aws_session_token = tc\nregion = r3\n[third]\nregion = none\n";
+        std::fs::write(&settings, text).unwrap();
+        source.settings = Some(settings.clone());
+        let of = |profile: &str| Source { profile: profile.to_owned(), ..source.clone() };
+        let found = of("third").credentials().unwrap().unwrap();
+        assert_eq!((&*found.id, &*found.secret, found.token.as_deref()), ("C", "sc", Some("tc")));
+        assert_eq!(of("third").region().as_deref(), Some("r3"));
+        // What both files have is that of the file with keys.
+        assert_eq!(of("default").credentials().unwrap().unwrap().id, "A");
+        assert_eq!(of("default").region().as_deref(), Some("r0"));
+        assert_eq!(of("other").region().as_deref(), Some("x"));
+        let why = of("none").credentials().unwrap_err().to_string();
+        let said = format!(
+            ": there is no profile [none]; {}: there is no profile [profile none]",
+            settings.display()
+        );
+        assert!(why.ends_with(&said), "{why}");
+        assert_eq!(of("none").region(), None);
+        let (_kept, neither) = super::tests::source(None, "default", false);
+        assert_eq!((neither.credentials(), neither.region()), (Ok(None), None));
     }
 
     #[test]

@@ -47,8 +47,12 @@ fn settle_engine(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Warns of secrets that would travel unencrypted: an eavesdropper could read them.
-fn settle_http(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
+/// Notes whether the region is given. Warns of secrets that would travel unencrypted: an eavesdropper could read them.
+fn settle_http(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
+    let region_is_given = job.is_set("http_s3_region");
+    if let Some(own) = job.engine.of_mut::<HttpOptions>() {
+        own.region_is_given = region_is_given;
+    }
     if let Some(own) = job.engine.of::<HttpOptions>().filter(|own| own.identifies_in_the_open()) {
         let message = format!(
             "https=off: keys, passwords or data go to {} unencrypted, and whoever is in between can read them; use \

@@ -11,6 +11,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// These options with the region of the user's files, if the job gives neither region nor keys.
+pub(super) fn with_region(options: &HttpOptions) -> HttpOptions {
+    let mut options = options.clone();
+    let is_signed = options.http_mode == HttpProtocol::S3 && !options.http_s3_anonymous;
+    if is_signed
+        && options.http_s3_keyid.is_empty()
+        && !options.region_is_given
+        && let Some(region) = source(&options).region()
+    {
+        options.http_s3_region = region;
+    }
+    options
+}
+
+/// Where keys and region are looked up that the job does not give.
+fn source(options: &HttpOptions) -> Source {
+    let profile = Some(options.http_s3_profile.as_str()).filter(|profile| !profile.is_empty());
+    Source::of_process(profile)
+}
+
 /// Makes a client for the server.
 ///
 /// # Errors
@@ -121,8 +141,7 @@ fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
         (true, None) => {}
         _ => return Err("http_s3_keyid and http_s3_key go together".to_owned()),
     }
-    let profile = Some(options.http_s3_profile.as_str()).filter(|profile| !profile.is_empty());
-    let found = Source::of_process(profile).credentials().map_err(|error| error.to_string())?;
+    let found = source(options).credentials().map_err(|error| error.to_string())?;
     if found.as_ref().is_some_and(|found| {
         found.id.contains(char::is_control)
             || found.token.as_ref().is_some_and(|token| token.contains(char::is_control))
@@ -132,7 +151,7 @@ fn credentials(options: &HttpOptions) -> Result<Credentials, String> {
     }
     found.ok_or_else(|| {
         "there are no keys: give http_s3_keyid and http_s3_key, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or \
-         write ~/.aws/credentials; http_s3_anonymous=1 does without"
+         write ~/.aws/credentials or ~/.aws/config; http_s3_anonymous=1 does without"
             .to_owned()
     })
 }

@@ -95,6 +95,8 @@ own_options! {
         pub http_swift_auth_token: Secret,
         /// The region of the bucket.
         pub http_s3_region: String,
+        /// The job says it, so that it is not looked up in the user's files.
+        pub region_is_given: bool,
         /// The key that the server is to encrypt objects with.
         pub http_s3_sse_customer_key: Secret,
         /// The cipher for that.
@@ -305,7 +307,7 @@ static HTTP_S3_KEY: Definition = option("http_s3_key", Kind::Str, "Secret key of
 static HTTP_S3_KEYID: Definition = option(
     "http_s3_keyid",
     Kind::Str,
-    "Access key of the S3 account; by default the environment and ~/.aws/credentials are looked at",
+    "Access key of the S3 account; by default those of the environment, ~/.aws/credentials or ~/.aws/config",
 )
 .lands_in_engine(own!(HttpOptions.http_s3_keyid, string()));
 static HTTP_S3_SECURITY_TOKEN: Definition =
@@ -385,7 +387,7 @@ static HTTP_CREATE: Definition =
         .default("0")
         .lands_in_engine(own!(HttpOptions.http_create, boolean()));
 static HTTP_S3_PROFILE: Definition =
-    option("http_s3_profile", Kind::Str, "Profile of ~/.aws/credentials that has the keys")
+    option("http_s3_profile", Kind::Str, "Profile of ~/.aws/credentials or ~/.aws/config that has the keys")
         .lands_in_engine(own!(HttpOptions.http_s3_profile, string()));
 static HTTP_S3_ANONYMOUS: Definition =
     option("http_s3_anonymous", Kind::Bool, "Requests without a signature")

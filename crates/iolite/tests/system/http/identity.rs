@@ -112,6 +112,27 @@ pub fn keys_come_from_the_environment_or_a_file() {
     assert!(last()["authorization"].contains("Credential=PID/"), "{:?}", last());
     let missing = with_environment(dir.path(), &format!("{line} --http_s3_profile=q"), &keys);
     assert!(missing.output().contains("there is no profile [q]"), "{}", missing.output());
+    // The other file may have keys as well, and says where the bucket is.
+    let settings = "[default]\nregion=eu-test-1\n[profile r]\naws_access_key_id=RID\naws_secret_access_key=s\n\
+                    aws_session_token=rt\nregion=eu-test-2\n";
+    std::fs::write(dir.path().join(".aws/config"), settings).unwrap();
+    with_environment(dir.path(), &line, &[]).ok();
+    assert!(last()["authorization"].contains("=FILEID/") && last()["authorization"].contains("/eu-test-1/"));
+    with_environment(dir.path(), &format!("{line} --http_s3_profile=r"), &[]).ok();
+    assert!(last()["authorization"].contains("=RID/") && last()["authorization"].contains("/eu-test-2/"));
+    assert_eq!(last()["x-amz-security-token"], "rt");
+    for (options, region) in
+        [("--http_s3_region=us-east-1", "us-east-1"), ("--http_s3_keyid=K --http_s3_key=s", "us-east-1")]
+    {
+        with_environment(dir.path(), &format!("{line} {options}"), &[]).ok();
+        assert!(last()["authorization"].contains(&format!("/{region}/")), "{options}: {:?}", last());
+    }
+    let missing = with_environment(dir.path(), &format!("{line} --http_s3_profile=q"), &keys);
+    assert!(
+        missing.output().contains(".aws/config: there is no profile [profile q]"),
+        "{}",
+        missing.output()
+    );
     with_environment(dir.path(), &format!("{line} --http_s3_anonymous=1"), &keys).ok();
     assert!(!last().contains_key("authorization"), "{:?}", last());
 }
