@@ -41,7 +41,8 @@ pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
 }
 
 fn list(job: &JobOptions, directory: &str) -> Result<Vec<String>, String> {
-    let config = EngineConfig::new(job.engine.clone(), 1);
+    let config =
+        EngineConfig { block: job.only_block().unwrap_or(0), ..EngineConfig::new(job.engine.clone(), 1) };
     let listed = apart_telling(&job.ioengine, |progress| {
         let names = storage_of(&job.ioengine, &config)?.list(Path::new(directory), progress);
         Ok(names.map_err(|error| iolite_types::describe_error(&error)))

@@ -172,7 +172,7 @@ impl Ledger {
             let file = match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(error) => return Err(of_file(&path, &error)),
+                Err(error) => return Err(not_made(&path, &error)),
             };
             // A process that looks for leftover files may hold the lock for a moment.
             let made = locked(&file).and_then(|()| {
@@ -183,7 +183,7 @@ impl Ledger {
                 }
                 File::open(&self.directory)?.sync_all()
             });
-            made.map_err(|error| of_file(&path, &error))?;
+            made.map_err(|error| not_made(&path, &error))?;
             return Ok((path, file));
         }
         let words = format!("{}: too many files {}{process}-*{}", self.directory.display(), NAME.0, NAME.1);
@@ -347,6 +347,16 @@ fn of_file(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), words)
 }
 
+fn not_made(path: &Path, error: &io::Error) -> io::Error {
+    let words = format!(
+        "{}: {}; uploads in parts need this file, so that a later job can abort what a killed one leaves; --aux-path= puts it \
+         into another directory",
+        path.display(),
+        iolite_types::describe_error(error)
+    );
+    io::Error::new(error.kind(), words)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -413,6 +423,14 @@ mod tests {
         ledger.begun(first, Some("abc"), false).unwrap();
         let entries = parse(&fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!(entries[0].id.as_deref(), Some("abc"));
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_told_with_the_remedy() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::new(&directory.path().join("none"));
+        let why = ledger.begin("http://h", "/b/a").unwrap_err().to_string();
+        assert!(why.contains("iolite-uploads.") && why.contains("--aux-path="), "{why}");
     }
 
     #[test]

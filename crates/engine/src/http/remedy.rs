@@ -51,7 +51,7 @@ pub(super) fn of(refusal: &Refusal, options: &HttpOptions, is_read: bool) -> Str
         (_, 400) if says(refusal, "SSL certificate") => {
             "the server wants a certificate of yours, signed by an authority that it trusts (http_cert_file, http_key_file)".to_owned()
         }
-        (_, 400) if options.https == Encryption::Off && says(refusal, "to HTTPS") => {
+        (_, 400) if options.https == Encryption::Off && says(refusal, "HTTPS") => {
             "the port is one for encrypted connections (https=on)".to_owned()
         }
         (_, 403) if options.http_mode == HttpProtocol::S3 => {
@@ -200,6 +200,7 @@ mod tests {
         };
         assert!(of("No required SSL certificate was sent").contains("http_cert_file"));
         assert!(of("The plain HTTP request was sent to HTTPS port").contains("https=on"));
+        assert!(of("Client sent an HTTP request to an HTTPS server.").contains("https=on"));
         assert_eq!(of("no"), "");
     }
 }

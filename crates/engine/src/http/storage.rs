@@ -316,6 +316,7 @@ impl Storage for HttpEngine {
         let refused = |why: String| io::Error::other(format!("GET {bucket}: {why}"));
         let mut names = Vec::new();
         let (mut bytes, mut empty) = (0, 0);
+        let mut other_block = None;
         let mut from: Option<String> = None;
         loop {
             let query = listing::query(&prefix, listing::MOST_NAMES, from.as_deref());
@@ -334,7 +335,7 @@ impl Storage for HttpEngine {
             let page = listing::page(&answer).map_err(refused)?;
             let listed = listing::names(&answer).map_err(refused)?;
             let before = names.len();
-            names.extend(listed.into_iter().filter_map(|name| self.file_of(&bucket, name)));
+            names.extend(listed.into_iter().filter_map(|name| self.file_of(&bucket, name, &mut other_block)));
             // (Many blocks belong to the same file, and lists are in order.)
             names.dedup();
             bytes += names.iter().skip(before).map(|name| name.as_os_str().len()).sum::<usize>();
@@ -354,6 +355,11 @@ impl Storage for HttpEngine {
             if from.is_none() {
                 break;
             }
+        }
+        if let Some(length) = other_block.filter(|_| names.is_empty()) {
+            return Err(io::Error::other(format!(
+                "the objects there are blocks of {length} bytes; use bs={length}"
+            )));
         }
         names.sort();
         names.dedup();
@@ -384,7 +390,7 @@ impl HttpEngine {
     }
 
     /// The file to which an object of the list belongs; `None` = the object is not a block of this size.
-    fn file_of(&self, bucket: &str, object: String) -> Option<PathBuf> {
+    fn file_of(&self, bucket: &str, object: String, other_block: &mut Option<u64>) -> Option<PathBuf> {
         let file = match self.options.http_object_mode {
             ObjectMode::Range => object,
             ObjectMode::Block => {
@@ -393,7 +399,11 @@ impl HttpEngine {
                 let (offset, length) = (offset.parse::<u64>().ok()?, length.parse::<u64>().ok()?);
                 // Objects whose names only look like names of blocks belong to no file.
                 let is_block = length > 0 && offset.is_multiple_of(length);
-                (is_block && (self.block == 0 || length == self.block)).then(|| file.to_owned())?
+                if is_block && self.block > 0 && length != self.block {
+                    *other_block = Some(length);
+                    return None;
+                }
+                is_block.then(|| file.to_owned())?
             }
         };
         let between = if bucket == "/" { "" } else { "/" };

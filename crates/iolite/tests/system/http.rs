@@ -37,7 +37,7 @@ fn with_environment(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Fin
     for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"] {
         command.env_remove(name);
     }
-    command.env_remove("AWS_SHARED_CREDENTIALS_FILE").env("HOME", dir);
+    command.env_remove("AWS_SHARED_CREDENTIALS_FILE").env_remove("AWS_CONFIG_FILE").env("HOME", dir);
     Running::start(command.args(words(line)).envs(environment.iter().copied()).current_dir(dir)).wait()
 }
 
@@ -366,6 +366,34 @@ fn the_time_to_the_first_byte_is_told() {
     assert!(!local.ok().stdout.contains("ttfb"));
 }
 
+/// Sending is a part of the request, as in fio, whose engine sends and waits in one call.
+#[test]
+fn completion_latency_is_that_of_the_whole_request() {
+    let server = ObjectServer::start();
+    let dir = scratch();
+    let line = "--filename=/bkt/a --rw=randrw --size=64k --http_create=1 --write_lat_log=l --iodepth=2";
+    let line = job(&server, &format!("{line} --output-format=json,normal"));
+    for program in [Program::own(), Program::called_fio(dir.path())] {
+        let told = program.line(dir.path(), &line).ok().stdout;
+        assert!(told.contains("    clat (") && !told.contains("    slat ("), "{told}");
+        let json = Json::parse(&told);
+        for direction in ["read", "write"] {
+            let of = |key: &str| json.job().int(&format!("{direction}.{key}"));
+            assert_eq!((of("slat_ns.N"), of("clat_ns.N")), (0, of("total_ios")));
+            if told.contains("ttfb") {
+                assert!(of("ttfb_ns.min") <= of("clat_ns.min") && of("ttfb_ns.max") <= of("clat_ns.max"));
+            }
+        }
+        assert_eq!(fs::read_to_string(dir.path().join("l_slat.1.log")).unwrap(), "");
+        let log = fs::read_to_string(dir.path().join("l_clat.1.log")).unwrap();
+        assert_eq!(log.lines().count(), 16);
+    }
+    // There is one with submitting threads: the time until one of them takes the I/O.
+    let json = report(&server, "--filename=/bkt/a --rw=write --size=64k --io_submit_mode=offload");
+    assert_eq!(json.job().int("write.slat_ns.N"), 16);
+    assert!(json.job().int("write.ttfb_ns.max") <= json.job().int("write.clat_ns.max"));
+}
+
 #[test]
 fn the_servers_words_are_told_whoever_submits() {
     let server = ObjectServer::start();
@@ -435,6 +463,11 @@ fn files_are_found_by_the_beginning_of_their_names() {
     // Objects that only look like blocks are none.
     server.put("/bkt/logs/app_2024_06", &[3; 4096]);
     assert_eq!(run(&server, "--opendir=/bkt/logs --rw=trim").code(), 1);
+    // The files that are there have other blocks.
+    server.put("/bkt/logs/whole_0_16384", &[3; 16384]);
+    let other = run(&server, "--opendir=/bkt/logs --rw=read");
+    assert_eq!(other.code(), 1);
+    assert!(other.output().contains("blocks of 16384 bytes; use bs=16384"), "{}", other.output());
     // A list that is cut is not taken for the whole.
     for (text, why) in [
         (
@@ -600,6 +633,27 @@ pub fn a_silent_server_hangs_nobody() {
     let dir = scratch();
     let line = "--filename=/bkt/a --rw=write --size=4k --http_timeout=300ms";
     assert_eq!(called_fio(&server, dir.path(), line).code(), 1);
+    // A job that was asked to end does not wait for as long as it would otherwise.
+    let server = ObjectServer::behaving(|_| Reply::Silence);
+    let line = job(&server, "--filename=/bkt/a --rw=write --size=16k --http_timeout=1h");
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("it has asked", |_| server.count("PUT") >= 1);
+    running.signal(libc::SIGINT);
+    let ended = running.wait();
+    let said = "the server was silent for 10 s after the job was asked to end";
+    assert!(ended.output().contains(said), "{}", ended.output());
+}
+
+/// Servers that expect TLS say so, or just end the connection.
+#[test]
+fn a_server_that_expects_encryption_is_told() {
+    let words = "Client sent an HTTP request to an HTTPS server.";
+    for reply in [Reply::Refused(400, "", words), Reply::Ended, Reply::Garbage] {
+        let server = ObjectServer::behaving(move |_| reply.clone());
+        let refused = run(&server, "--filename=/bkt/a --rw=write --size=4k");
+        assert_eq!(refused.code(), 1);
+        assert!(refused.output().contains("https=on"), "{}", refused.output());
+    }
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn minio_puts_parts_together_and_is_left_with_none() {
         assert_eq!(server.uploads(), usize::from(signal == libc::SIGKILL), "{signal}");
     }
     let next = start(dir.path(), &s3(&server, &format!("--filename=/bkt/y {parts} --size=10m"))).ok();
-    assert!(next.stdout.contains("aborted 1 uploads in parts that a killed job had left"), "{}", next.stdout);
+    assert!(next.stdout.contains("aborted 1 upload in parts that a killed job had left"), "{}", next.stdout);
     assert_eq!((server.uploads(), server.count()), (0, 7));
     let small = start(
         dir.path(),

@@ -233,7 +233,7 @@ pub fn uploads_of_others_are_let_be() {
     let of_others = server.begin_upload("/bkt/a", now);
     let own = server.begin_upload("/bkt/a", now - 30 * day);
     let told = write();
-    assert!(told.contains("aborted 1 uploads in parts that a killed job had left"), "{told}");
+    assert!(told.contains("aborted 1 upload in parts that a killed job had left"), "{told}");
     assert!(server.has_upload(&of_others) && !server.has_upload(&own));
     // The file keeps only the remaining work.
     let kept = std::fs::read_to_string(&path).unwrap();
@@ -250,7 +250,7 @@ pub fn uploads_of_others_are_let_be() {
     let known = format!("iolite: uploads under way\nbegin 1 {since} http://elsewhere /x\nid 1 {}\n", two[0]);
     std::fs::write(&other, known).unwrap();
     let told = write();
-    assert!(told.contains("aborted 1 uploads"), "{told}");
+    assert!(told.contains("aborted 1 upload in parts"), "{told}");
     assert!(server.has_upload(&two[0]) && !server.has_upload(&two[1]));
     std::fs::write(&path, "iolite: uploads under way\nnonsense\n").unwrap();
     let told = write();
@@ -281,7 +281,7 @@ pub fn what_a_killed_job_leaves_the_next_one_aborts() {
     assert!(!next(&elsewhere).contains("aborted"));
     assert_eq!(server.uploads(), 1);
     let told = next(&server);
-    assert!(told.contains("aborted 1 uploads in parts that a killed job had left"), "{told}");
+    assert!(told.contains("aborted 1 upload in parts that a killed job had left"), "{told}");
     assert_eq!(
         (server.uploads(), state_files(&dir.path().join("aux"))),
         (0, vec!["iolite-uploads.1-0.state".into()])

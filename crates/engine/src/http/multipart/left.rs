@@ -45,8 +45,9 @@ impl HttpEngine {
                         let _ = left.keep(&others);
                     }
                     if count > 0 {
+                        let what = if count == 1 { "1 upload" } else { &*format!("{count} uploads") };
                         self.uploads().news.push(format!(
-                            "http: aborted {count} uploads in parts that a killed job had left ({path})"
+                            "http: aborted {what} in parts that a killed job had left ({path})"
                         ));
                     }
                 }
