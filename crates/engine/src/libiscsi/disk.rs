@@ -182,7 +182,11 @@ impl Disk {
             self.lose();
         }
         match self.failure.clone() {
-            Some((errno, words)) => Err(explained(&io::Error::from(errno), words)),
+            Some((errno, words)) => {
+                // (Whoever opens the disk names it as the job does.)
+                let words = words.strip_prefix(&format!("{}: ", self.name)).unwrap_or(&words);
+                Err(explained(&io::Error::from(errno), words.to_owned()))
+            }
             None => Ok(()),
         }
     }
@@ -390,8 +394,12 @@ impl Disk {
     }
 
     fn lose(&mut self) {
-        let what = if self.size == 0 { "there is no connection" } else { "the connection was lost" };
-        let words = format!("{}: {what}: {}", self.name, self.library.words(self.context));
+        let why = self.library.words(self.context);
+        let (what, remedy) = match self.size {
+            0 => not_logged_in(&why),
+            _ => ("the connection was lost", ""),
+        };
+        let words = format!("{}: {what}: {why}{remedy}", self.name);
         self.give_up(Errno(libc::ENOTCONN), words);
     }
 
@@ -460,6 +468,25 @@ impl Drop for Disk {
         // SAFETY: the session exists, and slots outlive it.
         unsafe { (self.library.destroy)(self.context) };
     }
+}
+
+/// The meaning of the library's message if there is no session, and the remedy.
+fn not_logged_in(why: &str) -> (&'static str, &'static str) {
+    if why.contains("Authentication failure") {
+        let remedy =
+            "; the target wants another user or password (USER%PASSWORD@ in the URL, iscsi_password)";
+        return ("the login is refused", remedy);
+    }
+    if why.contains("CHAP_R") {
+        return (
+            "the target has another password",
+            "; see target_password in the URL, iscsi_target_password",
+        );
+    }
+    if why.contains("LOGICAL_UNIT_NOT_SUPPORTED") {
+        return ("the target has no disk of this number", "");
+    }
+    ("there is no connection", "")
 }
 
 /// Builds READ(16) or WRITE(16).

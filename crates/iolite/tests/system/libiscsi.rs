@@ -124,15 +124,18 @@ pub fn targets_ask_for_passwords_which_are_shown_nowhere() {
     assert!(!fs::read_to_string(dir.path().join("trace")).unwrap().contains(password));
     let wrong = target.name(&format!("{user}%wrong-password-1@"));
     for (line, said) in [
-        (iscsi(&wrong, "--rw=read"), "there is no connection"),
-        (iscsi(&target.name(""), "--rw=read"), "there is no connection"),
+        (iscsi(&wrong, "--rw=read"), "the login is refused"),
+        (iscsi(&target.name(""), "--rw=read"), "the login is refused"),
         (iscsi(&named, "--rw=read"), "the password is missing"),
         (
             iscsi(&format!("{in_url}?target_user=disk&target_password=wrong-password-1"), "--rw=read"),
-            "there is no connection",
+            "the target has another password",
         ),
         (iscsi(&disk, "--rw=read"), "the password is missing (iscsi_target_password_file"),
-        (iscsi(&disk, "--rw=read --iscsi_target_password=wrong-password-1"), "there is no connection"),
+        (
+            iscsi(&disk, "--rw=read --iscsi_target_password=wrong-password-1"),
+            "the target has another password",
+        ),
         (
             iscsi(&disk, "--rw=read --iscsi_target_password_file=none"),
             "iscsi_target_password_file: none: No such",
@@ -188,7 +191,7 @@ pub fn what_is_wrong_with_an_address_is_told() {
         ("disk".to_owned(), "a disk is named as in filename=iscsi://"),
         (good.replace("disk/1", "disk/x"), "the number of the disk"),
         (good.replace("disk/1", "other/1"), "there is no connection: Failed to log in"),
-        (good.replace("disk/1", "disk/9"), "disk/9: there is no connection"),
+        (good.replace("disk/1", "disk/9"), "disk/9: the target has no disk of this number"),
         (r"iscsi\://127.0.0.1\:1/iqn.x/1".to_owned(), "iqn.x/1: there is no connection: "),
     ] {
         let refused = start(dir.path(), &iscsi(&name, "--rw=read --iscsi_timeout=5s"));
