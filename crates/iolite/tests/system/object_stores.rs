@@ -125,6 +125,12 @@ fn minio_over_tls_keeps_what_only_the_key_opens() {
     let closed = run("--filename=/bkt/c --rw=read");
     assert_eq!(closed.code(), 1);
     assert!(closed.output().contains("400 Bad Request"), "{}", closed.output());
+    for size in ["4k", "1m"] {
+        let plain = format!("--filename=/bkt/p --rw=write --bs={size} --size={size} --http_retries=0");
+        let refused = start(dir.path(), &s3(&server, &plain));
+        assert_eq!(refused.code(), 1);
+        assert!(refused.output().contains("https=on"), "{}", refused.output());
+    }
 }
 
 #[test]
