@@ -271,7 +271,7 @@ impl Connection {
 
     /// Whether the connection is closed or dead.
     fn is_over(&self) -> bool {
-    // SAFETY: the connection exists.
+        // SAFETY: the connection exists.
         unsafe { (self.library.is_dead)(self.raw) == 1 || (self.library.is_closed)(self.raw) == 1 }
     }
 

@@ -185,7 +185,8 @@ fn other_work_is_told_and_allowed() {
     repeats(dir.path(), "base", &like, 1.0, 5);
     like["jobs"][0]["job options"]["bs"] = json!("16k");
     repeats(dir.path(), "new", &like, 0.5, 5);
-    let run = ours().line(dir.path(), "compare base new").ok().says("not comparable: different bs: 4k and 16k");
+    let run =
+        ours().line(dir.path(), "compare base new").ok().says("not comparable: different bs: 4k and 16k");
     assert!(!run.stdout.contains("  worse\n"), "{run}");
     ours().line(dir.path(), "compare base new --allow=iodepth,bs").ok().says("  worse\n");
     assert_eq!(ours().line(dir.path(), "compare base new --fail-if=iops<-1%").code(), 3);
