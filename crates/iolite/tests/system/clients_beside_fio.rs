@@ -189,9 +189,16 @@ fn parts(text: &str, program: &Program) -> (Vec<String>, Vec<String>) {
     });
     // Each machine has a report of its own. fio prints the names of two before both, if these end together.
     let (mut reports, mut hosts, mut is_at_its_end) = (vec![String::new()], 0, false);
+    let mut of_all = String::new();
     for line in report {
         if line == host {
             hosts += 1;
+            continue;
+        }
+        // The group is that of the report that came last.
+        if !of_all.is_empty() || line.starts_with("All clients: ") {
+            let (before, group) = line.split_once("groupid=").unwrap_or((line, ""));
+            of_all += &format!("{before}{}\n", group.split_once(',').map_or(group, |(_, rest)| rest));
             continue;
         }
         if is_at_its_end && line.contains(": (groupid=") {
@@ -202,6 +209,9 @@ fn parts(text: &str, program: &Program) -> (Vec<String>, Vec<String>) {
         *reports.last_mut().unwrap() += &format!("{line}\n");
     }
     own.push(format!("{hosts} hosts"));
+    // fio prints the reports in the order in which the machines ended.
+    reports.sort();
+    reports.push(of_all);
     (own, reports.iter().flat_map(|text| comparable(text, program.release, Counts::Exact)).collect())
 }
 
