@@ -117,6 +117,10 @@ pub struct Connection<const SPLICED: bool> {
     failed: Option<String>,
 }
 
+fn no_pipe(source: io::Error) -> EngineError {
+    EngineError::Descriptor { engine: "netsplice", kind: "pipe", source }
+}
+
 /// The result of trying to transfer the rest of a unit.
 enum Step {
     Done,
@@ -144,7 +148,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             descriptor: -1,
             far: None,
             from: Address::room(),
-            pipe: splices.then(SocketPipe::new).transpose().map_err(|source| EngineError::Pipe { source })?,
+            pipe: splices.then(SocketPipe::new).transpose().map_err(no_pipe)?,
             ahead: None,
             done: 0,
             answering: false,
@@ -600,7 +604,7 @@ impl<const SPLICED: bool> Engine for Connection<SPLICED> {
 
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError> {
         if let Some(pipe) = &mut self.pipe {
-            pipe.make_room(layout.stride).map_err(|source| EngineError::Pipe { source })?;
+            pipe.make_room(layout.stride).map_err(no_pipe)?;
         }
         Ok(())
     }

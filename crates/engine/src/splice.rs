@@ -28,7 +28,11 @@ impl SpliceEngine {
     /// # Errors
     /// The system refuses a pipe: too many files are open.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        let pipe = Pipe::new(0).map_err(|source| EngineError::Pipe { source })?;
+        let pipe = Pipe::new(0).map_err(|source| EngineError::Descriptor {
+            engine: "splice",
+            kind: "pipe",
+            source,
+        })?;
         Ok(SpliceEngine { files: Files::new(config), longest: pipe.capacity, pipe, failed: None })
     }
 

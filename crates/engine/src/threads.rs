@@ -4,9 +4,14 @@
 //! process counts. If workers are threads of one process, we have to find out which library started which thread, and
 //! libraries do not report that. But a new thread inherits its creator's mask of blocked signals. So while a library
 //! starts, its caller blocks a signal that is not used otherwise; new threads that block it are the library's.
+//!
+//! Two kinds of threads block the signal without being the library's, because they block every signal. A thread does so
+//! for a moment while the C library starts another thread or a process for it. The workers of io_uring always do, and
+//! `/proc` lists them with the threads of the process. Both also block the signals that the C library keeps for itself,
+//! which programs cannot block.
 
-use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The last of the real-time signals.
 fn mark() -> libc::c_int {
@@ -20,11 +25,12 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// still run.
 pub fn threads_started_by<T>(start: impl FnOnce() -> T) -> (T, Vec<i32>) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = marked();
+    let before = others();
     let marking = Marking::begin();
     let result = start();
     drop(marking);
-    let started = marked().difference(&before).copied().collect();
+    let mut started = others();
+    started.retain(|id| !before.contains(id) && is_marked(*id));
     (result, started)
 }
 
@@ -52,26 +58,59 @@ impl Drop for Marking {
     }
 }
 
-/// The threads of this process that block the signal, except this one.
-fn marked() -> BTreeSet<i32> {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return BTreeSet::new() };
-    let ids = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+/// The threads of this process except this one.
+fn others() -> Vec<i32> {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
     // SAFETY: takes nothing.
     let own = unsafe { libc::gettid() };
-    ids.filter(|&id| id != own && blocks(id).is_some_and(|signals| signals & (1 << (mark() - 1)) != 0))
-        .collect()
+    tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).filter(|&id| id != own).collect()
 }
 
-/// The signals that a thread blocks, as a mask; `None` when it is gone.
-fn blocks(id: i32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/self/task/{id}/status")).ok()?;
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
-    u64::from_str_radix(mask.trim(), 16).ok()
+/// How long to wait for a thread that blocks every signal. A thread that starts does so until it first has a CPU.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether a thread blocks the signal by itself, and not together with every other signal.
+fn is_marked(id: i32) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    while mask_of(id) == Some(Mask::Everything) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    mask_of(id) == Some(Mask::Marked)
 }
+
+/// What a thread blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mask {
+    /// The signal is not blocked, or the thread is a worker of the kernel.
+    Other,
+    /// The signal, and none of the C library's own.
+    Marked,
+    /// Every signal.
+    Everything,
+}
+
+/// The mask of a thread; `None` when it is gone.
+fn mask_of(id: i32) -> Option<Mask> {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{id}/status")).ok()?;
+    let field = |name: &str| status.lines().find_map(|line| Some(line.strip_prefix(name)?.trim()));
+    let blocked = u64::from_str_radix(field("SigBlk:")?, 16).ok()?;
+    let blocks = |signal: libc::c_int| blocked & (1 << (signal - 1)) != 0;
+    Some(match (blocks(mark()), blocks(FIRST_OF_C_LIBRARY)) {
+        (false, _) => Mask::Other,
+        (true, false) => Mask::Marked,
+        // Workers of io_uring ("iou-wrk", "iou-sqp") keep their mask, so waiting for them is no use.
+        (true, true) if field("Name:")?.starts_with("iou-") => Mask::Other,
+        (true, true) => Mask::Everything,
+    })
+}
+
+/// The first real-time signal of the kernel. The C library uses it itself, and `SIGRTMIN` is above it (signal(7), nptl(7)).
+const FIRST_OF_C_LIBRARY: libc::c_int = 32;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc::channel;
 
     #[test]
@@ -106,5 +145,26 @@ mod tests {
         assert!(unmarked.is_empty(), "{unmarked:?}");
         drop((end, ends));
         [other, library.0, second.0].into_iter().for_each(|thread| thread.join().unwrap());
+    }
+    /// The C library blocks all signals of a thread while that starts a process or a thread.
+    #[test]
+    fn threads_that_block_everything_for_a_moment_are_not_named() {
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for kind in 0..4 {
+                let done = &done;
+                scope.spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        match kind % 2 {
+                            0 => drop(std::process::Command::new("true").status()),
+                            _ => std::thread::spawn(|| ()).join().unwrap(),
+                        }
+                    }
+                });
+            }
+            let named: Vec<_> = (0..100).flat_map(|_| threads_started_by(|| ()).1).collect();
+            done.store(true, Ordering::Relaxed);
+            assert_eq!(named, [0; 0]);
+        });
     }
 }

@@ -3,7 +3,7 @@
 use iolite_host::{Machine, Namespace};
 use iolite_options::engines::{EngineInfo, IoUringCmdOptions, NvmeWriteMode, Target};
 use iolite_options::{JobOptions, ZoneMode};
-use iolite_types::{BlockSize, Direction};
+use iolite_types::Direction;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ fn of_namespace(options: &JobOptions, name: &Path, namespace: &Namespace) -> Opt
     let block = u64::from(format.in_buffer(own.pi_act));
     let is_whole = |size: &u64| size.is_multiple_of(block);
     let directions = options.pattern.rw.directions().filter(|_| !options.is_replay());
-    let all: Vec<u64> = directions.flat_map(|direction| sizes(&options.block_size(direction))).collect();
+    let all: Vec<u64> = directions.flat_map(|direction| options.block_size(direction).ends()).collect();
     if let Some(odd) = all.iter().find(|size| !is_whole(size)) {
         let what = match format.data {
             data if block > u64::from(data) => {
@@ -94,8 +94,8 @@ fn of_optional_commands(
         return None;
     }
     let largest = namespace.zones.map_or(0, |zones| zones.largest_append);
-    let written = sizes(&options.block_size(Direction::Write)).into_iter().max();
-    let why = match written.filter(|_| !options.is_replay()) {
+    let written = (!options.is_replay()).then(|| options.block_size(Direction::Write).max());
+    let why = match written {
         // (Without zonemode=zbd, the job is told that it is needed.)
         _ if namespace.zones.is_none() && !zoned => return None,
         _ if namespace.zones.is_none() => format!("{name} has no zones; use write_mode=write"),
@@ -108,15 +108,6 @@ fn of_optional_commands(
         _ => return None,
     };
     Some(("write_mode", format!("write_mode=append: {why}")))
-}
-
-/// The sizes that a job says.
-fn sizes(size: &BlockSize) -> Vec<u64> {
-    match size {
-        BlockSize::Fixed(size) => vec![*size],
-        BlockSize::Range(low, high) => vec![*low, *high],
-        BlockSize::Split(split) => split.iter().map(|&(size, _)| size).collect(),
-    }
 }
 
 #[cfg(test)]

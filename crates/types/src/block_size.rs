@@ -43,7 +43,7 @@ impl BlockSize {
     }
 
     /// The ends of a range, or all sizes of a list.
-    fn ends(&self) -> Vec<u64> {
+    pub fn ends(&self) -> Vec<u64> {
         match self {
             BlockSize::Fixed(size) => vec![*size],
             BlockSize::Range(low, high) => vec![*low, *high],
