@@ -56,6 +56,26 @@ pub struct Completions {
     ready: VecDeque<Completion>,
 }
 
+/// How the units of a library become complete. By default, threads of the library complete all of them.
+pub(crate) trait Source {
+    /// Completes what the library has done by now, before the worker looks at what is complete.
+    fn fetch(&mut self) {}
+
+    /// Sleeps until a unit may be complete (true) or the time is up (false), and completes what the library has done.
+    fn sleep(&mut self, completions: &Completions, limit: Option<Duration>) -> Result<bool, Errno> {
+        completions.sleep(limit)
+    }
+
+    /// The worker has taken so many completions, at least one.
+    fn reaped(&mut self, _: usize) {}
+}
+
+/// The library's threads complete units by callbacks.
+#[derive(Debug)]
+pub(crate) struct Callbacks;
+
+impl Source for Callbacks {}
+
 /// The handle for completing units, from any thread.
 #[derive(Clone, Debug)]
 pub struct Completer(Arc<Shared>);
@@ -115,6 +135,22 @@ impl Completions {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
+        self.reap_from(&mut Callbacks, min, max, timeout, done)
+    }
+
+    /// The same, if this source completes the units.
+    ///
+    /// # Errors
+    /// The system cannot wait.
+    pub(crate) fn reap_from(
+        &mut self,
+        source: &mut impl Source,
+        min: usize,
+        max: usize,
+        timeout: Option<Duration>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), Errno> {
+        source.fetch();
         self.collect();
         let wanted = min.min(max).min(self.in_flight);
         let end = if self.ready.len() < wanted { timeout.and_then(in_time) } else { None };
@@ -123,7 +159,7 @@ impl Completions {
             if left.is_some_and(|left| left.is_zero()) {
                 break;
             }
-            let woken = self.sleep(left);
+            let woken = source.sleep(self, left);
             self.collect();
             match woken {
                 Ok(true) => {}
@@ -134,12 +170,15 @@ impl Completions {
         let count = self.ready.len().min(max);
         self.in_flight -= count;
         done.extend(self.ready.drain(..count));
+        if count > 0 {
+            source.reaped(count);
+        }
         Ok(())
     }
 
     /// Sleeps until a unit is completed (true) or the time is up (false), unless one has been completed meanwhile. May
     /// return true earlier.
-    fn sleep(&self, limit: Option<Duration>) -> Result<bool, Errno> {
+    pub(crate) fn sleep(&self, limit: Option<Duration>) -> Result<bool, Errno> {
         let shared = &*self.shared;
         // A thread that completes a unit reads this word after adding the unit to the list, and we read the list after
         // setting the word, so at least one of the two sees the other.

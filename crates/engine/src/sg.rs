@@ -11,7 +11,6 @@ mod disk;
 use self::commands::{Filler, Request};
 use self::disk::Disk;
 use crate::file::Files;
-use crate::scsi::SYNCHRONIZE_CACHE;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileKind, FileSpec, OpenMode,
     Outcome, Queued, Unit,
@@ -86,13 +85,15 @@ impl SgEngine {
         request.outcome()
     }
 
-    /// Flushes the disk's write cache to the medium.
+    /// Flushes the disk's write cache to the medium, for a unit.
     #[cold]
-    fn synchronize(&self, file: u32) -> Outcome {
-        let mut header = Header { cmd_len: 10, cmdp: SYNCHRONIZE_CACHE.as_ptr(), ..Header::EMPTY };
-        // SAFETY: the command is ten bytes that stay; there is no data.
-        unsafe { header.perform(self.files.raw(file))? };
-        if header.succeeded() { Ok(0) } else { Err(Errno(libc::EIO)) }
+    fn synchronize(&mut self, unit: &Unit) -> Outcome {
+        let descriptor = self.files.raw(unit.file);
+        let request = self.requests.get_mut(unit.index as usize).ok_or(Errno(libc::EINVAL))?;
+        request.synchronize();
+        // SAFETY: the pointers are to the request, and there is no data.
+        unsafe { request.header.perform(descriptor)? };
+        request.outcome()
     }
 
     /// Sends the first `self.held` queued commands, as far as the driver takes them now.
@@ -269,7 +270,7 @@ impl Engine for SgEngine {
         if !matches!(unit.operation, Operation::Read | Operation::Write | Operation::Trim) {
             return match self.queued.is_empty() {
                 true if unit.operation == Operation::Work => Queued::Completed(Err(Errno(libc::EINVAL))),
-                true => Queued::Completed(self.synchronize(unit.file)),
+                true => Queued::Completed(self.synchronize(unit)),
                 false => Queued::Busy,
             };
         }
@@ -336,7 +337,15 @@ impl Engine for SgEngine {
     }
 
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
-        Some(self.synchronize(index).map(drop).map_err(io::Error::from))
+        let mut request = Request::default();
+        request.tie(0);
+        request.synchronize();
+        // SAFETY: the pointers are to the request, which stays in its place, and there is no data.
+        let performed = unsafe { request.header.perform(self.files.raw(index)) };
+        Some(performed.and_then(|()| match request.complaint() {
+            None => Ok(()),
+            Some(words) => Err(iolite_os::explained(&io::Error::from_raw_os_error(libc::EIO), words)),
+        }))
     }
 
     fn explain(&self, unit: u32) -> Option<String> {

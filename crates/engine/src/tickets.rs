@@ -1,5 +1,6 @@
 //! Units that threads of a library complete: each has a ticket, whose address the library gives back with the completion.
 
+use crate::completions::{Callbacks, Source};
 use crate::{BufferLayout, Completer, Completion, Completions, Errno, Outcome, Unit};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -45,8 +46,10 @@ unsafe impl Sync for Ticket {}
 unsafe impl Send for Ticket {}
 
 /// The tickets of all units of a worker.
-pub(crate) struct Tickets {
+pub(crate) struct Tickets<S = Callbacks> {
     completions: Option<Completions>,
+    /// What completes the units.
+    source: S,
     all: Box<[Ticket]>,
     /// Completions are looked for without sleeping.
     busy_poll: bool,
@@ -75,9 +78,20 @@ pub fn has_lent_memory() -> bool {
 const SPELL: Duration = Duration::from_millis(10);
 
 impl Tickets {
-    /// No tickets yet: their number is known when they are prepared.
+    /// No tickets yet: their number is known when they are prepared. Threads of the library will complete the units.
     pub(crate) fn new(busy_poll: bool) -> Tickets {
-        Tickets { completions: None, all: Box::default(), busy_poll, stops: None, is_given_up: false }
+        Tickets::completed_by(Callbacks, busy_poll)
+    }
+}
+
+impl<S: Source> Tickets<S> {
+    /// The same for units that this source completes.
+    pub(crate) fn completed_by(source: S, busy_poll: bool) -> Tickets<S> {
+        Tickets { completions: None, source, all: Box::default(), busy_poll, stops: None, is_given_up: false }
+    }
+
+    pub(crate) fn source(&mut self) -> &mut S {
+        &mut self.source
     }
 
     /// One for each unit that has a buffer.
@@ -150,13 +164,13 @@ impl Tickets {
     ) -> Result<(), Errno> {
         let Some(completions) = &mut self.completions else { return Ok(()) };
         if !self.busy_poll || min == 0 {
-            return completions.reap(min, max, timeout, done);
+            return completions.reap_from(&mut self.source, min, max, timeout, done);
         }
         let (before, wanted) = (done.len(), min.min(max).min(completions.in_flight()));
         let end = Instant::now() + timeout.map_or(SPELL, |timeout| timeout.min(SPELL));
         loop {
             let missing = max - (done.len() - before);
-            completions.reap(0, missing, None, done)?;
+            completions.reap_from(&mut self.source, 0, missing, None, done)?;
             if done.len() - before >= wanted || Instant::now() >= end {
                 return Ok(());
             }
@@ -201,9 +215,9 @@ impl Tickets {
         !self.is_given_up
     }
 
-    /// Leaves everything where it is for the library, which may use it until the process ends.
+    /// Leaves the tickets where they are for the library, which may use them until the process ends.
     pub(crate) fn leave(&mut self) {
-        std::mem::forget(std::mem::replace(self, Tickets::new(false)));
+        std::mem::forget(std::mem::take(&mut self.all));
     }
 
     /// The outcome of a unit that is not in flight; `None` = unknown.
@@ -217,8 +231,7 @@ impl Tickets {
 }
 
 impl Ticket {
-    /// The library is done with the unit: bytes, or a negated error number. Called once for each unit that it has taken, by a
-    /// thread of the library.
+    /// The library is done with the unit: bytes, or a negated error number. Called once for each unit that it has taken.
     pub(crate) fn complete(&self, result: i64) {
         // SAFETY: until the unit is complete, its flight belongs to this thread.
         let flight = unsafe { &mut *self.flight.get() };

@@ -1,11 +1,12 @@
 //! The commands of SBC-4 (SCSI Block Commands) that units become.
 
 use super::disk::Disk;
-use crate::scsi::{Cdb, Command, Complaint, Data, FUA, Ranges, Unfit, blocks, ranges};
+use crate::scsi::{Cdb, Command, Complaint, Data, FUA, Ranges, SYNCHRONIZE_CACHE, Unfit, blocks, ranges};
 use crate::{Errno, Outcome, Unit};
 use iolite_options::engines::{CdbLength, SgOptions, SgWriteMode};
 use iolite_os::scsi::{Header, Transfer};
 use iolite_types::Operation;
+use std::ptr;
 
 /// A command with its answer. It stays in its place: the header points into it.
 pub(super) struct Request {
@@ -64,6 +65,15 @@ impl Request {
         }
         let refused = || Complaint::of(&self.header, &self.sense, self.command.as_slice()).to_string();
         (!self.header.succeeded()).then(refused)
+    }
+
+    /// Makes it a SYNCHRONIZE CACHE of the whole disk.
+    pub(super) fn synchronize(&mut self) {
+        self.command = Cdb::of(&SYNCHRONIZE_CACHE);
+        self.header.cmd_len = self.command.length;
+        self.header.dxfer_direction = Transfer::None as i32;
+        (self.header.dxfer_len, self.header.dxferp, self.header.flags) = (0, ptr::null_mut(), 0);
+        (self.length, self.unfit) = (0, None);
     }
 
     /// Makes it an UNMAP of these blocks.
@@ -281,5 +291,13 @@ mod tests {
         assert_eq!(request.complaint().as_deref(), Some(told));
         request.header.sb_len_wr = 0;
         assert!(request.complaint().unwrap().starts_with("status 02h, host status 00h"));
+        // A flush, after a unit that was refused and had data.
+        (request.sense[2], request.header.sb_len_wr, request.header.dxfer_len) = (5, 18, 4096);
+        request.synchronize();
+        assert_eq!((request.header.cmd_len, request.header.dxfer_len), (10, 0));
+        let told = request.complaint().unwrap();
+        assert!(told.starts_with("illegal request") && told.contains("to command 35 00"), "{told}");
+        request.header.status = 0;
+        assert_eq!(request.outcome(), Ok(0));
     }
 }
