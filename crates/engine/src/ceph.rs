@@ -6,6 +6,6 @@ mod failure;
 mod librados;
 
 pub(crate) use cluster::{Pool, text};
-pub(crate) use coalescing::{Coalescing, Requests};
+pub(crate) use coalescing::{Coalescing, Pollable};
 pub(crate) use failure::{Failed, in_words, is_down};
 pub(crate) use librados::{Callback, Librados};

@@ -58,13 +58,16 @@ pub struct Completions {
 
 /// How the units of a library become complete. By default, threads of the library complete all of them.
 pub(crate) trait Source {
-    /// Completes what the library has done by now, before the worker looks at what is complete.
-    fn fetch(&mut self) {}
+    /// Called before the worker looks at what is complete; may complete what the library has done.
+    fn poll(&mut self) {}
 
     /// Sleeps until a unit may be complete (true) or the time is up (false), and completes what the library has done.
     fn sleep(&mut self, completions: &Completions, limit: Option<Duration>) -> Result<bool, Errno> {
         completions.sleep(limit)
     }
+
+    /// Completes whatever the library has done: what is left is given up.
+    fn finish(&mut self) {}
 
     /// The worker has taken so many completions, at least one.
     fn reaped(&mut self, _: usize) {}
@@ -150,8 +153,10 @@ impl Completions {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        source.fetch();
-        self.collect();
+        if self.ready.len() < max {
+            source.poll();
+            self.collect();
+        }
         let wanted = min.min(max).min(self.in_flight);
         let end = if self.ready.len() < wanted { timeout.and_then(in_time) } else { None };
         while self.ready.len() < wanted {

@@ -103,13 +103,11 @@ pub enum EngineError {
         /// The size of one buffer.
         bytes: usize,
     },
-    /// The system refuses a descriptor that the engine needs beside those of its files.
-    #[error("{engine}: no {kind} could be made ({source}); raise the limit of open files with 'ulimit -n'")]
-    Descriptor {
+    /// The system refuses a pipe.
+    #[error("{engine}: no pipe could be made ({source}); raise the limit of open files with 'ulimit -n'")]
+    Pipe {
         /// The engine.
         engine: &'static str,
-        /// What the descriptor is of.
-        kind: &'static str,
         /// The kernel's error.
         source: io::Error,
     },
@@ -222,7 +220,7 @@ impl EngineError {
             EngineError::Depth { source, .. }
             | EngineError::MemoryLock { source, .. }
             | EngineError::PollCpu { source, .. }
-            | EngineError::Descriptor { source, .. }
+            | EngineError::Pipe { source, .. }
             | EngineError::System { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
             EngineError::Donor { source, .. } | EngineError::Program { source, .. } => {
                 iolite_os::errno_of(source)

@@ -118,7 +118,7 @@ pub struct Connection<const SPLICED: bool> {
 }
 
 fn no_pipe(source: io::Error) -> EngineError {
-    EngineError::Descriptor { engine: "netsplice", kind: "pipe", source }
+    EngineError::Pipe { engine: "netsplice", source }
 }
 
 /// The result of trying to transfer the rest of a unit.

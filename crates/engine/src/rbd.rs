@@ -10,7 +10,7 @@ mod librbd;
 
 use self::image::Image;
 use self::librbd::Librbd;
-use crate::ceph::{Callback, Coalescing, Failed, Pool, Requests, in_words, is_down};
+use crate::ceph::{Callback, Coalescing, Failed, Pollable, Pool, in_words, is_down};
 use crate::library::Handle;
 use crate::tickets::{Act, Ticket, Tickets};
 use crate::{
@@ -108,7 +108,7 @@ unsafe extern "C" fn done(completion: Handle, ticket: Handle) {
     // It was loaded before anything could be completed.
     let Ok(rbd) = Librbd::load() else { return };
     // SAFETY: the completion is that of a unit which has this ticket, and is not used after this.
-    unsafe { (*ticket.cast::<Ticket>()).complete(rbd.end(completion)) };
+    unsafe { (*ticket.cast::<Ticket>()).complete(rbd.take_result(completion)) };
 }
 
 impl Engine for RbdEngine {
@@ -162,14 +162,14 @@ impl Engine for RbdEngine {
             Ok(ticket) => ticket,
             Err(errno) => return Queued::Completed(Err(errno)),
         };
-        let calls_back = self.tickets.source().calls_back();
+        let in_flight = self.tickets.in_flight();
+        let calls_back = self.tickets.source().calls_back(in_flight);
         let callback: Option<Callback> = if calls_back { Some(done) } else { None };
         // SAFETY: the caller upholds the same contract.
         match unsafe { RbdEngine::submit(rbd, image, unit, ticket, callback) } {
-            Ok(_) if calls_back => Queued::Queued,
             Ok(completion) => {
                 // SAFETY: it is that of the unit, and the ticket stays while the unit is in flight.
-                unsafe { self.tickets.source().add(completion, ticket) };
+                unsafe { self.tickets.source().begun(calls_back, completion, ticket) };
                 Queued::Queued
             }
             Err((result, completion)) => match self.tickets.refused(unit.index, result) {

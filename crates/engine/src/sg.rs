@@ -114,8 +114,7 @@ impl SgEngine {
             } else {
                 match Errno::last() {
                     Errno(libc::EINTR) => continue,
-                    // A file has room for 16 commands: the number of arguments is "out of domain" then.
-                    Errno(libc::EDOM | libc::ENOMEM | libc::EAGAIN | libc::EBUSY) if self.in_flight > 0 => {
+                    errno if is_full(errno) && self.in_flight > 0 => {
                         break;
                     }
                     errno => self.refused.push(Completion { unit: index, outcome: Err(errno) }),
@@ -228,6 +227,11 @@ impl SgEngine {
     }
 }
 
+/// Whether the driver takes no more commands now. A file has room for 16: the number of arguments is "out of domain" then.
+fn is_full(errno: Errno) -> bool {
+    matches!(errno, Errno(libc::EDOM | libc::ENOMEM | libc::EAGAIN | libc::EBUSY))
+}
+
 impl Engine for SgEngine {
     const SYNCHRONOUS: bool = false;
 
@@ -270,7 +274,10 @@ impl Engine for SgEngine {
         if !matches!(unit.operation, Operation::Read | Operation::Write | Operation::Trim) {
             return match self.queued.is_empty() {
                 true if unit.operation == Operation::Work => Queued::Completed(Err(Errno(libc::EINVAL))),
-                true => Queued::Completed(self.synchronize(unit)),
+                true => match self.synchronize(unit) {
+                    Err(errno) if is_full(errno) && self.in_flight > 0 => Queued::Busy,
+                    outcome => Queued::Completed(outcome),
+                },
                 false => Queued::Busy,
             };
         }

@@ -28,11 +28,7 @@ impl SpliceEngine {
     /// # Errors
     /// The system refuses a pipe: too many files are open.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        let pipe = Pipe::new(0).map_err(|source| EngineError::Descriptor {
-            engine: "splice",
-            kind: "pipe",
-            source,
-        })?;
+        let pipe = Pipe::new(0).map_err(|source| EngineError::Pipe { engine: "splice", source })?;
         Ok(SpliceEngine { files: Files::new(config), longest: pipe.capacity, pipe, failed: None })
     }
 

@@ -7,8 +7,8 @@
 //!
 //! Two kinds of threads block the signal without being the library's, because they block every signal. A thread does so
 //! for a moment while the C library starts another thread or a process for it. The workers of io_uring always do, and
-//! `/proc` lists them with the threads of the process. Both also block the signals that the C library keeps for itself,
-//! which programs cannot block.
+//! `/proc` lists them with the threads of the process. Both also block the signals that the C library keeps for itself, which
+//! its functions leave out of every mask.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,7 +30,8 @@ pub fn threads_started_by<T>(start: impl FnOnce() -> T) -> (T, Vec<i32>) {
     let result = start();
     drop(marking);
     let mut started = others();
-    started.retain(|id| !before.contains(id) && is_marked(*id));
+    let deadline = Instant::now() + PATIENCE;
+    started.retain(|id| !before.contains(id) && is_marked(*id, deadline));
     (result, started)
 }
 
@@ -66,16 +67,20 @@ fn others() -> Vec<i32> {
     tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).filter(|&id| id != own).collect()
 }
 
-/// How long to wait for a thread that blocks every signal. A thread that starts does so until it first has a CPU.
+/// How long to wait for threads that block every signal. A thread that starts does so until it first has a CPU. One that
+/// does so longer is none of the library's: threads of libraries block signals by the C library.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether a thread blocks the signal by itself, and not together with every other signal.
-fn is_marked(id: i32) -> bool {
-    let deadline = Instant::now() + PATIENCE;
-    while mask_of(id) == Some(Mask::Everything) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_micros(200));
+fn is_marked(id: i32, deadline: Instant) -> bool {
+    loop {
+        match mask_of(id) {
+            Some(Mask::Everything) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            mask => return mask == Some(Mask::Marked),
+        }
     }
-    mask_of(id) == Some(Mask::Marked)
 }
 
 /// What a thread blocks.
@@ -146,7 +151,8 @@ mod tests {
         drop((end, ends));
         [other, library.0, second.0].into_iter().for_each(|thread| thread.join().unwrap());
     }
-    /// The C library blocks all signals of a thread while that starts a process or a thread.
+
+    /// The C library blocks all signals of a thread while it starts another thread or a process for it.
     #[test]
     fn threads_that_block_everything_for_a_moment_are_not_named() {
         let done = AtomicBool::new(false);

@@ -1,4 +1,5 @@
-//! Units that threads of a library complete: each has a ticket, whose address the library gives back with the completion.
+//! Units that a library completes by callbacks on its threads, or on request: each has a ticket, whose address comes with the
+//! completion.
 
 use crate::completions::{Callbacks, Source};
 use crate::{BufferLayout, Completer, Completion, Completions, Errno, Outcome, Unit};
@@ -54,7 +55,7 @@ pub(crate) struct Tickets<S = Callbacks> {
     /// Completions are looked for without sleeping.
     busy_poll: bool,
     /// Since when the job is to end.
-    stops: Option<Instant>,
+    pub(crate) stops: Option<Instant>,
     /// The library has units that nobody waits for any more.
     is_given_up: bool,
 }
@@ -88,6 +89,11 @@ impl<S: Source> Tickets<S> {
     /// The same for units that this source completes.
     pub(crate) fn completed_by(source: S, busy_poll: bool) -> Tickets<S> {
         Tickets { completions: None, source, all: Box::default(), busy_poll, stops: None, is_given_up: false }
+    }
+
+    /// How many units have begun and not been reaped.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.completions.as_ref().map_or(0, Completions::in_flight)
     }
 
     pub(crate) fn source(&mut self) -> &mut S {
@@ -150,7 +156,11 @@ impl<S: Source> Tickets<S> {
         let limit = timeout.map_or(left, |timeout| timeout.min(left));
         self.reap_within(min, max, Some(limit), done)?;
         if done.len() == before && stops.elapsed() >= LAST {
-            self.give_up(done);
+            self.source.finish();
+            self.reap_within(0, max, None, done)?;
+            if done.len() == before {
+                self.give_up(done);
+            }
         }
         Ok(())
     }
@@ -206,7 +216,7 @@ impl<S: Source> Tickets<S> {
     pub(crate) fn drain(&mut self) -> bool {
         self.stop();
         let mut done = Vec::new();
-        while self.completions.as_ref().is_some_and(|completions| completions.in_flight() > 0) {
+        while self.in_flight() > 0 {
             if self.reap(1, usize::MAX, None, &mut done).is_err() {
                 self.give_up(&mut done);
             }

@@ -3,8 +3,10 @@
 //! The libraries of Ceph call back on a thread of their own, and not on the one that has received the answer. So a callback
 //! costs a switch between threads, before the one to the worker. At high rates, that is a large part of all work. So only
 //! some requests have a callback, and when one wakes the worker, it looks which of the others are complete, as a device
-//! coalesces interrupts. A request shares a callback only with those whose completions are expected within [`HOLD`], and
-//! with no more than an eighth of the depth, so that its latency grows by a few percent at most.
+//! coalesces interrupts.
+//!
+//! An eighth of the requests in flight share a callback, if their completions are expected within [`HOLD`]. If they complete
+//! in another order, or others do not follow, the worker looks for them after [`PATIENCE`], and again and again.
 
 use crate::Errno;
 use crate::completions::{Completions, Source};
@@ -15,17 +17,20 @@ use std::time::{Duration, Instant};
 /// Completions within this time may share a callback.
 const HOLD: Duration = Duration::from_micros(250);
 
+/// The worker looks at all requests without a callback, which is not worth it if there are more.
+const MOST_DEPTH: usize = 128;
+
 /// A longer time between completions counts as this, so that a pause is forgotten soon.
 const LONGEST_GAP: Duration = Duration::from_millis(1);
 
 /// After this time without a completion, the worker looks for requests without a callback.
 const PATIENCE: Duration = Duration::from_micros(400);
 
-/// The longest such time. It grows with each look in vain.
+/// The longest such time. It grows by an eighth with each look in vain.
 const MOST_PATIENCE: Duration = Duration::from_millis(10);
 
-/// Requests of a library, as far as their completion is concerned.
-pub(crate) trait Requests {
+/// A library whose requests can be asked whether they are complete.
+pub(crate) trait Pollable {
     /// Whether the request of this completion is done.
     ///
     /// # Safety
@@ -36,16 +41,16 @@ pub(crate) trait Requests {
     ///
     /// # Safety
     /// As above, and the request is done.
-    unsafe fn end(&self, completion: Handle) -> i64;
+    unsafe fn take_result(&self, completion: Handle) -> i64;
 }
 
 /// The requests of a worker that have no callback, and which ones get one.
-pub(crate) struct Coalescing<R: 'static> {
-    library: &'static R,
+pub(crate) struct Coalescing<L: 'static> {
+    library: &'static L,
     /// Requests in flight without a callback, oldest first.
     silent: Vec<(Handle, *const Ticket)>,
-    /// Looked for them after the last sleep.
-    has_looked: bool,
+    /// How often the worker polled without looking for them.
+    polls: u32,
     patience: Duration,
     sharing: Sharing,
 }
@@ -56,63 +61,79 @@ struct Sharing {
     busy_poll: bool,
     /// The limit that the depth sets.
     most: u32,
-    /// The number for now, and how many requests began since the last that has a callback.
+    /// The number that the rate suggests.
     now: u32,
-    begun: u32,
-    /// The mean time between completions, and the time of the last one.
+    /// How many requests have begun since the last one that has a callback.
+    since: u32,
+    /// The mean time between completions.
     gap: Duration,
+    /// The time of the last one.
     last: Option<Instant>,
 }
 
 // SAFETY: the library may be called from any thread, and the tickets are those of the worker that has this.
-unsafe impl<R: Sync> Send for Coalescing<R> {}
+unsafe impl<L: Sync> Send for Coalescing<L> {}
 
-impl<R: Requests> Coalescing<R> {
+impl<L: Pollable> Coalescing<L> {
     /// For a worker with so many units.
-    pub(crate) fn new(library: &'static R, depth: usize, busy_poll: bool) -> Coalescing<R> {
+    pub(crate) fn new(library: &'static L, depth: usize, busy_poll: bool) -> Coalescing<L> {
         Coalescing {
             library,
             silent: Vec::with_capacity(depth),
-            has_looked: false,
+            polls: 0,
             patience: PATIENCE,
             sharing: Sharing::new(depth, busy_poll),
         }
     }
 
-    /// Whether the next request has a callback. If not, it is to be [added](Coalescing::add) when it is in flight.
-    pub(crate) fn calls_back(&mut self) -> bool {
-        self.sharing.calls_back()
+    /// Whether the next request has a callback, which is one of so many in flight.
+    pub(crate) fn calls_back(&self, in_flight: usize) -> bool {
+        self.sharing.calls_back(in_flight)
     }
 
-    /// A request without a callback is in flight.
+    /// A request is in flight, with or without a callback.
     ///
     /// # Safety
-    /// The completion is that of the request, which has not been released, and the ticket lives until it is complete.
-    pub(crate) unsafe fn add(&mut self, completion: Handle, ticket: *const Ticket) {
-        self.silent.push((completion, ticket));
+    /// The completion is that of the request; if it has no callback, it has not been released, and the ticket lives until the
+    /// request is complete.
+    pub(crate) unsafe fn begun(&mut self, calls_back: bool, completion: Handle, ticket: *const Ticket) {
+        if calls_back {
+            self.sharing.since = 0;
+        } else {
+            self.sharing.since += 1;
+            self.patience = PATIENCE;
+            self.silent.push((completion, ticket));
+        }
     }
 
     /// Completes the requests without a callback that are done. True if there was any.
-    fn look(&mut self) -> bool {
+    fn find(&mut self) -> bool {
+        self.polls = 0;
         let (library, before) = (self.library, self.silent.len());
         self.silent.retain(|&(completion, ticket)| {
             // SAFETY: the request is in flight, and its ticket is there.
             unsafe {
                 let done = library.is_complete(completion);
                 if done {
-                    (*ticket).complete(library.end(completion));
+                    (*ticket).complete(library.take_result(completion));
                 }
                 !done
             }
         });
-        self.silent.len() < before
+        let found = self.silent.len() < before;
+        if found {
+            self.patience = PATIENCE;
+        }
+        found
     }
 }
 
-impl<R: Requests> Source for Coalescing<R> {
-    fn fetch(&mut self) {
-        if !std::mem::take(&mut self.has_looked) {
-            self.look();
+impl<L: Pollable> Source for Coalescing<L> {
+    fn poll(&mut self) {
+        // A worker that polls for each of its I/Os looks no more often than there are callbacks.
+        self.polls += 1;
+        if self.sharing.busy_poll || self.polls >= self.sharing.now {
+            self.find();
         }
     }
 
@@ -123,17 +144,19 @@ impl<R: Requests> Source for Coalescing<R> {
         let time = limit.map_or(self.patience, |limit| limit.min(self.patience));
         let is_over = limit.is_some_and(|limit| limit <= self.patience);
         let woken = completions.sleep(Some(time))?;
-        self.has_looked = true;
-        if self.look() || woken {
-            self.patience = PATIENCE;
+        if self.find() || woken {
             return Ok(true);
         }
         self.patience = (self.patience + self.patience / 8).min(MOST_PATIENCE);
         Ok(!is_over)
     }
 
+    fn finish(&mut self) {
+        self.find();
+    }
+
     fn reaped(&mut self, count: usize) {
-        if !self.sharing.is_fixed() {
+        if self.sharing.varies() {
             self.sharing.completed(count, Instant::now());
         }
     }
@@ -141,25 +164,17 @@ impl<R: Requests> Source for Coalescing<R> {
 
 impl Sharing {
     fn new(depth: usize, busy_poll: bool) -> Sharing {
-        let most = u32::try_from(depth / 8).unwrap_or(u32::MAX).max(1);
-        Sharing { busy_poll, most, now: 1, begun: 0, gap: LONGEST_GAP, last: None }
+        let most = if depth > MOST_DEPTH { 1 } else { eighth(depth) };
+        Sharing { busy_poll, most, now: 1, since: 0, gap: LONGEST_GAP, last: None }
     }
 
-    /// The number does not depend on the rate.
-    fn is_fixed(&self) -> bool {
-        self.busy_poll || self.most == 1
+    /// Whether the number depends on the rate.
+    fn varies(&self) -> bool {
+        !self.busy_poll && self.most > 1
     }
 
-    fn calls_back(&mut self) -> bool {
-        if self.busy_poll {
-            return false;
-        }
-        self.begun += 1;
-        let calls = self.begun >= self.now;
-        if calls {
-            self.begun = 0;
-        }
-        calls
+    fn calls_back(&self, in_flight: usize) -> bool {
+        !self.busy_poll && self.since + 1 >= self.now.min(eighth(in_flight))
     }
 
     /// So many requests were found complete.
@@ -172,6 +187,11 @@ impl Sharing {
             self.now = u32::try_from(sharing).unwrap_or(u32::MAX).clamp(1, self.most);
         }
     }
+}
+
+/// An eighth of a number of requests, and at least one.
+fn eighth(requests: usize) -> u32 {
+    u32::try_from(requests.div_ceil(8)).unwrap_or(u32::MAX).max(1)
 }
 
 #[cfg(test)]
@@ -195,12 +215,12 @@ mod tests {
         }
     }
 
-    impl Requests for Library {
+    impl Pollable for Library {
         unsafe fn is_complete(&self, completion: Handle) -> bool {
             self.0[completion as usize - 1].load(Ordering::Acquire)
         }
 
-        unsafe fn end(&self, completion: Handle) -> i64 {
+        unsafe fn take_result(&self, completion: Handle) -> i64 {
             assert!(
                 self.0[completion as usize - 1].swap(false, Ordering::Relaxed),
                 "it is ended once, when it is complete"
@@ -216,7 +236,7 @@ mod tests {
         for unit in 0..count {
             let ticket = begin(&mut tickets, unit);
             // SAFETY: the ticket lives as long as the tickets.
-            unsafe { tickets.source().add(ptr::without_provenance_mut(unit + 1), ticket) };
+            unsafe { tickets.source().begun(false, ptr::without_provenance_mut(unit + 1), ticket) };
         }
         tickets
     }
@@ -266,15 +286,52 @@ mod tests {
     fn a_callback_tells_of_the_others() {
         let library = Library::new();
         let mut tickets = silent(library, false, 2);
-        // SAFETY: the ticket is there.
-        let with_callback = unsafe { &*begin(&mut tickets, 2) };
-        library.complete(0);
-        std::thread::scope(|scope| {
-            scope.spawn(|| with_callback.complete(0));
+        let with_callback = begin(&mut tickets, 2) as usize;
+        // Without the callback, the worker would sleep for ever.
+        tickets.source().patience = Duration::from_secs(3600);
+        let later = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(2));
+            library.complete(0);
+            // SAFETY: the ticket is there until the unit is reaped.
+            unsafe { (*(with_callback as *const Ticket)).complete(0) };
         });
         let mut found = reaped(&mut tickets, 2, None);
+        later.join().unwrap();
         found.sort_unstable();
         assert_eq!(found, [0, 2]);
+        library.complete(1);
+        assert!(tickets.drain());
+    }
+
+    #[test]
+    fn what_is_complete_in_the_end_is_not_given_up() {
+        let library = Library::new();
+        let mut tickets = silent(library, false, 2);
+        library.complete(1);
+        // The job was asked to end long ago, and the worker polled just now.
+        tickets.stops = Instant::now().checked_sub(Duration::from_secs(3600));
+        (tickets.source().sharing.now, tickets.source().polls) = (4, 0);
+        let mut done = Vec::new();
+        tickets.reap(1, 4, None, &mut done).unwrap();
+        assert_eq!((done.len(), done[0].outcome), (1, Ok(4)));
+        tickets.reap(1, 4, None, &mut done).unwrap();
+        assert_eq!((done.len(), done[1].outcome), (2, Err(Errno(libc::ETIMEDOUT))));
+        // It comes too late, and does no harm.
+        library.complete(0);
+        tickets.reap(0, 4, None, &mut done).unwrap();
+        assert!(done.len() == 2 && !tickets.drain());
+        tickets.leave();
+    }
+
+    #[test]
+    fn the_worker_waits_longer_while_nothing_comes() {
+        let library = Library::new();
+        let mut tickets = silent(library, false, 2);
+        assert_eq!(reaped(&mut tickets, 1, Some(Duration::from_millis(20))), [0; 0]);
+        assert!(tickets.source().patience > PATIENCE && tickets.source().patience <= MOST_PATIENCE);
+        library.complete(0);
+        assert_eq!(reaped(&mut tickets, 1, None), [0]);
+        assert_eq!(tickets.source().patience, PATIENCE);
         library.complete(1);
         assert!(tickets.drain());
     }
@@ -287,15 +344,11 @@ mod tests {
             time += Duration::from_micros(microseconds);
             sharing.completed(count, time);
         }
-        let (mut first, mut second) = (1, 1);
-        while !sharing.calls_back() {
-            first += 1;
+        assert!(sharing.calls_back(1), "nothing else is in flight");
+        while !sharing.calls_back(depth) {
+            sharing.since += 1;
         }
-        while !sharing.calls_back() {
-            second += 1;
-        }
-        assert_eq!((first, second), (sharing.now, sharing.now));
-        first
+        sharing.since + 1
     }
 
     #[test]
@@ -303,10 +356,12 @@ mod tests {
         assert_eq!(sharing(32, []), 1);
         assert_eq!(sharing(32, [(1, 20); 3]), 1, "the rate is not known yet");
         assert_eq!(sharing(32, [(1, 20); 300]), 4, "an eighth of the depth");
-        assert_eq!(sharing(256, [(1, 20); 300]), 12, "250 µs");
+        assert_eq!(sharing(128, [(1, 20); 300]), 12, "250 µs");
+        assert_eq!(sharing(256, [(1, 20); 300]), 1, "there are too many to look at");
         assert_eq!(sharing(32, [(2, 200); 300]), 2, "two at a time");
         assert_eq!(sharing(32, [(1, 251); 300]), 1);
-        assert_eq!(sharing(15, [(1, 1); 300]), 1);
+        assert_eq!(sharing(8, [(1, 1); 300]), 1);
+        assert_eq!(sharing(32, [(0, 0); 300]), 1, "nothing is complete");
         let paused = [(1, 20); 300].into_iter().chain([(1, 60_000_000); 2]);
         assert_eq!(sharing(32, paused.clone()), 1);
         assert_eq!(sharing(32, paused.chain([(1, 20); 100])), 4);
@@ -314,7 +369,7 @@ mod tests {
 
     #[test]
     fn who_does_not_sleep_needs_no_callback() {
-        let mut sharing = Sharing::new(32, true);
-        assert!((0..100).all(|_| !sharing.calls_back()) && sharing.is_fixed());
+        let sharing = Sharing::new(32, true);
+        assert!((1..=32).all(|in_flight| !sharing.calls_back(in_flight)) && !sharing.varies());
     }
 }

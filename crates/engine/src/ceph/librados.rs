@@ -1,6 +1,6 @@
 //! librados, opened at run time. Its interface is described in rados/librados.h.
 
-use super::Requests;
+use super::Pollable;
 use crate::EngineError;
 use crate::library::{Handle, functions, open};
 use libc::{c_char, c_int, size_t, time_t};
@@ -41,13 +41,13 @@ functions! {
     }
 }
 
-impl Requests for Librados {
+impl Pollable for Librados {
     unsafe fn is_complete(&self, completion: Handle) -> bool {
         // SAFETY: the caller promises that.
         unsafe { (self.is_complete)(completion) != 0 }
     }
 
-    unsafe fn end(&self, completion: Handle) -> i64 {
+    unsafe fn take_result(&self, completion: Handle) -> i64 {
         // SAFETY: the caller promises that.
         unsafe {
             let result = (self.result)(completion);

@@ -1,7 +1,7 @@
 //! librbd, opened at run time. Its interface is described in rbd/librbd.h.
 
 use crate::EngineError;
-use crate::ceph::{Callback, Requests};
+use crate::ceph::{Callback, Pollable};
 use crate::library::{Handle, functions, open};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 use std::sync::OnceLock;
@@ -43,13 +43,13 @@ pub(super) struct LuksOptions {
 /// The file.
 const FILE: &str = "librbd.so.1";
 
-impl Requests for Librbd {
+impl Pollable for Librbd {
     unsafe fn is_complete(&self, completion: Handle) -> bool {
         // SAFETY: the caller promises that.
         unsafe { (self.is_complete)(completion) != 0 }
     }
 
-    unsafe fn end(&self, completion: Handle) -> i64 {
+    unsafe fn take_result(&self, completion: Handle) -> i64 {
         // SAFETY: the caller promises that.
         unsafe {
             let result = (self.result)(completion);

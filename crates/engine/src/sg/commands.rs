@@ -73,6 +73,9 @@ impl Request {
         self.header.cmd_len = self.command.length;
         self.header.dxfer_direction = Transfer::None as i32;
         (self.header.dxfer_len, self.header.dxferp, self.header.flags) = (0, ptr::null_mut(), 0);
+        // What the command before was answered is not about this one, even if it cannot be sent.
+        (self.header.status, self.header.host_status, self.header.driver_status) = (0, 0, 0);
+        (self.header.sb_len_wr, self.header.resid) = (0, 0);
         (self.length, self.unfit) = (0, None);
     }
 
@@ -292,9 +295,10 @@ mod tests {
         request.header.sb_len_wr = 0;
         assert!(request.complaint().unwrap().starts_with("status 02h, host status 00h"));
         // A flush, after a unit that was refused and had data.
-        (request.sense[2], request.header.sb_len_wr, request.header.dxfer_len) = (5, 18, 4096);
+        request.header.dxfer_len = 4096;
         request.synchronize();
-        assert_eq!((request.header.cmd_len, request.header.dxfer_len), (10, 0));
+        assert_eq!((request.header.cmd_len, request.header.dxfer_len, request.complaint()), (10, 0, None));
+        (request.header.status, request.header.sb_len_wr, request.sense[2]) = (2, 18, 5);
         let told = request.complaint().unwrap();
         assert!(told.starts_with("illegal request") && told.contains("to command 35 00"), "{told}");
         request.header.status = 0;

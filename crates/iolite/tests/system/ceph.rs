@@ -281,6 +281,29 @@ pub fn completions_are_looked_for_without_sleeping() {
     report(cluster, &rbd("--rbdname=busy --rw=randrw --size=256k --iodepth=4 --busy_poll=1 --thread"));
 }
 
+/// At depths and rates at which requests share callbacks.
+#[test]
+fn many_requests_at_once_are_verified() {
+    let cluster = or_skip!(Ceph::shared());
+    image(cluster, "deep", 8);
+    for engine in [rados(cluster, "--filename=deep"), rbd("--rbdname=deep")] {
+        for line in [
+            "--rw=randwrite --iodepth=32",
+            "--rw=randwrite --iodepth=64 --iodepth_batch_complete_min=8 --iodepth_batch=8",
+            "--rw=randrw --iodepth=32 --iodepth_batch_complete_min=0",
+            "--rw=randwrite --iodepth=100 --busy_poll=1",
+            "--rw=randwrite --iodepth=48 --thinktime=1ms --thinktime_blocks=100 --iodepth_low=3",
+            "--rw=randwrite --iodepth=32 --fsync=20 --bsrange=1k-8k --thread",
+            "--rw=randwrite --iodepth=200",
+        ] {
+            report(cluster, &format!("{engine} --size=8m --verify=crc32c {line}"));
+        }
+        let reads = "--rw=randread --iodepth=32 --size=8m --time_based --runtime=500ms";
+        let json = report(cluster, &format!("{engine} {reads} --verify=crc32c"));
+        assert!(json.job().ios()[0] > 0);
+    }
+}
+
 #[test]
 fn images_are_what_fio_reads_and_writes() {
     let cluster = or_skip!(Ceph::shared());
@@ -496,8 +519,10 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
         cluster.kill_store();
         running.wait().refused().says("no answer in 2 s (rados_osd_op_timeout)");
         cluster.start_store().unwrap();
-        // A job that is asked to end waits for a store that is down, but not for ever.
-        let mut running = begin(&format!("{engine} {paced} --size=32m"));
+        // A job that is asked to end waits for a store that is down, but not for ever. At this rate, not every request has a
+        // callback.
+        let fast = "--rw=randwrite --iodepth=64 --time_based --runtime=1h";
+        let mut running = begin(&format!("{engine} {fast} --size=32m"));
         running.wait_until("it has written", has_written);
         cluster.kill_store();
         running.signal(libc::SIGINT);

@@ -259,6 +259,10 @@ fn go(way: &Way) -> Option<Finished> {
     if way.moment == Moment::Over {
         running.wait_until("its end", |_| parent(pid).is_none_or(|_| is_zombie(pid)));
     }
+    if way.victim == Victim::Spawner && way.moment == Moment::Finishing {
+        // The worker ends by itself as soon as it may, and nobody might have noticed yet.
+        running.wait_until("the end of its worker", |running| running.output().contains("was killed"));
+    }
     if way.victim == Victim::IdleMeter {
         // The jobs do not need it, and might be over before anybody knows.
         running.wait_until("the word about it", |running| running.output().contains(way.says));
