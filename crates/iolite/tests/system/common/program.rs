@@ -195,16 +195,9 @@ impl Running {
 
     /// Wait until `condition` holds; a program that ends first, or never gets there, fails the test.
     pub fn wait_until(&mut self, what: &str, condition: impl Fn(&Running) -> bool) {
-        while !condition(self) {
-            let ended = self.child.try_wait().expect("a child can be waited for");
-            // The last output may arrive after the process has ended.
-            if let Some(status) = ended
-                && !condition(self)
-            {
-                panic!("{} ended ({status}) before {what}:\n{}", self.command, self.output());
-            }
-            self.check_patience(what);
-            thread::sleep(Duration::from_millis(5));
+        if !self.comes_to(what, condition) {
+            let status = self.child.wait().expect("a child can be waited for");
+            panic!("{} ended ({status}) before {what}:\n{}", self.command, self.output());
         }
     }
 
