@@ -3,7 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::check;
@@ -112,6 +113,28 @@ pub fn tie_to_this_thread(command: &mut Command) {
             Ok(())
         })
     };
+}
+
+/// Starts a program in a process group of its own. `group` has the group's number before the program begins, so that others
+/// that share this memory can end all that it starts, even if this process is killed at that moment.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn start_in_group(mut command: Command, group: &AtomicI32) -> io::Result<Child> {
+    let place = std::ptr::from_ref(group).expose_provenance();
+    command.process_group(0);
+    // SAFETY: the closure runs in the call of `spawn` below, while the place is borrowed. Between fork and exec, it makes a
+    // system call and allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            let group: *const AtomicI32 = std::ptr::with_exposed_provenance(place);
+            (*group).store(libc::getpid(), Ordering::Relaxed);
+            Ok(())
+        })
+    };
+    let started = command.spawn();
+    group.store(started.as_ref().map_or(0, |child| child.id() as i32), Ordering::Relaxed);
+    started
 }
 
 /// Has a program that is about to be started begin with no signals blocked, whichever this process has blocked for itself.

@@ -1,13 +1,12 @@
 //! `exec_prerun` and `exec_postrun`: shell commands before and after a job.
 
-use iolite_os::process::tie_to_this_thread;
+use iolite_os::process::{start_in_group, tie_to_this_thread};
 use iolite_os::{explained, signals};
 pub use iolite_plan::commands::When;
 use iolite_plan::commands::output_file;
 use iolite_types::describe_error;
 use std::fs::File;
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -49,11 +48,10 @@ pub fn run(
     })?;
     let errors = output.try_clone()?;
     let mut shell = Command::new("/bin/sh");
-    shell.args(["-c", command]).stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(output).stderr(errors);
     // The shell dies with this thread, and receives the signals that the run has blocked for itself.
     tie_to_this_thread(&mut shell);
-    let mut child = shell.spawn()?;
-    group.store(child.id() as i32, Relaxed);
+    let mut child = start_in_group(shell, group)?;
     let status = wait(&mut child, &stops);
     group.store(0, Relaxed);
     let status = status?;
