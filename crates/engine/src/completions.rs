@@ -56,29 +56,6 @@ pub struct Completions {
     ready: VecDeque<Completion>,
 }
 
-/// How the units of a library become complete. By default, threads of the library complete all of them.
-pub(crate) trait Source {
-    /// Called before the worker looks at what is complete; may complete what the library has done.
-    fn poll(&mut self) {}
-
-    /// Sleeps until a unit may be complete (true) or the time is up (false), and completes what the library has done.
-    fn sleep(&mut self, completions: &Completions, limit: Option<Duration>) -> Result<bool, Errno> {
-        completions.sleep(limit)
-    }
-
-    /// Completes whatever the library has done: what is left is given up.
-    fn finish(&mut self) {}
-
-    /// The worker has taken so many completions, at least one.
-    fn reaped(&mut self, _: usize) {}
-}
-
-/// The library's threads complete units by callbacks.
-#[derive(Debug)]
-pub(crate) struct Callbacks;
-
-impl Source for Callbacks {}
-
 /// The handle for completing units, from any thread.
 #[derive(Clone, Debug)]
 pub struct Completer(Arc<Shared>);
@@ -138,25 +115,7 @@ impl Completions {
         timeout: Option<Duration>,
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno> {
-        self.reap_from(&mut Callbacks, min, max, timeout, done)
-    }
-
-    /// The same, if this source completes the units.
-    ///
-    /// # Errors
-    /// The system cannot wait.
-    pub(crate) fn reap_from(
-        &mut self,
-        source: &mut impl Source,
-        min: usize,
-        max: usize,
-        timeout: Option<Duration>,
-        done: &mut Vec<Completion>,
-    ) -> Result<(), Errno> {
-        if self.ready.len() < max {
-            source.poll();
-            self.collect();
-        }
+        self.collect();
         let wanted = min.min(max).min(self.in_flight);
         let end = if self.ready.len() < wanted { timeout.and_then(in_time) } else { None };
         while self.ready.len() < wanted {
@@ -164,7 +123,7 @@ impl Completions {
             if left.is_some_and(|left| left.is_zero()) {
                 break;
             }
-            let woken = source.sleep(self, left);
+            let woken = self.sleep(left);
             self.collect();
             match woken {
                 Ok(true) => {}
@@ -175,15 +134,12 @@ impl Completions {
         let count = self.ready.len().min(max);
         self.in_flight -= count;
         done.extend(self.ready.drain(..count));
-        if count > 0 {
-            source.reaped(count);
-        }
         Ok(())
     }
 
     /// Sleeps until a unit is completed (true) or the time is up (false), unless one has been completed meanwhile. May
     /// return true earlier.
-    pub(crate) fn sleep(&self, limit: Option<Duration>) -> Result<bool, Errno> {
+    fn sleep(&self, limit: Option<Duration>) -> Result<bool, Errno> {
         let shared = &*self.shared;
         // A thread that completes a unit reads this word after adding the unit to the list, and we read the list after
         // setting the word, so at least one of the two sees the other.

@@ -1,13 +1,12 @@
 //! `rados`: objects of a Ceph cluster by librados. Each file is an object of the pool with the file's name, and the
 //! same offsets.
 //!
-//! Requests go out when they are queued. Threads of the library complete them, or the worker finds them complete. Data
-//! that the cluster has acknowledged is on stable storage, so a sync has nothing to do. Trims fill with zeros, which
-//! takes the space away.
+//! Requests go out when they are queued, and threads of the library complete them. Data that the cluster has
+//! acknowledged is on stable storage, so a sync has nothing to do. Trims fill with zeros, which takes the space away.
 
 mod storage;
 
-use crate::ceph::{Callback, Coalescing, Failed, Librados, Pollable, Pool, in_words, is_down, text};
+use crate::ceph::{Failed, Librados, Pool, in_words, is_down, text};
 use crate::library::Handle;
 use crate::tickets::{Act, Ticket, Tickets};
 use crate::{
@@ -31,7 +30,7 @@ const NAME: &str = "rados";
 pub struct RadosEngine {
     // (Closed before the tickets go, as that ends the threads that have them; not at all while the library has any.)
     pool: ManuallyDrop<Pool>,
-    tickets: Tickets<Coalescing<Librados>>,
+    tickets: Tickets,
     options: RadosOptions,
     files: Vec<Option<Object>>,
     threads: Vec<i32>,
@@ -51,11 +50,9 @@ impl RadosEngine {
     /// The library is missing, or the cluster cannot be reached, or has no such pool.
     pub fn new(config: &EngineConfig, options: &RadosOptions) -> Result<Self, EngineError> {
         let (pool, threads) = threads_started_by(|| Pool::open(NAME, &options.at, Some(&options.conf)));
-        let pool = ManuallyDrop::new(pool?);
-        let coalescing = Coalescing::new(pool.rados, config.depth, options.at.busy_poll);
-        let tickets = Tickets::completed_by(coalescing, options.at.busy_poll);
+        let tickets = Tickets::new(options.at.busy_poll);
         let files = (0..config.files).map(|_| None).collect();
-        Ok(RadosEngine { pool, tickets, options: options.clone(), files, threads })
+        Ok(RadosEngine { pool: ManuallyDrop::new(pool?), tickets, options: options.clone(), files, threads })
     }
 
     fn rados(&self) -> &'static Librados {
@@ -84,23 +81,16 @@ impl RadosEngine {
         self.checked(name, result)
     }
 
-    /// Hands a unit to the library, with a callback or without. Gives its completion, or a negated error number and the
-    /// completion that was not used.
+    /// Hands a unit to the library. Otherwise a negated error number, and the completion that was not used.
     ///
     /// # Safety
     /// As [`Engine::queue`].
-    unsafe fn submit(
-        &self,
-        unit: &Unit,
-        name: &CString,
-        ticket: *const Ticket,
-        callback: Option<Callback>,
-    ) -> Result<Handle, (i32, Handle)> {
+    unsafe fn submit(&self, unit: &Unit, name: &CString, ticket: *const Ticket) -> Result<(), (i32, Handle)> {
         let (rados, pool, name) = (self.rados(), self.pool.handle, name.as_ptr());
         let mut completion = ptr::null_mut();
         // SAFETY: the ticket lives until the unit is complete, and there is room for the completion.
         let made =
-            unsafe { (rados.completion)(ticket.cast_mut().cast(), callback, None, &raw mut completion) };
+            unsafe { (rados.completion)(ticket.cast_mut().cast(), Some(done), None, &raw mut completion) };
         if made < 0 {
             return Err((made, ptr::null_mut()));
         }
@@ -120,7 +110,7 @@ impl RadosEngine {
                 }
             }
         };
-        if result < 0 { Err((result, completion)) } else { Ok(completion) }
+        if result < 0 { Err((result, completion)) } else { Ok(()) }
     }
 }
 
@@ -129,7 +119,11 @@ unsafe extern "C" fn done(completion: Handle, ticket: Handle) {
     // It was loaded before anything could be completed.
     let Ok(rados) = Librados::load(NAME) else { return };
     // SAFETY: the completion is that of a unit which has this ticket, and is not used after this.
-    unsafe { (*ticket.cast::<Ticket>()).complete(rados.take_result(completion)) };
+    unsafe {
+        let result = (rados.result)(completion);
+        (rados.release)(completion);
+        (*ticket.cast::<Ticket>()).complete(result.into());
+    }
 }
 
 /// An object's name.
@@ -191,16 +185,9 @@ impl Engine for RadosEngine {
             Ok(ticket) => ticket,
             Err(errno) => return Queued::Completed(Err(errno)),
         };
-        let in_flight = self.tickets.in_flight();
-        let calls_back = self.tickets.source().calls_back(in_flight);
-        let callback: Option<Callback> = if calls_back { Some(done) } else { None };
         // SAFETY: the caller upholds the same contract.
-        match unsafe { self.submit(unit, &object.name, ticket, callback) } {
-            Ok(completion) => {
-                // SAFETY: it is that of the unit, and the ticket stays while the unit is in flight.
-                unsafe { self.tickets.source().begun(calls_back, completion, ticket) };
-                Queued::Queued
-            }
+        match unsafe { self.submit(unit, &object.name, ticket) } {
+            Ok(()) => Queued::Queued,
             Err((result, completion)) => match self.tickets.refused(unit.index, result) {
                 Some(errno) => {
                     if !completion.is_null() {

@@ -1,16 +1,15 @@
 //! `rbd`: images of a Ceph cluster by librbd, which are block devices without a kernel in between. The file of a job is the
 //! image, whatever the file is called.
 //!
-//! Requests go out when they are queued. Threads of the library complete them, or the worker finds them complete. A
-//! sync flushes the cache that the library has of an image. A job that only reads opens the image so that nothing about
-//! it changes, and no other client notices.
+//! Requests go out when they are queued, and threads of the library complete them. A sync flushes the cache that the library
+//! has of an image. A job that only reads opens the image so that nothing about it changes, and no other client notices.
 
 mod image;
 mod librbd;
 
 use self::image::Image;
 use self::librbd::Librbd;
-use crate::ceph::{Callback, Coalescing, Failed, Pollable, Pool, in_words, is_down};
+use crate::ceph::{Failed, Pool, in_words, is_down};
 use crate::library::Handle;
 use crate::tickets::{Act, Ticket, Tickets};
 use crate::{
@@ -35,7 +34,7 @@ pub struct RbdEngine {
     // (Images are closed before their pool, and that ends the threads that have tickets; not at all while the library has any.)
     files: Vec<Option<Image>>,
     pool: ManuallyDrop<Pool>,
-    tickets: Tickets<Coalescing<Librbd>>,
+    tickets: Tickets,
     rbd: &'static Librbd,
     options: RbdOptions,
     threads: Vec<i32>,
@@ -49,8 +48,7 @@ impl RbdEngine {
     pub fn new(config: &EngineConfig, options: &RbdOptions) -> Result<Self, EngineError> {
         let rbd = Librbd::load()?;
         let (pool, threads) = threads_started_by(|| Pool::open(NAME, &options.at, None));
-        let coalescing = Coalescing::new(rbd, config.depth, options.at.busy_poll);
-        let tickets = Tickets::completed_by(coalescing, options.at.busy_poll);
+        let tickets = Tickets::new(options.at.busy_poll);
         let files = (0..config.files).map(|_| None).collect();
         Ok(RbdEngine {
             files,
@@ -71,8 +69,7 @@ impl RbdEngine {
         Some(format!("{}: {}", self.place(), is_down(&self.tickets.why_given_up()?)))
     }
 
-    /// Hands a unit to the library, with a callback or without. Gives its completion, or a negated error number and the
-    /// completion that was not used.
+    /// Hands a unit to the library. Otherwise a negated error number, and the completion that was not used.
     ///
     /// # Safety
     /// As [`Engine::queue`].
@@ -81,11 +78,10 @@ impl RbdEngine {
         image: Handle,
         unit: &Unit,
         ticket: *const Ticket,
-        callback: Option<Callback>,
-    ) -> Result<Handle, (i32, Handle)> {
+    ) -> Result<(), (i32, Handle)> {
         let mut completion = ptr::null_mut();
         // SAFETY: the ticket lives until the unit is complete, and there is room for the completion.
-        let made = unsafe { (rbd.completion)(ticket.cast_mut().cast(), callback, &raw mut completion) };
+        let made = unsafe { (rbd.completion)(ticket.cast_mut().cast(), Some(done), &raw mut completion) };
         if made < 0 {
             return Err((made, ptr::null_mut()));
         }
@@ -99,7 +95,7 @@ impl RbdEngine {
                 _ => (rbd.aio_flush)(image, completion),
             }
         };
-        if result < 0 { Err((result, completion)) } else { Ok(completion) }
+        if result < 0 { Err((result, completion)) } else { Ok(()) }
     }
 }
 
@@ -108,7 +104,11 @@ unsafe extern "C" fn done(completion: Handle, ticket: Handle) {
     // It was loaded before anything could be completed.
     let Ok(rbd) = Librbd::load() else { return };
     // SAFETY: the completion is that of a unit which has this ticket, and is not used after this.
-    unsafe { (*ticket.cast::<Ticket>()).complete(rbd.take_result(completion)) };
+    unsafe {
+        let result = (rbd.result)(completion);
+        (rbd.release)(completion);
+        (*ticket.cast::<Ticket>()).complete(result as i64);
+    }
 }
 
 impl Engine for RbdEngine {
@@ -162,16 +162,9 @@ impl Engine for RbdEngine {
             Ok(ticket) => ticket,
             Err(errno) => return Queued::Completed(Err(errno)),
         };
-        let in_flight = self.tickets.in_flight();
-        let calls_back = self.tickets.source().calls_back(in_flight);
-        let callback: Option<Callback> = if calls_back { Some(done) } else { None };
         // SAFETY: the caller upholds the same contract.
-        match unsafe { RbdEngine::submit(rbd, image, unit, ticket, callback) } {
-            Ok(completion) => {
-                // SAFETY: it is that of the unit, and the ticket stays while the unit is in flight.
-                unsafe { self.tickets.source().begun(calls_back, completion, ticket) };
-                Queued::Queued
-            }
+        match unsafe { RbdEngine::submit(rbd, image, unit, ticket) } {
+            Ok(()) => Queued::Queued,
             Err((result, completion)) => match self.tickets.refused(unit.index, result) {
                 Some(errno) => {
                     if !completion.is_null() {

@@ -1,7 +1,5 @@
-//! Units that a library completes by callbacks on its threads, or on request: each has a ticket, whose address comes with the
-//! completion.
+//! Units that threads of a library complete: each has a ticket, whose address the library gives back with the completion.
 
-use crate::completions::{Callbacks, Source};
 use crate::{BufferLayout, Completer, Completion, Completions, Errno, Outcome, Unit};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -47,15 +45,13 @@ unsafe impl Sync for Ticket {}
 unsafe impl Send for Ticket {}
 
 /// The tickets of all units of a worker.
-pub(crate) struct Tickets<S = Callbacks> {
+pub(crate) struct Tickets {
     completions: Option<Completions>,
-    /// What completes the units.
-    source: S,
     all: Box<[Ticket]>,
     /// Completions are looked for without sleeping.
     busy_poll: bool,
     /// Since when the job is to end.
-    pub(crate) stops: Option<Instant>,
+    stops: Option<Instant>,
     /// The library has units that nobody waits for any more.
     is_given_up: bool,
 }
@@ -79,25 +75,9 @@ pub fn has_lent_memory() -> bool {
 const SPELL: Duration = Duration::from_millis(10);
 
 impl Tickets {
-    /// No tickets yet: their number is known when they are prepared. Threads of the library will complete the units.
+    /// No tickets yet: their number is known when they are prepared.
     pub(crate) fn new(busy_poll: bool) -> Tickets {
-        Tickets::completed_by(Callbacks, busy_poll)
-    }
-}
-
-impl<S: Source> Tickets<S> {
-    /// The same for units that this source completes.
-    pub(crate) fn completed_by(source: S, busy_poll: bool) -> Tickets<S> {
-        Tickets { completions: None, source, all: Box::default(), busy_poll, stops: None, is_given_up: false }
-    }
-
-    /// How many units have begun and not been reaped.
-    pub(crate) fn in_flight(&self) -> usize {
-        self.completions.as_ref().map_or(0, Completions::in_flight)
-    }
-
-    pub(crate) fn source(&mut self) -> &mut S {
-        &mut self.source
+        Tickets { completions: None, all: Box::default(), busy_poll, stops: None, is_given_up: false }
     }
 
     /// One for each unit that has a buffer.
@@ -156,11 +136,7 @@ impl<S: Source> Tickets<S> {
         let limit = timeout.map_or(left, |timeout| timeout.min(left));
         self.reap_within(min, max, Some(limit), done)?;
         if done.len() == before && stops.elapsed() >= LAST {
-            self.source.finish();
-            self.reap_within(0, max, None, done)?;
-            if done.len() == before {
-                self.give_up(done);
-            }
+            self.give_up(done);
         }
         Ok(())
     }
@@ -174,13 +150,13 @@ impl<S: Source> Tickets<S> {
     ) -> Result<(), Errno> {
         let Some(completions) = &mut self.completions else { return Ok(()) };
         if !self.busy_poll || min == 0 {
-            return completions.reap_from(&mut self.source, min, max, timeout, done);
+            return completions.reap(min, max, timeout, done);
         }
         let (before, wanted) = (done.len(), min.min(max).min(completions.in_flight()));
         let end = Instant::now() + timeout.map_or(SPELL, |timeout| timeout.min(SPELL));
         loop {
             let missing = max - (done.len() - before);
-            completions.reap_from(&mut self.source, 0, missing, None, done)?;
+            completions.reap(0, missing, None, done)?;
             if done.len() - before >= wanted || Instant::now() >= end {
                 return Ok(());
             }
@@ -216,7 +192,7 @@ impl<S: Source> Tickets<S> {
     pub(crate) fn drain(&mut self) -> bool {
         self.stop();
         let mut done = Vec::new();
-        while self.in_flight() > 0 {
+        while self.completions.as_ref().is_some_and(|completions| completions.in_flight() > 0) {
             if self.reap(1, usize::MAX, None, &mut done).is_err() {
                 self.give_up(&mut done);
             }
@@ -225,9 +201,9 @@ impl<S: Source> Tickets<S> {
         !self.is_given_up
     }
 
-    /// Leaves the tickets where they are for the library, which may use them until the process ends.
+    /// Leaves everything where it is for the library, which may use it until the process ends.
     pub(crate) fn leave(&mut self) {
-        std::mem::forget(std::mem::take(&mut self.all));
+        std::mem::forget(std::mem::replace(self, Tickets::new(false)));
     }
 
     /// The outcome of a unit that is not in flight; `None` = unknown.
@@ -241,7 +217,8 @@ impl<S: Source> Tickets<S> {
 }
 
 impl Ticket {
-    /// The library is done with the unit: bytes, or a negated error number. Called once for each unit that it has taken.
+    /// The library is done with the unit: bytes, or a negated error number. Called once for each unit that it has taken, by a
+    /// thread of the library.
     pub(crate) fn complete(&self, result: i64) {
         // SAFETY: until the unit is complete, its flight belongs to this thread.
         let flight = unsafe { &mut *self.flight.get() };

@@ -1,6 +1,5 @@
 //! librados, opened at run time. Its interface is described in rados/librados.h.
 
-use super::Pollable;
 use crate::EngineError;
 use crate::library::{Handle, functions, open};
 use libc::{c_char, c_int, size_t, time_t};
@@ -29,7 +28,6 @@ functions! {
         list_next = "rados_nobjects_list_next": fn(Handle, *mut *const c_char, *mut *const c_char, *mut *const c_char) -> c_int;
         list_close = "rados_nobjects_list_close": fn(Handle);
         completion = "rados_aio_create_completion": fn(Handle, Option<Callback>, Option<Callback>, *mut Handle) -> c_int;
-        is_complete = "rados_aio_is_complete": fn(Handle) -> c_int;
         result = "rados_aio_get_return_value": fn(Handle) -> c_int;
         release = "rados_aio_release": fn(Handle);
         aio_read = "rados_aio_read": fn(Handle, *const c_char, Handle, *mut c_char, size_t, u64) -> c_int;
@@ -38,22 +36,6 @@ functions! {
         release_operation = "rados_release_write_op": fn(Handle);
         zero = "rados_write_op_zero": fn(Handle, u64, u64);
         aio_operate = "rados_aio_write_op_operate": fn(Handle, Handle, Handle, *const c_char, *mut time_t, c_int) -> c_int;
-    }
-}
-
-impl Pollable for Librados {
-    unsafe fn is_complete(&self, completion: Handle) -> bool {
-        // SAFETY: the caller promises that.
-        unsafe { (self.is_complete)(completion) != 0 }
-    }
-
-    unsafe fn take_result(&self, completion: Handle) -> i64 {
-        // SAFETY: the caller promises that.
-        unsafe {
-            let result = (self.result)(completion);
-            (self.release)(completion);
-            result.into()
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! librbd, opened at run time. Its interface is described in rbd/librbd.h.
 
 use crate::EngineError;
-use crate::ceph::{Callback, Pollable};
+use crate::ceph::Callback;
 use crate::library::{Handle, functions, open};
 use libc::{c_char, c_int, c_void, size_t, ssize_t};
 use std::sync::OnceLock;
@@ -15,7 +15,6 @@ functions! {
         size = "rbd_get_size": fn(Handle, *mut u64) -> c_int;
         flush = "rbd_flush": fn(Handle) -> c_int;
         completion = "rbd_aio_create_completion": fn(Handle, Option<Callback>, *mut Handle) -> c_int;
-        is_complete = "rbd_aio_is_complete": fn(Handle) -> c_int;
         result = "rbd_aio_get_return_value": fn(Handle) -> ssize_t;
         release = "rbd_aio_release": fn(Handle);
         aio_read = "rbd_aio_read": fn(Handle, u64, size_t, *mut c_char, Handle) -> c_int;
@@ -42,22 +41,6 @@ pub(super) struct LuksOptions {
 
 /// The file.
 const FILE: &str = "librbd.so.1";
-
-impl Pollable for Librbd {
-    unsafe fn is_complete(&self, completion: Handle) -> bool {
-        // SAFETY: the caller promises that.
-        unsafe { (self.is_complete)(completion) != 0 }
-    }
-
-    unsafe fn take_result(&self, completion: Handle) -> i64 {
-        // SAFETY: the caller promises that.
-        unsafe {
-            let result = (self.result)(completion);
-            (self.release)(completion);
-            result as i64
-        }
-    }
-}
 
 impl Librbd {
     /// The library. It is loaded once in a process.

@@ -281,7 +281,6 @@ pub fn completions_are_looked_for_without_sleeping() {
     report(cluster, &rbd("--rbdname=busy --rw=randrw --size=256k --iodepth=4 --busy_poll=1 --thread"));
 }
 
-/// At depths and rates at which requests share callbacks.
 #[test]
 fn many_requests_at_once_are_verified() {
     let cluster = or_skip!(Ceph::shared());
@@ -519,8 +518,8 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
         cluster.kill_store();
         running.wait().refused().says("no answer in 2 s (rados_osd_op_timeout)");
         cluster.start_store().unwrap();
-        // A job that is asked to end waits for a store that is down, but not for ever. At this rate, not every request has a
-        // callback.
+        // A job that is asked to end waits for a store that is down, but not for ever, also with many requests in
+        // flight.
         let fast = "--rw=randwrite --iodepth=64 --time_based --runtime=1h";
         let mut running = begin(&format!("{engine} {fast} --size=32m"));
         running.wait_until("it has written", has_written);
