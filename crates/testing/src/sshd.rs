@@ -1,9 +1,9 @@
 //! The system's ssh server, on a private port, with keys and settings in a directory of the test.
 
+use crate::programs::write_program;
 use crate::servers::{Serving, free_port};
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -105,12 +105,10 @@ impl Sshd {
                  GlobalKnownHostsFile none\nStrictHostKeyChecking yes\n"
             ),
         )?;
-        let ssh = directory.join("bin/ssh");
-        fs::write(
-            &ssh,
-            format!("#!/bin/sh\nPATH=/usr/local/bin:/usr/bin:/bin exec ssh -F {shown}/ssh_config \"$@\"\n"),
-        )?;
-        fs::set_permissions(ssh, fs::Permissions::from_mode(0o755))
+        write_program(
+            &directory.join("bin/ssh"),
+            &format!("#!/bin/sh\nPATH=/usr/local/bin:/usr/bin:/bin exec ssh -F {shown}/ssh_config \"$@\"\n"),
+        )
     }
 
     /// Its process.

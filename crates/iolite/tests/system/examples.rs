@@ -3,7 +3,7 @@
 use crate::common::devices::{Loop, Mounted};
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, peers, scratch};
-use iolite_testing::or_skip;
+use iolite_testing::{or_skip, write_program};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,9 +46,7 @@ fn stage(dir: &Path) {
 
 /// Puts a program there that stands for one that watches the machine, which may not be installed.
 fn monitor(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    fs::write(path, "#!/bin/sh\nexec sleep 100\n").expect("a file can be written");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("a file can be made a program");
+    write_program(path, "#!/bin/sh\nexec sleep 100\n").expect("a program can be written");
 }
 
 fn scaled(name: &str) -> String {

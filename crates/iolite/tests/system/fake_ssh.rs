@@ -4,6 +4,7 @@
 use crate::common::program::Running;
 use crate::common::{Program, scratch};
 use crate::over_ssh::small_program;
+use iolite_testing::write_program;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -34,8 +35,7 @@ impl Lab {
     }
 
     fn program(&self, name: &str, script: &str) {
-        fs::write(self.path(name), format!("#!/bin/sh\n{script}")).unwrap();
-        fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+        write_program(&self.path(name), &format!("#!/bin/sh\n{script}")).unwrap();
     }
 
     fn start(&self, program: &Path, words: &[&str]) -> Running {

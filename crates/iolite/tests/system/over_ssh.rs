@@ -2,7 +2,7 @@
 
 use crate::common::program::{Running, send};
 use crate::common::{Finished, Json, Program, scratch};
-use iolite_testing::{Sshd, or_skip};
+use iolite_testing::{Sshd, copy_program, or_skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -87,7 +87,7 @@ pub fn small_program(directory: &Path) -> PathBuf {
     let program = directory.join("small");
     let stripped = Command::new("strip").arg("-o").arg(&program).arg(&Program::own().path).status();
     if !stripped.is_ok_and(|status| status.success()) {
-        fs::copy(&Program::own().path, &program).unwrap();
+        copy_program(&Program::own().path, &program).unwrap();
     }
     program
 }
@@ -230,7 +230,7 @@ pub fn ssh_says_what_is_wrong() {
     assert!(!refusal.stderr.contains("closed"), "ssh's own words are enough: {refusal}");
     fs::copy(file("user_key.pub"), file("authorized")).unwrap();
     // The program is not there any more, neither in PATH nor where this one came from.
-    fs::copy(&Program::own().path, file("gone")).unwrap();
+    copy_program(&Program::own().path, &file("gone")).unwrap();
     let script = format!("exec 3<gone && rm gone && exec /proc/self/fd/3 {} job.fio", lab.client());
     let missing = Running::start(lab.command(Path::new("sh"), &["-c"]).arg(script)).wait().refused();
     assert!(

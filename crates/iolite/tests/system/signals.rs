@@ -200,12 +200,13 @@ fn one_interrupt_ends_a_job_on_a_pipe_that_nobody_serves() {
 fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
     let dir = scratch();
     let pipe = dir.path().join("p_lat.1.log");
-    make_pipe(&pipe);
     for (function, log) in [
         ("log", "--disable_slat=1 --disable_clat=1 --write_lat_log=p"),
         ("write_iolog", "--write_iolog=p_lat.1.log"),
     ] {
         for (thread, other_end) in [("", false), ("", true), ("--thread", false), ("--thread", true)] {
+            // Another pipe each time: a process that another test has just started may still have the one held before.
+            make_pipe(&pipe);
             let held = other_end.then(|| hold_pipe(&pipe));
             let line = format!("--name=j --ioengine=null --size=1t {log} {thread}");
             let run = interrupted(dir.path(), &line, 500);
@@ -218,6 +219,7 @@ fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
             };
             assert!(run.output().contains(&told), "{line} {other_end}: {run}");
             drop(held);
+            fs::remove_file(&pipe).unwrap();
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::common::program::{Running, send, try_send};
 use crate::common::{Json, Program, peers, scratch};
 use crate::signals::descendants;
+use iolite_testing::write_program;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 fn json(dir: &Path, line: &str) -> Json {
@@ -134,9 +134,7 @@ fn what_is_missing_is_told() {
 fn a_missing_interpreter_is_named() {
     let dir = scratch();
     for (name, text) in [("script", "#! /no/such/interpreter -x\n"), ("dos", "#!/bin/sh\r\n")] {
-        let path = dir.path().join(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&dir.path().join(name), text).unwrap();
     }
     for (program, interpreter) in [("./script", "/no/such/interpreter"), ("./dos", "/bin/sh\\r")] {
         let line = format!("--name=e --ioengine=exec --program={program} --runtime=1");

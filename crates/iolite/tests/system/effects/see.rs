@@ -4,6 +4,7 @@ use super::run;
 use crate::common::program::Running;
 use crate::common::trace::asked_sleep;
 use crate::common::{Finished, Json, Program, files_in, scratch, words};
+use iolite_testing::write_program;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::PermissionsExt;
@@ -83,9 +84,8 @@ impl Stage {
             ("see-ids", "id -u; id -g"),
         ];
         for (name, command) in SCRIPTS {
-            let path = dir.join(name);
-            fs::write(&path, format!("#!/bin/sh\n{command}\n")).expect("a script can be written");
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+            write_program(&dir.join(name), &format!("#!/bin/sh\n{command}\n"))
+                .expect("a script can be written");
         }
         for (name, size) in [("in/x", 64), ("in2/y", 32)] {
             let path = dir.join(name);

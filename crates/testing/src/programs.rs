@@ -1,0 +1,36 @@
+//! Programs that a test makes and then runs.
+//!
+//! A process of its own writes each file. If the test did, a process that another test starts at that moment would inherit
+//! the open file, and until that process runs its own program, the kernel refuses to run this one ("Text file busy").
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Writes a program: a script, with its first line.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_program(path: &Path, text: &str) -> io::Result<()> {
+    let mut installing = install(Path::new("/dev/stdin"), path).stdin(Stdio::piped()).spawn()?;
+    let written = installing.stdin.take().expect("it is piped").write_all(text.as_bytes());
+    succeeded(installing.wait()?).and(written)
+}
+
+/// Copies a program.
+///
+/// # Errors
+/// The file cannot be read, or the copy cannot be written.
+pub fn copy_program(from: &Path, to: &Path) -> io::Result<()> {
+    succeeded(install(from, to).status()?)
+}
+
+fn install(from: &Path, to: &Path) -> Command {
+    let mut command = Command::new("install");
+    command.args(["-m", "755"]).arg(from).arg(to);
+    command
+}
+
+fn succeeded(status: std::process::ExitStatus) -> io::Result<()> {
+    if status.success() { Ok(()) } else { Err(io::Error::other(format!("install: {status}"))) }
+}
