@@ -22,8 +22,8 @@
  * - Strings and structures passed to a function are valid until it returns, unless described otherwise.
  * - If a signal interrupts a wait, return at once: `reap` returns the completions it has, and `queue` returns -EINTR.
  *
- * The interface has a version number. Members may be appended to the structures without a new version: the `size` of
- * a structure tells which members the other side knows.
+ * The interface has a version number. Members may be appended to struct iolite_worker, iolite_file and iolite_engine
+ * without a new version: their `size` tells the reader which members there are. The other structures do not change.
  */
 #ifndef IOLITE_ENGINE_H
 #define IOLITE_ENGINE_H
@@ -211,9 +211,9 @@ struct iolite_engine {
     int (*reap)(void *state, uint32_t min, uint32_t max, int64_t timeout, struct iolite_completion *done);
 
     /*
-     * The storage functions. IOLITE_OWN_STORAGE requires all of them; other engines have none. Iolite calls them
-     * while no unit is in flight, and also in processes that only look up names or lay out files and never queue a
-     * unit.
+     * The storage functions. IOLITE_OWN_STORAGE requires all of them; other engines must not have them. Except for
+     * `sync`, Iolite calls them only while no unit is in flight. It also calls them in processes that only look up
+     * names or lay out files and never queue a unit.
      */
 
     /* Sets `*size` to the size of the file `name` in bytes. Returns -ENOENT if there is no such file. */

@@ -62,7 +62,7 @@ pub(crate) struct Duplicates {
     /// Seed of the blocks that belong to this worker alone.
     own_seed: u64,
     set: Option<Set>,
-    /// The number of blocks written that are no duplicates.
+    /// The number of blocks written that are not duplicates.
     unique: u64,
 }
 

@@ -5,6 +5,7 @@
 //! ways. So before the run, libraries are only loaded in a child that does nothing else and sends its answer through a
 //! pipe.
 
+use crate::tickets::UNLIMITED;
 use crate::{EngineError, Errno};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// A library that has not answered after this time will not.
+/// How long an answer may take, beyond the time that the engine allows a request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Minimum interval between two reports of progress.
@@ -35,15 +36,21 @@ pub fn apart<T: Serialize + DeserializeOwned>(
     apart_within(engine, PATIENCE, |_| work())
 }
 
-/// The same for long work that reports progress.
+/// The same for long work that reports progress, and with requests that may take so long each, in microseconds: 0 = no
+/// limit, `None` = they do not take long.
 ///
 /// # Errors
 /// As [`apart`].
 pub fn apart_telling<T: Serialize + DeserializeOwned>(
     engine: &str,
+    request_us: Option<u64>,
     work: impl FnOnce(&mut dyn FnMut()) -> Result<T, EngineError>,
 ) -> Result<T, EngineError> {
-    apart_within(engine, PATIENCE, work)
+    let patience = match request_us {
+        Some(0) => UNLIMITED,
+        limit => PATIENCE + Duration::from_micros(limit.unwrap_or(0)),
+    };
+    apart_within(engine, patience, work)
 }
 
 fn apart_within<T: Serialize + DeserializeOwned>(
@@ -210,9 +217,10 @@ mod tests {
 
     #[test]
     fn a_call_that_makes_progress_may_take_long() {
-        let slow = apart_within("x", Duration::from_secs(20), |progress| {
-            for _ in 0..5 {
-                std::thread::sleep(Duration::from_millis(6));
+        // All of it takes longer than the limit, and each part of it much less, on a busy machine as well.
+        let slow = apart_within("x", Duration::from_secs(3), |progress| {
+            for _ in 0..12 {
+                std::thread::sleep(Duration::from_millis(300));
                 progress();
             }
             Ok(7)

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// No unit: the end of the list.
 const NONE: u32 = u32::MAX;
 
-/// States of a unit that are no outcome.
+/// States of a unit that are not outcomes.
 const IDLE: i64 = i64::MIN;
 const IN_FLIGHT: i64 = i64::MIN + 1;
 

@@ -153,7 +153,7 @@ fn interpreter(script: &Path) -> Option<String> {
     let mut line = Vec::new();
     BufReader::new(File::open(script).ok()?.take(256)).read_until(b'\n', &mut line).ok()?;
     let line = String::from_utf8_lossy(line.strip_prefix(b"#!")?).into_owned();
-    // (A carriage return is no blank: it belongs to the name, and nobody sees it.)
+    // (A carriage return is not a blank: it belongs to the name, and nobody sees it.)
     let mut words = line.trim_end_matches('\n').split([' ', '\t']).filter(|word| !word.is_empty());
     words.next().map(str::to_owned)
 }

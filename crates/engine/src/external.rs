@@ -22,7 +22,7 @@ use std::path::Path;
 use std::ptr;
 use std::time::Duration;
 
-/// Room for the words of an engine that cannot be made.
+/// Room for an engine's message when it cannot be created.
 const WORDS: usize = 512;
 
 /// The facets that the engine in a shared object declares. Loads it, so the caller must not fork later.
@@ -230,7 +230,7 @@ fn tell(
     Ok(Told { worker, _arguments: arguments, _completer: completer })
 }
 
-/// Makes the engine; why it cannot be made.
+/// Creates the engine; otherwise the reason.
 fn create(engine: &abi::Engine, worker: &abi::Worker) -> Result<*mut c_void, String> {
     let create = engine.create.ok_or("it has no create")?;
     let mut state = ptr::null_mut();
@@ -244,7 +244,7 @@ fn create(engine: &abi::Engine, worker: &abi::Worker) -> Result<*mut c_void, Str
     // SAFETY: there is a zero at the end.
     let words = unsafe { std::ffi::CStr::from_ptr(why.as_ptr()) }.to_string_lossy().into_owned();
     let error = iolite_types::describe_error(&io::Error::from(errno_of(result.into())));
-    Err(if words.is_empty() { format!("its engine cannot be made: {error}") } else { words })
+    Err(if words.is_empty() { format!("the engine cannot be created: {error}") } else { words })
 }
 
 /// `complete` of `struct iolite_worker`.

@@ -248,7 +248,7 @@ impl GfapiAsyncEngine {
         let silence = self.tickets.why_given_up()?;
         let volume = &self.files.options.volume;
         Some(format!(
-            "volume {volume}: {silence}: a brick is down or hangs (gluster volume status tells); {HELD_BACK}"
+            "volume {volume}: {silence}: a brick is down or hangs (see gluster volume status); {HELD_BACK}"
         ))
     }
 

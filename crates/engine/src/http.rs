@@ -246,7 +246,7 @@ impl HttpEngine {
             return Ok(method == Method::Put);
         }
         let words = match method {
-            Method::Put => "it is no part of the object (http_s3_multipart_size)",
+            Method::Put => "it is not part of the object (http_s3_multipart_size)",
             _ => "trims remove whole objects: bs= has to be the size of the file",
         };
         self.units[unit.index as usize].words = Some(words.to_owned());

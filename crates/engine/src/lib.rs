@@ -72,7 +72,9 @@ mod rdma;
 mod registry;
 mod scsi;
 mod sg;
+mod silence;
 mod splice;
+mod stopping;
 mod storage;
 mod sync;
 mod threads;
@@ -115,6 +117,7 @@ pub use self::rdma::RdmaEngine;
 pub use self::registry::{Visitor, build, probe, stack_of, storage_of};
 pub use self::sg::SgEngine;
 pub use self::splice::SpliceEngine;
+pub use self::stopping::stop_when;
 pub use self::storage::{LocalStorage, Room, Storage, Stored};
 pub use self::sync::SyncEngine;
 pub use self::threads::threads_started_by;
@@ -134,7 +137,7 @@ use std::time::Duration;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Unit {
-    /// Where the data is or will be; null for work that is no I/O. Engines that move no data leave it alone.
+    /// Where the data is or will be; null for work that is not an I/O. Engines that move no data leave it alone.
     pub buffer: *mut u8,
     /// Bytes to transfer, starting at `buffer` and `offset`. If no data is moved, the length that the unit counts as.
     pub length: u64,
@@ -395,7 +398,7 @@ pub trait Engine {
         None
     }
 
-    /// Remarks for the user about events that are no failures. Called once, after the last unit.
+    /// Remarks for the user about events that are not failures. Called once, after the last unit.
     fn remarks(&mut self) -> Vec<String> {
         Vec::new()
     }

@@ -12,7 +12,7 @@ use self::address::Address;
 use self::disk::{Data, Disk, Login, NAP, transfer, wait};
 use self::library::Library;
 use crate::driven::Driven;
-use crate::tickets::UNLIMITED;
+use crate::silence::Silence;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
     Unit,
@@ -79,10 +79,7 @@ impl LibiscsiEngine {
             let words = "who the user is has to be proved: the password is missing (iscsi_password_file, …)";
             return Err(invalid(words.to_owned()));
         }
-        let patience = match self.options.iscsi_timeout {
-            0 => UNLIMITED,
-            limit => Duration::from_micros(limit),
-        };
+        let silence = Silence::new("iscsi_timeout", self.options.iscsi_timeout);
         let proof = self.options.proof_of(url).map_err(invalid)?;
         if proof.is_some() && address.user.is_none() {
             let words = "target_user=: a target authenticates only to a user who does too (USER%PASSWORD@)";
@@ -93,7 +90,7 @@ impl LibiscsiEngine {
             user: address.user.as_deref().zip(password.as_deref()),
             target: proof.as_ref().map(|(user, password)| (user.as_str(), password.as_str())),
         };
-        let disk = Disk::new(&self.library, &address, &login, patience)?;
+        let disk = Disk::new(&self.library, &address, &login, silence)?;
         self.disks.push((name.to_owned(), disk));
         Ok(self.disks.len() - 1)
     }

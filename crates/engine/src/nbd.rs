@@ -9,7 +9,7 @@ mod storage;
 
 use self::connection::{Command, Connection};
 use crate::driven::Driven;
-use crate::tickets::UNLIMITED;
+use crate::silence::Silence;
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Queued, Storage,
     Unit,
@@ -19,7 +19,7 @@ use iolite_options::engines::NbdOptions;
 use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The engine.
@@ -47,15 +47,12 @@ impl NbdEngine {
                        uri=nbd+unix:///?socket=FILE";
             return Err(EngineError::Remote { engine: "nbd", errno: libc::EINVAL, why: why.to_owned() });
         }
-        let patience = match options.nbd_timeout {
-            0 => UNLIMITED,
-            limit => Duration::from_micros(limit),
-        };
-        if let Some(why) = nobody_is_known(uri) {
+        if let Some(why) = nobody_is_known(uri, &default_directories()) {
             let why = format!("uri={}: {why}", options.uri.shown());
             return Err(EngineError::Remote { engine: "nbd", errno: libc::ENOENT, why });
         }
-        let connection = Connection::new(uri, &options.uri.shown(), patience)?;
+        let connection =
+            Connection::new(uri, &options.uri.shown(), Silence::new("nbd_timeout", options.nbd_timeout))?;
         Ok(NbdEngine {
             connection,
             block: config.block,
@@ -83,26 +80,51 @@ impl NbdEngine {
     }
 }
 
-/// Why the server's identity could not be checked: without a certificate of an authority, the library trusts any
-/// server.
-fn nobody_is_known(uri: &str) -> Option<String> {
+/// Why the server's identity could not be checked: without the certificate of an authority, the library trusts any server.
+/// It looks in `defaults` unless the URI names a directory, and does not check the ends of local sockets.
+fn nobody_is_known(uri: &str, defaults: &[PathBuf]) -> Option<String> {
     let (scheme, rest) = uri.split_once("://")?;
-    if !scheme.to_ascii_lowercase().starts_with("nbds") {
+    let scheme = scheme.to_ascii_lowercase();
+    if !scheme.starts_with("nbds") {
         return None;
     }
-    let query = rest.split_once('?')?.1.split('#').next().unwrap_or_default();
-    query.split(['&', ';']).find_map(|word| {
-        let (key, directory) = word.split_once('=')?;
-        if percent_decoded(key).is_none_or(|key| key != "tls-certificates") {
-            return None;
-        }
+    let query = rest.split_once('?').map_or("", |(_, query)| query.split('#').next().unwrap_or_default());
+    let value_of = |wanted: &str| {
+        let mut settings = query.split(['&', ';']).filter_map(|word| word.split_once('='));
+        settings
+            .find(|(key, _)| percent_decoded(key).is_some_and(|key| key == wanted))
+            .map(|(_, value)| value)
+    };
+    let has_authority = |directory: &Path| directory.join("ca-cert.pem").exists();
+    if let Some(directory) = value_of("tls-certificates") {
         let Some(directory) = percent_decoded(directory) else {
             return Some("tls-certificates=: behind a percent sign stand two hexadecimal digits".to_owned());
         };
-        let is_missing = !Path::new(&directory).join("ca-cert.pem").exists();
-        is_missing
-            .then(|| format!("there is no ca-cert.pem in {directory}, the certificate of whom to trust"))
-    })
+        return (!has_authority(Path::new(&directory)))
+            .then(|| format!("there is no ca-cert.pem in {directory}, the certificate of whom to trust"));
+    }
+    let is_local = scheme.ends_with("+unix") || scheme.ends_with("+vsock");
+    let trusts_any =
+        value_of("tls-verify-peer").is_some_and(|value| matches!(value, "false" | "0" | "no" | "off"));
+    let has_password = value_of("tls-psk-file").is_some();
+    if is_local || trusts_any || has_password || defaults.iter().any(|directory| has_authority(directory)) {
+        return None;
+    }
+    Some(
+        "nothing says whom to trust: append ?tls-certificates=DIRECTORY, which has the authority's ca-cert.pem, or \
+         ?tls-verify-peer=false to trust any server"
+            .to_owned(),
+    )
+}
+
+/// Where the library looks for certificates if the URI names no directory.
+fn default_directories() -> Vec<PathBuf> {
+    // SAFETY: it only returns a number.
+    if unsafe { libc::geteuid() } == 0 {
+        return vec!["/etc/pki/libnbd".into()];
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    home.map_or_else(Vec::new, |home| vec![home.join(".pki/libnbd"), home.join(".config/pki/libnbd")])
 }
 
 impl Engine for NbdEngine {
@@ -222,14 +244,36 @@ mod tests {
         let keys = dir.path().join("my keys");
         std::fs::create_dir(&keys).unwrap();
         let encoded = keys.display().to_string().replace(' ', "%20");
-        let words = |query: &str| nobody_is_known(&format!("nbds://h/x?{query}{encoded}"));
+        let words = |query: &str| nobody_is_known(&format!("nbds://h/x?{query}{encoded}"), &[]);
         for query in ["tls-certificates=", "tls%2Dcertificates=", "a=b;tls-certificates="] {
             assert!(words(query).is_some_and(|words| words.contains("my keys")), "{query}");
         }
-        assert!(nobody_is_known("nbds+unix:///?tls-certificates=/%zz").is_some());
-        assert!(nobody_is_known("nbds://h/tls-certificates=/none").is_none());
-        assert!(nobody_is_known("nbd://h/x?tls-certificates=/none").is_none());
+        assert!(nobody_is_known("nbds+unix:///?tls-certificates=/%zz", &[]).is_some());
+        assert!(nobody_is_known("nbds+unix:///tls-certificates=/none", &[]).is_none());
+        assert!(nobody_is_known("nbd://h/x?tls-certificates=/none", &[]).is_none());
         std::fs::write(keys.join("ca-cert.pem"), "").unwrap();
         assert_eq!(words("tls-certificates="), None);
+    }
+
+    #[test]
+    fn an_encrypted_server_is_trusted_for_a_reason() {
+        let (empty, full) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(full.path().join("ca-cert.pem"), "").unwrap();
+        let why = |uri: &str, default: &Path| nobody_is_known(uri, &[default.to_owned()]);
+        for uri in ["nbds://host/x", "NBDS://host/x?tls-verify-peer=true", "nbds://host"] {
+            assert!(why(uri, empty.path()).unwrap().contains("tls-verify-peer=false"), "{uri}");
+            assert_eq!(why(uri, full.path()), None, "{uri}");
+        }
+        for uri in [
+            "nbd://host/x",
+            "nbds+unix:///x?socket=s",
+            "nbds://host/x?tls-verify-peer=false",
+            "nbds://me@host/x?a=b&tls-psk-file=keys",
+        ] {
+            assert_eq!(why(uri, empty.path()), None, "{uri}");
+        }
+        let named = |at: &Path| format!("nbds://host/x?tls-certificates={}", at.display());
+        assert!(why(&named(empty.path()), full.path()).unwrap().contains("there is no ca-cert.pem"));
+        assert_eq!(why(&named(full.path()), empty.path()), None);
     }
 }

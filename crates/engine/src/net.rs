@@ -563,7 +563,7 @@ fn remove_socket(path: &Path, made: Option<(u64, u64)>) -> io::Result<()> {
         Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path),
         Ok(_) => {
             let exists = io::Error::from_raw_os_error(libc::EEXIST);
-            Err(explained(&exists, format!("{} exists and is no socket", path.display())))
+            Err(explained(&exists, format!("{} exists and is not a socket", path.display())))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

@@ -10,6 +10,7 @@
 mod storage;
 
 use crate::driven::Driven;
+use crate::stopping::is_asked_to_stop;
 use crate::tickets::{LAST, UNLIMITED};
 use crate::{
     BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued,
@@ -60,8 +61,9 @@ impl NfsEngine {
         };
         let limits = Limits { patience, keep: config.keeps_writes.then_some(options.nfs_uncommitted) };
         let idle = address.idle.clone();
-        let session =
+        let mut session =
             Session::connect(address, limits).map_err(|error| refused(error.errno(), error.to_string()))?;
+        session.hurry_if(is_asked_to_stop, LAST);
         let files = (0..config.files).map(|_| None).collect();
         Ok(NfsEngine { session, files, words: vec![None; config.depth], idle })
     }

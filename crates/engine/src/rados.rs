@@ -28,7 +28,8 @@ const NAME: &str = "rados";
 
 /// The engine.
 pub struct RadosEngine {
-    // (Closed before the tickets go, as that ends the threads that have them; not at all while the library has any.)
+    // Closing it ends the threads that use the tickets, so it is closed before the tickets are freed. If the library still
+    // has a ticket when the engine goes, neither happens.
     pool: ManuallyDrop<Pool>,
     tickets: Tickets,
     options: RadosOptions,

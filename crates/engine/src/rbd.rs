@@ -31,7 +31,8 @@ const NAME: &str = "rbd";
 
 /// The engine.
 pub struct RbdEngine {
-    // (Images are closed before their pool, and that ends the threads that have tickets; not at all while the library has any.)
+    // Images are closed before their pool. Closing it ends the threads that use the tickets, so it is closed before the
+    // tickets are freed. If the library still has a ticket when the engine goes, none of this happens.
     files: Vec<Option<Image>>,
     pool: ManuallyDrop<Pool>,
     tickets: Tickets,

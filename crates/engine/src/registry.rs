@@ -15,7 +15,7 @@ use crate::{
     IoUringEngine, LibaioEngine, LibhdfsEngine, LibiscsiEngine, LibpmemEngine, MmapEngine, MtdEngine,
     NbdEngine, NetEngine, NetspliceEngine, NfsEngine, NullEngine, PageFaultEngine, PosixAioEngine,
     PsyncEngine, Pvsync2Engine, PvsyncEngine, RadosEngine, RbdEngine, RdmaEngine, SgEngine, SpliceEngine,
-    Storage, SyncEngine, VsyncEngine, apart,
+    Storage, SyncEngine, VsyncEngine, apart_telling,
 };
 use iolite_options::engines::{
     CommandType, CpuioOptions, E4defragOptions, ExecOptions, GfapiOptions, HdfsOptions, HttpOptions,
@@ -191,7 +191,7 @@ pub fn probe(name: &str, config: &EngineConfig) -> Result<(), EngineError> {
         fn visit<E: Engine + 'static>(self, _engine: E) {}
     }
     if engine(name).is_some_and(|entry| entry.loads_library) {
-        return apart(name, || build(name, config, Discard));
+        return apart_telling(name, config.options.patience_us(), |_| build(name, config, Discard));
     }
     build(name, config, Discard)
 }

@@ -1,4 +1,4 @@
-//! Engines in shared objects: the examples work, and files that are no engines, or break their promises, are refused.
+//! Engines in shared objects: the examples work, and files that are not engines, or break their promises, are refused.
 
 mod common;
 
@@ -104,7 +104,7 @@ fn a_storage_of_its_own_outlives_the_connection() {
     for operation in [Operation::Write, Operation::Read] {
         assert_eq!(with_engine("external", &config, Blocks { name, operation }), 64);
     }
-    assert!(!name.exists(), "names of drawers are no paths");
+    assert!(!name.exists(), "names of drawers are not paths");
 }
 
 #[test]

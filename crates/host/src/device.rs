@@ -1,7 +1,7 @@
 //! Describes a device: for `iolite device`, and for the facts about the storage of a run in its report.
 //!
 //! Sysfs is readable by everybody. Commands to the device itself need permission to open it. Queries that are not
-//! permitted are listed in [`Device::untold`]; they are no error.
+//! permitted are listed in [`Device::untold`]; they are not an error.
 
 mod builds;
 mod nvme;
@@ -34,7 +34,7 @@ pub struct Section {
     pub name: &'static str,
     /// Whether there may be several rows of the same facts, as for formats.
     pub is_list: bool,
-    /// Facts; one row, where it is no list.
+    /// Facts; one row, where it is not a list.
     pub rows: Vec<Vec<Fact>>,
 }
 
@@ -79,9 +79,7 @@ pub struct Found {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum NoDevice {
-    #[error(
-        "there is nothing of this name; name a block device, a character device that holds data, or a file"
-    )]
+    #[error("no such file or device; name a block device, a character device that holds data, or a file")]
     Nothing,
     #[error("it is a directory; name a device, or a file in it")]
     Directory,

@@ -54,7 +54,7 @@ impl DeviceClass {
                 _ => Interface::Third,
             };
             let device = File::open(path)?;
-            // A device that is no disk (a tape, an enclosure) has no capacity.
+            // A device that is not a disk (a tape, an enclosure) has no capacity.
             let told = scsi::capacity(device.as_raw_fd(), interface).ok();
             return Ok(told.map(|told| told.blocks * u64::from(told.block)));
         }

@@ -52,7 +52,9 @@ pub(crate) fn in_use(path: &Path) -> Option<InUse> {
         Some(class) => match class.block_device(found.device?) {
             Some(device) => (device, device_node(device)),
             None if is_generic => {
-                return Some(InUse::Unknown("/sys does not tell the block device with its data".to_owned()));
+                return Some(InUse::Unknown(
+                    "/sys does not show which block device holds its data".to_owned(),
+                ));
             }
             None => return None,
         },

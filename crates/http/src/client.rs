@@ -44,6 +44,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const CONNECT: Duration = Duration::from_secs(5);
 /// The minimum rate in bytes per second. An attempt that is slower on average is ended, even if data still moves.
 const SLOWEST: u64 = 64 << 10;
+/// How many timeouts longer a patient request may take, as long as the server sends something.
+const PATIENCE: u32 = 10;
 /// A request that is sent again gets a new signature if the old one has reached this age: servers refuse signatures
 /// that are 15 minutes old.
 const SIGNATURE: Duration = Duration::from_secs(10 * 60);
@@ -83,6 +85,7 @@ pub struct Client {
     generation: u32,
     in_flight: usize,
     counts: Counts,
+    is_asked_to_stop: fn() -> bool,
 }
 
 /// A request that failed and will be sent again.
@@ -152,6 +155,7 @@ impl Client {
             generation: 0,
             in_flight: 0,
             counts: Counts::default(),
+            is_asked_to_stop: || false,
         })
     }
 
@@ -167,8 +171,8 @@ impl Client {
         head
     }
 
-    /// Stops retries: requests that wait for a retry end with the outcome of their last attempt. A client without a
-    /// timeout, or with a long one, gets one of 10 s, so that a silent server does not keep it.
+    /// Stops retries: requests that wait for a retry end with the outcome of their last attempt. Those in flight end within
+    /// 10 s, even if their data still moves, and those that begin later have no longer timeout than that.
     pub fn stop_repeating(&mut self) {
         if self.stopped.is_some() {
             return;
@@ -178,14 +182,20 @@ impl Client {
         for Paused { flight, last, .. } in std::mem::take(&mut self.paused) {
             self.over(flight, last);
         }
-        if self.limits.timeout.is_none_or(|timeout| timeout > LAST) {
-            self.limits.timeout = Some(LAST);
-            let sooner = |own: Option<Instant>| Some(own.map_or(now + LAST, |own| own.min(now + LAST)));
-            self.next_deadline = sooner(self.next_deadline);
-            for flight in self.links.iter_mut().flatten().filter_map(|link| link.flight.as_mut()) {
-                flight.deadline = sooner(flight.deadline);
-            }
+        let end = now + LAST;
+        let sooner = |own: Option<Instant>| Some(own.map_or(end, |own| own.min(end)));
+        self.limits.timeout = Some(self.limits.timeout.map_or(LAST, |timeout| timeout.min(LAST)));
+        for flight in self.links.iter_mut().flatten().filter_map(|link| link.flight.as_mut()) {
+            flight.latest = sooner(flight.latest);
+            let deadline = sooner(flight.deadline);
+            fall_due(&mut self.next_deadline, flight, deadline);
         }
+    }
+
+    /// What [`Client::perform`] asks when a signal interrupts it: whether the job was asked to end. Then it acts as after
+    /// [`Client::stop_repeating`].
+    pub fn stop_if(&mut self, is_asked_to: fn() -> bool) {
+        self.is_asked_to_stop = is_asked_to;
     }
 
     /// How many requests are in flight, including finished ones that [`Client::next_done`] has not returned yet.
@@ -279,7 +289,11 @@ impl Client {
             }
             match self.drive(left) {
                 Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    if (self.is_asked_to_stop)() {
+                        self.stop_repeating();
+                    }
+                }
                 Err(error) => {
                     // After this, nothing accesses the body any more.
                     self.drop_flights();
@@ -343,7 +357,8 @@ impl Client {
         let is_over = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         if let Some(flight) = &mut link.flight {
             if !flight.is_connected {
-                // If anything was sent, the connection had been established, even if it has failed since.
+                // If anything was sent, the connection had been established, even if it has failed since. (An encrypted one
+                // is given nothing to send before it is established, because it would buffer that.)
                 if flight.sent == 0
                     && let Some(error) = link.connection.refused()
                 {
@@ -354,7 +369,9 @@ impl Client {
                 if flight.is_connected {
                     self.reachable = (self.reachable + flight.unreachable) % self.addresses.len();
                     flight.unreachable = 0;
-                    flight.deadline = self.limits.timeout.map(|timeout| Instant::now() + timeout);
+                    // Connecting has its own limit.
+                    let deadline = self.limits.timeout.map(|timeout| Instant::now() + timeout);
+                    fall_due(&mut self.next_deadline, flight, deadline);
                 }
             }
             self.advance(slot, flags.contains(EventFlags::IN) || is_over, is_over);
@@ -369,13 +386,7 @@ impl Client {
     fn send(&mut self, mut flight: Flight) {
         flight.sent = 0;
         flight.incoming = Incoming::new();
-        if let Some(timeout) = self.limits.timeout {
-            let deadline = Instant::now() + timeout;
-            let slow = Duration::from_secs(flight.request.bytes() / SLOWEST);
-            flight.deadline = Some(deadline);
-            flight.latest = deadline.checked_add(slow).filter(|_| !flight.request.patient);
-            self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
-        }
+        self.limit(&mut flight);
         if self.limits.verbose > 0 {
             tell_request(&flight.request.head, self.limits.verbose);
         }
@@ -391,13 +402,26 @@ impl Client {
         }
     }
 
+    /// Limits the time of an attempt that begins now.
+    fn limit(&mut self, flight: &mut Flight) {
+        let Some(timeout) = self.limits.timeout else { return };
+        let deadline = Instant::now() + timeout;
+        let longer = match flight.request.patient {
+            _ if self.stopped.is_some() => Duration::ZERO,
+            true => timeout.saturating_mul(PATIENCE),
+            false => Duration::from_secs(flight.request.bytes() / SLOWEST),
+        };
+        flight.latest = deadline.checked_add(longer);
+        fall_due(&mut self.next_deadline, flight, Some(deadline));
+    }
+
     fn connect(&mut self, mut flight: Flight) {
         (flight.is_reused, flight.is_connected) = (false, false);
         let address = (self.reachable + flight.unreachable) % self.addresses.len();
         if flight.unreachable + 1 < self.addresses.len() {
             let deadline = Instant::now() + CONNECT;
-            flight.deadline = Some(flight.deadline.map_or(deadline, |own| own.min(deadline)));
-            self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
+            let sooner = flight.deadline.map_or(deadline, |own| own.min(deadline));
+            fall_due(&mut self.next_deadline, &mut flight, Some(sooner));
         }
         let encryption = match &self.encryption {
             Some((config, name)) => match ClientConnection::new(config.clone(), name.clone()) {
@@ -424,7 +448,10 @@ impl Client {
                 let (generation, inbox) = (self.generation, vec![0; INBOX].into());
                 self.links[slot] =
                     Some(Link { connection, generation, flight: Some(flight), inbox, filled: 0 });
-                self.advance(slot, false, false);
+                // A connection to this machine may be established already. For an encrypted one, an event says so.
+                if self.encryption.is_none() {
+                    self.advance(slot, false, false);
+                }
             }
             Err(error) => {
                 self.free.push(slot);
@@ -443,7 +470,8 @@ impl Client {
                     && flight.is_connected
                 {
                     let deadline = Instant::now() + timeout;
-                    flight.deadline = Some(flight.latest.map_or(deadline, |latest| latest.min(deadline)));
+                    let deadline = flight.latest.map_or(deadline, |latest| latest.min(deadline));
+                    fall_due(&mut self.next_deadline, flight, Some(deadline));
                 }
             }
             Ok(true) => self.complete(slot),
@@ -506,7 +534,7 @@ impl Client {
         let address = self.addresses[(self.reachable + flight.unreachable) % self.addresses.len()];
         if flight.unreachable + 1 < self.addresses.len() {
             flight.unreachable += 1;
-            flight.deadline = self.limits.timeout.map(|timeout| Instant::now() + timeout);
+            self.limit(&mut flight);
             return self.connect(flight);
         }
         flight.unreachable = 0;
@@ -590,9 +618,13 @@ impl Client {
         self.next_deadline = None;
         for slot in 0..self.links.len() {
             let flight = self.links[slot].as_ref().and_then(|link| link.flight.as_ref());
-            let Some(deadline) = flight.and_then(|flight| flight.deadline) else { continue };
+            let Some((deadline, is_connected)) =
+                flight.and_then(|flight| Some((flight.deadline?, flight.is_connected || flight.sent > 0)))
+            else {
+                continue;
+            };
             if deadline <= now {
-                self.failed(slot, self.too_long(now));
+                self.failed(slot, self.too_long(now, is_connected));
             } else {
                 self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
             }
@@ -600,7 +632,7 @@ impl Client {
     }
 
     /// The error of a request whose deadline has come.
-    fn too_long(&self, now: Instant) -> io::Error {
+    fn too_long(&self, now: Instant, is_connected: bool) -> io::Error {
         let (timeout, whose) = match self.stopped {
             Some((since, own)) if own.is_none_or(|own| own > LAST) && now - since >= LAST => {
                 (LAST, "after the job was asked to end")
@@ -609,7 +641,10 @@ impl Client {
             None => (self.limits.timeout.unwrap_or_default(), "(http_timeout)"),
         };
         let seconds = timeout.as_secs_f64();
-        let words = format!("no complete answer: the server was silent for {seconds} s {whose}, or too slow");
+        let words = match is_connected {
+            true => format!("no complete answer: the server was silent for {seconds} s {whose}, or too slow"),
+            false => format!("no answer within {seconds} s {whose}"),
+        };
         io::Error::new(io::ErrorKind::TimedOut, words)
     }
 
@@ -627,6 +662,12 @@ impl Client {
     }
 }
 
+/// Sets the deadline of a flight. `next` is no later than any.
+fn fall_due(next: &mut Option<Instant>, flight: &mut Flight, deadline: Option<Instant>) {
+    flight.deadline = deadline;
+    *next = [*next, deadline].into_iter().flatten().min();
+}
+
 /// Whether the error is one of TLS, such as an untrusted certificate: another attempt would fail the same way.
 fn is_about_trust(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>())
@@ -635,3 +676,6 @@ fn is_about_trust(error: &io::Error) -> bool {
 fn plain(error: &io::Error) -> String {
     iolite_types::describe_error(error)
 }
+
+#[cfg(test)]
+mod tests;

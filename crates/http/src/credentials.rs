@@ -46,6 +46,8 @@ pub enum CredentialsError {
 pub struct Source {
     /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`.
     pub environment: [Option<String>; 3],
+    /// `AWS_REGION`, or else `AWS_DEFAULT_REGION`.
+    pub environment_region: Option<String>,
     /// The file with profiles: `AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials`.
     pub file: Option<PathBuf>,
     /// The file with settings, which may have keys as well: `AWS_CONFIG_FILE`, or `~/.aws/config`.
@@ -78,17 +80,12 @@ impl Source {
         let settings = variable("AWS_CONFIG_FILE").map(PathBuf::from);
         let usual = |name| Some(PathBuf::from(variable("HOME")?).join(".aws").join(name));
         let asked = profile.map(str::to_owned).or_else(|| variable("AWS_PROFILE"));
-        // A requested profile takes precedence over keys in the environment.
-        let environment = match profile {
-            Some(_) => [None, None, None],
-            None => [
-                variable("AWS_ACCESS_KEY_ID"),
-                variable("AWS_SECRET_ACCESS_KEY"),
-                variable("AWS_SESSION_TOKEN"),
-            ],
-        };
+        // A requested profile takes precedence over the environment.
+        let unless_asked = |name| if profile.is_some() { None } else { variable(name) };
         Source {
-            environment,
+            environment: ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
+                .map(unless_asked),
+            environment_region: unless_asked("AWS_REGION").or_else(|| unless_asked("AWS_DEFAULT_REGION")),
             is_demanded: named.is_some() || settings.is_some() || asked.is_some(),
             file: named.or_else(|| usual("credentials")),
             settings: settings.or_else(|| usual("config")),
@@ -131,8 +128,12 @@ impl Source {
         }
     }
 
-    /// The region of the profile; `None` = no file that can be read has one.
+    /// The region of the environment, or else of the profile; `None` = neither has one, or no file can be read.
     pub fn region(&self) -> Option<String> {
+        self.environment_region.clone().or_else(|| self.region_of_profile())
+    }
+
+    fn region_of_profile(&self) -> Option<String> {
         self.files().find_map(|(file, kind)| {
             let text = std::fs::read_to_string(file).ok()?;
             Profile::of(&text, kind, &self.profile)?.region

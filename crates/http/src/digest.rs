@@ -83,7 +83,7 @@ impl Digest {
     pub fn new(user: &str, password: &str) -> Digest {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         // This must be a value that the server cannot have chosen; it need not be secret.
-        let own = Algorithm::Sha256.of(&format!("{now} {} {user} {password}", std::process::id()));
+        let own = Algorithm::Sha256.of(&format!("{now} {}", std::process::id()));
         let own = own[..32].to_owned();
         Digest { user: user.to_owned(), password: password.to_owned(), challenge: None, count: 0, own }
     }

@@ -20,7 +20,7 @@ pub struct Refusal {
     pub request_id: Option<String>,
     /// The region that the server wants (S3).
     pub region: Option<String>,
-    /// The URL of a redirection, without its query, which may contain secrets.
+    /// The URL of a redirection, without its user and its query, which may be secrets.
     pub location: Option<String>,
     /// The kinds of authentication that the server offers: `Basic`, `Digest`, …
     pub offers: Vec<String>,
@@ -49,8 +49,7 @@ impl Refusal {
             message: element(&text, "Message").or_else(plain).or_else(titled),
             request_id: ids.into_iter().find_map(field).or_else(|| element(&text, "RequestId")),
             region: field("x-amz-bucket-region").or_else(|| element(&text, "Region")),
-            location: field("location")
-                .map(|url| url.split(['?', '#']).next().unwrap_or_default().to_owned()),
+            location: field("location").map(|url| bare(&url)),
             offers: offers(answer),
         }
     }
@@ -79,6 +78,15 @@ impl fmt::Display for Refusal {
             None => Ok(()),
         }
     }
+}
+
+/// A URL without its user and its query.
+pub(crate) fn bare(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = url.split_once("//") else { return url.to_owned() };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    format!("{scheme}//{host}{path}")
 }
 
 /// The kinds of authentication in the fields `WWW-Authenticate`: the first word of each challenge, without

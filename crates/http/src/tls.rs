@@ -29,6 +29,13 @@ pub(crate) fn hint(error: &Error) -> &'static str {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "; name a file with the authority that signed it (http_ca_file)"
         }
+        // (It is told apart by its name only.)
+        Error::InvalidCertificate(CertificateError::Other(other))
+            if other.to_string().contains("CaUsedAsEndEntity") =>
+        {
+            "; the server shows the certificate of an authority as its own (openssl req -x509 makes such): make it one for a \
+             server (-addext basicConstraints=critical,CA:FALSE), and name it in http_ca_file"
+        }
         Error::AlertReceived(AlertDescription::CertificateRequired) => {
             "; the server wants a certificate of yours (http_cert_file, http_key_file)"
         }

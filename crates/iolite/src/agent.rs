@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The protection of a server over TCP without keys.
-const UNPROTECTED: &str = "INSECURE: whoever reaches the port runs jobs as its user";
+const UNPROTECTED: &str = "INSECURE: anyone who can reach the port can run jobs as this user";
 
 /// The address that stands for the process that started the server.
 const STARTER: &str = "stdio";

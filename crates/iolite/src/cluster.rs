@@ -504,7 +504,7 @@ impl<'a> Session<'a> {
                 self.refused = true;
             }
             Told::AllBegin => self.has_begun.set(true),
-            // As on this machine, that is no failure of the run.
+            // As on this machine, that is not a failure of the run.
             Told::Trigger(why) => self.complain(index, &why),
             Told::NotKept(why) => {
                 self.complain(index, &why);

@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Writes text to standard output. A reader that has had enough (a closed pipe) is no error.
+/// Writes text to standard output. A reader that has had enough (a closed pipe) is not an error.
 pub fn print(text: &str) -> io::Result<()> {
     unless_closed(Stream::Output.write(text.as_bytes()))
 }
@@ -195,7 +195,7 @@ impl Console {
         written.map_err(|error| LastError { error, what_then: "; the one that lacks is the page" })
     }
 
-    /// Writes to the terminal, past the report. That nobody can see it is no error.
+    /// Writes to the terminal, past the report. That nobody can see it is not an error.
     pub fn show(&self, text: &str) {
         let _ = self.stream.write(text.as_bytes());
     }
@@ -219,7 +219,10 @@ fn check_page(output: &Path, page: &Path) -> Result<(), OpenError> {
     let refused = |why: String| OpenError(format!("--output-format=html: {why}; give --output another name"));
     // A page beside a name like /dev/stdout would be a file in /dev.
     if output.starts_with("/dev") || output.starts_with("/proc") || !output.is_file() {
-        return Err(refused(format!("--output={} is no file that a page can be beside", output.display())));
+        return Err(refused(format!(
+            "--output={} is not a file that a page can be beside",
+            output.display()
+        )));
     }
     let Ok(found) = page.metadata() else { return Ok(()) };
     let report = output.metadata().map_err(|error| refused(format!("{}: {error}", output.display())))?;
@@ -228,7 +231,7 @@ fn check_page(output: &Path, page: &Path) -> Result<(), OpenError> {
     }
     if !found.is_file() || (found.len() > 0 && !is_page(page)) {
         return Err(refused(format!(
-            "the page would go into {}, which exists and is no page of a report",
+            "the page would go into {}, which exists and is not a page of a report",
             page.display()
         )));
     }
@@ -282,13 +285,13 @@ mod tests {
             Console::open(&run, false).map(drop).map_err(|error| error.to_string())
         };
         std::fs::write(path("index.html"), "<html>somebody's</html>").unwrap();
-        assert!(open(&path("index.json")).unwrap_err().contains("no page of a report"));
+        assert!(open(&path("index.json")).unwrap_err().contains("not a page of a report"));
         std::fs::write(path("r.json"), "{}").unwrap();
         std::os::unix::fs::symlink("r.json", path("r.html")).unwrap();
         assert!(open(&path("r.json")).unwrap_err().contains("which is the report"));
         assert_eq!(std::fs::read_to_string(path("r.json")).unwrap(), "{}");
         for output in ["/dev/null", "/dev/stdout"] {
-            assert!(open(Path::new(output)).unwrap_err().contains("no file that a page can be beside"));
+            assert!(open(Path::new(output)).unwrap_err().contains("not a file that a page can be beside"));
         }
         std::fs::write(path("old.html"), format!("{}…", iolite_page::BEGINNING)).unwrap();
         std::fs::write(path("empty.html"), "").unwrap();

@@ -203,7 +203,7 @@ fn perform(
     // Without jobs there is nothing to do, and merging traces alone is not asked of other machines.
     let Some(Drafted { plan, problems: found }) = drafted else { return Err(refusal(["nothing is to run"])) };
     if writes_to_output(&plan) {
-        problems.push("standard output is no place for the data of a job on another machine".to_owned());
+        problems.push("standard output is not a place for the data of a job on another machine".to_owned());
     }
     problems.extend(found.iter().map(ToString::to_string));
     problems.extend(returned::too_long(&plan));

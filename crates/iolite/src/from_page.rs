@@ -200,7 +200,7 @@ fn plan(
         of_problem(Problem::of(job, option, format!("{option}={}: {words}", path.display())))
     }));
     if crate::writes_to_output(&plan) {
-        mistakes.push(mistake("standard output is no place for the data of a job of a page".to_owned()));
+        mistakes.push(mistake("standard output is not a place for the data of a job of a page".to_owned()));
     }
     if mistakes.is_empty() { Ok(plan) } else { Err(mistakes) }
 }

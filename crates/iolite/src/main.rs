@@ -5,7 +5,6 @@
 mod act;
 mod agent;
 mod cluster;
-mod companions;
 mod console;
 mod debug;
 mod destination;
@@ -27,6 +26,7 @@ mod self_tests;
 mod served;
 mod session;
 mod stored_names;
+mod subcommands;
 
 use console::Console;
 use iolite_host::ThisMachine;
@@ -66,8 +66,8 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|word| word == iolite_web::JOB_WORD) {
         return from_page::run(name, &args[1..]);
     }
-    if let Some(companion) = commands::called_by(&args) {
-        return companions::run(name.word(), companion, &args[1..]);
+    if let Some(subcommand) = commands::called_by(&args) {
+        return subcommands::run(name.word(), subcommand, &args[1..]);
     }
     if let Some(repeated) = iolite_options::repeated(&args, name) {
         return ExitCode::from(repeat::run(name, &repeated));

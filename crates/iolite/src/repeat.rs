@@ -6,9 +6,9 @@
 mod cases;
 mod spread;
 
-use crate::companions::compare::Answer;
 use crate::points::directory::Directory;
 use crate::points::{self, Course, Points, Start};
+use crate::subcommands::compare::Answer;
 use crate::{INTERRUPTED, complain, console, told};
 use cases::Case;
 use iolite_compare::{Run, Side, order};

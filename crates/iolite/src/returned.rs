@@ -37,7 +37,7 @@ impl Logs {
         })?;
         if directory.to_str().is_none() {
             return Err(vec![format!(
-                "logs: {}: this is no text; set TMPDIR for the server",
+                "logs: {}: this is not text; set TMPDIR for the server",
                 directory.display()
             )]);
         }

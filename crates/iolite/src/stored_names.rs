@@ -21,8 +21,7 @@ pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
         };
         match list(job, &directory) {
             Ok(names) if names.is_empty() => {
-                let message =
-                    format!("opendir={directory}: there is nothing of a name that begins like this");
+                let message = format!("opendir={directory}: no name begins with this");
                 problems.push(Problem::of(job, "opendir", message));
             }
             Ok(mut names) => {
@@ -43,7 +42,7 @@ pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
 fn list(job: &JobOptions, directory: &str) -> Result<Vec<String>, String> {
     let config =
         EngineConfig { block: job.only_block().unwrap_or(0), ..EngineConfig::new(job.engine.clone(), 1) };
-    let listed = apart_telling(&job.ioengine, |progress| {
+    let listed = apart_telling(&job.ioengine, job.engine.patience_us(), |progress| {
         let names = storage_of(&job.ioengine, &config)?.list(Path::new(directory), progress);
         Ok(names.map_err(|error| iolite_types::describe_error(&error)))
     });

@@ -92,7 +92,7 @@ impl HistogramLine {
             return Err((
                 found,
                 format!(
-                    "{found} columns are no histogram: a line has three columns and 1856, 928, … or 29 counts"
+                    "{found} columns are not a histogram: a line has three columns and 1856, 928, … or 29 counts"
                 ),
             ));
         }

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Read, Write};
 ///
 /// # Errors
 ///
-/// Those of reading and writing. If `from` is no compressed log, or is damaged, an error of the kind `InvalidData`, and if it is
+/// Those of reading and writing. If `from` is not a compressed log, or is damaged, an error of the kind `InvalidData`, and if it is
 /// cut off, of the kind `UnexpectedEof`, that names the place and the reason.
 pub fn streams(from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
     let mut place = 0;
@@ -92,7 +92,7 @@ mod tests {
     fn streams_follow_each_other() {
         let mut entries = Vec::new();
         let columns = Columns { offset: true, ..Columns::default() };
-        // More than one block of entries of 48 bytes, which 64 KiB are no multiple of.
+        // More than one block of entries of 48 bytes, which 64 KiB are not a multiple of.
         let samples: Vec<Sample> = (0..5000)
             .map(|number| Sample { time_ms: number, value: number * 3, ..Sample::default() })
             .collect();
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_is_not_a_log_is_told_with_its_place() {
-        let message = inflated(b"hello, this is no log").unwrap_err();
+        let message = inflated(b"hello, this is not a log").unwrap_err();
         assert!(message.starts_with("not a compressed log at byte "), "{message}");
         let good = packed::compress(&[7; 40]);
         let message = inflated(&[&good[..], &good[..good.len() / 2]].concat()).unwrap_err();

@@ -22,7 +22,7 @@ pub struct Io {
     pub queued: bool,
     /// The I/O priority: class and level.
     pub priority: u16,
-    /// From its issue to the first byte of the answer; `None` = the unit is no request, or there is no such time.
+    /// From its issue to the first byte of the answer; `None` = the unit is not a request, or there is no such time.
     pub first_byte: Option<u64>,
 }
 

@@ -84,7 +84,7 @@ pub enum NfsError {
 impl NfsError {
     /// The text for a wait of as long as the user allows.
     pub(crate) fn within(patience: Duration) -> String {
-        format!("within {} s (nfs_timeout)", patience.as_secs())
+        format!("within {} s (nfs_timeout)", patience.as_secs_f64())
     }
 
     /// The system's error number that fits best.

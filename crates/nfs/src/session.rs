@@ -79,6 +79,8 @@ pub struct Session {
     caller: Caller,
     /// When the job was asked to end, and the patience until then.
     hurried: Option<(Instant, Duration)>,
+    /// What tells that the job was asked to end, and the patience from then on.
+    stopping: Option<(fn() -> bool, Duration)>,
     connection: Option<Connection>,
     /// The state of a connection that was lost and is not restored yet.
     broken: Option<mending::Gap>,
@@ -110,6 +112,7 @@ impl Session {
             limits,
             caller,
             hurried: None,
+            stopping: None,
             connection: None,
             broken: None,
             tried: None,
@@ -301,12 +304,18 @@ impl Session {
         }
     }
 
+    /// Makes calls that wait for their answer ask, when a signal interrupts them, whether the job was asked to end. Then they
+    /// act as after [`Session::hurry`].
+    pub fn hurry_if(&mut self, is_asked: fn() -> bool, longest: Duration) {
+        self.stopping = Some((is_asked, longest));
+    }
+
     /// For how long the server was waited for, as text.
     fn within(&self) -> String {
         let patience = self.limits.patience;
         match self.hurried {
             Some((since, _)) if since.elapsed() >= patience => {
-                format!("in {} s after the job was asked to end", patience.as_secs())
+                format!("in {} s after the job was asked to end", patience.as_secs_f64())
             }
             Some((_, own)) => NfsError::within(own),
             None => NfsError::within(patience),
@@ -445,7 +454,13 @@ impl Session {
             match connection.exchange(None, &mut self.calls) {
                 Ok(true) => self.hear(),
                 Ok(false) => self.check_silence(),
-                Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                    if let Some((is_asked, longest)) = self.stopping
+                        && is_asked()
+                    {
+                        self.hurry(longest);
+                    }
+                }
                 Err(broken) => {
                     self.calls.abandon(place);
                     self.note_broken(broken);

@@ -109,6 +109,7 @@ impl<'a> Assembler<'a> {
             if let Some(definition) = registry::find_job(&setting.key).filter(|found| found.name == "numjobs")
             {
                 let (value, origin) = (setting.value.as_deref(), setting.value_origin.clone());
+                // The mistakes of a job that is left out are not reported.
                 let _ = registry::apply(&mut job, definition, value, origin, &mut Vec::new());
             }
         }

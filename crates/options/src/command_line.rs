@@ -330,7 +330,11 @@ impl Scanner<'_> {
     /// An option whose value is missing takes the next option as its value, as getopt does.
     fn looks_like_an_option(&mut self, text: &str, value: &str) {
         let Some(body) = value.strip_prefix("--") else { return };
-        if matches!(self.look_up(split(body).0), Lookup::Found(_)) {
+        let (name, own) = split(body);
+        if let Lookup::Found(meant) = self.look_up(name) {
+            // The value has a value of its own, which may be a secret.
+            let own = own.map(|own| format!("={}", registry::shown(meant.name(), own))).unwrap_or_default();
+            let value = format!("--{name}{own}");
             self.warn(format!(
                 "{text} {value}: \"{value}\" is the value of \"{text}\" here, not an option; give the value behind =, \
                  as in {text}=VALUE"
@@ -422,13 +426,15 @@ impl Scanner<'_> {
     fn ambiguous(&mut self, text: &str, names: &[&str]) {
         let shown: Vec<_> = names.iter().take(NAMES_SHOWN).map(|name| format!("--{name}")).collect();
         let more = if names.len() > NAMES_SHOWN { ", …" } else { "" };
-        self.error(format!("option \"{text}\" is ambiguous: {}{more}", shown.join(", ")));
+        let is_secret = names.iter().any(|name| registry::shown(name, "x") != "x");
+        let option = if is_secret { split(text).0 } else { text };
+        self.error(format!("option \"{option}\" is ambiguous: {}{more}", shown.join(", ")));
         self.skip_value(text);
     }
 
     fn unknown(&mut self, text: &str, name: &str) {
         let owners = registry::find_any_engine(name);
-        let option = shortened(split(text).0);
+        let option = shortened(without_secret(split(text).0));
         let message = if owners.is_empty() {
             match self.nearest(name) {
                 Some(meant) => format!("unknown option \"{option}\"; did you mean \"--{meant}\"?"),
@@ -472,6 +478,15 @@ pub(crate) fn owner_names(engines: &[&str]) -> String {
 
 fn by_letter(letter: char) -> Option<&'static RunOption> {
     run_options::ALL.iter().find(|option| option.short == letter)
+}
+
+/// The text of an unknown option, without what follows a blank or a colon, if that may have been meant as a secret value.
+fn without_secret(text: &str) -> &str {
+    let Some(place) = text.find([' ', '\t', ':']) else { return text };
+    let name = text[..place].trim_start_matches('-');
+    let mut all = engines::engines().iter().flat_map(|engine| engine.options);
+    let is_secret = all.any(|option| option.is_secret && option.names().any(|known| known.starts_with(name)));
+    if is_secret { &text[..place] } else { text }
 }
 
 fn split(body: &str) -> (&str, Option<&str>) {

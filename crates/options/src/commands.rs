@@ -1,12 +1,12 @@
-//! The companions: separate programs that are called through the same command line, `iolite dedupe FILE`.
+//! The subcommands: separate programs that are called through the same command line, `iolite dedupe FILE`.
 //!
-//! In the language, a first word without dashes is a job file, and companions do not change that: a companion is
+//! In the language, a first word without dashes is a job file, and subcommands do not change that: a subcommand is
 //! called only if the first word is exactly its name and there is no job file of that name ([`Command::called_by`]).
-//! A job file called `dedupe` is run, and the companion can be called from another directory. Other files of that
+//! A job file called `dedupe` is run, and the subcommand can be called from another directory. Other files of that
 //! name (a trace called `trace`, say) do not count. Nothing else about the command line changes.
 //!
-//! A companion that replaces a program of fio has that program's options, letters with the same meanings: `-b 4096`,
-//! `-b4096`. The options of other companions have words as well: `--policy=fsynced`. Parsing, help, manual and
+//! A subcommand that replaces a program of fio has that program's options, letters with the same meanings: `-b 4096`,
+//! `-b4096`. The options of other subcommands have words as well: `--policy=fsynced`. Parsing, help, manual and
 //! completion are derived from the table [`ALL`].
 
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
 
-/// A companion.
+/// A subcommand.
 #[derive(Debug)]
 pub struct Command {
     /// Its name.
@@ -31,7 +31,7 @@ pub struct Command {
     pub options: &'static [CommandOption],
 }
 
-/// An option of a companion.
+/// An option of a subcommand.
 #[derive(Debug)]
 pub struct CommandOption {
     /// The letter.
@@ -67,10 +67,10 @@ impl CommandOption {
     }
 }
 
-/// The companion that takes job options as well.
+/// The subcommand that takes job options as well.
 const SWEEP: &str = "sweep";
 
-/// All companions.
+/// All subcommands.
 pub static ALL: &[Command] = &[
     Command {
         name: "compare",
@@ -394,19 +394,19 @@ pub static ALL: &[Command] = &[
             letter('b', "bytes", "Size of a block (default 4096)"),
             letter('g', "gigabytes", "Size of the data in GiB (default 500)"),
             letter('o', "number", "Rows to show (default 20)"),
-            letter('p', "percent", "Tell how much data takes this share of the hits as well"),
+            letter('p', "percent", "Also show how much data gets this share of the hits"),
             letter('c', "", "Print rank and count of each block that was hit, separated by commas"),
             letter('h', "", "Print this page"),
         ],
     },
 ];
 
-/// The options and operands that a companion was given.
+/// The options and operands that a subcommand was given.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Letters and their values (empty for options that take none), in order.
     pub options: Vec<(char, String)>,
-    /// Job options and their values, of a companion that takes them.
+    /// Job options and their values, of a subcommand that takes them.
     pub job_options: Vec<(String, String)>,
     /// The words after the options.
     pub operands: Vec<OsString>,
@@ -461,7 +461,7 @@ impl Asked {
     }
 }
 
-/// The companion that these words (those after the program's name) call, if any.
+/// The subcommand that these words (those after the program's name) call, if any.
 pub fn called_by(words: &[OsString]) -> Option<&'static Command> {
     let first = words.first()?;
     ALL.iter().find(|command| command.called_by(first))
@@ -471,7 +471,7 @@ pub fn called_by(words: &[OsString]) -> Option<&'static Command> {
 const LOOKED_AT: u64 = 64 << 10;
 
 /// Whether a file of this name could be a job file. A job file starts with a section or an `include`, after comments
-/// only. A directory is no job file. A file that cannot be read, or can be read only once, may be one: the parser of
+/// only. A directory is not a job file. A file that cannot be read, or can be read only once, may be one: the parser of
 /// job files will decide.
 fn may_be_job_file(path: &Path) -> bool {
     let Ok(metadata) = std::fs::metadata(path) else { return false };
@@ -550,7 +550,7 @@ impl Command {
         Ok(asked)
     }
 
-    /// `--NAME=VALUES` of a job option, if this companion takes those, and has no option of that name.
+    /// `--NAME=VALUES` of a job option, if this subcommand takes those, and has no option of that name.
     fn job_option(&self, text: &str) -> Result<Option<(String, String)>, String> {
         let name = text.split_once('=').map_or(text, |(name, _)| name);
         if self.name != SWEEP || name.is_empty() || self.options.iter().any(|option| option.word == name) {

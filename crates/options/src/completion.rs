@@ -118,7 +118,7 @@ fn engine_names() -> Vec<&'static str> {
     engines::engines().iter().map(|engine| engine.name).collect()
 }
 
-fn companions() -> Vec<&'static str> {
+fn subcommands() -> Vec<&'static str> {
     commands::ALL.iter().map(|command| command.name).collect()
 }
 
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn there_is_a_script_for_each_shell_that_is_named() {
         let completion = commands::ALL.iter().find(|command| command.name == "completion");
-        for shell in completion.expect("it is a companion").choices {
+        for shell in completion.expect("it is a subcommand").choices {
             assert!(script(shell).is_some(), "{shell}");
         }
         assert!(script("tcsh").is_none());

@@ -306,7 +306,7 @@ fn sections_not_found(asked: &Asked, sections: &[Section], files: &[Vec<Section>
     let is_harmless = |name: &String| name == "global" && asked.sections.len() > 1;
     let missing = asked.sections.iter().filter(|name| !is_job(name) && !is_harmless(name));
     let why = |name: &str| match name {
-        "global" => "it holds defaults, and is no job; name those that are wanted",
+        "global" => "it holds defaults, and is not a job; name those that are wanted",
         _ => "there is no section of this name",
     };
     missing

@@ -70,11 +70,12 @@ fn settle_device(job: &mut JobOptions) {
     if job.engine.of::<NbdOptions>().is_some() && !has_names {
         job.files.filename = vec!["nbd".to_owned()];
     }
-    let names = std::mem::take(&mut job.files.filename);
-    job.files.filename = match job.engine.of_mut::<IscsiOptions>() {
-        Some(own) => own.settle_names(&names),
-        None => names,
-    };
+    let Some(own) = job.engine.of_mut::<IscsiOptions>() else { return };
+    job.files.filename = own.settle_names(&job.files.filename);
+    // Passwords are taken from filename= only; here they would be in messages.
+    let masked = |name: &str| engines::masked(name).into_owned();
+    job.files.filename_format = masked(&job.files.filename_format);
+    job.files.opendir = job.files.opendir.as_deref().map(masked);
 }
 
 /// Data that an engine sends to a peer cannot be read back: the receiver verifies it. Networks count in bits.

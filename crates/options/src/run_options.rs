@@ -192,7 +192,7 @@ pub(crate) static ALL: &[RunOption] = &[
         "readonly",
         'r',
         NoArgument,
-        &["Change nothing: refuse jobs that would write, trim, create, extend", "or remove files"],
+        &["Change no data: refuse jobs that would write, trim, create, extend", "or remove files"],
         Some(|asked, _| {
             asked.run.readonly = true;
             Ok(())

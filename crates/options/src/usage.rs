@@ -37,7 +37,7 @@ pub(crate) fn usage(program: Name) -> String {
         describe(&mut text, option);
     }
     text.push_str(
-        "\nCompanions (called by a first word that is no file here; --help behind it tells more):\n",
+        "\nSubcommands (a job file of that name takes precedence; iolite COMMAND --help explains each):\n",
     );
     for command in commands::ALL {
         // Writing to a String does not fail.

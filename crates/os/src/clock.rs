@@ -149,7 +149,7 @@ fn invariant_counter() -> bool {
     let invariant = __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & (1 << 8) != 0;
     let source =
         std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/available_clocksource");
-    // The kernel removes an unreliable counter from this list. An unreadable list is no evidence against the counter.
+    // The kernel removes an unreliable counter from this list. An unreadable list is not evidence against the counter.
     invariant && source.map_or(true, |list| list.contains("tsc"))
 }
 

@@ -73,7 +73,7 @@ fn of_capability(told: &Capability) -> Result<Integrity, String> {
         GUARD_CRC64 => Some(Guard::Crc64),
         other => {
             return Err(format!(
-                "the guard of its protection information is of kind {other}, which is no CRC"
+                "the guard of its protection information is of kind {other}, which is not a CRC"
             ));
         }
     };
@@ -137,7 +137,7 @@ fn directory(device: RawFd) -> Result<PathBuf, String> {
         return Err(iolite_types::describe_error(&io::Error::last_os_error()));
     }
     if found.st_mode & libc::S_IFMT != libc::S_IFBLK {
-        return Err("it is no block device".to_owned());
+        return Err("it is not a block device".to_owned());
     }
     let (major, minor) = (libc::major(found.st_rdev), libc::minor(found.st_rdev));
     let own = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn files_have_neither() {
         let file = tempfile::tempfile().unwrap();
-        let why = "it is no block device";
+        let why = "it is not a block device";
         assert_eq!(write_streams(file.as_raw_fd()), Err(why.to_owned()));
         assert!(of(file.as_raw_fd()).is_err());
     }

@@ -184,7 +184,7 @@ pub fn forbidden(errno: i32) -> String {
 /// Asks for the number of the namespace behind a descriptor.
 ///
 /// # Errors
-/// It is no NVMe namespace (ENOTTY).
+/// It is not an NVMe namespace (ENOTTY).
 pub fn number(device: RawFd) -> io::Result<u32> {
     // SAFETY: the ioctl has no argument.
     match unsafe { libc::ioctl(device, IOCTL_ID as _) } {

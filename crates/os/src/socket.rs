@@ -100,7 +100,7 @@ impl Socket {
 
     /// Tells the other end that no more messages will come. Receiving still works.
     pub fn finish_sending(&self) {
-        // SAFETY: no pointers are involved. The call fails only if the other end is gone, which is no problem here.
+        // SAFETY: no pointers are involved. The call fails only if the other end is gone, which is not a problem here.
         unsafe { libc::shutdown(self.0.as_raw_fd(), libc::SHUT_WR) };
     }
 }

@@ -17,7 +17,7 @@ const NUMBERS = ["ios", "bytes", "iops_min", "iops_max", "bw_min", "bw_max", "cl
 const numberOr = (value, otherwise) => (Number.isFinite(value) ? value : otherwise);
 
 /**
- * The series of a stored report, which may be anything: what is no number is a gap, and directions that do not fit the windows are left
+ * The series of a stored report, which may be anything: what is not a number is a gap, and directions that do not fit the windows are left
  * out. `null` = nothing is left.
  */
 function soundSeries(series) {
@@ -342,7 +342,7 @@ const FIGURES = [/^(jobname|groupid|job_start|error|elapsed|eta|job options)(\.|
   /^iodepth_(level|submit|complete)\./, /^latency_(ns|us|ms)\./, /\.(bins|percentile)\./, /\.(slat|clat|lat|lat_from_intended_start|ttfb)_ns\.(min|max|mean|stddev|N)$/,
   /^(read|write|trim|mixed)\.(total_ios|short_ios|drop_ios|io_bytes|io_kbytes|runtime|bw|bw_bytes|bw_min|bw_max|bw_mean|bw_dev|iops|iops_min|iops_max|iops_mean|iops_stddev)$/];
 
-/** More rows than these are no table for people. */
+/** Tables with more rows are not for people. */
 const MOST_ROWS_OF_REST = 400;
 
 /** All other keys, in rows of a path and a value; zeros and empty values are left out. */

@@ -89,7 +89,7 @@ pub fn of_text(text: &str) -> Result<String, NoReport> {
 /// The page of a report in JSON.
 ///
 /// # Errors
-/// It is no report.
+/// It is not a report.
 pub fn of_value(report: &Value) -> Result<String, NoReport> {
     let report = &*result::with_hosts(report);
     Ok(html::page(&result::Outcome::of(report)?, &packed::packed(report)))

@@ -26,7 +26,7 @@ pub const SCRIPT: &str = concat!(
 /// the run; `None` = this one may not. `of_hosts`: its jobs are machines, of which the first is all together.
 ///
 /// # Errors
-/// It is no report.
+/// It is not a report.
 pub fn page(outline: &Value, stop: Option<&str>, of_hosts: bool) -> Result<String, NoReport> {
     let run = Outcome::of(outline)?;
     // The first is all of them.

@@ -228,7 +228,9 @@ impl<'a> Log<'a> {
         let mut opened = File::open(&self.file.path).map_err(told)?;
         let found = opened.metadata().map_err(told)?;
         if !found.is_file() {
-            return Err(": it is no file, and a log that was read by others cannot be read again".to_owned());
+            return Err(
+                ": it is not a file, and a log that was read by others cannot be read again".to_owned()
+            );
         }
         let skip = if self.file.skip <= found.len() { self.file.skip } else { 0 };
         opened.seek(SeekFrom::Start(skip)).map_err(told)?;

@@ -64,7 +64,7 @@ fn two_levels_are_said() {
     assert!(page.contains("two levels: 50k and 100k"));
 }
 
-/// A verified job writes and reads back by turns: while it reads back, it writes nothing, and that is no stall.
+/// A verified job writes and reads back by turns: while it reads back, it writes nothing, and that is not a stall.
 #[test]
 fn gaps_are_left_out() {
     let mut report = report("gaps", &[5000; 90]);

@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// Characters that a name has at most where there is little room.
 const SHORT: usize = 80;
 
-/// Text that is no markup, whatever is in it. Characters that act (control characters, and those that turn the direction of
+/// Text that is not markup, whatever is in it. Characters that act (control characters, and those that turn the direction of
 /// writing) are shown as their numbers.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);

@@ -145,7 +145,7 @@ fn of_chunks(options: &JobOptions) -> Option<String> {
     let chunk = own.chunk_size;
     Some(format!(
         "rw={}: files of HDFS are written from their beginning to their end, so that writes which are not in order are \
-         of whole chunks, and {size} bytes are no multiple of chunk_size={chunk}; use bs={chunk}, or rw=write",
+         of whole chunks, and {size} bytes are not a multiple of chunk_size={chunk}; use bs={chunk}, or rw=write",
         rw.name()
     ))
 }
@@ -313,10 +313,15 @@ fn of_rdma(options: &JobOptions, rdma: &RdmaOptions) -> Vec<(&'static str, Strin
     found
 }
 
-/// Each clone needs its own port.
+/// The port of a clone. Each has its own; 0 = the job has none.
+pub(crate) fn port_of_clone(port: u32, clone: u32) -> u32 {
+    if port > 0 { port + clone } else { 0 }
+}
+
+/// The last clone needs a port as well.
 fn of_last_port(options: &JobOptions, port: u32) -> Option<(&'static str, String)> {
     let clones = options.schedule.numjobs.max(1);
-    let last = port + clones - 1;
+    let last = port_of_clone(port, clones - 1);
     (last > 65535).then(|| {
         let why =
             format!("port={port}: with numjobs={clones} the last clone has port {last}; ports end at 65535");

@@ -129,7 +129,7 @@ impl Search<'_> {
             return facts_for(&job.options, path, self.machine).map_err(named);
         }
         self.ask(job, namespace).map_err(invalid)?;
-        let untold = || invalid(format!("{}: the storage does not tell", path.display()));
+        let untold = || invalid(format!("{}: the storage does not report its size", path.display()));
         self.known.get(&key).copied().ok_or_else(untold)
     }
 

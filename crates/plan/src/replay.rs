@@ -85,7 +85,7 @@ impl ReplayPlan {
     /// Opens the trace, from its beginning.
     ///
     /// # Errors
-    /// It cannot be opened, or is no trace.
+    /// It cannot be opened, or is not a trace.
     pub fn open(&self) -> Result<TraceReader<File>, iolite_trace::TraceError> {
         match &self.spool {
             Some(spool) => spool.reader(&self.name),

@@ -277,7 +277,7 @@ mod tests {
             refusal("/dev/null", "sg").as_deref(),
             Some("ioengine=sg: /dev/null is not a disk that takes SCSI commands (/dev/sda or /dev/sg0)")
         );
-        assert!(refusal("new", "sg").is_some(), "a file that would be made is no disk");
+        assert!(refusal("new", "sg").is_some(), "a file that would be made is not a disk");
     }
 
     #[test]

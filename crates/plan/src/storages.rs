@@ -27,7 +27,7 @@ pub struct NoStorages;
 
 impl Storages for NoStorages {
     fn sizes(&self, engine: &str, _: &EngineConfig, _: &[PathBuf]) -> Result<Vec<Option<u64>>, String> {
-        Err(format!("ioengine={engine}: nobody answers for its storage"))
+        Err(format!("ioengine={engine}: its storage cannot be queried here"))
     }
 }
 

@@ -297,7 +297,7 @@ fn check(
         && !skip.is_multiple_of(size)
     {
         return Err(format!(
-            "zoneskip={skip}: is no multiple of the zones of {path} ({size} bytes); use zoneskip=1z"
+            "zoneskip={skip}: is not a multiple of the zones of {path} ({size} bytes); use zoneskip=1z"
         ));
     }
     let own = options.zones.job_max_open_zones;
@@ -337,7 +337,7 @@ fn zones_of(
 ) -> Result<Vec<Zone>, String> {
     if zoned.is_real {
         let zones = machine.zones(&file.path).map_err(|why| format!("{}: {why}", file.path.display()))?;
-        return zones.ok_or_else(|| format!("{}: the system does not tell its zones", file.path.display()));
+        return zones.ok_or_else(|| format!("{}: the system does not report its zones", file.path.display()));
     }
     let (size, capacity) = (zoned.size, options.zones.zonecapacity);
     let bytes = size_of_zoned(options, file, machine);

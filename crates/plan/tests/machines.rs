@@ -217,7 +217,7 @@ fn regions_of_whole_zones() {
     assert_eq!(region("/dev/zns", "--offset=1m --size=600m"), (zone, zone), "the offset up, the end down");
     assert_eq!(region("/dev/zns", "--offset=10%"), (2 * zone, 14 * zone));
     assert_eq!(region("/dev/plain", "--zonesize=100m --size=3z"), (0, 300 << 20));
-    assert_eq!(region("/tmp/file", "--zonesize=300m"), (0, 900 << 20), "what is left is no zone");
+    assert_eq!(region("/tmp/file", "--zonesize=300m"), (0, 900 << 20), "what is left is not a zone");
     // Filling a device ends with its zones, however long a file may become.
     assert_eq!(region("/tmp/file", "--zonesize=256m --fill_device=1"), (0, 1 << 30));
 }

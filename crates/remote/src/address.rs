@@ -56,7 +56,7 @@ impl Address {
             None => (rest, PORT),
             Some((host, port)) => {
                 let port = port.trim();
-                (host, port.parse().map_err(|_| format!("\"{port}\" is no port (0 to 65535)"))?)
+                (host, port.parse().map_err(|_| format!("\"{port}\" is not a port (0 to 65535)"))?)
             }
         };
         let host = host.trim();
@@ -120,8 +120,8 @@ fn check_host(host: &str) -> Result<(), String> {
         return Ok(());
     }
     match host.contains('/') {
-        true => Err(format!("\"{host}\" is no host, and there is no such file with a list of hosts")),
-        false => Err(format!("\"{host}\" is no host")),
+        true => Err(format!("\"{host}\" is not a host, and there is no such file with a list of hosts")),
+        false => Err(format!("\"{host}\" is not a host")),
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
             ("host:8765", "\"host:8765\": the port comes behind a comma: host,8765"),
             ("ip:1.2.3.4:80", "\"1.2.3.4:80\": the port comes behind a comma: 1.2.3.4,80"),
             ("[fe80::1]:80", "\"[fe80::1]:80\": the port comes behind a comma: fe80::1,80"),
-            ("./list", "\"./list\" is no host, and there is no such file with a list of hosts"),
+            ("./list", "\"./list\" is not a host, and there is no such file with a list of hosts"),
         ] {
             assert_eq!(Address::parse(wrong), Err(remedy.to_owned()));
         }

@@ -107,7 +107,7 @@ impl Agent {
     /// written there meanwhile. Each of these signals ends the run, and then the process.
     ///
     /// # Errors
-    /// Serving is not possible, or the other end is no client.
+    /// Serving is not possible, or the other end is not a client.
     pub fn serve_starter(settings: Settings, signals: SignalQueue) -> Result<(), String> {
         let connection = standard_connection().map_err(|error| error.to_string())?;
         spool::remove_dead();

@@ -64,7 +64,7 @@ const READ_DIR: u64 = 1 << 3;
 const MAKE_DEVICES: u64 = 1 << 6 | 1 << 11;
 const TRUNCATE: u64 = 1 << 14;
 const IOCTL_DEV: u64 = 1 << 15;
-/// The rights that apply to files that are no directories.
+/// The rights that apply to files that are not directories.
 const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 /// The rights that each version of the kernel's interface knows: version 1 has 13 rights, 2 has one more, and so on.

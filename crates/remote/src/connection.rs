@@ -83,7 +83,7 @@ impl Connection {
     /// Sends the greeting and receives the other end's.
     ///
     /// # Errors
-    /// The other end is no Iolite with this protocol.
+    /// The other end is not an Iolite with this protocol.
     pub fn greeted(mut self) -> Result<Connection, String> {
         let greeted = greeting::send(&mut self).and_then(|()| greeting::receive(&mut self));
         greeted.map_err(|why| self.part_with(&why))?;
@@ -230,7 +230,7 @@ fn check_peer(stream: &UnixStream) -> io::Result<()> {
 fn unknown(error: io::Error) -> io::Error {
     let text = error.to_string();
     let why = text.rsplit(": ").next().unwrap_or_default();
-    let words = format!("the name cannot be resolved ({why}), and it is no file with a list of hosts");
+    let words = format!("the name cannot be resolved ({why}), and it is not a file with a list of hosts");
     io::Error::new(error.kind(), words)
 }
 
@@ -355,7 +355,7 @@ impl fmt::Display for Peer {
 fn remove_dead(path: &Path) -> io::Result<()> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is no socket"));
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file that is not a socket"));
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path),

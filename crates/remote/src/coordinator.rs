@@ -541,6 +541,7 @@ fn reach_all(
         };
         let started = thread::Builder::new().name("iolite-reach".into()).stack_size(STACK).spawn(body);
         if let Err(error) = started {
+            // The receiver is there until all are reached.
             let _ = sender.send((index, Err(error.to_string())));
         }
     }

@@ -34,7 +34,7 @@ pub enum FrameError {
         /// The limit.
         limit: u32,
     },
-    /// The content is no message of this kind.
+    /// The content is not a message of this kind.
     #[error("a frame of kind {kind} that is damaged: {why}")]
     Damaged {
         /// The kind.

@@ -18,7 +18,7 @@ const IS_FULL: &str = "is full";
 /// Instead of a version: the sender cannot read its own keys.
 const LACKS_KEYS: &str = "lacks keys";
 
-/// The other end, if it is no Iolite with the same protocol.
+/// The other end, if it is not an Iolite with the same protocol.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stranger {
     #[error("a fio is at the other end; its protocol is not spoken, and both ends have to be Iolite")]
@@ -27,7 +27,7 @@ pub(crate) enum Stranger {
         "the other end speaks version {0} of the protocol, this one version {VERSION}; both ends have to have the same Iolite"
     )]
     Version(u32),
-    #[error("whatever is at the other end is no Iolite")]
+    #[error("whatever is at the other end is not an Iolite")]
     Other,
     #[error("an Iolite without keys is at the other end")]
     Plain,
@@ -197,12 +197,12 @@ mod tests {
         assert!(hears(&newer).contains("speaks version 7 of the protocol, this one version 1"));
         assert!(hears(b"q\0\x05\0\0\0\0\0\0\0\0\0").contains("a fio is at the other end"));
         assert!(hears(b"q\0\x0a\0").contains("a fio"));
-        assert!(hears(b"GET / HTTP/1.1\r\n").contains("no Iolite"));
+        assert!(hears(b"GET / HTTP/1.1\r\n").contains("not an Iolite"));
         assert!(hears(b"\x16\x03\x01\x02\x00").contains("the client talks TLS"));
         assert!(hears(&greeting(NEEDS_KEYS)).contains("nobody without keys"));
         assert!(hears(&greeting(LACKS_KEYS)).contains("its own keys"));
         assert!(hears(&greeting(IS_FULL)).contains("too many connections"));
-        assert!(hears(&own[..20]).contains("no Iolite"));
+        assert!(hears(&own[..20]).contains("not an Iolite"));
         assert!(hears(b"").contains("without a word"));
     }
 }

@@ -170,7 +170,7 @@ impl Keys {
     }
 
     fn parse(file: &Path, text: &str) -> Result<Keys, String> {
-        let none = || "this is no file of keys (iolite keys new makes them)".to_owned();
+        let none = || "this is not a file of keys (iolite keys new makes them)".to_owned();
         let (head, pem) = text.split_at(text.find("-----BEGIN").ok_or_else(none)?);
         let mut lines = head.lines();
         let first = lines.next().and_then(|line| line.strip_prefix(NAME)).ok_or_else(none)?;
@@ -191,7 +191,7 @@ impl Keys {
                     let ids: BTreeSet<String> = ids.split_whitespace().map(str::to_owned).collect();
                     if let Some(strange) = ids.iter().find(|word| !is_id(word)) {
                         return Err(damaged(&format!(
-                            "\"{strange}\" is among the revoked keys, and is no key"
+                            "\"{strange}\" is among the revoked keys, and is not a key"
                         )));
                     }
                     revoked = Some(ids);
@@ -312,7 +312,7 @@ fn read_private(file: &Path) -> Result<String, String> {
     let opened = opened.map_err(|error| error.to_string())?;
     let found = opened.metadata().map_err(|error| error.to_string())?;
     if !found.is_file() {
-        return Err("this is no file".to_owned());
+        return Err("this is not a file".to_owned());
     }
     let own = crate::user::own();
     if found.uid() != own && found.uid() != 0 {
@@ -330,7 +330,7 @@ fn read_private(file: &Path) -> Result<String, String> {
     let mut text = String::new();
     opened.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > LONGEST {
-        return Err("this is no file of keys: it is too long".to_owned());
+        return Err("this is not a file of keys: it is too long".to_owned());
     }
     Ok(text)
 }
@@ -385,13 +385,13 @@ mod tests {
         fs::set_permissions(&agent.file, PermissionsExt::from_mode(0o600)).unwrap();
         let good = fs::read_to_string(&agent.file).unwrap();
         for (text, why) in [
-            ("", "no file of keys"),
-            (&good[100..], "no file of keys"),
+            ("", "not a file of keys"),
+            (&good[100..], "not a file of keys"),
             (&good.replace("keys 1 ", "keys 7 "), "version 7"),
             (&good.replace("until: ", "until: x"), "until when"),
             (&good.replace("revoked:", "unrevoked:"), "\"unrevoked: \" is not understood"),
             (&good.replace("revoked: \n", ""), "which keys are revoked"),
-            (&good.replace("revoked: ", "revoked: 0123456789ABCDEF"), "is no key"),
+            (&good.replace("revoked: ", "revoked: 0123456789ABCDEF"), "is not a key"),
             (&good[..good.len() - 100], "damaged"),
             (&good[..good.rfind("-----BEGIN").unwrap()], "two certificates"),
         ] {
@@ -399,7 +399,7 @@ mod tests {
             let refused = refused(&agent.file);
             assert!(refused.contains(why), "{why}: {refused}");
         }
-        assert!(refused(directory.path()).contains("no file"));
+        assert!(refused(directory.path()).contains("not a file"));
         assert!(refused(&directory.path().join("none")).contains("No such file"));
     }
 
@@ -431,7 +431,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let fifo = directory.path().join("fifo");
         rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-        assert!(Keys::read_any(&fifo).unwrap_err().contains("this is no file"));
+        assert!(Keys::read_any(&fifo).unwrap_err().contains("this is not a file"));
     }
 
     #[test]
@@ -449,9 +449,9 @@ mod tests {
         }
         let revoked = |word: &str| home::revoke(directory.path(), &[word.to_owned()], 30, now);
         let strange = revoked("bogus").unwrap_err();
-        assert!(strange.contains("\"bogus\" is no key"), "{strange}");
+        assert!(strange.contains("\"bogus\" is not a key"), "{strange}");
         let foreign = revoked("0123456789abcdef").unwrap_err();
-        assert!(foreign.contains("0123456789abcdef is no key that was issued here"), "{foreign}");
+        assert!(foreign.contains("0123456789abcdef is not a key that was issued here"), "{foreign}");
         let own = revoked(&agent.authority_id()).unwrap_err();
         assert!(own.contains("is the authority itself"), "{own}");
     }

@@ -131,7 +131,7 @@ pub enum ToAgent {
 pub struct Done {
     /// The measurements.
     pub report: Report,
-    /// The run is no success.
+    /// The run is not a success.
     pub failed: bool,
     /// How many workers have failed.
     pub failures: u64,

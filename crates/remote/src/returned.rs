@@ -142,7 +142,7 @@ impl Keeper {
         let result = match own_name(theirs, &self.tag) {
             _ if self.count > MOST => Err(refused("is one too many")),
             _ if theirs.len() > LONGEST => Err(refused("is too long a name")),
-            None => Err(refused("is no name of a log or a verify state")),
+            None => Err(refused("is not a name of a log or a verify state")),
             Some(name) => {
                 let path = self.directory.join(name);
                 // Neither through a link nor into an existing file. It gets its name when it is complete.

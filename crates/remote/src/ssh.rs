@@ -72,7 +72,10 @@ impl Target {
             None => (text, None),
             Some((place, port)) => {
                 let number = port.trim().parse().ok().filter(|port| *port != 0);
-                (place, Some(number.ok_or_else(|| format!("\"{}\" is no port (1 to 65535)", port.trim()))?))
+                (
+                    place,
+                    Some(number.ok_or_else(|| format!("\"{}\" is not a port (1 to 65535)", port.trim()))?),
+                )
             }
         };
         let (user, host) = match place.trim().rsplit_once('@') {
@@ -88,10 +91,10 @@ impl Target {
         };
         let is_bad = |text: &str| is_bad(text) || text.ends_with('\\');
         if is_bad(host) || host.contains('\\') {
-            return Err(format!("\"{host}\" is no host (ssh:[USER@]HOST[,PORT])"));
+            return Err(format!("\"{host}\" is not a host (ssh:[USER@]HOST[,PORT])"));
         }
         if let Some(user) = user.filter(|user| is_bad(user)) {
-            return Err(format!("\"{user}\" is no user (ssh:[USER@]HOST[,PORT])"));
+            return Err(format!("\"{user}\" is not a user (ssh:[USER@]HOST[,PORT])"));
         }
         Ok(Target { user: user.map(str::to_owned), host: host.to_owned(), port })
     }

@@ -414,7 +414,7 @@ fn words(error: &Error, own: Role) -> String {
             | PeerIncompatible::SupportedVersionsExtensionRequired,
         )
         | Error::PeerIncompatible(PeerIncompatible::Tls12NotOfferedOrEnabled) => {
-            format!("{its} speaks an older TLS, and is no Iolite")
+            format!("{its} speaks an older TLS, and is not an Iolite")
         }
         other => format!("TLS: {other}"),
     }
@@ -657,7 +657,7 @@ mod tests {
             let (one, other) = streams();
             other.write_all(&record).unwrap();
             let why = refused(Encrypted::accept(one, &agent));
-            assert_eq!(why, "the client speaks an older TLS, and is no Iolite");
+            assert_eq!(why, "the client speaks an older TLS, and is not an Iolite");
         }
         // One that goes on only in the middle of it is sent away as well.
         let (one, other) = streams();

@@ -125,7 +125,7 @@ pub struct Controller<'a> {
     disks: Disks,
     /// A thread of the thread host keeps the time for all workers.
     keeps_time: bool,
-    /// The run lacks a part that was asked for, other than a worker: it is no success.
+    /// The run lacks a part that was asked for, other than a worker: it is not a success.
     impaired: bool,
     /// Held until the run is over.
     _locked: LockedMemory,

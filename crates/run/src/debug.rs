@@ -35,7 +35,8 @@ pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
         subject! {
             "blktrace": "read_iolog", "write_iolog", "replay_", "merge_blktrace";
             "verify": "verify", "do_verify", "experimental_verify";
-            "net": "hostname", "port", "protocol", "nodelay", "listen", "interface", "http", "uri", "nfs_url";
+            "net": "hostname", "port", "protocol", "nodelay", "listen", "interface", "http", "uri", "nfs_url",
+                "namenode", "volume", "brick", "pool", "rbdname", "clientname";
             "rate": "rate", "thinktime", "latency_target", "io_submit_mode";
             "compress": "buffer_compress", "dedupe", "log_compression", "log_store_compressed";
             "steadystate": "steadystate", "ss";
@@ -47,5 +48,5 @@ pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
 /// The options that were set for a job and whose names begin with one of these prefixes.
 fn given(job: &JobPlan, prefixes: &[&str]) -> String {
     let given: Vec<String> = job.given(prefixes).map(|(name, value)| format!("{name}={value}")).collect();
-    if given.is_empty() { "nothing of this is asked for".to_owned() } else { given.join(" ") }
+    if given.is_empty() { "none set".to_owned() } else { given.join(" ") }
 }

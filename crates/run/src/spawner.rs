@@ -65,7 +65,7 @@ pub enum Answer {
     Helper(ChildEnd),
 }
 
-/// The number in [`Answer::NotStarted`] for children that are no workers: the layout, and the thread that keeps the
+/// The number in [`Answer::NotStarted`] for children that are not workers: the layout, and the thread that keeps the
 /// time.
 pub const NO_WORKER: u32 = u32::MAX;
 
@@ -207,6 +207,7 @@ impl Spawner {
             if signals::become_interruptible().is_err() {
                 return 1;
             }
+            // With fewer, opening the file that is one too many fails with a message.
             let _ = process::allow_many_files();
             let ends_orphans = work.starts_programs();
             let appearance = ends_orphans.then(|| {

@@ -15,7 +15,9 @@ impl Storages for Connected {
         config: &EngineConfig,
         names: &[PathBuf],
     ) -> Result<Vec<Option<u64>>, String> {
-        let asked = apart_telling(engine, |progress| Ok(storage_of(engine, config)?.sizes(names, progress)));
+        let asked = apart_telling(engine, config.options.patience_us(), |progress| {
+            Ok(storage_of(engine, config)?.sizes(names, progress))
+        });
         asked.map_err(|error| error.to_string())?
     }
 }

@@ -214,7 +214,7 @@ fn a_wait_ends_when_the_run_is_to_end(directory: &Path) {
             &mut scene,
         );
         assert_eq!(outcome.signal, Some(libc::SIGINT));
-        assert_eq!(scene.failures, [], "to be interrupted is no failure");
+        assert_eq!(scene.failures, [], "to be interrupted is not a failure");
     }
 }
 

@@ -89,7 +89,7 @@ impl Identity {
 /// The measurements of a worker, or of several that are reported as one, and how they are printed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobReport {
-    /// The identity of the job. Values that are no sums come from the lowest-numbered worker, except for `options`.
+    /// The identity of the job. Values that are not sums come from the lowest-numbered worker, except for `options`.
     pub identity: Identity,
     /// The job's name.
     pub name: String,

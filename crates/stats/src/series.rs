@@ -26,7 +26,7 @@ const MOST_PARTS: usize = 20_000;
 const MOST_BUCKETS: usize = 4 << 20;
 /// How many windows are kept at most: more than a screen has columns.
 const MOST_WINDOWS: usize = 1024;
-/// How many windows are kept in any case, with a few thousand jobs as well: fewer are no picture.
+/// How many windows are kept in any case, with a few thousand jobs as well: fewer make no picture.
 const LEAST_WINDOWS: usize = 16;
 
 /// Parts of a latency histogram for each power of two, in reports: 8 of them are 9% to 12% wide.
@@ -219,7 +219,7 @@ impl Recorder {
         if let Some(before) = self.before.take() {
             let span = now.elapsed_ns.saturating_sub(before.elapsed_ns);
             let is_short = span < self.series.interval_ns / 2;
-            // One I/O in ten microseconds is no meaningful rate: the rate of a short sample is taken over the length of
+            // One I/O in ten microseconds is not a meaningful rate: the rate of a short sample is taken over the length of
             // a full one.
             let rated = if is_short { self.series.interval_ns } else { span };
             let parts = self.differences(&before, &now, rated);

@@ -6,8 +6,8 @@ use rusqlite::ErrorCode;
 /// Why a store cannot be used. (Its name is for the caller to tell.)
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file is no store.
-    #[error("{0}, so it is no store of runs; nothing was changed (--store names another file)")]
+    /// The file is not a store.
+    #[error("{0}, so it is not a store of runs; nothing was changed (--store names another file)")]
     Foreign(&'static str),
     /// A later version of this program has made it.
     #[error(
@@ -56,7 +56,7 @@ pub enum StoreError {
     /// A text cannot be a label.
     #[error("{0}")]
     Label(String),
-    /// The text to keep is no report.
+    /// The text to keep is not a report.
     #[error("{0}")]
     NoReport(String),
     /// The system says no.

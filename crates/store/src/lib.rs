@@ -116,7 +116,7 @@ impl Store {
     fn connect(path: &Path, patience: Duration) -> Result<Store> {
         // Opening a pipe would wait for its other end.
         if !std::fs::metadata(path)?.is_file() {
-            return Err(StoreError::Foreign("it is no regular file"));
+            return Err(StoreError::Foreign("it is not a regular file"));
         }
         check_file(path)?;
         // An absolute name cannot be taken as a URI.
@@ -136,7 +136,7 @@ impl Store {
     /// Keeps a report in JSON, and drops others if there is no room.
     ///
     /// # Errors
-    /// It is no report, or cannot be kept; the store is as before.
+    /// It is not a report, or cannot be kept; the store is as before.
     pub fn keep(&mut self, report: &str, label: &str, now_ms: u64) -> Result<Kept> {
         self.insert(report, label, now_ms, Going::All)
     }
@@ -144,7 +144,7 @@ impl Store {
     /// Keeps a report in JSON that was made elsewhere. No run with a label goes for it.
     ///
     /// # Errors
-    /// It is no report, or cannot be kept; the store is as before.
+    /// It is not a report, or cannot be kept; the store is as before.
     pub fn import(&mut self, report: &str, label: &str, now_ms: u64) -> Result<Kept> {
         self.insert(report, label, now_ms, Going::WithoutLabel)
     }

@@ -48,7 +48,7 @@ const STEPS: &[&str] = &[
 /// has left unfinished. Returns whether the file is empty.
 ///
 /// # Errors
-/// The file is no store, or cannot be read.
+/// The file is not a store, or cannot be read.
 pub fn check_header(file: impl Read) -> Result<bool> {
     let mut header = Vec::new();
     file.take(HEADER).read_to_end(&mut header)?;
@@ -77,7 +77,7 @@ fn is_first_page(header: &[u8]) -> bool {
 /// Creates the store's tables, or brings them to the newest version, after copying the file.
 ///
 /// # Errors
-/// The file is no store, or newer; nothing was changed.
+/// The file is not a store, or newer; nothing was changed.
 pub fn bring_up_to_date(connection: &mut Connection, path: &Path) -> Result<()> {
     bring_to(connection, path, STEPS)
 }

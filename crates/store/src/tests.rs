@@ -100,7 +100,7 @@ fn what_is_no_store_is_left_alone() {
     std::fs::write(&path, "somebody's text, longer than the hundred bytes that SQLite looks at to know its own files: it is not one").unwrap();
     let told = |path: &Path| Store::open(path).unwrap_err().to_string();
     assert!(told(&path).contains("not an SQLite file"));
-    assert!(told(directory.path()).contains("no regular file"));
+    assert!(told(directory.path()).contains("not a regular file"));
     assert!(told(&path.join("below")).contains("exists"));
     assert!(std::fs::read_to_string(&path).unwrap().starts_with("somebody's"));
     let other = directory.path().join("other.db");

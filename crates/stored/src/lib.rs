@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 /// The directions that a job can have figures for, in order.
 pub const DIRECTIONS: [&str; 4] = ["read", "write", "trim", "mixed"];
 
-/// Why a text is no report.
+/// Why a text is not a report.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NoReport {
-    /// It is no JSON at this place.
+    /// It is not JSON at this place.
     #[error("{line}:{column}: {why}")]
     Syntax {
         /// The line, from 1.
@@ -108,7 +108,9 @@ pub fn jobs(report: &Value) -> Result<Vec<&Value>, NoReport> {
         Some(values.filter(|value| value["jobname"] != "All clients").collect())
     };
     let values = report["jobs"].as_array().map(|jobs| jobs.iter().collect()).or_else(of_machines);
-    values.ok_or(NoReport::Content("it has no \"jobs\", so it is no report (--output-format=json makes one)"))
+    values.ok_or(NoReport::Content(
+        "it has no \"jobs\", so it is not a report (--output-format=json makes one)",
+    ))
 }
 
 /// The program that made a report, and its version.
@@ -211,7 +213,7 @@ mod tests {
             assert_eq!(last_report(text), Ok(json!({"jobs": [1]})), "{text}");
         }
         let other = "{\"a\": 1}\n{\"jobs\": [2]}\n{\"b\": 3}\n{this is none}";
-        assert_eq!(last_report(other), Ok(json!({"jobs": [2]})), "what has no jobs is no report");
+        assert_eq!(last_report(other), Ok(json!({"jobs": [2]})), "what has no jobs is not a report");
         let cut = last_report("{\"jobs\": [1]}\n{\"jobs\": [1,\n").unwrap_err().of("f");
         assert!(cut.starts_with("f:") && cut.contains("the last report is cut off"), "{cut}");
         let huge = format!("{{\"jobs\": [0{}]}}", ",0".repeat(MOST_VALUES + 1));

@@ -31,7 +31,7 @@ impl Law {
 }
 
 /// Fits the law to rates over depths, by least squares of the relative errors. `None` = there are fewer than three depths, or
-/// rates that are no rates.
+/// rates that are not rates.
 ///
 /// N/X is linear in 1/λ, σ/λ and κ/λ, so no iteration is needed: each row is weighted with X/N, which makes its residual that of the
 /// rate in relation to it. Of σ and κ that would be negative, the nearest fit with zeros is taken.
@@ -58,7 +58,7 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Law> {
     Some(Law { fit, ..law })
 }
 
-/// The least squares with 1/λ and those of σ/λ and κ/λ that are used, and the sum of the squares; `None` = that is no law.
+/// The least squares with 1/λ and those of σ/λ and κ/λ that are used, and the sum of the squares; `None` = that is not a law.
 fn constrained(points: &[(f64, f64)], used: [bool; 2]) -> Option<(f64, [f64; 3])> {
     let mut matrix = [[0.0; 4]; 3];
     let row = |depth: f64, rate: f64| {

@@ -47,7 +47,7 @@ pub enum Reply {
     Silence,
     /// The request is granted, followed by bytes that look like the answer to the next request.
     Surplus,
-    /// Something that is no HTTP.
+    /// Something that is not HTTP.
     Garbage,
     /// The request is granted, with so many spaces before the body, one each quarter of a second.
     Slow(usize),

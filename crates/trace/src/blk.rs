@@ -224,7 +224,7 @@ fn payload_length(order: ByteOrder, record: &[u8; RECORD_BYTES]) -> usize {
 }
 
 /// The length of the record, with its payload, at the beginning of these bytes; `None` if there are too few bytes to
-/// know it. If the bytes are no record, it is their number.
+/// know it. If the bytes are not a record, it is their number.
 pub(crate) fn length_of(bytes: &[u8]) -> Option<usize> {
     let record: &[u8; RECORD_BYTES] = bytes.first_chunk()?;
     let order = ByteOrder::of_magic([record[0], record[1], record[2], record[3]]);
@@ -327,7 +327,7 @@ impl<R: BufRead> BinaryReader<R> {
         let has_direction = is_trim || is_write || record.is(category::READ);
         let file = self.place_of_device()?;
         let mut push = |event| self.waiting.push_back(Record { time_ns, file, event });
-        // A flush has a second completion, without data and without the flag, for its issuer. It is no request to the
+        // A flush has a second completion, without data and without the flag, for its issuer. It is not a request to the
         // device.
         let is_request = length > 0 || has_flush;
         match what {

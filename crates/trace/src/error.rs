@@ -34,7 +34,7 @@ impl TraceError {
         TraceError { trace: trace.to_owned(), place, message: message.into(), source: None }
     }
 
-    /// Whether this is no failure: the next record has not arrived yet (see [`crate::WholeRecords`]).
+    /// Whether this is not a failure: the next record has not arrived yet (see [`crate::WholeRecords`]).
     pub fn is_nothing_yet(&self) -> bool {
         self.source.as_ref().is_some_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }

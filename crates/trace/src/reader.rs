@@ -38,7 +38,7 @@ impl TraceReader<File> {
     ///
     /// # Errors
     ///
-    /// It cannot be opened or read, or it is no trace.
+    /// It cannot be opened or read, or it is not a trace.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
         let name = name_of(path);
         let source = source::open(path).map_err(|error| TraceError::io(&name, Place::Whole, error))?;
@@ -51,7 +51,7 @@ impl<S: Read> TraceReader<S> {
     ///
     /// # Errors
     ///
-    /// The source cannot be read, is empty, or is no trace.
+    /// The source cannot be read, is empty, or is not a trace.
     pub fn new(mut source: S, name: &str) -> Result<Self, TraceError> {
         let mut start = Vec::with_capacity(SIGNATURE.len());
         while start.len() < SIGNATURE.len() {
@@ -72,7 +72,7 @@ impl<S: Read> TraceReader<S> {
             return Err(TraceError::new(
                 name,
                 Place::Whole,
-                "this is no trace: it begins neither with \"fio version 2 iolog\" or \"fio version 3 iolog\" nor with \
+                "this is not a trace: it begins neither with \"fio version 2 iolog\" or \"fio version 3 iolog\" nor with \
                  a record of blktrace",
             ));
         }
@@ -141,7 +141,7 @@ mod tests {
         assert!(reader.next_record().unwrap().is_none());
         for bytes in [&b"0, 0, 4096\n"[..], b"fio", &[0; 100]] {
             let error = TraceReader::new(bytes, "t").unwrap_err().to_string();
-            assert!(error.starts_with("t: this is no trace"), "{error}");
+            assert!(error.starts_with("t: this is not a trace"), "{error}");
         }
         assert_eq!(TraceReader::new(&b""[..], "t").unwrap_err().to_string(), "t: it is empty");
     }

@@ -82,7 +82,7 @@ impl BlockSize {
         }
     }
 
-    /// A size that is no multiple of `number`; `None` if all sizes are. With `unaligned`, a range contains every size
+    /// A size that is not a multiple of `number`; `None` if all sizes are. With `unaligned`, a range contains every size
     /// between its ends.
     pub fn not_multiple_of(&self, number: u64, unaligned: bool) -> Option<u64> {
         let fails = |&size: &u64| number == 0 || !size.is_multiple_of(number);

@@ -96,7 +96,7 @@ pub enum Operation {
     DataSync = 4,
     /// Start or wait for write-back of a range (`sync_file_range`).
     SyncFileRange = 5,
-    /// Do a piece of work that is no I/O. Only engines whose units are that understand it.
+    /// Do a piece of work that is not an I/O. Only engines whose units are that understand it.
     Work = 6,
 }
 

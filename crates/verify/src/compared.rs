@@ -37,7 +37,7 @@ impl Comparisons {
         self.units[index as usize] = Compared::Same;
     }
 
-    /// This unit is no comparison.
+    /// This unit is not a comparison.
     pub(crate) fn forget(&mut self, index: u32) {
         self.units[index as usize] = Compared::No;
     }

@@ -99,7 +99,7 @@ impl Drop for Pool {
 
 fn work(questions: &Receiver<Asked>, answers: &Sender<Checked>, mut checker: Checker, cpus: &[u32]) {
     if !cpus.is_empty() {
-        // The CPUs were checked before the run. If one has been taken away since, that is no reason to stop.
+        // The CPUs were checked before the run. If one has been taken away since, that is not a reason to stop.
         let _ = run_on(cpus);
     }
     while let Ok(Asked { index, block: Block(start, length), question }) = questions.recv() {

@@ -8,7 +8,7 @@
 //! pages are below a secret path, and the cookie is limited to that path.
 //!
 //! A page from another site that is open in the same browser can send requests here. They are recognised by `Host`,
-//! which is no name of this machine, or by `Origin` or `Sec-Fetch-Site`. A request that changes something also needs a
+//! which is not a name of this machine, or by `Origin` or `Sec-Fetch-Site`. A request that changes something also needs a
 //! proof that only our own page has.
 
 use crate::answer::Answer;

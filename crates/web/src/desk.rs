@@ -151,7 +151,7 @@ impl Desk {
         };
         match serde_json::from_slice(&body) {
             Ok(wanted) => then(wanted),
-            Err(error) => Answer::text(400, &format!("This is no job: {error}")),
+            Err(error) => Answer::text(400, &format!("This is not a job: {error}")),
         }
     }
 
@@ -288,6 +288,7 @@ fn end(process: &mut Child) {
         }
         thread::sleep(LOOK);
     }
+    // Both fail only if it has ended meanwhile.
     let _ = process.kill();
     let _ = process.wait();
 }

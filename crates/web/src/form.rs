@@ -1,6 +1,6 @@
 //! Form data: names and values in the query of an address (<https://url.spec.whatwg.org/#urlencoded-parsing>).
 
-/// The names and values of a query. Bytes that are no text are replaced.
+/// The names and values of a query. Bytes that are not UTF-8 are replaced.
 pub fn fields(query: &str) -> Vec<(String, String)> {
     let parts = query.split('&').filter(|part| !part.is_empty());
     let both = parts.map(|part| part.split_once('=').unwrap_or((part, "")));

@@ -153,6 +153,7 @@ impl LivePage {
 impl Drop for LivePage {
     fn drop(&mut self) {
         if !self.is_released {
+            // Both fail only if it has ended and been waited for.
             let _ = self.process.kill();
             let _ = self.process.wait();
         }

@@ -31,7 +31,7 @@ pub struct Request {
 /// Why there is no request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The data is no valid request: the status and reason of the answer.
+    /// The data is not a valid request: the status and reason of the answer.
     Bad(u16, &'static str),
     /// Nobody waits for an answer: the connection was closed or has failed, or nothing came.
     Gone,
@@ -84,11 +84,11 @@ impl Request {
             Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
                 return Err(Refusal::Bad(431, "the head of the request is too long"));
             }
-            Err(_) => return Err(Refusal::Bad(400, "this is no request")),
+            Err(_) => return Err(Refusal::Bad(400, "this is not a request")),
         };
         let target = parsed.path.unwrap_or_default();
         if !target.starts_with('/') {
-            return Err(Refusal::Bad(400, "the target of the request is no path"));
+            return Err(Refusal::Bad(400, "the target of the request is not a path"));
         }
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut headers = Vec::with_capacity(parsed.headers.len());

@@ -75,7 +75,7 @@ impl Certified {
     /// Creates a key for this address of this machine, with a self-signed certificate.
     ///
     /// # Errors
-    /// The address is no specific one, or the key cannot be created.
+    /// The address is not a specific one, or the key cannot be created.
     pub fn make(address: IpAddr, name: &str) -> Result<Certified, String> {
         if address.is_unspecified() {
             return Err(format!(

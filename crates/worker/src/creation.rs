@@ -228,7 +228,7 @@ fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
 }
 
-/// Allocates a file's blocks or sets its size, as `fallocate` says. It is no error if the file system does not support
+/// Allocates a file's blocks or sets its size, as `fallocate` says. It is not an error if the file system does not support
 /// that or has not enough room: the job meets the end of the room when it writes, as it would without `fallocate`. Only
 /// `posix` reports an error, because it works on every file system.
 fn preallocate(

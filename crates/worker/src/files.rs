@@ -229,7 +229,7 @@ impl FileTable {
         Ok(())
     }
 
-    /// Removes the regular files, or the directories of an engine that acts on directories. A missing file is no error: clones share files.
+    /// Removes the regular files, or the directories of an engine that acts on directories. A missing file is not an error: clones share files.
     ///
     /// # Errors
     /// A file cannot be removed.
@@ -297,7 +297,7 @@ fn own_storage<E: Engine>(engine: &mut E) -> io::Result<&mut dyn Storage> {
     engine.storage().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))
 }
 
-/// Drops a file's data from the cache. A file that has no cache is no error.
+/// Drops a file's data from the cache. A file that has no cache is not an error.
 fn invalidate(descriptor: RawFd, spec: &FileSpec) {
     /// Flushes and drops the buffers of a block device (linux/fs.h).
     const BLKFLSBUF: libc::Ioctl = 0x1261;
@@ -330,7 +330,7 @@ fn hint(descriptor: RawFd, life_time: u64) -> io::Result<()> {
     }
 }
 
-/// Tells the kernel how the file will be accessed. This is advice, so failure is no error.
+/// Tells the kernel how the file will be accessed. This is advice, so failure is not an error.
 fn advise(descriptor: RawFd, hint: FadviseHint, random: bool) {
     let advice = match hint {
         FadviseHint::None => return,

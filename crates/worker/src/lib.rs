@@ -72,7 +72,7 @@ use zones::{WorkerZones, zone_use};
 pub struct Worker<'a> {
     /// The worker's job, fully resolved.
     pub resolved: &'a ResolvedWorker,
-    /// The trace to replay, if any. It is not part of `resolved`, because it may be open already and is no plain value.
+    /// The trace to replay, if any. It is not part of `resolved`, because it may be open already and is not a plain value.
     pub replay: Option<&'a Arc<ReplayPlan>>,
     /// The memory that all workers of the run share.
     pub arena: &'a Arc<Arena>,
@@ -108,6 +108,8 @@ impl Worker<'_> {
         // All trace events below belong to this worker.
         let _worker = tracing::info_span!(target: "job", "worker", number = self.number() + 1).entered();
         self.control().id.store(process::thread_id(), Relaxed);
+        let (arena, index) = (self.arena.clone(), self.resolved.index);
+        iolite_engine::stop_when(move || arena.slot(index).control.terminating());
         self.enter(Phase::Created);
         let worked = self.set_up_and_work();
         if let Some(command) = &self.resolved.command_after
@@ -119,7 +121,7 @@ impl Worker<'_> {
         }
         let status = match worked {
             Ok(()) => 0,
-            // Stopping a worker interrupts its system calls. That is no failure.
+            // Stopping a worker interrupts its system calls. That is not a failure.
             Err(stop) if stop.errno == libc::EINTR && self.stop_requested() => 0,
             Err(stop) => {
                 self.control().errno.store(stop.errno, Relaxed);
@@ -484,7 +486,7 @@ impl Worker<'_> {
             Some(failure) => Some(self.tell(failure, names, trouble)),
             None => None,
         };
-        // (Stopping a worker interrupts its system calls. That is no failure.)
+        // (Stopping a worker interrupts its system calls. That is not a failure.)
         let is_stopped = |stop: &Stop| stop.errno == libc::EINTR && self.stop_requested();
         let stops = failed.into_iter().chain(worked.err()).chain(logged.err()).chain(put_away);
         let mut stops = stops.filter(|stop| !is_stopped(stop));
@@ -645,6 +647,9 @@ impl Worker<'_> {
         io_loop: &mut IoLoop<E, G, FULL>,
     ) -> Vec<Stop> {
         let mut stops = Vec::new();
+        if self.stop_requested() {
+            io_loop.engine.stop_repeating();
+        }
         if self.resolved.syncs.end_syncfs {
             let synced = io_loop.files.sync_file_systems(&mut io_loop.engine);
             stops.extend(synced.err().map(|error| Stop::new("func=end_syncfs", &error)));

@@ -208,7 +208,7 @@ fn work_goes_on_until_the_time_is_over() {
     let (_, done) = run(options, UnitKind::Works, Time::Moved(clock), |_, _| {
         clock.fetch_add(10_000_000, Relaxed);
         pieces += 1;
-        // An interruption by a signal is no failure.
+        // An interruption by a signal is not a failure.
         if pieces % 7 == 0 { Err(Errno(libc::EINTR)) } else { Ok(1) }
     });
     assert_eq!(done, Ok(()));

@@ -2,7 +2,7 @@
 //!
 //! A register of `n` bits whose feedback polynomial is primitive walks through all 2^n - 1 non-zero states before one
 //! repeats. The generator uses the smallest register that has enough states. It skips states beyond the range; 0, which
-//! is no state, comes last. It costs a few instructions and no memory, but a value is mostly the previous one shifted:
+//! is not a state, comes last. It costs a few instructions and no memory, but a value is mostly the previous one shifted:
 //! this is a good shuffle for I/O, not a random one. A new pass starts at another place in the same cycle.
 //!
 //! The polynomials are the widely published ones of smallest weight (for example Xilinx application note

@@ -1,7 +1,7 @@
 //! How long the next I/O is: one size, a range of sizes, or sizes with shares.
 //!
 //! In a range, each multiple of the smallest size has the same share: a number from 1 to the largest size is drawn and
-//! rounded up to the next multiple. If the largest size is no multiple of the smallest, it gets the remaining share
+//! rounded up to the next multiple. If the largest size is not a multiple of the smallest, it gets the remaining share
 //! (`4k-18k`: two ninths each for 4k, 8k, 12k, 16k, and one ninth for 18k). An unaligned range gives every size from
 //! the smallest to the largest the same share. If the rest of the region is smaller than the largest size, the draw is
 //! among the sizes that fit, in the same proportions.
@@ -12,7 +12,7 @@ use crate::{BlockSize, rng::Rng};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Sizes {
     Fixed(u64),
-    /// Multiples of `low` up to `high`: `count` of them, and `high` itself if it is no multiple (not `exact`).
+    /// Multiples of `low` up to `high`: `count` of them, and `high` itself if it is not a multiple (not `exact`).
     Multiples {
         low: u64,
         high: u64,

@@ -34,7 +34,7 @@ pub(crate) struct Pool {
     pub(crate) name: String,
     /// The longest time that a request may take.
     pub(crate) limit: Limit,
-    /// The other one is dropped after the pool is closed.
+    /// Dropped last: the pool has to be closed first.
     _cluster: Cluster,
 }
 
@@ -78,7 +78,7 @@ impl Drop for Pool {
 type Refusal = (i32, String);
 
 impl Cluster {
-    /// Something to connect with.
+    /// A handle that is not connected yet.
     fn create(rados: &'static Librados, at: &CephPool) -> Result<Cluster, Refusal> {
         let mut handle = ptr::null_mut();
         let result = if at.clustername.is_empty() {

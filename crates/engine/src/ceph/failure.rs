@@ -18,20 +18,20 @@ pub(crate) struct Failed<'a> {
     pub(crate) place: &'a str,
     /// The error number.
     pub(crate) errno: i32,
-    /// Bytes that were asked for, and that there were.
+    /// Bytes requested.
     pub(crate) length: u64,
-    /// See there.
+    /// Bytes that there are.
     pub(crate) moved: u64,
-    /// For how long it may take.
+    /// The time limit of the request.
     pub(crate) limit: Limit,
 }
 
-/// What a cluster that does not answer means, behind for how long it has not.
+/// The message for a cluster that does not answer; `silence` says for how long.
 pub(crate) fn is_down(silence: &str) -> String {
-    format!("{silence}: the cluster, or the part of it that has this, is down (ceph -s tells)")
+    format!("{silence}: the cluster, or the part of it that has this, is down (see ceph -s)")
 }
 
-/// Says it.
+/// The message for a failed request.
 pub(crate) fn in_words(failed: &Failed<'_>) -> String {
     let &Failed { place, errno, length, moved, limit } = failed;
     let why = match errno {
@@ -48,7 +48,7 @@ pub(crate) fn in_words(failed: &Failed<'_>) -> String {
             "an object cannot be so large (osd_max_object_size, usually 128 MiB); use several with nrfiles="
                 .to_owned()
         }
-        libc::ENOSPC | libc::EDQUOT => "the pool is full (ceph df tells)".to_owned(),
+        libc::ENOSPC | libc::EDQUOT => "the pool is full (see ceph df)".to_owned(),
         libc::EPERM | libc::EACCES => {
             "the user has no permission for that (ceph auth get shows the permissions)".to_owned()
         }

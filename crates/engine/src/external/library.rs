@@ -46,18 +46,34 @@ fn load(library: &Path) -> Result<Loaded, String> {
     // SAFETY: the user has named this file as code to be run. Its initialisers may do anything.
     let loaded = unsafe { Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL) };
     let loaded = loaded.map_err(|error| format!("it cannot be loaded: {}", words(&error)))?;
-    // SAFETY: every version of the interface has version and size at these places, and the rest is read only when they
-    // are right. The library is never unloaded.
+    // SAFETY: every version of the interface has version and size at these places, and no more than the engine's size is
+    // read. The library is never unloaded.
     let engine = unsafe {
         let declared =
             loaded.get::<*const abi::Engine>(abi::SYMBOL).map_err(|_| missing_symbol())?.into_raw();
         let declared = declared.cast::<abi::Engine>().cast_const();
         let (version, size) = ((&raw const (*declared).version).read(), (&raw const (*declared).size).read());
         check_version(version, size)?;
-        declared.read()
+        copied(declared, size)
     };
     std::mem::forget(loaded);
     Ok(Loaded { facets: facets(&engine)?, engine })
+}
+
+/// The declaration, without what is behind its size: members that a later edition of the header has appended are missing
+/// in engines built before it.
+///
+/// # Safety
+/// So many bytes can be read there.
+unsafe fn copied(declared: *const abi::Engine, size: u32) -> abi::Engine {
+    let length = (size as usize).min(size_of::<abi::Engine>());
+    // SAFETY: all members are numbers, pointers, or functions that may be missing: zeros are valid. The caller promises the
+    // bytes.
+    unsafe {
+        let mut engine: abi::Engine = std::mem::zeroed();
+        std::ptr::copy_nonoverlapping(declared.cast::<u8>(), (&raw mut engine).cast::<u8>(), length);
+        engine
+    }
 }
 
 fn missing_symbol() -> String {
@@ -104,10 +120,11 @@ fn check_version(version: u32, size: u32) -> Result<(), String> {
             abi::VERSION
         ));
     }
-    if (size as usize) < size_of::<abi::Engine>() {
+    if (size as usize) < abi::FIRST_SIZE {
         return Err(format!(
-            "its declaration has {size} bytes, and one of version {version} has {}; begin it with IOLITE_ENGINE_HEAD",
-            size_of::<abi::Engine>()
+            "its declaration has {size} bytes, and one of version {version} has at least {}; begin it with \
+             IOLITE_ENGINE_HEAD",
+            abi::FIRST_SIZE
         ));
     }
     Ok(())
@@ -144,6 +161,11 @@ fn facets(engine: &abi::Engine) -> Result<Facets, String> {
     ];
     if let Some((name, _)) = demanded.iter().find(|(_, is_there)| !is_there) {
         return Err(format!("its declaration has no {name}, which it needs"));
+    }
+    if engine.size_of.is_some() && !own {
+        return Err("its declaration has size_of, but data is not IOLITE_OWN_STORAGE; set data, or remove the storage \
+                    functions"
+            .to_owned());
     }
     let known = [
         (abi::CAN_SYNC, Capability::Sync),
@@ -204,6 +226,14 @@ mod tests {
         assert!(needs(|engine| engine.create = None).contains("no create"));
         assert!(needs(|engine| engine.completion = 1).contains("no reap"));
         assert!(needs(|engine| engine.data = 1).contains("no size_of"));
+        unsafe extern "C" fn size_of(
+            _: *mut std::ffi::c_void,
+            _: *const std::ffi::c_char,
+            _: *mut u64,
+        ) -> std::ffi::c_int {
+            0
+        }
+        assert!(needs(|engine| engine.size_of = Some(size_of)).contains("data is not IOLITE_OWN_STORAGE"));
         assert!(needs(|engine| engine.data = 3).contains("data=3"));
         assert!(needs(|engine| engine.completion = 3).contains("completion=3"));
         assert!(needs(|engine| engine.capabilities = 1 << 40).contains("0x10000000000"));
@@ -212,13 +242,21 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_told_apart() {
-        assert_eq!(check_version(1, size_of::<abi::Engine>() as u32), Ok(()));
+    fn engines_with_fewer_and_with_more_members_are_loaded() {
+        let first = abi::FIRST_SIZE as u32;
+        assert_eq!(check_version(1, first), Ok(()));
         assert_eq!(
-            check_version(1, size_of::<abi::Engine>() as u32 + 64),
+            check_version(1, first + 64),
             Ok(()),
-            "more at the end is unknown"
+            "members at the end that this program does not know"
         );
+        let whole = declared();
+        let until_queue = std::mem::offset_of!(abi::Engine, queue) as u32;
+        // SAFETY: the declaration is longer than the one and as long as the other.
+        let (shorter, same) =
+            unsafe { (copied(&raw const whole, until_queue), copied(&raw const whole, u32::MAX)) };
+        assert_eq!((shorter.create.is_some(), shorter.queue.is_some()), (true, false));
+        assert_eq!((same.create.is_some(), same.queue.is_some()), (true, true));
         assert!(check_version(2, 1000).unwrap_err().contains("version 2 of the interface"));
         assert!(check_version(1, 8).unwrap_err().contains("8 bytes"));
     }

@@ -33,7 +33,7 @@ impl Storage for Files {
         let what = match status.st_mode & libc::S_IFMT {
             libc::S_IFREG => return Ok(Some(status.st_size as u64)),
             libc::S_IFDIR => "it is a directory; name a file in it, or give it as directory=",
-            _ => "it is no regular file",
+            _ => "it is not a regular file",
         };
         Err(io::Error::new(io::ErrorKind::InvalidInput, what))
     }

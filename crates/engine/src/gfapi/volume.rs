@@ -233,14 +233,14 @@ fn last_words() -> String {
 fn why_not_connected(errno: i32, options: &GfapiOptions) -> String {
     let GfapiOptions { volume, brick, .. } = options;
     match errno {
-        libc::ENOENT => format!("volume={volume}: {brick} has no such volume (gluster volume list tells)"),
+        libc::ENOENT => format!("volume={volume}: {brick} has no such volume (see gluster volume list)"),
         libc::ENOTCONN | libc::ECONNREFUSED | libc::EHOSTUNREACH => format!(
             "brick={brick}: no server of GlusterFS answers there (glusterd, port 24007), or volume {volume} is not started \
-             (gluster volume status tells)"
+             (see gluster volume status)"
         ),
         // (The library's error for a stopped volume.)
         libc::EIO => format!(
-            "volume={volume} at brick={brick} cannot be used; perhaps it is not started (gluster volume status tells)"
+            "volume={volume} at brick={brick} cannot be used; perhaps it is not started (see gluster volume status)"
         ),
         libc::ETIMEDOUT => format!("brick={brick}: the server does not answer in time"),
         errno => {
@@ -270,7 +270,7 @@ pub(super) fn about(path: &str, options: &GfapiOptions, error: &io::Error) -> io
 pub(super) fn in_words(path: &str, options: &GfapiOptions, errno: i32) -> String {
     let why = match errno {
         libc::ENOTCONN => format!(
-            "the brick is gone, or was silent for longer than {} (gluster volume status tells)",
+            "the brick is gone, or was silent for longer than {} (see gluster volume status)",
             options.limit_in_words()
         ),
         libc::ENODATA => "there is less in the file".to_owned(),

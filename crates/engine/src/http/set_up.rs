@@ -1,5 +1,6 @@
 //! Makes a client from the options of a job.
 
+use crate::stopping::is_asked_to_stop;
 use iolite_http::{
     Basic, Checksum, Client, Credentials, CustomerKey, Digest, Endpoint, Limits, Protocol, S3, Signer,
     Source, Store, Trust, User,
@@ -59,7 +60,10 @@ pub(super) fn connect(options: &HttpOptions) -> Result<Client, String> {
         verbose: options.http_verbose,
     };
     let store = Store::new(endpoint.to_string(), protocol);
-    Client::new(endpoint, store, &trust(options)?, limits).map_err(|error| error.to_string())
+    let mut client =
+        Client::new(endpoint, store, &trust(options)?, limits).map_err(|error| error.to_string())?;
+    client.stop_if(is_asked_to_stop);
+    Ok(client)
 }
 
 fn trust(options: &HttpOptions) -> Result<Trust, String> {

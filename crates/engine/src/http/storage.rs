@@ -91,7 +91,7 @@ impl HttpEngine {
         let offset = number.checked_mul(self.block).filter(|&offset| offset <= i64::MAX as u64 - self.block);
         let offset = offset.ok_or_else(|| {
             io::Error::other(format!(
-                "the server claims that every block of {file} exists: it is no object store"
+                "the server claims that every block of {file} exists: it is not an object store"
             ))
         })?;
         name_object(&mut name, &self.options, file, offset, self.block);
@@ -102,7 +102,7 @@ impl HttpEngine {
     fn is_block(&self, answer: &Answer, name: &str, file: &str) -> io::Result<bool> {
         match answer.told {
             Some(told) if answer.is_success() && told != self.block => Err(io::Error::other(format!(
-                "{name} has {told} bytes, not {}: it is no block of {file}",
+                "{name} has {told} bytes, not {}: it is not a block of {file}",
                 self.block
             ))),
             _ => Ok(answer.is_success()),

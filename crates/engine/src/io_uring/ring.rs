@@ -232,7 +232,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         self.reap_or_repeat(min, max, timeout, done, |entry| Some(read(entry)))
     }
 
-    /// The same, but an entry that `read` makes nothing of is no completion: its unit is to be handed over once more (see
+    /// The same, but an entry that `read` makes nothing of is not a completion: its unit is to be handed over once more (see
     /// [`Ring::repeat`]), and this returns without waiting any longer.
     #[inline(always)]
     pub(super) fn reap_or_repeat(

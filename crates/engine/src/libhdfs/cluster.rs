@@ -99,7 +99,7 @@ impl Cluster {
         });
         match found {
             Ok(status) if status.isdir => Ok(()),
-            Ok(_) => Err(Failure::new(libc::ENOTDIR, format!("hdfsdirectory={place} is no directory"))),
+            Ok(_) => Err(Failure::new(libc::ENOTDIR, format!("hdfsdirectory={place} is not a directory"))),
             // The first write creates it.
             Err(failure) if failure.is_missing() => Ok(()),
             Err(failure) => Err(failure),

@@ -3,14 +3,15 @@
 use super::address::Address;
 use super::library::{Callback, Context, FROM_DISK, Library, NO_DATA, NORMAL, Sent, TO_DISK, Task};
 use crate::Errno;
-use crate::tickets::{LAST, UNLIMITED};
+use crate::silence::Silence;
+use crate::stopping::is_asked_to_stop;
 use iolite_os::explained;
 use libc::{c_int, c_void};
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::CString;
 use std::io;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest sleep between two checks for signals and timeouts.
 pub(super) const NAP: Duration = Duration::from_millis(100);
@@ -74,8 +75,7 @@ pub(super) struct Disk {
     done: Box<UnsafeCell<Vec<u32>>>,
     link: Box<Link>,
     pub(super) in_flight: usize,
-    patience: Duration,
-    heard: Instant,
+    silence: Silence,
     /// The error and the message for commands that failed with the session.
     failure: Option<(Errno, String)>,
     /// The disk's name, for messages.
@@ -116,12 +116,12 @@ unsafe extern "C" fn linked(_: *mut Context, status: c_int, _: *mut c_void, data
 }
 
 impl Disk {
-    /// Logs in and queries the disk, within `patience`.
+    /// Logs in and queries the disk, whose target may be silent for so long.
     pub(super) fn new(
         library: &Rc<Library>,
         address: &Address,
         login: &Login,
-        patience: Duration,
+        silence: Silence,
     ) -> io::Result<Disk> {
         let text = |text: &str| CString::new(text).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
         let (portal, target, initiator) =
@@ -139,8 +139,7 @@ impl Disk {
             done: Box::default(),
             link: Box::default(),
             in_flight: 0,
-            patience,
-            heard: Instant::now(),
+            silence,
             failure: None,
             name: address.shown(),
             block: 512,
@@ -206,7 +205,7 @@ impl Disk {
             }));
         }
         if self.in_flight == 0 {
-            self.heard = Instant::now();
+            self.silence.hears();
         }
         let slot = &self.slots[number as usize];
         slot.is_open.set(true);
@@ -376,21 +375,16 @@ impl Disk {
         if served < 0 || self.link.is_torn_down.get() {
             self.lose();
         } else if self.count_done() > before {
-            self.heard = Instant::now();
-        } else if (self.in_flight > 0 || self.link.status.get().is_none())
-            && self.heard.elapsed() >= self.patience
-        {
-            let words =
-                format!("{}: no answer within {} s (iscsi_timeout)", self.name, self.patience.as_secs());
+            self.silence.hears();
+        } else if (self.in_flight > 0 || self.link.status.get().is_none()) && self.silence.is_too_long() {
+            let words = format!("{}: {}", self.name, self.silence.words());
             self.give_up(Errno(libc::ETIMEDOUT), words);
         }
     }
 
-    /// Limits the wait for a silent target if it has no limit, because the job has been asked to end.
+    /// Limits the wait for a silent target, because the job has been asked to end.
     pub(super) fn hurry(&mut self) {
-        if self.patience == UNLIMITED {
-            (self.patience, self.heard) = (LAST, Instant::now());
-        }
+        self.silence.hurry();
     }
 
     fn lose(&mut self) {
@@ -435,8 +429,10 @@ impl Disk {
 
     fn go_on_waiting(&mut self) {
         let mut watched = [self.watched()];
-        // (A signal does not end this wait, because nobody would repeat it.)
-        let _ = wait(&mut watched, NAP);
+        // A signal does not end this wait, because nobody would repeat it.
+        if wait(&mut watched, NAP).is_err() && is_asked_to_stop() {
+            self.hurry();
+        }
         self.go_on(watched[0].revents);
     }
 

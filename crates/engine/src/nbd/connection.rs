@@ -2,7 +2,8 @@
 
 use super::library::{Callback, FUA, Library, READABLE, Raw, SMALLEST, WRITABLE};
 use crate::driven::Driven;
-use crate::tickets::{LAST, UNLIMITED};
+use crate::silence::Silence;
+use crate::stopping::is_asked_to_stop;
 use crate::{EngineError, Errno};
 use iolite_options::engines::masked;
 use iolite_os::explained;
@@ -52,8 +53,7 @@ pub(super) struct Connection {
     pub(super) in_flight: usize,
     /// The server's URI, for messages.
     uri: String,
-    patience: Duration,
-    heard: Instant,
+    silence: Silence,
     /// Why the connection has failed for good.
     failure: Option<(i32, String)>,
     pub(super) size: u64,
@@ -82,8 +82,8 @@ unsafe extern "C" fn over(data: *mut c_void, error: *mut c_int) -> c_int {
 }
 
 impl Connection {
-    /// Connects to a server, within `patience`.
-    pub(super) fn new(uri: &str, shown: &str, patience: Duration) -> Result<Connection, EngineError> {
+    /// Connects to a server that may be silent for so long.
+    pub(super) fn new(uri: &str, shown: &str, silence: Silence) -> Result<Connection, EngineError> {
         let library = Library::load()?;
         let refused = |errno, why: String| EngineError::Remote {
             engine: "nbd",
@@ -107,8 +107,7 @@ impl Connection {
             slots: Vec::new(),
             in_flight: 0,
             uri: shown.to_owned(),
-            patience,
-            heard: Instant::now(),
+            silence,
             failure: None,
             size: 0,
             smallest: 1,
@@ -122,7 +121,6 @@ impl Connection {
     }
 
     fn open(&mut self, address: &CString) -> Result<(), (i32, String)> {
-        let end = Instant::now() + self.patience;
         let lib = &self.library;
         // SAFETY: the connection exists, and the address ends with a zero byte.
         unsafe {
@@ -138,8 +136,8 @@ impl Connection {
                 if (lib.poll)(self.raw, NAP.as_millis() as c_int) < 0 && lib.last_error().0 != libc::EINTR {
                     return Err(lib.last_error());
                 }
-                if Instant::now() >= end {
-                    return Err((libc::ETIMEDOUT, silent(self.patience)));
+                if self.silence.is_too_long() {
+                    return Err((libc::ETIMEDOUT, self.silence.words()));
                 }
             }
             self.size = u64::try_from((lib.size)(self.raw)).map_err(|_| lib.last_error())?;
@@ -176,7 +174,7 @@ impl Connection {
             }));
         }
         if self.in_flight == 0 {
-            self.heard = Instant::now();
+            self.silence.hears();
         }
         self.slots[number as usize].is_open.set(true);
         let data = (&raw const *self.slots[number as usize]).cast_mut().cast();
@@ -287,16 +285,14 @@ impl Connection {
         done.extend(open.map(|slot| (slot.number, errno)));
     }
 
-    /// Limits the wait for a silent server if it has no limit, because the job has been asked to end.
+    /// Limits the wait for a silent server, because the job has been asked to end.
     pub(super) fn hurry(&mut self) {
-        if self.patience == UNLIMITED {
-            (self.patience, self.heard) = (LAST, Instant::now());
-        }
+        self.silence.hurry();
     }
 
     fn check_silence(&mut self) {
-        if self.in_flight > 0 && self.heard.elapsed() >= self.patience {
-            let why = format!("{}: {}", self.uri, silent(self.patience));
+        if self.in_flight > 0 && self.silence.is_too_long() {
+            let why = format!("{}: {}", self.uri, self.silence.words());
             self.failure = Some((libc::ETIMEDOUT, why));
             self.fail_all(libc::ETIMEDOUT);
         }
@@ -308,8 +304,10 @@ impl Connection {
         // SAFETY: the buffer stays valid until the command is done, because the loop below waits for that.
         unsafe { self.begin(0, command, offset, length) }.map_err(|(errno, why)| told(errno.0, why))?;
         while self.count_done() == 0 {
-            // (A signal does not end this wait, because nobody would repeat it.)
-            let _ = self.drive(None);
+            // A signal does not end this wait, because nobody would repeat it. Other errors are in the outcome.
+            if self.drive(None).is_err() && is_asked_to_stop() {
+                self.hurry();
+            }
         }
         let outcome = self.take(1).next();
         match (outcome, self.failure()) {
@@ -345,10 +343,6 @@ impl Connection {
     }
 }
 
-fn silent(patience: Duration) -> String {
-    format!("no answer within {} s (nbd_timeout)", patience.as_secs())
-}
-
 impl Driven for Connection {
     fn outstanding(&self) -> usize {
         self.in_flight
@@ -365,7 +359,7 @@ impl Driven for Connection {
         let before = self.count_done();
         self.notify(READABLE | WRITABLE);
         if self.count_done() > before {
-            self.heard = Instant::now();
+            self.silence.hears();
             return Ok(());
         }
         let limit = timeout.map_or(NAP, |timeout| timeout.min(NAP));
@@ -380,7 +374,7 @@ impl Driven for Connection {
         let ready = self.wait(limit)?;
         self.notify(ready);
         match self.count_done() > before {
-            true => self.heard = Instant::now(),
+            true => self.silence.hears(),
             false => self.check_silence(),
         }
         Ok(())
@@ -389,8 +383,20 @@ impl Driven for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // This gives up all commands in flight. From now on, the library does not access any buffer.
         // SAFETY: the connection exists, and slots and outcomes outlive it.
-        unsafe { (self.library.close)(self.raw) };
+        unsafe {
+            // The server is told that this is the end, which it answers by closing the connection. It is not waited for long.
+            if self.in_flight == 0 && self.failure.is_none() && (self.library.is_ready)(self.raw) == 1 {
+                let _ = (self.library.disconnect)(self.raw, 0);
+                let begun = Instant::now();
+                while !self.is_over() && begun.elapsed() < NAP {
+                    if (self.library.poll)(self.raw, NAP.as_millis() as c_int) < 0 {
+                        break;
+                    }
+                }
+            }
+            // This gives up all commands in flight. From now on, the library does not access any buffer.
+            (self.library.close)(self.raw);
+        }
     }
 }

@@ -64,6 +64,7 @@ macro_rules! library {
 library! {
     create = "nbd_create": fn() -> *mut Raw,
     close = "nbd_close": fn(*mut Raw),
+    disconnect = "nbd_aio_disconnect": fn(*mut Raw, u32) -> c_int,
     error = "nbd_get_error": fn() -> *const c_char,
     errno = "nbd_get_errno": fn() -> c_int,
     allow_local_file = "nbd_set_uri_allow_local_file": fn(*mut Raw, bool) -> c_int,

@@ -29,7 +29,7 @@ impl Storage for NfsEngine {
                 let what = match attributes.kind {
                     Kind::Directory => "it is a directory; name a file in it, or give it as directory=",
                     Kind::Link => "it is a symbolic link, which is not followed; name the file itself",
-                    _ => "it is no regular file",
+                    _ => "it is not a regular file",
                 };
                 Err(io::Error::new(io::ErrorKind::InvalidInput, what))
             }

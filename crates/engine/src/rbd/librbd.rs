@@ -64,7 +64,7 @@ impl Librbd {
 }
 
 impl Encryption {
-    /// The same, for encrypted images.
+    /// Finds the library's functions for encrypted images.
     ///
     /// # Errors
     /// The library does not have it.

@@ -389,6 +389,7 @@ impl Traffic {
                 && (self.beside > 0 || self.connection.told().is_none())
                 && Instant::now() < until
             {
+                // It also fails when nothing has completed yet; the limit ends the loop.
                 let _ = self.drive(Some(SLICE));
             }
         }

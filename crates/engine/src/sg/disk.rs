@@ -130,7 +130,7 @@ mod tests {
     fn a_device_without_scsi_commands_is_told_as_such() {
         let null = std::fs::File::open("/dev/null").unwrap();
         let Err(error) = Disk::open(std::os::fd::AsRawFd::as_raw_fd(&null), false, false) else {
-            panic!("it is no disk")
+            panic!("it is not a disk")
         };
         assert_eq!(iolite_os::errno_of(&error), libc::ENOTTY);
         assert_eq!(error.to_string(), "it is not a disk that takes SCSI commands (/dev/sda or /dev/sg0)");

@@ -76,7 +76,7 @@ fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
     let mut untold = Vec::new();
     for (page, what) in [(TEMPERATURE, "temperature"), (SOLID_STATE, "wear")] {
         let mut log = [0; 252];
-        // Pages that a disk does not have are no news; ATA disks have none of these.
+        // Pages that a disk does not have are not news; ATA disks have none of these.
         match log_sense(file, page, &mut log) {
             Ok(()) => health(device, page, &log),
             Err(error) if iolite_os::errno_of(&error) == libc::EPERM => untold.push(hidden(what, &error)),

@@ -25,7 +25,7 @@ pub struct Request {
     pub head_only: bool,
     /// The answer keeps the fields of its head for every status.
     pub fields: bool,
-    /// The request has no limit on its total time, only on the time without data.
+    /// The request may take ten times longer than the timeout, as long as the server sends something.
     pub patient: bool,
 }
 

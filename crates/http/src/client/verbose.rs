@@ -1,16 +1,53 @@
 //! Prints requests and answers to standard error, without secrets (`http_verbose`).
 
 use crate::answer::Answer;
+use crate::refusal::bare;
 use std::io::{self, Write};
 
-/// Fields with secret values.
-const SECRET: [&str; 6] = [
+/// Fields of requests with secret values.
+const SECRET: [&str; 5] = [
     "authorization",
     "x-auth-token",
     "x-amz-security-token",
     "x-amz-server-side-encryption-customer-key",
     "x-amz-server-side-encryption-customer-key-md5",
-    "www-authenticate",
+];
+
+/// Fields of answers whose values are shown. Any other may be a secret: a cookie, a token, a signed URL.
+const HARMLESS: [&str; 33] = [
+    "accept-ranges",
+    "age",
+    "allow",
+    "cache-control",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "content-type",
+    "date",
+    "dav",
+    "etag",
+    "expires",
+    "keep-alive",
+    "last-modified",
+    "retry-after",
+    "server",
+    "strict-transport-security",
+    "transfer-encoding",
+    "vary",
+    "via",
+    "x-amz-bucket-region",
+    "x-amz-delete-marker",
+    "x-amz-id-2",
+    "x-amz-request-id",
+    "x-amz-server-side-encryption",
+    "x-amz-server-side-encryption-customer-algorithm",
+    "x-amz-storage-class",
+    "x-amz-version-id",
+    "x-openstack-request-id",
+    "x-request-id",
+    "x-timestamp",
+    "x-trans-id",
 ];
 
 /// Prints a line to standard error. An error is ignored, so that the job goes on.
@@ -28,8 +65,17 @@ pub(super) fn tell_answer(answer: &Answer, level: u32) {
     tell(&format!("< {} ({} bytes)", answer.status, answer.length));
     if level > 1 {
         for (name, value) in &answer.fields {
-            tell(&format!("< {}", without_secret(&format!("{name}: {value}"))));
+            tell(&format!("< {name}: {}", shown(name, value)));
         }
+    }
+}
+
+/// The value of a field of an answer, or a placeholder.
+fn shown(name: &str, value: &str) -> String {
+    match name {
+        "location" | "content-location" => bare(value),
+        _ if HARMLESS.contains(&name) || name.starts_with("x-amz-checksum-") => value.to_owned(),
+        _ => "***".to_owned(),
     }
 }
 

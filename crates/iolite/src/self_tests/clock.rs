@@ -79,7 +79,7 @@ fn read(clock: Clock, sequence: &AtomicU64) -> Vec<Reading> {
 }
 
 /// Reads after everything before it has completed, and before anything after it starts: a processor may read its
-/// counter early, which is no defect of the counter.
+/// counter early, which is not a defect of the counter.
 fn in_order(read: impl FnOnce() -> u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction.

@@ -288,7 +288,7 @@ fn questions() -> Vec<String> {
     let own =
         ["--help", "--version", "--cmdhelp", "--cmdhelp=bs", "--enghelp", "--enghelp=libaio", "--debug=?"];
     let measured = ["--crctest=crc16", "--cpuclock-test", "--memcpytest=simple", "--showcmd job.fio"];
-    let companions = iolite_options::commands::ALL.iter().flat_map(|companion| match companion.name {
+    let subcommands = iolite_options::commands::ALL.iter().flat_map(|subcommand| match subcommand.name {
         "compare" => ["table", "json", "csv"]
             .map(|format| format!("compare -f {format} report.json report.json"))
             .to_vec(),
@@ -306,9 +306,9 @@ fn questions() -> Vec<String> {
         "verify-state" => vec!["verify-state --help".to_owned()],
         "web" => vec!["web --help".to_owned()],
         "zipf" => vec!["zipf -g 1 -b 1m".to_owned()],
-        other => panic!("a new companion: {other}"),
+        other => panic!("a new subcommand: {other}"),
     });
-    own.into_iter().chain(measured).map(str::to_owned).chain(companions).collect()
+    own.into_iter().chain(measured).map(str::to_owned).chain(subcommands).collect()
 }
 
 #[test]

@@ -109,7 +109,7 @@ pub fn logs_that_cannot_come_back() {
     assert!(refused.stderr.contains("write_bw_log=b/x: logs come back by the last part"), "{refused}");
     assert!(refused.stderr.contains("a/x of job one has the same"), "{refused}");
     assert!(names(&client).is_empty() && left_in(&dir.path().join("a")).is_empty());
-    // Something is in the way here: that is no success, and the others come.
+    // Something is in the way here: that is not a success, and the others come.
     fs::create_dir_all(client.join("x_bw.1.log.sock/full")).unwrap();
     let failed = run(&format!("{common}write_lat_log=x\nwrite_bw_log=x\n[one]\n"));
     assert_eq!(failed.code(), 1, "{failed}");

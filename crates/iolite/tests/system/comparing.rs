@@ -210,7 +210,7 @@ fn what_is_no_repeat_or_no_result_is_refused() {
         ("compare", "needs two or more sides"),
         ("compare base", "needs two or more sides"),
         ("compare base vs", "nothing before or behind a \"vs\""),
-        ("compare base nightly", "nightly: No such file or directory (what is compared are files"),
+        ("compare base nightly", "nightly: No such file or directory (compare takes results in JSON"),
         ("compare base nightly", "and runs of the store: run:12 or label:NAME"),
         ("compare base base/0.json,nosuch", "nosuch: No such file or directory"),
         ("compare base base/0.json,", "an empty name in this list"),

@@ -293,7 +293,7 @@ fn what_is_no_device_is_told_with_what_helps() {
     fs::write(dir.path().join("file"), b"x").unwrap();
     let made = std::process::Command::new("mkfifo").arg(dir.path().join("fifo")).status();
     for (words, reason) in [
-        ("nosuch", "nosuch: there is nothing of this name; name a block device"),
+        ("nosuch", "nosuch: no such file or device; name a block device"),
         (".", "it is a directory; name a device, or a file in it"),
         ("/dev/null", "it is a character device that holds no data"),
         ("/proc/self/stat", "it lies on a proc file system, which is on no disk of this machine"),

@@ -300,7 +300,7 @@ const WORK: &[Case] = &[
     ),
     (Open, Nothing, "--name=e --ioengine=exec --program=seq --arguments=1000 --runtime=1"),
     (Open, Nothing, "--name=e --ioengine=exec --program=false --runtime=1"),
-    (Open, Nothing, "--name=e --ioengine=exec --program=ls --arguments=/no/such --runtime=1 --thread"),
+    (Open, Nothing, "--name=e --ioengine=exec --program=ls --arguments=./none --runtime=1 --thread"),
     (Open, Nothing, "--name=e --ioengine=exec --program=sleep --arguments=100 --grace_time=1 --runtime=1"),
     (Open, Nothing, "--name=e --ioengine=exec --program=echo --arguments=%n_%r --std_redirect=0 --runtime=1"),
 ];

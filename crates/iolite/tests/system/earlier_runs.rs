@@ -109,7 +109,7 @@ fn the_end_of_an_earlier_run_is_told() {
             .says("verify_state_load=1 demands what it has written, and no more");
         run("--verify_only --io_size=400k").ok();
         run("--verify_only --verify_state_load=1").ok();
-        // A block that is lost before is no end.
+        // A block that is lost before is not an end.
         let path = dir.path().join("data");
         let mut bytes = fs::read(&path).unwrap();
         let first = bytes.chunks(4096).position(|block| block.iter().any(|&byte| byte != 0)).unwrap();

@@ -148,8 +148,8 @@ fn a_file_that_may_not_be_created() {
 #[test]
 fn direct_io_that_is_not_aligned_is_told_with_the_remedy() {
     let cases = [
-        ("--bs=1001", "the length 1001 is no multiple of", "change bs, or use direct=0"),
-        ("--offset=1001", "the offset 1001 is no multiple of", "change offset, ba, or use direct=0"),
+        ("--bs=1001", "the length 1001 is not a multiple of", "change bs, or use direct=0"),
+        ("--offset=1001", "the offset 1001 is not a multiple of", "change offset, ba, or use direct=0"),
         ("--iomem_align=1001", "the buffer is not aligned to", "change iomem_align, or use direct=0"),
     ];
     let dir = scratch();

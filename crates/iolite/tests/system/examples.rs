@@ -86,7 +86,7 @@ fn start(dir: &Path, command: &str, device: Option<&Loop>) -> Running {
     let mut line = command.replace("/mnt/home", "mnt").replace("/mnt/log", "mnt").replace("/safe", "safe");
     line = line.replace("FILE", "data").replace("/dev/sdX", "target");
     line = line.replace("/dev/nvme1n1", device.map_or("no-device-here", |device| &device.path));
-    // (Companions have no report.)
+    // (Subcommands have no report.)
     if line.contains(".fio") {
         line = line.replace("iolite ", &format!("iolite --output-format=json --output={REPORT} "));
     }

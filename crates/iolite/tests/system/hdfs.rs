@@ -66,8 +66,8 @@ pub fn chunks_are_written_read_verified_made_anew_and_removed() {
     assert_eq!(hdfs.list("/chunks").len(), 4);
     report(dir.path(), &on(&hdfs, "--rw=randrw --bs=1m --size=4m --io_size=4m"));
     for (line, said) in [
-        ("--rw=randwrite --bs=64k --size=4m", "65536 bytes are no multiple of chunk_size=1048576"),
-        ("--rw=rw --bs=64k --size=4m", "65536 bytes are no multiple of chunk_size=1048576"),
+        ("--rw=randwrite --bs=64k --size=4m", "65536 bytes are not a multiple of chunk_size=1048576"),
+        ("--rw=rw --bs=64k --size=4m", "65536 bytes are not a multiple of chunk_size=1048576"),
         ("--rw=write:64k --bs=64k --size=4m", "rw=write:65536: files of HDFS"),
         ("--rw=trim --bs=1m --size=4m", "ioengine=libhdfs cannot trim"),
         ("--rw=read --bs=64k --size=5m", "create_only=1"),

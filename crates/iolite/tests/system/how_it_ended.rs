@@ -63,7 +63,7 @@ fn a_kept_run_says_how_it_ended() {
         let found = listed["runs"].as_array().unwrap().iter().map(|run| run["run"].as_i64().unwrap());
         assert_eq!(found.collect::<Vec<_>>(), numbers, "{status}");
     }
-    // A job that was ended early is no repeat of a whole one; the job beside one with an error is.
+    // A job that was ended early is not a repeat of a whole one; the job beside one with an error is.
     let compared = ours().line(dir.path(), "compare run:1 run:2 --store=s.db").ok();
     let why = "NEW has runs that were interrupted, such as run:2 (ended by SIGINT)";
     assert!(compared.stdout.contains(&format!("not comparable: {why}")), "{compared}");

@@ -1,5 +1,5 @@
-//! `http`: objects on a server. Here the server belongs to the tests, and misbehaves on request; `minio.rs` has a real
-//! one.
+//! `http`: objects on a server. Here the server belongs to the tests, and misbehaves on request; `object_stores.rs`
+//! has real ones.
 
 pub(crate) mod identity;
 
@@ -306,7 +306,7 @@ pub fn repetitions_are_counted_and_end_when_the_run_does() {
         (json.job().int("requests.repeated"), json.job().int("requests.throttled")),
         (refused, refused)
     );
-    // Those of the ramp are no measurement.
+    // Those of the ramp are not measured.
     let server =
         ObjectServer::behaving(|seen| if seen.number == 0 { error("SlowDown", 503) } else { Reply::Granted });
     let line = "--filename=/bkt/a --rw=write --size=16k --http_retries=3 --time_based --ramp_time=1s --runtime=100ms --thinktime=10ms";
@@ -488,7 +488,7 @@ fn files_are_found_by_the_beginning_of_their_names() {
     }
     let none = run(&server, "--opendir=/bkt/none --rw=read");
     assert_eq!(none.code(), 1);
-    assert!(none.output().contains("there is nothing of a name that begins like this"), "{}", none.output());
+    assert!(none.output().contains("no name begins with this"), "{}", none.output());
 }
 
 #[test]
@@ -641,6 +641,17 @@ pub fn a_silent_server_hangs_nobody() {
     running.signal(libc::SIGINT);
     let ended = running.wait();
     let said = "the server was silent for 10 s after the job was asked to end";
+    assert!(ended.output().contains(said), "{}", ended.output());
+    // Nor when it removes what it has written.
+    let server = ObjectServer::behaving(|seen| match seen.method.as_str() {
+        "DELETE" => Reply::Silence,
+        _ => Reply::Granted,
+    });
+    let line = job(&server, "--filename=/bkt/a --rw=write --size=16k --unlink=1 --http_timeout=1h");
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("it removes its objects", |_| server.count("DELETE") >= 1);
+    running.signal(libc::SIGINT);
+    let ended = running.wait();
     assert!(ended.output().contains(said), "{}", ended.output());
 }
 

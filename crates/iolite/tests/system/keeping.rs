@@ -96,10 +96,10 @@ fn what_cannot_be_kept_is_told() {
     let made = Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap();
     assert!(made.success());
     for (store, why) in [
-        ("text", "it is not an SQLite file, so it is no store of runs; nothing was changed"),
-        (".", "it is no regular file"),
-        ("pipe", "it is no regular file"),
-        ("/dev/null", "it is no regular file"),
+        ("text", "it is not an SQLite file, so it is not a store of runs; nothing was changed"),
+        (".", "it is not a regular file"),
+        ("pipe", "it is not a regular file"),
+        ("/dev/null", "it is not a regular file"),
         ("text/below.db", "text/below.db"),
         ("f", "f cannot be the store of runs: it is"),
     ] {
@@ -288,8 +288,8 @@ fn kept_runs_are_compared_and_shown() {
     for (line, why) in [
         ("compare run:1 run:99 --store=s.db", "there is no run 99"),
         ("compare run:1 label:none --store=s.db", "no run with the label \"none\""),
-        ("compare run:1 run:x --store=s.db", "\"run:x\" is no run of a store"),
-        ("compare run:1 run:5-2 --store=s.db", "is no run of a store"),
+        ("compare run:1 run:x --store=s.db", "\"run:x\" is not a run of a store"),
+        ("compare run:1 run:5-2 --store=s.db", "is not a run of a store"),
         ("compare run:1,1 run:2,1 --store=none.db", "there is no run 1"),
         ("compare run:1 nosuch --store=s.db", "nosuch: No such file"),
         ("report run:77 --store=s.db", "there is no run 77"),
@@ -372,7 +372,7 @@ fn mistakes_are_told() {
         ("runs lost", "\"lost\" is not one of list, show"),
         ("runs show --store=s.db", "show needs one run"),
         ("runs show 1 --store=s.db", "there is no run 1"),
-        ("runs show x --store=s.db", "\"x\" is no run of a store"),
+        ("runs show x --store=s.db", "\"x\" is not a run of a store"),
         ("runs show 1 --label=x --store=s.db", "show has no option --label (-l)"),
         ("runs label 1 --store=s.db", "label needs a run and a label"),
         ("runs list --since=yesterday --store=s.db", "--since=yesterday: not a date"),

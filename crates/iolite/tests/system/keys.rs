@@ -197,7 +197,7 @@ pub fn strangers_are_refused_at_both_ends() {
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.len() < 100, "{answer:?}");
     }
-    hears(&mut agent, "whatever is at the other end is no Iolite");
+    hears(&mut agent, "whatever is at the other end is not an Iolite");
     hears(&mut agent, "TLS: ");
     // A client with keys reports a server without protection.
     let mut plain = Agent::on_port(dir.path());
@@ -263,7 +263,7 @@ pub fn keys_are_renewed_and_revoked() {
         ("keys show .", "there are no keys here"),
         ("keys renew .", "No such file"),
         (&format!("keys revoke {home}"), "needs to know which keys"),
-        (&format!("keys revoke {home} bogus"), "\"bogus\" is no key"),
+        (&format!("keys revoke {home} bogus"), "\"bogus\" is not a key"),
         ("keys show --days=3", "-d has no effect on show"),
     ] {
         let refused = keys(line).refused();

@@ -143,7 +143,7 @@ pub fn without_a_launcher() {
     fs::create_dir(dir.path().join("meet")).unwrap();
     assert!(run(&[&meet, "job.fio"], &of("0")).contains("exists already"));
     assert!(dir.path().join("meet").exists(), "it is not ours");
-    assert!(run(&[&meet, "job.fio"], &of("1")).contains("is no directory of this user alone"));
+    assert!(run(&[&meet, "job.fio"], &of("1")).contains("is not a directory of this user alone"));
     let absent = format!("--mpi=dir:{}", dir.path().join("no/such").display());
     assert!(run(&[&absent, "job.fio"], &of("0")).contains("No such file"));
     // Questions need none.

@@ -146,7 +146,7 @@ fn log2csv_tells_what_is_wrong_and_where() {
     for (line, reason) in [
         ("log2csv", "needs a json+ report or histogram logs"),
         ("log2csv nosuch", "nosuch: No such file or directory"),
-        ("log2csv lat.log", "lat.log:1:5: 5 columns are no histogram"),
+        ("log2csv lat.log", "lat.log:1:5: 5 columns are not a histogram"),
         ("log2csv broken.json", "broken.json:3:5: expected value"),
         ("log2csv empty.json", "empty.json: it has no \"jobs\""),
         ("log2csv empty.log broken.json", "broken.json: a report is converted alone"),

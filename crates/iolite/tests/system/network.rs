@@ -335,11 +335,11 @@ fn what_cannot_be_connected_is_refused() {
     ] {
         refused(line, why);
     }
-    // An existing file that is no socket is kept.
+    // An existing file that is not a socket is kept.
     let dir = scratch();
     fs::write(dir.path().join("s"), "data").unwrap();
     let line = "--name=j --ioengine=net --rw=read --protocol=unix --filename=s --size=64k";
-    Program::under_test().line(dir.path(), line).refused().says("is no socket");
+    Program::under_test().line(dir.path(), line).refused().says("is not a socket");
     assert_eq!(fs::read(dir.path().join("s")).unwrap(), b"data");
     // A port that is taken.
     let taken = TcpListener::bind("0.0.0.0:0").unwrap();
@@ -442,7 +442,7 @@ fn a_receiver_that_goes_away_is_an_error() {
     receiver.read_exact(&mut [0; 4096]).unwrap();
     drop(receiver);
     running.wait().refused().says("the other end closed the connection before everything was sent");
-    // It is no error if it says that it is done.
+    // It is not an error if it says that it is done.
     let (running, mut receiver) = sender(dir.path(), "--size=64m");
     receiver.read_exact(&mut [0; 4096]).unwrap();
     receiver.write_all(b"knil\x89\0\0\0").unwrap();

@@ -248,7 +248,7 @@ fn minio_lists_names_and_tells_what_it_has() {
     assert!(listed.stdout.contains("http: names listed: 16"), "{}", listed.stdout);
     run("--opendir=/bkt/dir/ --rw=trim --iodepth=4");
     let empty = start(dir.path(), &s3(&server, "--opendir=/bkt/dir/ --rw=read"));
-    assert!(empty.output().contains("there is nothing of a name"), "{}", empty.output());
+    assert!(empty.output().contains("no name begins with this"), "{}", empty.output());
     let unknown = start(
         dir.path(),
         &s3(&server, "--filename=/bkt/u --rw=write --size=64k --http_s3_storage_class=MARBLE"),

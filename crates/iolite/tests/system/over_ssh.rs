@@ -1,12 +1,11 @@
 //! Jobs on machines on which ssh starts the agent: a real server of ssh on this one, with keys of the test.
 
-use crate::common::program::{Running, send};
+use crate::common::program::{Running, send, wait_until_gone};
 use crate::common::{Finished, Json, Program, scratch};
 use iolite_testing::{Sshd, copy_program, or_skip};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 /// An ssh server, and a client that runs jobs over it.
 struct Lab {
@@ -54,15 +53,7 @@ impl Lab {
 
     /// Waits until all sessions have ended, and none of their processes is left.
     fn wait_until_idle(&self, family: &[i32]) {
-        let until = Instant::now() + Duration::from_secs(120);
-        let lives = |pid: &i32| {
-            let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            !status.is_empty() && !status.contains(") Z ")
-        };
-        while family.iter().any(lives) {
-            assert!(Instant::now() < until, "of {family:?}, something goes on");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until_gone(family);
     }
 
     /// All descendants of sshd.
@@ -211,9 +202,9 @@ pub fn ssh_says_what_is_wrong() {
     refused(&["--client=ssh:127.0.0.1,1", "job.fio"], "Connection refused");
     refused(&["--client=ssh:no-such-host.invalid", "job.fio"], "no-such-host.invalid");
     // Not a place.
-    refused(&["--client=ssh:", "job.fio"], "\"\" is no host (ssh:[USER@]HOST[,PORT])");
-    refused(&["--client=ssh:-oProxyCommand=touch", "job.fio"], "is no host");
-    refused(&["--client=ssh:127.0.0.1,0", "job.fio"], "\"0\" is no port (1 to 65535)");
+    refused(&["--client=ssh:", "job.fio"], "\"\" is not a host (ssh:[USER@]HOST[,PORT])");
+    refused(&["--client=ssh:-oProxyCommand=touch", "job.fio"], "is not a host");
+    refused(&["--client=ssh:127.0.0.1,0", "job.fio"], "\"0\" is not a port (1 to 65535)");
     refused(&["--client=sock:x", "--push", "job.fio"], "--push: there is no --client=ssh:HOST for it");
     refused(
         &["--client=sock:x", "--serve-exec", "job.fio"],

@@ -61,7 +61,7 @@ fn what_is_to_be_read_is_laid_out() {
     assert_eq!(json.job().bytes(), [2 << 20, 0, 0]);
     let half = run(dir.path(), "--filename=a --rw=read --size=50%");
     assert_eq!(half.job().bytes(), [1 << 19, 0, 0]);
-    assert!(!dir.path().join("a").exists(), "names of drawers are no paths");
+    assert!(!dir.path().join("a").exists(), "names of drawers are not paths");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn all_names_in_a_directory_are_those_that_begin_like_it() {
     assert_eq!(run(dir.path(), "--opendir=box/ --rw=read").job().bytes(), [2 << 20, 0, 0]);
     start(dir.path(), "--opendir=empty/ --rw=read")
         .refused()
-        .says("opendir=empty/: there is nothing of a name");
+        .says("opendir=empty/: no name begins with this");
 }
 
 #[test]

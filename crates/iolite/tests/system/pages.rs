@@ -371,7 +371,7 @@ fn a_page_is_drawn_from_logs() {
         ("none_bw.1.log", "none_bw.1.log: No such file or directory"),
         ("r.json", "this is not what logs are called"),
         ("empty", "there are no logs of the result in it (a_bw.1.log and the like)"),
-        ("z", "this is no log of that result"),
+        ("z", "this is not a log of that result"),
         ("a,", "needs a prefix of logs"),
     ] {
         ours().line(dir.path(), &format!("report r.json --logs={logs} -o no.html")).refused().says(why);

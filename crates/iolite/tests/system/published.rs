@@ -204,7 +204,7 @@ fn parse_intended(text: &str, place: &str) -> Intended {
     };
     let release = release.map(|release| {
         let minor = release.strip_prefix("3.").and_then(|minor| minor.parse().ok());
-        minor.unwrap_or_else(|| panic!("{place}: {release} is no release"))
+        minor.unwrap_or_else(|| panic!("{place}: {release} is not a release"))
     });
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compatibility.md");
     let page = fs::read_to_string(page).expect("the page is there");

@@ -312,7 +312,7 @@ pub fn a_socket_is_for_its_user() {
     let server = format!("--server=sock:{}", socket.display());
     Agent::start(dir.path(), &[&server]).end();
     let file = run(dir.path(), &["--server=sock:job.fio"]).refused();
-    assert!(file.stderr.contains("no socket"), "{file}");
+    assert!(file.stderr.contains("not a socket"), "{file}");
     assert_eq!(fs::read_to_string(dir.path().join("job.fio")).unwrap(), TWO);
 }
 
@@ -347,7 +347,7 @@ pub fn mistakes_come_back_with_host_line_and_column() {
     agent.end();
 }
 
-/// What is no host is told where it is said.
+/// What is not a host is told where it is said.
 #[test]
 pub fn hosts_that_are_none() {
     let dir = scratch();
@@ -366,9 +366,9 @@ pub fn hosts_that_are_none() {
         ),
         (
             "--client=./hosts",
-            "--client: \"./hosts\" is no host, and there is no such file with a list of hosts",
+            "--client: \"./hosts\" is not a host, and there is no such file with a list of hosts",
         ),
-        ("--client=list", "list:3: \"[global]\" is no host"),
+        ("--client=list", "list:3: \"[global]\" is not a host"),
         ("--client=list", "list:4: \"host:8765\": the port comes behind a comma: host,8765"),
         ("--client=gone", "gone:3: sock:away: No such file or directory"),
         ("--client=none", "--client=none: the list has no hosts in it"),
@@ -381,7 +381,7 @@ pub fn hosts_that_are_none() {
         refused.stderr.contains("iolite: --client=hosts.invalid,8765: the name cannot be resolved ("),
         "{refused}"
     );
-    assert!(refused.stderr.contains("), and it is no file with a list of hosts"), "{refused}");
+    assert!(refused.stderr.contains("), and it is not a file with a list of hosts"), "{refused}");
 }
 
 /// Where one machine cannot run its jobs, nothing runs.
@@ -512,7 +512,7 @@ pub fn a_server_says_what_it_may_be_asked_to_do() {
         (&readonly, "only reading (--readonly) whatever its user can"),
         (
             &Agent::on_port(dir.path()),
-            "INSECURE: whoever reaches the port runs jobs as its user (--insecure)",
+            "INSECURE: anyone who can reach the port can run jobs as this user (--insecure)",
         ),
     ] {
         let said = agent.running.stdout();

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// An agent in a directory `a`, which it serves, along with a device path that is no device; and with these additional
+/// An agent in a directory `a`, which it serves, along with a device path that is not a device; and with these additional
 /// arguments.
 fn serve(dir: &Path, words: &[&str]) -> Agent {
     let home = dir.join("a");

@@ -1,8 +1,9 @@
 //! The output during a run, and the destination of the report.
 
-use crate::common::program::{Finished, Running};
+use crate::common::program::{Finished, Running, send};
 use crate::common::skeleton::skeleton_of;
 use crate::common::{Json, Program, files_in, scratch, sizes};
+use crate::signals::descendants;
 use iolite_testing::skip;
 use std::fs;
 use std::path::Path;
@@ -157,8 +158,8 @@ fn no_live_line_unless_asked_for() {
     }
 }
 
-/// Runs under a pseudo-terminal; returns its output.
-fn on_a_terminal(dir: &Path, line: &str) -> Option<Finished> {
+/// Starts under a pseudo-terminal.
+fn started_on_a_terminal(dir: &Path, line: &str) -> Option<Running> {
     if !Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return None;
     }
@@ -166,17 +167,30 @@ fn on_a_terminal(dir: &Path, line: &str) -> Option<Finished> {
     let inner = format!("{} {line}", program.path.display());
     let mut command = Command::new("script");
     command.args(["--quiet", "--return", "--command", &inner, "/dev/null"]).current_dir(dir);
-    Some(Running::start(&mut command).wait())
+    Some(Running::start(&mut command))
+}
+
+/// Runs under a pseudo-terminal; returns its output.
+fn on_a_terminal(dir: &Path, line: &str) -> Option<Finished> {
+    started_on_a_terminal(dir, line).map(Running::wait)
 }
 
 #[test]
 fn the_live_line_is_redrawn_in_place_on_a_terminal() {
     let dir = scratch();
-    // A line that is due every quarter of a second appears at least twice in five seconds, however busy the machine is.
-    let line = "--eta-interval=250ms --name=j --filename=f --rw=randread --size=1M --direct=1 --time_based --runtime=5";
-    let Some(run) = on_a_terminal(dir.path(), line) else { skip!("script(1) is not installed") };
-    assert_eq!(run.code(), 0, "{run}");
-    assert!(live_lines(&run.stdout, "Jobs: 1 (f=1): [r(1)][").len() >= 2, "more than once: {run}");
+    let line = "--eta-interval=250ms --name=j --filename=f --rw=randread --size=1M --direct=1 --time_based --runtime=1h";
+    let Some(mut running) = started_on_a_terminal(dir.path(), line) else {
+        skip!("script(1) is not installed")
+    };
+    running.wait_until("the line is redrawn", |running| {
+        live_lines(&running.stdout(), "Jobs: 1 (f=1): [r(1)][").len() >= 2
+    });
+    // The first of its descendants is the program or the shell that runs it; only the program is to be interrupted.
+    let program = Program::under_test().path;
+    let is_it = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program);
+    send(descendants(running.pid()).into_iter().find(is_it).expect("it runs"), libc::SIGINT);
+    let run = running.wait();
+    assert_eq!(run.code(), 128, "{run}");
     assert!(run.stdout.contains("Jobs: 1 (f=1)\r") || run.stdout.contains("]\r"), "in place: {run:?}");
     assert!(run.stdout.contains("j: (groupid=0, jobs=1): err= 0:"), "{run}");
 }

@@ -339,7 +339,7 @@ fn bad_traces_are_told_before_anything_happens() {
         (format!("{V3}{LOG}nonsense\n"), "bad:14: \"nonsense\" is not a time"),
         (format!("{V3}0 f add\n0 f open\n0 f write 0"), "bad:4: the trace is cut off"),
         (format!("{V3}0 f open\n"), "bad:2: \"f\" was not added"),
-        ("0, 0, 4096\n".into(), "bad: this is no trace"),
+        ("0, 0, 4096\n".into(), "bad: this is not a trace"),
         (String::new(), "bad: it is empty"),
         (V3.into(), "there is no I/O in it"),
     ] {

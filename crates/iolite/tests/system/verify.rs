@@ -137,7 +137,7 @@ pub fn counts_are_those_of_fio() {
             if line.contains("--numjobs=2") && peer.release.misjudges_later_clones {
                 continue;
             }
-            // (An empty filename is no filename; the last case is about several files.)
+            // (An empty filename is not a filename; the last case is about several files.)
             let line = line.trim_end_matches(" --filename=");
             let base =
                 if line.contains("nrfiles") { BASE.replace("--filename=data ", "") } else { BASE.into() };

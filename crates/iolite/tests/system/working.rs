@@ -125,7 +125,7 @@ fn what_is_missing_is_told() {
     refused("--name=c --ioengine=cpuio --cpuload=0 --runtime=1", "cpuload= is missing");
     refused("--name=c --ioengine=cpuio --cpuload=5 --cpumode=dance", "qsort");
     refused("--name=e --ioengine=exec --runtime=1", "program= is missing");
-    refused("--name=e --ioengine=exec --program=/no/such --runtime=1", "program=/no/such cannot be run");
+    refused("--name=e --ioengine=exec --program=./none --runtime=1", "program=./none cannot be run");
     refused("--name=e --ioengine=exec --program=/etc/passwd --runtime=1", "Permission denied");
 }
 
@@ -133,10 +133,11 @@ fn what_is_missing_is_told() {
 #[test]
 fn a_missing_interpreter_is_named() {
     let dir = scratch();
-    for (name, text) in [("script", "#! /no/such/interpreter -x\n"), ("dos", "#!/bin/sh\r\n")] {
-        write_program(&dir.path().join(name), text).unwrap();
+    let missing = dir.path().join("missing").display().to_string();
+    for (name, text) in [("script", format!("#! {missing} -x\n")), ("dos", "#!/bin/sh\r\n".to_owned())] {
+        write_program(&dir.path().join(name), &text).unwrap();
     }
-    for (program, interpreter) in [("./script", "/no/such/interpreter"), ("./dos", "/bin/sh\\r")] {
+    for (program, interpreter) in [("./script", missing.as_str()), ("./dos", "/bin/sh\\r")] {
         let line = format!("--name=e --ioengine=exec --program={program} --runtime=1");
         let why = format!("exec: program={program} cannot be run: its interpreter {interpreter} is missing");
         Program::under_test().line(dir.path(), &line).refused().says(&why);

@@ -1,6 +1,6 @@
 //! Completion in bash: one function, registered by `complete`.
 
-use super::{Value, Word, alone, companions, engine_words, profile_words, words};
+use super::{Value, Word, alone, engine_words, profile_words, subcommands, words};
 use crate::commands;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -71,7 +71,7 @@ _iolite() {
     [[ -n $current ]] && before=${words[*]: -2:1}
     COMPREPLY=()
     case $second in
-@COMPANIONS@
+@SUBCOMMANDS@
     esac
     if [[ $current == -*=* ]]; then
         local name=${current%%=*} value=${current#*=}
@@ -138,9 +138,9 @@ pub(super) fn script() -> String {
         .replace("@ENGINES@", engines.trim_end())
         .replace("@PROFILES@", profiles.trim_end())
         .replace("@ALONE@", &bare.join(" | "))
-        .replace("@COMPANIONS@", companion_cases().trim_end())
+        .replace("@SUBCOMMANDS@", subcommand_cases().trim_end())
         .replace("@OPTIONS@", &options(&all))
-        .replace("@COMMANDS@", &companions().join(" "))
+        .replace("@COMMANDS@", &subcommands().join(" "))
 }
 
 /// The options with their dashes; those that need a value end in `=`.
@@ -163,8 +163,8 @@ fn value(text: &mut String, word: &Word) {
     }
 }
 
-/// After the name of a companion: its letters, and its operand.
-fn companion_cases() -> String {
+/// After the name of a subcommand: its letters, and its operand.
+fn subcommand_cases() -> String {
     let mut text = String::new();
     for command in commands::ALL {
         let letters: Vec<String> =

@@ -34,7 +34,7 @@ _iolite() {
     local current=$words[CURRENT] before=$words[CURRENT-1] name engine profile word
     local -a valued alone letters
     case $words[2] in
-@COMPANIONS@
+@SUBCOMMANDS@
     esac
     if [[ $current == -*=* ]]; then
         name=${${${current%%=*}#-}#-}
@@ -74,7 +74,7 @@ _iolite() {
         alone=(
 @COMMANDS@
         )
-        _describe 'companion' alone
+        _describe 'subcommand' alone
     fi
 }
 
@@ -106,7 +106,7 @@ pub(super) fn script() -> String {
     FRAME
         .replace("@VALUES@", &values.join("\n"))
         .replace("@BARE@", &bare.into_iter().collect::<Vec<_>>().join("|"))
-        .replace("@COMPANIONS@", &companions())
+        .replace("@SUBCOMMANDS@", &subcommands())
         .replace("@VALUED@", &described(false))
         .replace("@ALONE@", &described(true))
         .replace("@ENGINES@", &cases(&engines))
@@ -141,7 +141,7 @@ fn value(word: &Word) -> Option<String> {
     Some(format!("        ({}) {action} ;;", word.names.join("|")))
 }
 
-fn companions() -> String {
+fn subcommands() -> String {
     let case = |command: &commands::Command| {
         let letters: Vec<String> = command
             .options

@@ -129,7 +129,7 @@ pub static SIZES: &[Definition] = &[
     files(
         "number_ios",
         Kind::Str,
-        "End the job after this many I/Os, counted from the end of the ramp; 0 is no limit",
+        "End the job after this many I/Os, counted from the end of the ramp; 0 is not a limit",
     )
     .default("0")
     .lands(put!(extent.number_ios, number())),
@@ -160,7 +160,7 @@ fn ranges_as_one(given: &mut Given<'_>) -> Result<Range, String> {
     all.ok_or_else(|| "needs a value".to_owned())
 }
 
-/// 0 is no size.
+/// 0 is not a size.
 fn some_size(size: SizeValue) -> Option<SizeValue> {
     (size != SizeValue::Bytes(0)).then_some(size)
 }

@@ -52,7 +52,7 @@ pub static RUN: &[Definition] = &[
         job.schedule.startdelay = (delay.high > 0).then_some(delay);
         Ok(())
     }),
-    job("runtime", Kind::Time, "End the job after this time, done or not; 0 is no limit")
+    job("runtime", Kind::Time, "End the job after this time, done or not; 0 is not a limit")
         .aliases(&["timeout"])
         .default("0")
         .lands(put!(schedule.runtime, time(SECOND))),

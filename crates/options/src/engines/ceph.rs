@@ -87,6 +87,10 @@ impl Places for RadosOptions {
 }
 
 impl OwnOptions for RadosOptions {
+    fn patience_us(&self) -> Option<u64> {
+        Some(self.at.timeout)
+    }
+
     fn be_as_fio(&mut self, asked: AsFio) {
         self.at.be_as_fio(asked);
         self.lenient = true;
@@ -106,6 +110,10 @@ impl Places for RbdOptions {
 }
 
 impl OwnOptions for RbdOptions {
+    fn patience_us(&self) -> Option<u64> {
+        Some(self.at.timeout)
+    }
+
     fn be_as_fio(&mut self, asked: AsFio) {
         self.at.be_as_fio(asked);
         self.lenient = true;

@@ -135,6 +135,12 @@ impl EngineOptions {
         self.own().is_some_and(OwnOptions::makes_requests)
     }
 
+    /// The longest time in microseconds that a request may take, with its repetitions; 0 = no limit, `None` = the options
+    /// do not say.
+    pub fn patience_us(&self) -> Option<u64> {
+        self.own()?.patience_us()
+    }
+
     /// Does as fio does, where that is another thing.
     pub fn be_as_fio(&mut self, asked: AsFio) {
         if let Some(own) = self.own_mut() {

@@ -11,7 +11,7 @@ own_options! {
     pub struct ExternalOptions declared by OPTIONS {
         /// The shared object. A relative path begins in the current directory; it is not searched for.
         pub library: PathBuf,
-        /// Text that the engine is handed as it is.
+        /// Text passed to the engine unchanged.
         pub arguments: String,
         /// The facets that the library declares. The front end fills this in, for jobs of this machine only; a job
         /// without it is refused. It is never serialized, so a remote job cannot name code to be loaded here.
@@ -26,7 +26,7 @@ impl OwnOptions for ExternalOptions {
     }
 }
 
-static ARGUMENTS: Definition = option("arguments", Kind::Str, "Text that the engine is handed as it is")
+static ARGUMENTS: Definition = option("arguments", Kind::Str, "Text passed to the engine unchanged")
     .lands_in_engine(own!(ExternalOptions.arguments, string()));
 
 /// All of them.

@@ -17,7 +17,11 @@ own_options! {
     }
 }
 
-impl OwnOptions for GfapiOptions {}
+impl OwnOptions for GfapiOptions {
+    fn patience_us(&self) -> Option<u64> {
+        Some(self.gluster_timeout).filter(|&limit| limit > 0)
+    }
+}
 
 impl GfapiOptions {
     /// For how long a brick may be silent, in whole seconds, as the library counts; 0 = as long as the volume says.

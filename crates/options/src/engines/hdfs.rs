@@ -24,6 +24,10 @@ own_options! {
 }
 
 impl OwnOptions for HdfsOptions {
+    fn patience_us(&self) -> Option<u64> {
+        Some(self.hdfs_timeout)
+    }
+
     fn without_effect(&self) -> Vec<Idle> {
         vec![("hdfs_use_direct", "there is no Java, whose buffers it is about: data goes into the job's own")]
     }

@@ -141,6 +141,16 @@ own_options! {
 }
 
 impl OwnOptions for HttpOptions {
+    // Each repetition may come after a pause of up to 10 s.
+    fn patience_us(&self) -> Option<u64> {
+        let attempt = self.http_timeout.saturating_add(10_000_000);
+        Some(if self.http_timeout == 0 {
+            0
+        } else {
+            attempt.saturating_mul(u64::from(self.http_retries) + 1)
+        })
+    }
+
     fn facets(&self, facets: Facets) -> Facets {
         if self.http_create { facets.laid_out() } else { facets }
     }
@@ -203,7 +213,7 @@ impl HttpOptions {
     /// Whether requests carry credentials (keys, passwords, tokens) to another machine unencrypted.
     pub fn identifies_in_the_open(&self) -> bool {
         let identifies = match self.http_mode {
-            HttpProtocol::S3 => !self.http_s3_anonymous,
+            HttpProtocol::S3 => !self.http_s3_anonymous || self.http_s3_sse_customer_key.is_given(),
             HttpProtocol::WebDav => !self.http_user.is_empty(),
             HttpProtocol::Swift => self.http_swift_auth_token.is_given(),
         };

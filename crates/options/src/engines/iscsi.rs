@@ -2,6 +2,7 @@
 
 use super::own::{Idle, OwnOptions, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
+use super::url::masked;
 use crate::definition::{Definition, Kind};
 
 own_options! {
@@ -25,6 +26,10 @@ own_options! {
 }
 
 impl OwnOptions for IscsiOptions {
+    fn patience_us(&self) -> Option<u64> {
+        Some(self.iscsi_timeout)
+    }
+
     fn without_effect(&self) -> Vec<Idle> {
         let mut all: Vec<Idle> = Vec::new();
         let mut idle = |names: [&'static str; 3], why| all.extend(names.map(|name| (name, why)));
@@ -80,10 +85,17 @@ impl IscsiOptions {
     pub(crate) fn settle_names(&mut self, names: &[String]) -> Vec<String> {
         let whole = names.join(":");
         let mut urls = Vec::new();
-        for (number, piece) in whole.split(BEGINNING).enumerate() {
+        let mut rest = 0;
+        let lower = whole.to_ascii_lowercase();
+        let starts = lower.match_indices(BEGINNING).map(|(place, _)| place).chain([whole.len()]);
+        for (number, start) in starts.enumerate() {
+            let piece = &whole[rest..start];
+            rest = (start + BEGINNING.len()).min(whole.len());
             match number {
-                0 => urls
-                    .extend(Some(piece.trim_end_matches(':').to_owned()).filter(|piece| !piece.is_empty())),
+                // This is not a URL, and will be refused. There may be a password in it.
+                0 => urls.extend(
+                    Some(masked(piece.trim_end_matches(':')).into_owned()).filter(|piece| !piece.is_empty()),
+                ),
                 _ => urls.push(self.without_password(piece.trim_end_matches(':'))),
             }
         }
@@ -196,6 +208,9 @@ mod tests {
         assert_eq!(own.password_for("iscsi://h/t/2"), Ok(None));
         assert!(!format!("{own:?}").contains("sesame"));
         assert_eq!(names(&mut own, &["other"]), ["other"]);
+        assert_eq!(names(&mut own, &["iscsi:/me%sesame@h/t/2"]), ["iscsi:/me%***@h/t/2"]);
+        assert_eq!(names(&mut own, &["ISCSI://me%other@h/t/4"]), ["iscsi://me@h/t/4"]);
+        assert_eq!(own.password_for("iscsi://me@h/t/4"), Ok(Some("other".to_owned())));
         // Passwords may contain any character.
         assert_eq!(names(&mut own, &["iscsi://me%se/s?a@me@h/t/3"]), ["iscsi://me@h/t/3"]);
         assert_eq!(own.password_for("iscsi://me@h/t/3"), Ok(Some("se/s?a@me".to_owned())));

@@ -133,9 +133,10 @@ own_options! {
 
 impl OwnOptions for MtdOptions {}
 
-static SKIP_BAD: Definition = option("skip_bad", Kind::Bool, "Fail in blocks known to be bad, untouched")
-    .default("0")
-    .lands_in_engine(own!(MtdOptions.skip_bad, boolean()));
+static SKIP_BAD: Definition =
+    option("skip_bad", Kind::Bool, "Fail I/Os to known bad blocks without touching the blocks")
+        .default("0")
+        .lands_in_engine(own!(MtdOptions.skip_bad, boolean()));
 
 /// `mtd`
 pub static MTD: &[&Definition] = &[&SKIP_BAD];

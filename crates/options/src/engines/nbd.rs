@@ -14,7 +14,11 @@ own_options! {
     }
 }
 
-impl OwnOptions for NbdOptions {}
+impl OwnOptions for NbdOptions {
+    fn patience_us(&self) -> Option<u64> {
+        Some(self.nbd_timeout)
+    }
+}
 
 const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::engine(name, kind, help)

@@ -16,7 +16,11 @@ own_options! {
     }
 }
 
-impl OwnOptions for NfsOptions {}
+impl OwnOptions for NfsOptions {
+    fn patience_us(&self) -> Option<u64> {
+        Some(self.nfs_timeout)
+    }
+}
 
 const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::engine(name, kind, help)

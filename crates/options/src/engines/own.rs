@@ -47,6 +47,12 @@ pub trait OwnOptions: Places {
         false
     }
 
+    /// The longest time in microseconds that a request may take, with its repetitions; 0 = no limit, `None` = the options
+    /// do not say.
+    fn patience_us(&self) -> Option<u64> {
+        None
+    }
+
     /// Does as fio does, where that is another thing.
     fn be_as_fio(&mut self, asked: AsFio) {
         let _ = asked;
@@ -139,7 +145,7 @@ pub(super) fn named_by<T: OwnOptions>(job: &JobOptions, name: impl Fn(&T) -> &St
 /// The options with the defaults that their declarations have.
 ///
 /// # Panics
-/// When a default is no value of its option.
+/// When a default is not a value of its option.
 pub(super) fn declared<T: OwnOptions>(mut off: T, definitions: &[&'static Definition]) -> T {
     for &definition in definitions {
         let (Some(text), Some(Land::Engine(land))) = (definition.default, definition.land) else { continue };

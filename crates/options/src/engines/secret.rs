@@ -58,7 +58,7 @@ impl Secret {
                     Err(format!("there is no environment variable {name}"))
                 }
                 Err(std::env::VarError::NotUnicode(_)) => {
-                    Err(format!("the environment variable {name} is no text"))
+                    Err(format!("the environment variable {name} is not text"))
                 }
             },
         }

@@ -45,8 +45,7 @@ pub(super) static URING: Definition =
 
 /// An option of reads and writes of the kernel, which commands that are passed through are not: a warning says so.
 pub(super) fn no_use_to_commands(given: &mut Given<'_>) {
-    let message =
-        "has no effect: commands passed through to a device are no I/O of the kernel, and have no such flag";
+    let message = "has no effect: commands passed through to a device are not I/Os of the kernel, and have no such flag";
     given.notes.push(message.to_owned());
 }
 

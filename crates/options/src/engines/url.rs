@@ -39,14 +39,16 @@ const SECRET: [&str; 3] = ["password", "secret", "passphrase"];
 /// and stay unchanged. A password may contain any character, so everything up to the last `@` is hidden: rather too
 /// much than too little.
 pub fn masked(text: &str) -> Cow<'_, str> {
-    if !text.contains("//") || !(text.contains('@') || SECRET.iter().any(|word| text.contains(word))) {
+    // A slash that was forgotten does not make a password less secret.
+    let separator = if text.contains("//") { "//" } else { ":/" };
+    if !text.contains(separator) || !(text.contains('@') || SECRET.iter().any(|word| text.contains(word))) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("//") {
+    while let Some((before, after)) = rest.split_once(separator) {
         shown.push_str(before);
-        shown.push_str("//");
+        shown.push_str(separator);
         let (url, behind) = after.split_at(next_url(after));
         match url.rsplit_once('@') {
             // In lists of names a colon has a backslash in front.
@@ -126,6 +128,9 @@ mod tests {
                 "iscsi://h/t/1?target_user=u&target_password=***&x=1",
             ),
             ("a//b c//me:sesame@h", "a//b c//me:***@h"),
+            ("ISCSI://me%sesame@h/t/1", "ISCSI://me%***@h/t/1"),
+            ("iscsi:/me%sesame@h/t/1", "iscsi:/me%***@h/t/1"),
+            ("nbd:/me:sesame@h/x", "nbd:/me:***@h/x"),
             ("/tmp/a@b", "/tmp/a@b"),
             ("", ""),
         ] {

@@ -79,7 +79,7 @@ pub fn roff() -> String {
     page.0.truncate(page.0.len() - ".br\n".len());
     description(&mut page);
     options(&mut page);
-    companions(&mut page);
+    subcommands(&mut page);
     of_profiles(&mut page);
     job_files(&mut page);
     job_options(&mut page);
@@ -123,8 +123,8 @@ fn options(page: &mut Page) {
     }
 }
 
-fn companions(page: &mut Page) {
-    page.section("companions");
+fn subcommands(page: &mut Page) {
+    page.section("subcommands");
     page.text(
         "Programs of their own, called by a first word that is exactly their name. If there is a job file of that \
          name, it is run instead.",

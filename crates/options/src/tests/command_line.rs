@@ -67,7 +67,7 @@ fn an_option_that_is_taken_for_a_value_is_told() {
         "{:?}",
         ran.warnings
     );
-    assert_eq!(run(&["--name=a", "--description", "--what?"]).warnings, [""; 0], "that is no option");
+    assert_eq!(run(&["--name=a", "--description", "--what?"]).warnings, [""; 0], "that is not an option");
     assert_eq!(run(&["--output", "--minimal", "--name=a"]).warnings.len(), 1, "options of the run as well");
 }
 

@@ -60,7 +60,7 @@ fn sections_are_chosen() {
         ["command line: --section=zzz: there is no section of this name", "No job(s) defined"]
     );
     let only_defaults =
-        "command line: --section=global: it holds defaults, and is no job; name those that are wanted";
+        "command line: --section=global: it holds defaults, and is not a job; name those that are wanted";
     assert_eq!(
         errors_with(&["--section=global", "-"], "[global]\n[a]\n"),
         [only_defaults, "No job(s) defined"]
@@ -307,7 +307,7 @@ fn options_of_the_past_and_of_profiles_are_accepted() {
     );
     // They are reported like all others.
     assert!(ran.batches[0][0].given.contains(&("threads".to_owned(), "1".to_owned())));
-    // And the same on a command line, where they are no abbreviations of others.
+    // And the same on a command line, where they are not abbreviations of others.
     let ran = run(&["--name=a", "--threads=1", "--dir", "x", "--verifysort_nr=5", "--prep"]);
     assert_eq!(ran.warnings.len(), 4, "{:?}", ran.warnings);
     assert!(ran.batches[0][0].files.directory.is_empty());

@@ -84,7 +84,7 @@ fn errors(words: &[&str]) -> Vec<String> {
 fn errors_with(words: &[&str], input: &str) -> Vec<String> {
     match invoke(words, input) {
         Err(errors) => errors,
-        Ok(invocation) => panic!("{words:?} is no error: {invocation:?}"),
+        Ok(invocation) => panic!("{words:?} is not an error: {invocation:?}"),
     }
 }
 

@@ -89,7 +89,7 @@ fn number<'a>(pieces: &mut Vec<PatternPiece>, text: &'a str) -> Result<&'a str, 
     Ok(&text[end..])
 }
 
-/// Where a number ends: at the first character that is no digit of it, or where the next number begins with `0x`.
+/// Where a number ends: at the first character that is not a digit of it, or where the next number begins with `0x`.
 fn end_of_digits(text: &str, is_digit: impl Fn(char) -> bool) -> usize {
     let end = text.find(|c| !is_digit(c)).unwrap_or(text.len());
     // The digit before an x belongs to it.

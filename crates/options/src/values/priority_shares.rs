@@ -34,7 +34,7 @@ fn share(part: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<PrioritySh
         None | Some(&"") => Ok(None),
         Some(text) => match u64::try_from(integer(text, kb_base, notes)?) {
             Ok(value) if (low..=high).contains(&value) => Ok(Some(value)),
-            _ => Err(format!("\"{part}\": {text} is no {what} ({low} to {high})")),
+            _ => Err(format!("\"{part}\": {text} is not a {what} ({low} to {high})")),
         },
     };
     let size = number(0, "block size", 1, i64::MAX as u64)?;
@@ -91,9 +91,9 @@ mod tests {
     fn mistakes_are_named() {
         for (text, message) in [
             ("4k/50:4k/60", "the percentages of size 4096 add up to 110, more than 100"),
-            ("4k/50/9/1", "\"4k/50/9/1\": 9 is no priority class (1 to 3)"),
+            ("4k/50/9/1", "\"4k/50/9/1\": 9 is not a priority class (1 to 3)"),
             ("4k/50/1", "\"4k/50/1\": a class and a level belong together: size/percent/class/level"),
-            ("4k/200", "\"4k/200\": 200 is no percentage (0 to 100)"),
+            ("4k/200", "\"4k/200\": 200 is not a percentage (0 to 100)"),
             ("/50", "\"/50\" has no block size"),
         ] {
             assert_eq!(read(text), Err(message.to_owned()), "{text}");

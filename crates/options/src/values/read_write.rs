@@ -34,7 +34,7 @@ pub fn read_write(
         return Ok((rw, ReadWriteModifier::default()));
     }
     if !modifier.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '(')) {
-        notes.push(format!("\"{modifier}\" behind \"{word}\" is no number, ignored"));
+        notes.push(format!("\"{modifier}\" behind \"{word}\" is not a number, ignored"));
         return Ok((rw, ReadWriteModifier::default()));
     }
     let value = i64::try_from(integer(modifier, kb_base, notes)?).map_err(|_| super::number::too_large())?;

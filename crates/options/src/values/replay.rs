@@ -28,7 +28,7 @@ pub fn repetitions(numbers: &[f64]) -> Result<Vec<u64>, String> {
     let whole = |&number: &f64| {
         (number.fract() == 0.0 && (1.0..=1e15).contains(&number))
             .then_some(number as u64)
-            .ok_or_else(|| format!("{number} is no number of times: a whole number of at least 1"))
+            .ok_or_else(|| format!("{number} is not a number of times: a whole number of at least 1"))
     };
     numbers.iter().map(whole).collect()
 }

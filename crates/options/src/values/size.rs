@@ -24,7 +24,7 @@ pub fn size(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<SizeVal
     u64::try_from(bytes).map(SizeValue::Bytes).map_err(|_| super::outside(bytes, 0, i128::from(u64::MAX)))
 }
 
-/// The number of zones of `4z`; `None` = it is no number of zones.
+/// The number of zones of `4z`; `None` = it is not a number of zones.
 pub(super) fn in_zones(text: &str, kb_base: u32, notes: &mut Vec<String>) -> Result<Option<u32>, String> {
     let number = text.strip_suffix(['z', 'Z']).filter(|zones| zones.ends_with(|c: char| c.is_ascii_digit()));
     let Some(number) = number else { return Ok(None) };

@@ -50,7 +50,7 @@ impl ZoneGeometry {
         let word = |place: usize| {
             u32::from_le_bytes(namespace[place..place + 4].try_into().expect("these are four bytes"))
         };
-        // Counted from 0; all ones are no limit.
+        // Counted from 0; all ones mean no limit.
         let limit = |place: usize| word(place).wrapping_add(1);
         let place = 2816 + 16 * format;
         let power = if append == 0 { transfer } else { append };

@@ -140,5 +140,5 @@ fn stranger(jobs: &[Job], name: &LogName) -> String {
         [only] => format!("its jobs have {asked}={only}"),
         [first, .., last] => format!("its jobs have {asked}={first} to {last}"),
     };
-    format!("this is no log of that result: {written}; give the logs of the run that the result is of")
+    format!("this is not a log of that result: {written}; give the logs of the run that the result is of")
 }

@@ -124,7 +124,7 @@ fn bad_logs_are_told() {
     assert!(note.starts_with("x_bw.1.log: line 2 is cut off"), "{note}");
     assert_eq!((strict, drawn), (Ok(()), 1));
     let (note, strict, _) = told("x_clat_hist.1.log", "500, 1, 0, 0, 0\n");
-    assert!(note.contains("1:5: 5 columns are no histogram") && strict.is_err(), "{note}");
+    assert!(note.contains("1:5: 5 columns are not a histogram") && strict.is_err(), "{note}");
     let (note, _, _) = told("x_bw.1.log", "500, 1, 1, 0, 0\n");
     assert!(
         note.contains("it has writes, and a has none, so it is probably the log of another run"),
@@ -162,7 +162,7 @@ fn logs_belong_to_jobs() {
     assert_eq!(placed(&report, "b_clat.7.log"), Ok(Some(1)), "nobody else has that prefix");
     let stranger = placed(&report, "y_bw.1.log").unwrap_err();
     assert!(
-        stranger.contains("this is no log of that result: its jobs have write_bw_log=x; give"),
+        stranger.contains("this is not a log of that result: its jobs have write_bw_log=x; give"),
         "{stranger}"
     );
     assert!(placed(&report, "x_iops.1.log").unwrap_err().contains("none of its jobs has write_iops_log"));

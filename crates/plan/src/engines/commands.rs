@@ -151,12 +151,12 @@ fn of_comparisons(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'st
     }
     let has_header = options.verification.verify != Verify::Pattern;
     let why = if options.loads_state() || options.relies_on_earlier_run() && has_header {
-        "what another run has written cannot be made once more, because its headers have the time (those of verify=pattern have \
-         not)"
+        "the data of another run cannot be regenerated, because its headers contain the time of the write (verify=pattern has \
+         no headers)"
     } else if options.is_replay() {
-        "a replay checks what it reads on its way"
+        "a replay verifies its reads as it goes"
     } else if options.depth.io_submit_mode == SubmitMode::Offload {
-        "io_submit_mode=offload has no way to say it"
+        "io_submit_mode=offload cannot request comparisons"
     } else {
         return None;
     };

@@ -18,7 +18,7 @@ pub(super) fn check_kinds(
         let is_block = machine.file(path).ok().flatten().is_some_and(|found| found.is_block_device());
         if !is_block {
             return Err(format!(
-                "{}: {} trims {}, which is no block device; replay_skip=trim leaves trims out",
+                "{}: {} trims {}, which is not a block device; replay_skip=trim leaves trims out",
                 replay.name.display(),
                 words(place),
                 path.display()

@@ -82,7 +82,7 @@ fn what_must_not_be_is_refused_before_anything_happens() {
         plan(path, change, &run).unwrap_err().join("; ")
     };
     let text = refused(&path, &|_| (), false);
-    assert!(text.contains("line 4 trims a, which is no block device; replay_skip=trim"), "{text}");
+    assert!(text.contains("line 4 trims a, which is not a block device; replay_skip=trim"), "{text}");
     let skip = |o: &mut JobOptions| o.replay.replay_skip = ReplaySkip { trim: true, ..ReplaySkip::default() };
     assert!(refused(&path, &skip, false).contains("there is no I/O in it"));
     let (_writes, writes) = log(LINES);
@@ -92,7 +92,7 @@ fn what_must_not_be_is_refused_before_anything_happens() {
     std::fs::write(&path, "fio version 3 iolog\n0 a add\nnonsense\n").unwrap();
     assert!(refused(&path, &|_| (), false).contains("log:3: \"nonsense\" is not a time"));
     std::fs::write(&path, "something").unwrap();
-    assert!(refused(&path, &|_| (), false).contains("this is no trace"));
+    assert!(refused(&path, &|_| (), false).contains("this is not a trace"));
     assert!(refused(&directory.path().join("none"), &|_| (), false).contains("No such file"));
     let notes = |o: &mut JobOptions| o.replay.write_iolog = Some(path.display().to_string());
     assert!(refused(&writes, &notes, false).contains("holds something other than a trace"));

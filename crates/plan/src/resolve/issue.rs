@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The fixed parameters of the I/O loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssueRules {
-    /// Units are pieces of work that are no I/O ([`UnitKind::Works`]).
+    /// Units are pieces of work that are not I/Os ([`UnitKind::Works`]).
     pub works: bool,
     /// Most units in flight.
     pub depth: u32,

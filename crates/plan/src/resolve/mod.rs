@@ -36,7 +36,7 @@ pub use iolite_options::{
 pub use iolite_workload::FileSizes;
 
 pub use crate::ZoneRules;
-use crate::engines::connects_to;
+use crate::engines::{connects_to, port_of_clone};
 use crate::workload::workload_spec;
 use crate::{JobPlan, Layout, Plan, WorkerPlan, content, verification};
 use iolite_engine::{AccessPattern, EngineConfig};
@@ -218,8 +218,7 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
     let unsaid = if worker.replay.is_some() { libc::SYNC_FILE_RANGE_WRITE } else { 0 };
     let mut own = options.engine.clone();
     if let Some(far) = own.far_end() {
-        // Each clone has its own port.
-        *far.port += if *far.port > 0 { worker.clone } else { 0 };
+        *far.port = port_of_clone(*far.port, worker.clone);
     }
     if let Some(net) = own.of_mut::<NetOptions>()
         && let (true, Some(name)) = (net.hostname.is_empty(), connects_to(options, net))

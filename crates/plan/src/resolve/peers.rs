@@ -1,6 +1,6 @@
 //! The other workers of the run that a worker keeps an eye on.
 
-use crate::engines::connects_to;
+use crate::engines::{connects_to, port_of_clone};
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
 use iolite_options::JobOptions;
 use iolite_options::engines::{NetOptions, Protocol, RdmaOptions};
@@ -104,7 +104,7 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
         return Some(End {
             waits: reads,
             protocol: None,
-            port: rdma.port + worker.clone,
+            port: port_of_clone(rdma.port, worker.clone),
             host: Some(host),
             group: None,
             path: None,
@@ -119,7 +119,7 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
     Some(End {
         waits: net.waits(reads),
         protocol: Some(net.protocol),
-        port: net.port + worker.clone,
+        port: port_of_clone(net.port, worker.clone),
         // An end that waits does so at all addresses.
         host: connects_to(options, net),
         group: net.group(),

@@ -270,7 +270,7 @@ impl Ear {
         Ok(())
     }
 
-    /// Passes on the events that concern several machines; all others are no reason to act.
+    /// Passes on the events that concern several machines; all others need no action.
     fn keep_step(&mut self, event: Box<Event>) -> Option<Box<Event>> {
         match event.kind {
             EventKind::InStep(together) => self.tell(Heard::InStep(together)),

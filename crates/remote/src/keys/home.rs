@@ -105,12 +105,12 @@ pub fn revoke(
             id if authority.issued.iter().any(|one| one.id == id) => ids.push(id.to_owned()),
             id if is_id(id) => {
                 return Err(format!(
-                    "{id} is no key that was issued here, or it has expired (iolite keys show)"
+                    "{id} is not a key that was issued here, or it has expired (iolite keys show)"
                 ));
             }
             other => {
                 return Err(format!(
-                    "\"{other}\" is no key: name coordinator, agents, or an id, which has 16 digits (iolite keys show)"
+                    "\"{other}\" is not a key: name coordinator, agents, or an id, which has 16 digits (iolite keys show)"
                 ));
             }
         }

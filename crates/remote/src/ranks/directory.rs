@@ -58,7 +58,9 @@ impl Directory {
                 {
                     return Ok(joined());
                 }
-                Ok(_) => return Err(format!("dir:{shown} is no directory of this user alone (mode 0700)")),
+                Ok(_) => {
+                    return Err(format!("dir:{shown} is not a directory of this user alone (mode 0700)"));
+                }
                 Err(_) if Instant::now() < until => thread::sleep(LOOK),
                 Err(error) => {
                     return Err(format!("dir:{shown}: rank 0 has not made it in {PATIENCE:?}: {error}"));

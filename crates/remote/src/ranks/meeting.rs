@@ -198,7 +198,7 @@ fn places_in(words: &str) -> Result<Vec<Address>, String> {
     let places: Vec<Address> = words.lines().map(Address::parse).collect::<Result<_, _>>()?;
     match places.iter().all(|place| matches!(place, Address::Socket(_) | Address::Port { .. })) {
         true if !places.is_empty() => Ok(places),
-        _ => Err(format!("{words:?} is no place")),
+        _ => Err(format!("{words:?} is not a place")),
     }
 }
 

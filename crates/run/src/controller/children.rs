@@ -43,7 +43,8 @@ impl Shared {
     /// Resolves a worker, now that all workers before it are done, and runs it.
     fn resolve_and_run(&self, index: usize) -> i32 {
         let plan = &self.plan.workers[index];
-        // Files that were filled have the size that there was room for; that there is some has been seen before.
+        // Files that were filled have the size that there was room for; the layout fails where there is none. If a size
+        // cannot be read any more, the worker fails to open that file, and reports it.
         let rules = self.plan.creation(plan, &self.layouts[index]);
         let filled = rules.fills.then(|| creation::reached(&rules, &self.layouts[index]).ok()).flatten();
         let layout = filled.as_ref().unwrap_or(&self.layouts[index]);
@@ -85,7 +86,7 @@ impl Work for Shared {
             if let Err(error) = made {
                 let errno = iolite_os::errno_of(&error);
                 if errno == libc::EINTR && stop() {
-                    // It was interrupted because it was asked to stop. That is no failure.
+                    // It was interrupted because it was asked to stop. That is not a failure.
                     continue;
                 }
                 // No process is started for the worker.

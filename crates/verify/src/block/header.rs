@@ -79,7 +79,7 @@ pub struct Header {
     pub job: u16,
 }
 
-/// Why bytes are no header.
+/// Why bytes are not a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bad {
     Magic(u16),

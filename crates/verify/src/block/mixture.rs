@@ -274,7 +274,7 @@ impl<'a> Mixture<'a> {
         copied.is_some_and(|copied| {
             // It is one piece, together with the end of the previous sector.
             let first = if copied.goes_on { sector.start } else { first };
-            // Bytes that may be anything are no evidence of a copy.
+            // Bytes that may be anything are not evidence of a copy.
             let is_evident = [first, last].iter().any(|at| !copied.unknown.contains(at));
             is_evident && !(first..=last).any(|at| differs(copied, &at))
         })

@@ -61,7 +61,7 @@ fn explains(subject: &Subject, candidate: &Candidate, by: i64) -> bool {
         return false;
     }
     let moved = to..to + common;
-    // Bytes that are the same before and after the move are no evidence for it.
+    // Bytes that are the same before and after the move are not evidence for it.
     let changed = differ(&wanted[from..from + common], &wanted[moved.clone()], common);
     // A pattern that is still right in the rest has not moved. (Other data is not there twice by chance.)
     let rest = if by > 0 { 0..to } else { common..length };

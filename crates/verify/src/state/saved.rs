@@ -25,7 +25,7 @@ pub enum StateError {
     /// It is a device, a pipe or a socket.
     #[error("not a regular file, as the states of jobs are")]
     NoFile,
-    /// It is no state file.
+    /// It is not a state file.
     #[error("not a verify state of Iolite (no \"iolstate\" at its beginning)")]
     Foreign,
     /// Its layout is unknown.
@@ -66,7 +66,7 @@ impl Saved {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, is no state file, or is damaged.
+    /// The file cannot be read, is not a state file, or is damaged.
     pub fn open(path: &Path) -> Result<Saved, StateError> {
         // Opening a pipe would wait for its other end, and a socket cannot be opened.
         let kind = std::fs::metadata(path)?.file_type();

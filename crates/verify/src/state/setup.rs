@@ -47,7 +47,7 @@ fn may_be() -> bool {
 /// The facts that are needed to check blocks, besides their type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateImprint {
-    /// Bytes of an interval. 0: a block is one interval, as is a block that is no multiple of this.
+    /// Bytes of an interval. 0: a block is one interval, as is a block that is not a multiple of this.
     pub interval: u64,
     /// `verify_offset`.
     pub offset: u64,

@@ -139,7 +139,7 @@ fn size_of(name: &Path, act: NameAct) -> io::Result<Option<u64>> {
         Ok(found) if found.is_dir() => Err(io::Error::from_raw_os_error(libc::EISDIR)),
         // A device has a fixed size. It may be looked up, but not removed.
         Ok(_) if act == NameAct::LookUp => Ok(Some(u64::MAX)),
-        Ok(_) => Err(io::Error::other("this is no regular file, and is not removed")),
+        Ok(_) => Err(io::Error::other("this is not a regular file, and is not removed")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

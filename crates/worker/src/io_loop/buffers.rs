@@ -23,7 +23,7 @@ impl UnitBuffers {
         UnitBuffers { first, stride }
     }
 
-    /// The first byte of a unit's buffer. Where no data is moved ([`NO_DATA`]), it is no address of anything.
+    /// The first byte of a unit's buffer. Where no data is moved ([`NO_DATA`]), it is the address of nothing.
     #[inline(always)]
     pub fn start_of(self, index: u32) -> *mut u8 {
         self.first.wrapping_add((index as usize).wrapping_mul(self.stride))

@@ -128,7 +128,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     }
 
     fn end_with(&mut self, attempt: Attempt, errno: Errno, why: &str) {
-        // Stopping a worker interrupts its system calls. That is no failure.
+        // Stopping a worker interrupts its system calls. That is not a failure.
         if errno.0 != libc::EINTR || !self.control.terminating() {
             self.tell(attempt, errno, why);
         }

@@ -163,7 +163,7 @@ fn sizes_keep_their_shares_to_the_end() {
     }
 }
 
-/// Sizes that are no multiples of the block leave rests of blocks unused, but no byte is visited twice.
+/// Sizes that are not multiples of the block leave rests of blocks unused, but no byte is visited twice.
 #[test]
 fn unaligned_sizes_do_not_overlap() {
     let ranged = sized(random(1000 * K), BlockSize::Range(3 * K, 16 * K));

@@ -1,6 +1,7 @@
 //! Tests of sessions with a fake library, which calls back when the tests tell it to.
 
 use super::*;
+use crate::tickets::LAST;
 use libc::{c_char, c_uchar};
 use libloading::os::unix::Library as Loaded;
 
@@ -121,7 +122,7 @@ fn made() -> io::Result<Disk> {
     };
     let address = Address { user: None, portal: "h".into(), target: "t".into(), lun: 1 };
     let login = Login { initiator: "me", user: None, target: None };
-    Disk::new(&Rc::new(library), &address, &login, Duration::from_secs(60))
+    Disk::new(&Rc::new(library), &address, &login, Silence::new("iscsi_timeout", 60_000_000))
 }
 
 #[test]
@@ -170,18 +171,17 @@ fn parts_of_blocks_are_not_written() {
 fn a_job_that_is_to_end_stops_waiting_for_its_target() {
     let mut disk = disk();
     fake(|fake| fake.is_silent = true);
-    disk.patience = UNLIMITED;
+    disk.silence = Silence::new("iscsi_timeout", 0);
     // SAFETY: it moves nothing.
     unsafe { disk.begin(0, &mut [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0], Data::None) }.unwrap();
     disk.hurry();
     disk.go_on(0);
     assert_eq!(disk.count_done(), 0, "it has a while");
-    disk.heard = Instant::now().checked_sub(LAST).unwrap();
+    disk.silence.began_before(LAST);
     disk.go_on(0);
     let (errno, words) = disk.next_done().unwrap().failure.unwrap();
-    assert!(errno == Errno(libc::ETIMEDOUT) && words.contains("no answer within 10 s"), "{words}");
-    // A limit that the user has given stays.
-    disk.patience = Duration::from_secs(60);
-    disk.hurry();
-    assert_eq!(disk.patience, Duration::from_secs(60));
+    assert!(
+        errno == Errno(libc::ETIMEDOUT) && words.contains("no answer in 10 s after the job was asked to end"),
+        "{words}"
+    );
 }

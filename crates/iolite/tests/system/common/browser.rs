@@ -124,7 +124,7 @@ impl Browser {
         }
     }
 
-    /// Types on the keyboard. Keys that are no characters have numbers of their own ([`ARROW_DOWN`] and so on).
+    /// Types on the keyboard. Keys that are not characters have numbers of their own ([`ARROW_DOWN`] and so on).
     ///
     /// # Panics
     /// The browser cannot do that.

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How long a run of fio may take before it is started again. On a loaded machine, fio 3.33 sometimes waits for itself
-/// without end, for example while it packs its logs. That is no finding about the program under test.
+/// without end, for example while it packs its logs. That is not a finding about the program under test.
 const PEER_PATIENCE: Duration = Duration::from_secs(120);
 
 /// How often a run of fio is started before it counts as stuck.
@@ -146,7 +146,7 @@ impl Running {
     /// actions, even if the caller of the tests ignores some (`nohup`, a shell's `&`).
     pub fn start(command: &mut Command) -> Running {
         let shown = format!("{command:?}");
-        // SAFETY: signal(2) may be called between fork and exec, and SIG_DFL is no function.
+        // SAFETY: signal(2) may be called between fork and exec, and SIG_DFL is not a function.
         unsafe {
             command.pre_exec(|| {
                 for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
@@ -309,6 +309,19 @@ pub fn waiting(pipe: &File) -> usize {
     // SAFETY: FIONREAD writes one int.
     assert_eq!(unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD, &raw mut bytes) }, 0);
     bytes as usize
+}
+
+/// Waits until none of these processes is left, or only as a zombie.
+pub fn wait_until_gone(pids: &[i32]) {
+    let begun = Instant::now();
+    let is_there = |pid: &&i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    while let Some(pid) = pids.iter().find(is_there) {
+        assert!(begun.elapsed() < GRACE * 2, "process {pid} is left");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 fn group_exists(group: i32) -> bool {

@@ -148,7 +148,7 @@ impl See {
                 let report = json(dir, line, expect);
                 let number = value(&report.0, path);
                 let number =
-                    number.as_f64().unwrap_or_else(|| panic!("{path} is no number: {number}\n{line}"));
+                    number.as_f64().unwrap_or_else(|| panic!("{path} is not a number: {number}\n{line}"));
                 (number >= *least).to_string()
             }
             See::Multiples(paths, of) => {

@@ -267,7 +267,7 @@ true
         assert_eq!(count(name, "nvme_cmd_read"), 0, "{name}");
     }
     assert_eq!(told(&ran, "trimmed", "ours").1, 0, "{}", told(&ran, "trimmed", "ours").0);
-    // A mismatch that is only counted is no failure.
+    // A mismatch that is only counted is not a failure.
     for (name, status) in [("damaged", 1), ("counted", 0)] {
         let (text, ended) = told(&ran, name, "ours");
         assert!(text.contains("offset 4096") && text.contains("pattern"), "{name}: {text}");

@@ -117,7 +117,7 @@ disk=$sg calls synced --rw=write --end_fsync=1
     assert_eq!(lines("verify_bytchk_11"), ["2f060000000000000800 512 0"]);
     assert_eq!(lines("trim"), ["42000000000000001800 24 0"]);
     assert_eq!(lines("stream"), ["9a000000000000000000000700080000 4096 0"]);
-    assert_eq!(lines("synced"), ["35000000000000000000 0 0"], "writes to the generic device are no ioctls");
+    assert_eq!(lines("synced"), ["35000000000000000000 0 0"], "writes to the generic device are not ioctls");
     assert_eq!(lines("opened"), ["9e340000000000000000000000080000 8 0"], "the disk has no streams");
 }
 

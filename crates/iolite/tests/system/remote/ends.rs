@@ -164,7 +164,7 @@ pub fn a_run_that_is_asked_to_end_early_reports() {
     agent.end();
 }
 
-/// The agent's user ends the run there: that is no success.
+/// The agent's user ends the run there: that is not a success.
 #[test]
 pub fn a_run_that_is_ended_where_it_runs_has_failed() {
     let dir = scratch();

@@ -167,7 +167,7 @@ impl Library for Results {
                 source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?
             }
             Place::Store(path) => {
-                let number = key.parse().map_err(|_| format!("{key}: it is no number of a run"))?;
+                let number = key.parse().map_err(|_| format!("{key}: it is not a number of a run"))?;
                 let report =
                     store(path)?.report(number).map_err(|error| format!("{}: {error}", path.display()))?;
                 report.ok_or_else(|| format!("run {key}: it no longer exists"))?

@@ -1,7 +1,7 @@
 //! Assigns results, as repeats, to sides.
 
-use crate::companions::kept::{self, Opened};
-use crate::companions::source;
+use crate::subcommands::kept::{self, Opened};
+use crate::subcommands::source;
 use iolite_compare::{Run, Side};
 use iolite_options::commands::Asked;
 use iolite_types::is_standard_stream;
@@ -95,8 +95,8 @@ fn files_of(word: &OsStr) -> Result<Vec<PathBuf>, String> {
     if let [only] = parts[..] {
         let name = only.to_string_lossy();
         return Err(format!(
-            "{name}: No such file or directory (what is compared are files and directories of results in JSON, and \
-             runs of the store: run:12 or label:NAME)"
+            "{name}: No such file or directory (compare takes results in JSON, directories of them, and runs of the \
+             store: run:12 or label:NAME)"
         ));
     }
     let mut files = Vec::new();

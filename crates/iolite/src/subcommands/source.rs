@@ -1,4 +1,4 @@
-//! Input of companions: files, standard input, pipes and sockets.
+//! Input of subcommands: files, standard input, pipes and sockets.
 
 use iolite_types::is_standard_stream;
 use std::fs::File;

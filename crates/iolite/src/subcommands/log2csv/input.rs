@@ -2,7 +2,7 @@
 //! line after line.
 
 use super::windows::Log;
-use crate::companions::source::{self, text};
+use crate::subcommands::source::{self, text};
 use iolite_logs::reading::{self, Broken};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -63,7 +63,7 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::companions::log2csv::windows::{Grouping, Windows};
+    use crate::subcommands::log2csv::windows::{Grouping, Windows};
     use std::io::Read;
 
     fn source(bytes: &[u8]) -> io::Result<Source> {

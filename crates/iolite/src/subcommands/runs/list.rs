@@ -1,8 +1,8 @@
 //! Runs, for people and for programs.
 
-use crate::companions::kept::Opened;
-use crate::companions::report;
-use crate::companions::runs::filter::UNKNOWN;
+use crate::subcommands::kept::Opened;
+use crate::subcommands::report;
+use crate::subcommands::runs::filter::UNKNOWN;
 use iolite_options::commands::Asked;
 use iolite_page::text;
 use iolite_report::clock;

@@ -43,7 +43,7 @@ impl Report {
             }
             None => return Err(" there is no report in it".to_owned()),
         };
-        let jobs = root["jobs"].as_array().ok_or(" it has no \"jobs\", so it is no report")?;
+        let jobs = root["jobs"].as_array().ok_or(" it has no \"jobs\", so it is not a report")?;
         let jobs = jobs.iter().map(Job::read).collect::<Result<Vec<_>, _>>()?;
         if jobs.iter().all(|job| job.bins.is_empty()) {
             return Err(" it has no bins; --output-format=json+ makes reports that have".to_owned());
@@ -98,7 +98,7 @@ impl Job {
                 let Some(bins) = value[part][latency]["bins"].as_object() else { continue };
                 let bin = |(nsec, count): (&String, &Value)| {
                     nsec.parse().ok().zip(count.as_u64()).ok_or_else(|| {
-                        format!(" job {name}: {part}.{latency}.bins: \"{nsec}\": {count} is no bin")
+                        format!(" job {name}: {part}.{latency}.bins: \"{nsec}\": {count} is not a bin")
                     })
                 };
                 let bins: Bins = bins.iter().map(bin).collect::<Result<_, _>>()?;
@@ -186,9 +186,9 @@ mod tests {
     fn mistakes_have_their_place() {
         let told = |text: &str| Report::read(text).err().unwrap_or_default();
         assert_eq!(told("one\ntwo\n{\n  \"jobs\" : x\n}\n"), "4:12: expected value");
-        assert!(told("{}").contains("no report"));
+        assert!(told("{}").contains("not a report"));
         assert!(told(r#"{"jobs":[{"read":{"clat_ns":{}}}]}"#).contains("json+"));
         let odd = r#"{"jobs":[{"jobname":"j","read":{"clat_ns":{"bins":{"x":1}}}}]}"#;
-        assert!(told(odd).contains("job j: read.clat_ns.bins: \"x\": 1 is no bin"));
+        assert!(told(odd).contains("job j: read.clat_ns.bins: \"x\": 1 is not a bin"));
     }
 }

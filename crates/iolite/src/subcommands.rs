@@ -1,4 +1,4 @@
-//! The companions: separate programs behind a first word, `iolite dedupe FILE`.
+//! The subcommands: separate programs behind a first word, `iolite dedupe FILE`.
 //!
 //! Their names, options and help are data in [`iolite_options::commands`]; their implementation is here.
 
@@ -28,7 +28,7 @@ use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
-/// Runs a companion with the words behind its name.
+/// Runs a subcommand with the words behind its name.
 pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
     let answer = command.read(words).and_then(|asked| {
         if asked.value('h').is_some() {
@@ -48,7 +48,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
             "verify-state" => verify_state::run(&asked),
             "web" => web::run(program, &asked),
             "zipf" => zipf::run(&asked),
-            name => unreachable!("companion {name} is in the table and has no code"),
+            name => unreachable!("subcommand {name} is in the table and has no code"),
         };
         text.map(|text| (text, 0))
     });

@@ -59,7 +59,9 @@ impl Opened {
         }
         let list = word.strip_prefix("run:").unwrap_or(word);
         let bad = || {
-            format!("{word:?} is no run of a store: 12, run:12,14-18 or label:NAME (iolite runs lists them)")
+            format!(
+                "{word:?} is not a run of a store: 12, run:12,14-18 or label:NAME (iolite runs lists them)"
+            )
         };
         let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number > 0);
         let mut found = Vec::new();

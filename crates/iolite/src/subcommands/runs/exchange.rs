@@ -1,9 +1,9 @@
 //! Reports out of a store, and into it.
 
 use super::chosen;
-use crate::companions::kept::Opened;
-use crate::companions::{report, source};
 use crate::saving;
+use crate::subcommands::kept::Opened;
+use crate::subcommands::{report, source};
 use iolite_options::commands::Asked;
 use iolite_types::is_standard_stream;
 use std::fmt::Write;

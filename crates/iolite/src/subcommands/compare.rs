@@ -4,7 +4,7 @@ mod data;
 mod sides;
 mod table;
 
-use crate::companions::report;
+use crate::subcommands::report;
 use iolite_compare::{Comparison, Limit, Outcome, Side};
 use iolite_options::commands::Asked;
 use iolite_page::Curves;

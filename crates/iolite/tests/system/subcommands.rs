@@ -1,4 +1,4 @@
-//! The companions, beside the programs of fio that they stand for; and completion, in the shells themselves.
+//! The subcommands, beside the programs of fio that they stand for; and completion, in the shells themselves.
 
 use crate::common::{Program, program::Running, scratch};
 use std::fs;
@@ -90,10 +90,10 @@ fn odd_files_are_told() {
         ("log2csv /dev/zero", "/dev/zero: it is not a text"),
         ("log2csv sparse", "sparse: it is not a text"),
         ("trace .", "Is a directory"),
-        ("trace /dev/zero", "this is no trace"),
+        ("trace /dev/zero", "this is not a trace"),
         ("trace /dev/null", "it is empty"),
         ("trace empty", "it is empty"),
-        ("trace sparse", "this is no trace"),
+        ("trace sparse", "this is not a trace"),
         ("zipf -g 1000000000 -b 512", "there is no memory to count"),
     ] {
         ours().line(dir.path(), line).refused().says(reason);
@@ -179,7 +179,7 @@ fn a_job_file_of_the_name_comes_first() {
     fs::write(dir.path().join("zipf"), "[job]\nioengine=null\nsize=1m\n").unwrap();
     let report = ours().line(dir.path(), "zipf").ok().stdout;
     assert!(report.starts_with("job: (g=0)"), "{report}");
-    // Other files of that name do not matter, and may be arguments of the companion.
+    // Other files of that name do not matter, and may be arguments of the subcommand.
     for (name, words) in
         [("zipf", "zipf -g 1 -o 2"), ("dedupe", "dedupe -p 0 dedupe"), ("trace", "trace trace")]
     {

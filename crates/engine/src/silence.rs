@@ -1,0 +1,92 @@
+//! How long a server may be silent.
+
+use crate::tickets::{LAST, UNLIMITED};
+use std::time::{Duration, Instant};
+
+/// The limit of a server's silence, and when it was last heard.
+#[derive(Debug)]
+pub(crate) struct Silence {
+    limit: Duration,
+    heard: Instant,
+    /// The option that sets the limit.
+    option: &'static str,
+    /// The limit is that of a job that was asked to end.
+    is_hurried: bool,
+}
+
+impl Silence {
+    /// A limit in microseconds, from an option (0 = none). The server is heard now.
+    pub(crate) fn new(option: &'static str, limit_us: u64) -> Silence {
+        let limit = if limit_us == 0 { UNLIMITED } else { Duration::from_micros(limit_us) };
+        Silence { limit, heard: Instant::now(), option, is_hurried: false }
+    }
+
+    /// The server has answered, or is asked after a pause.
+    pub(crate) fn hears(&mut self) {
+        self.heard = Instant::now();
+    }
+
+    /// How much longer it may be silent.
+    pub(crate) fn left(&self) -> Duration {
+        self.limit.saturating_sub(self.heard.elapsed())
+    }
+
+    /// Whether it has been silent for too long.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.left().is_zero()
+    }
+
+    /// Limits the wait to 10 s, because the job was asked to end. A wait that has begun ends at its own limit, if that is
+    /// sooner.
+    pub(crate) fn hurry(&mut self) {
+        let Some(less) = self.limit.checked_sub(LAST).filter(|less| !less.is_zero()) else { return };
+        let now = Instant::now();
+        (self.limit, self.is_hurried) = (LAST, true);
+        self.heard = self.heard.checked_add(less).map_or(now, |heard| heard.min(now));
+    }
+
+    /// `no answer within 60 s (nbd_timeout)`
+    pub(crate) fn words(&self) -> String {
+        let limit = self.limit.as_secs_f64();
+        match self.is_hurried {
+            true => format!("no answer in {limit} s after the job was asked to end"),
+            false => format!("no answer within {limit} s ({})", self.option),
+        }
+    }
+
+    /// Acts as if the server had last been heard so long ago.
+    #[cfg(test)]
+    pub(crate) fn began_before(&mut self, time: Duration) {
+        self.heard = Instant::now().checked_sub(time).expect("the machine is older");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_is_to_end_waits_less() {
+        let mut silence = Silence::new("nbd_timeout", 500_000);
+        assert_eq!(silence.words(), "no answer within 0.5 s (nbd_timeout)");
+        silence.hurry();
+        assert_eq!(silence.words(), "no answer within 0.5 s (nbd_timeout)", "it is shorter anyway");
+        silence.began_before(Duration::from_secs(1));
+        assert!(silence.is_too_long());
+        for limit in [0, 3_600_000_000] {
+            let mut silence = Silence::new("nbd_timeout", limit);
+            silence.began_before(Duration::from_secs(20));
+            silence.hurry();
+            assert!(!silence.is_too_long(), "it has 10 s from now on");
+            silence.hurry();
+            silence.began_before(Duration::from_secs(10));
+            assert!(silence.is_too_long());
+            assert_eq!(silence.words(), "no answer in 10 s after the job was asked to end");
+        }
+        // 55 of 60 s are over, so 5 are left.
+        let mut silence = Silence::new("nbd_timeout", 60_000_000);
+        silence.began_before(Duration::from_secs(55));
+        silence.hurry();
+        assert!(silence.left() <= Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,36 @@
+//! Whether the job of this thread was asked to end, for engines that wait in calls of their own, such as syncs and
+//! removals at the end of a job. In its I/O loop, a job tells its engine ([`Engine::stop_repeating`]).
+//!
+//! [`Engine::stop_repeating`]: crate::Engine::stop_repeating
+
+use std::cell::RefCell;
+
+/// Tells whether the job was asked to end.
+type Check = Box<dyn Fn() -> bool>;
+
+thread_local! {
+    static CHECK: RefCell<Option<Check>> = const { RefCell::new(None) };
+}
+
+/// Sets what tells the engines of this thread whether the job was asked to end. They ask when a signal interrupts a wait.
+pub fn stop_when(check: impl Fn() -> bool + 'static) {
+    CHECK.set(Some(Box::new(check)));
+}
+
+/// Whether the job was asked to end.
+pub(crate) fn is_asked_to_stop() -> bool {
+    CHECK.with_borrow(|check| check.as_ref().is_some_and(|check| check()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_has_its_own() {
+        assert!(!is_asked_to_stop());
+        stop_when(|| true);
+        assert!(is_asked_to_stop());
+        assert!(!std::thread::spawn(is_asked_to_stop).join().unwrap());
+    }
+}

@@ -1,0 +1,128 @@
+//! Servers that do not answer: no request waits for longer than it may.
+
+use super::*;
+use crate::store::Protocol;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+fn client(addresses: Vec<SocketAddr>, encrypted: bool, timeout: Duration) -> Client {
+    let endpoint = Endpoint::parse("127.0.0.1:1", encrypted).unwrap();
+    let trust = Trust { anybody: true, ..Trust::default() };
+    let limits = Limits { timeout: Some(timeout), retries: 0, verbose: 0 };
+    let mut client =
+        Client::new(endpoint, Store::new("host".to_owned(), Protocol::WebDav(None)), &trust, limits).unwrap();
+    client.addresses = addresses;
+    client
+}
+
+/// The outcome of a request, which is not waited for without end.
+fn outcome(client: &mut Client, patient: bool) -> Result<Answer, String> {
+    let head = client.head(Method::Get, &Object::whole("/a"), &[]);
+    let request = Request {
+        head,
+        body: (std::ptr::null(), 0),
+        sink: Sink::Text,
+        head_only: false,
+        fields: false,
+        patient,
+    };
+    // SAFETY: there is no body, and no memory.
+    let done = unsafe { client.perform(Some(Instant::now() + Duration::from_secs(300)), request) };
+    done.result.map_err(|failure| failure.words)
+}
+
+/// An address of this machine that does not answer when it is connected to: its queue is full. The sockets keep it so.
+fn black_hole() -> (SocketAddr, OwnedFd, Vec<OwnedFd>) {
+    let socket =
+        |flags| rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
+    let listener = socket(SocketFlags::CLOEXEC);
+    rustix::net::bind(&listener, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let address = SocketAddr::try_from(rustix::net::getsockname(&listener).unwrap()).unwrap();
+    let waiting = (0..4).map(|_| {
+        let client = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
+        // Those that the queue has no room for are not established either.
+        let _ = rustix::net::connect(&client, &address);
+        client
+    });
+    (address, listener, waiting.collect())
+}
+
+/// A server that says this to whoever comes, and then repeats `again` until it is left.
+fn server(says: &'static [u8], again: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let Ok((mut stream, _)) = listener.accept() else { return };
+        let _ = stream.read(&mut [0; 4096]);
+        let mut left = stream.write_all(says);
+        while left.is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+            left = if again.is_empty() { is_there(&mut stream) } else { stream.write_all(again) };
+        }
+    });
+    address
+}
+
+/// Fails when the other end has gone.
+fn is_there(stream: &mut TcpStream) -> io::Result<()> {
+    match stream.read(&mut [0; 64])? {
+        0 => Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}
+
+#[test]
+fn the_next_address_is_tried() {
+    let (hole, _listener, _waiting) = black_hole();
+    let second = Duration::from_secs(1);
+    let answering = server(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"");
+    assert_eq!(outcome(&mut client(vec![hole, answering], false, second), false).unwrap().status, 200);
+    // An encrypted connection is not taken for established either: the error is what the second address says.
+    let open = server(b"HTTP/1.1 400 Bad Request\r\n\r\n", b"");
+    let words = outcome(&mut client(vec![hole, open], true, second), false).unwrap_err();
+    assert!(words.contains("the port may be one for connections without encryption"), "{words}");
+    // And if the second is silent, that has an end as well.
+    let silent = server(b"", b"");
+    let words = outcome(&mut client(vec![hole, silent], false, second), false).unwrap_err();
+    assert!(words.contains("the server was silent for 1 s (http_timeout)"), "{words}");
+    let words = outcome(&mut client(vec![hole, hole], true, second), false).unwrap_err();
+    assert!(
+        words.contains(&format!("cannot connect to {hole}: no answer within 1 s (http_timeout)")),
+        "{words}"
+    );
+}
+
+/// A server that goes on sending, but never comes to an end.
+#[test]
+fn a_patient_request_has_an_end() {
+    let dripping = server(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" ");
+    let words = outcome(&mut client(vec![dripping], false, Duration::from_millis(200)), true).unwrap_err();
+    assert!(words.contains("or too slow"), "{words}");
+}
+
+#[test]
+fn a_job_that_is_to_end_waits_for_10_s_at_most() {
+    let silent = server(b"", b"");
+    for patient in [false, true] {
+        let mut client = client(vec![silent], false, Duration::from_secs(3600));
+        let head = client.head(Method::Get, &Object::whole("/a"), &[]);
+        let request = Request {
+            head,
+            body: (std::ptr::null(), 0),
+            sink: Sink::Text,
+            head_only: false,
+            fields: false,
+            patient,
+        };
+        // SAFETY: there is no body, and no memory.
+        unsafe { client.begin(0, request) };
+        client.stop_repeating();
+        let end = Instant::now() + LAST;
+        let flight = client.links[0].as_ref().unwrap().flight.as_ref().unwrap();
+        assert!(flight.latest.unwrap() <= end && flight.deadline.unwrap() <= end);
+        assert!(client.next_deadline.unwrap() <= end);
+        assert_eq!(client.limits.timeout, Some(LAST));
+    }
+}
