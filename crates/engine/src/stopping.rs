@@ -12,7 +12,7 @@ thread_local! {
     static CHECK: RefCell<Option<Check>> = const { RefCell::new(None) };
 }
 
-/// Sets what tells the engines of this thread whether the job was asked to end. They ask when a signal interrupts a wait.
+/// Sets what tells the engines of this thread whether the job was asked to end. They ask while they wait.
 pub fn stop_when(check: impl Fn() -> bool + 'static) {
     CHECK.set(Some(Box::new(check)));
 }

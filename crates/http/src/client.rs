@@ -49,6 +49,8 @@ const PATIENCE: u32 = 10;
 /// A request that is sent again gets a new signature if the old one has reached this age: servers refuse signatures
 /// that are 15 minutes old.
 const SIGNATURE: Duration = Duration::from_secs(10 * 60);
+/// How often a request that is waited for looks whether the job was asked to end.
+const LOOK: Duration = Duration::from_millis(200);
 /// The longest timeout after retries have been stopped.
 const LAST: Duration = Duration::from_secs(10);
 /// The maximum number of authentication challenges that a request answers.
@@ -192,7 +194,7 @@ impl Client {
         }
     }
 
-    /// What [`Client::perform`] asks when a signal interrupts it: whether the job was asked to end. Then it acts as after
+    /// What [`Client::perform`] asks again and again: whether the job was asked to end. Then it acts as after
     /// [`Client::stop_repeating`].
     pub fn stop_if(&mut self, is_asked_to: fn() -> bool) {
         self.is_asked_to_stop = is_asked_to;
@@ -287,13 +289,13 @@ impl Client {
                 self.drop_flights();
                 return failed("no answer in time".to_owned());
             }
-            match self.drive(left) {
+            let driven = self.drive(Some(left.map_or(LOOK, |left| left.min(LOOK))));
+            if (self.is_asked_to_stop)() {
+                self.stop_repeating();
+            }
+            match driven {
                 Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                    if (self.is_asked_to_stop)() {
-                        self.stop_repeating();
-                    }
-                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     // After this, nothing accesses the body any more.
                     self.drop_flights();

@@ -304,8 +304,8 @@ impl Session {
         }
     }
 
-    /// Makes calls that wait for their answer ask, when a signal interrupts them, whether the job was asked to end. Then they
-    /// act as after [`Session::hurry`].
+    /// Makes calls that wait for their answer ask again and again whether the job was asked to end. Then they act as after
+    /// [`Session::hurry`].
     pub fn hurry_if(&mut self, is_asked: fn() -> bool, longest: Duration) {
         self.stopping = Some((is_asked, longest));
     }
@@ -447,6 +447,11 @@ impl Session {
                 }
                 _ => {}
             }
+            if let Some((is_asked, longest)) = self.stopping
+                && is_asked()
+            {
+                self.hurry(longest);
+            }
             let Some(connection) = &mut self.connection else {
                 self.calls.abandon(place);
                 return Err(lost());
@@ -454,13 +459,7 @@ impl Session {
             match connection.exchange(None, &mut self.calls) {
                 Ok(true) => self.hear(),
                 Ok(false) => self.check_silence(),
-                Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => {
-                    if let Some((is_asked, longest)) = self.stopping
-                        && is_asked()
-                    {
-                        self.hurry(longest);
-                    }
-                }
+                Err(Broken::System(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(broken) => {
                     self.calls.abandon(place);
                     self.note_broken(broken);

@@ -430,7 +430,8 @@ impl Disk {
     fn go_on_waiting(&mut self) {
         let mut watched = [self.watched()];
         // A signal does not end this wait, because nobody would repeat it.
-        if wait(&mut watched, NAP).is_err() && is_asked_to_stop() {
+        let _ = wait(&mut watched, NAP);
+        if is_asked_to_stop() {
             self.hurry();
         }
         self.go_on(watched[0].revents);

@@ -39,7 +39,7 @@ pub fn rubbish_on_the_port_starts_nothing() {
     run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).ok();
     drop(silent);
     let said = agent.end();
-    assert!(said.stderr.contains("no Iolite"), "{said}");
+    assert!(said.stderr.contains("not an Iolite"), "{said}");
 }
 
 /// A byte now and then holds no place for longer than saying nothing does.
