@@ -73,9 +73,9 @@ fn settle_device(job: &mut JobOptions) {
     let Some(own) = job.engine.of_mut::<IscsiOptions>() else { return };
     job.files.filename = own.settle_names(&job.files.filename);
     // Passwords are taken from filename= only; here they would be in messages.
-    let masked = |name: &str| engines::masked(name).into_owned();
-    job.files.filename_format = masked(&job.files.filename_format);
-    job.files.opendir = job.files.opendir.as_deref().map(masked);
+    for name in [Some(&mut job.files.filename_format), job.files.opendir.as_mut()].into_iter().flatten() {
+        *name = engines::masked(name).into_owned();
+    }
 }
 
 /// Data that an engine sends to a peer cannot be read back: the receiver verifies it. Networks count in bits.
