@@ -32,8 +32,8 @@ struct Seen {
     cpu: f64,
     /// From the end of the last job to the end of the client, in seconds.
     report: f64,
-    /// From the first to the last moment that was given to an agent, in milliseconds. They have one clock, so this is how far off
-    /// the client was about it.
+    /// From the first to the last moment that was given to an agent, in milliseconds. All agents have one clock, so this is the error
+    /// of the client's comparison of clocks.
     spread: f64,
     /// How long before its moment the last agent heard of it, in milliseconds.
     ahead: f64,

@@ -205,6 +205,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_defaults_are_those_of_the_options() {
+        for (name, default) in DECIDING {
+            let option = iolite_options::registry::find_job(name).expect("it is a job option");
+            let written = match option.default {
+                // A number, and the same as a word.
+                Some("none") if name == "sync" => "0",
+                text => text.unwrap_or(""),
+            };
+            assert_eq!(written, default, "{name}");
+        }
+    }
+
+    #[test]
     fn values_are_compared_not_words() {
         for (a, b) in [("4k", "4096"), ("4K,8k", "4096,8192"), ("4k/60:64KiB/40", "4096/60:65536/40")] {
             assert_eq!(plain(a), plain(b));

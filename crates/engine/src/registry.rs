@@ -200,7 +200,7 @@ pub fn probe(name: &str, config: &EngineConfig) -> Result<(), EngineError> {
 /// load a library and start threads.
 ///
 /// # Errors
-/// Why the engine cannot be made.
+/// The engine cannot be created.
 pub fn storage_of(name: &str, config: &EngineConfig) -> Result<Box<dyn Storage>, EngineError> {
     struct Boxed;
     impl Visitor for Boxed {

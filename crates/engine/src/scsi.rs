@@ -1,5 +1,5 @@
 //! SCSI commands about ranges of blocks, in the forms that SBC-4 (SCSI Block Commands) has for them, and the answers to them
-//! (SPC-5, SCSI Primary Commands). The engines send them each in its way.
+//! (SPC-5, SCSI Primary Commands). Each engine sends them in its own way.
 
 use crate::{Errno, Unit};
 use iolite_options::engines::CdbLength;
@@ -17,7 +17,7 @@ pub(crate) const NDOB: u8 = 0x01;
 const UNMAP: u8 = 0x42;
 /// The long form of WRITE LONG is an action of another command.
 const WRITE_LONG_ACTION: u8 = 0x11;
-/// The first byte of commands with 32 bytes, and how many there are behind the eighth.
+/// Commands with 32 bytes (VARIABLE LENGTH CDB): the operation code, and the number of bytes after byte 7.
 const VARIABLE_LENGTH: u8 = 0x7f;
 const ADDITIONAL_LENGTH: u8 = 0x18;
 
@@ -36,7 +36,7 @@ pub(crate) enum Data {
 pub(crate) struct Command {
     /// The operation code with 10 bytes.
     pub ten: Option<u8>,
-    /// That with 16 bytes.
+    /// The operation code of the form with 16 bytes.
     pub sixteen: Option<u8>,
     /// The service action with 32 bytes.
     pub thirty_two: Option<u16>,
@@ -80,7 +80,7 @@ impl Command {
     pub(crate) const WRITE_UNCORRECTABLE: Command =
         Command { thirty_two: None, flags: 0x40, is_single: true, ..command(0x3f, 0x9f, 0, Data::None) };
 
-    /// With this bit, if it is asked for.
+    /// Sets this bit if `is_asked`.
     pub(crate) const fn with(self, bit: u8, is_asked: bool) -> Command {
         let bit = if is_asked { bit } else { 0 };
         Command { flags: self.flags | bit, ..self }
@@ -139,20 +139,20 @@ pub(crate) struct Cdb {
 }
 
 impl Cdb {
-    /// The longest.
+    /// The length of the longest, in bytes.
     const MOST: usize = 32;
 
-    /// None.
+    /// No command.
     pub(crate) const EMPTY: Cdb = Cdb { bytes: [0; Cdb::MOST], length: 0 };
 
-    /// That of UNMAP, whose ranges are data.
+    /// UNMAP, whose ranges are in its data.
     pub(crate) const UNMAP: Cdb = {
         let mut bytes = [0; Cdb::MOST];
         (bytes[0], bytes[8]) = (UNMAP, size_of::<Ranges>() as u8);
         Cdb { bytes, length: 10 }
     };
 
-    /// These bytes.
+    /// A command of these bytes.
     pub(crate) fn of(command: &[u8]) -> Cdb {
         let mut bytes = [0; Cdb::MOST];
         bytes[..command.len()].copy_from_slice(command);

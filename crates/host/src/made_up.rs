@@ -117,7 +117,7 @@ impl MadeUp {
         self
     }
 
-    /// So many bytes of memory are available.
+    /// With this many bytes of available memory.
     #[must_use]
     pub fn with_memory(mut self, available: u64) -> MadeUp {
         self.memory = Memory { total: Some(available), available: Some(available), ..Memory::default() };

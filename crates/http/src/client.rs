@@ -173,8 +173,8 @@ impl Client {
         head
     }
 
-    /// Stops retries: requests that wait for a retry end with the outcome of their last attempt. Those in flight end within
-    /// 10 s, even if their data still moves, and those that begin later have no longer timeout than that.
+    /// Stops retries: requests that wait for a retry end with the outcome of their last attempt. The timeout of others is
+    /// 10 s at most, so that a silent server does not keep them.
     pub fn stop_repeating(&mut self) {
         if self.stopped.is_some() {
             return;
@@ -188,7 +188,9 @@ impl Client {
         let sooner = |own: Option<Instant>| Some(own.map_or(end, |own| own.min(end)));
         self.limits.timeout = Some(self.limits.timeout.map_or(LAST, |timeout| timeout.min(LAST)));
         for flight in self.links.iter_mut().flatten().filter_map(|link| link.flight.as_mut()) {
-            flight.latest = sooner(flight.latest);
+            if flight.request.patient {
+                flight.latest = [flight.latest, now.checked_add(LAST * PATIENCE)].into_iter().flatten().min();
+            }
             let deadline = sooner(flight.deadline);
             fall_due(&mut self.next_deadline, flight, deadline);
         }
@@ -224,6 +226,7 @@ impl Client {
             sent: 0,
             is_reused: false,
             is_connected: false,
+            address: 0,
             unreachable: 0,
             is_repeated: false,
             latest: None,
@@ -369,7 +372,7 @@ impl Client {
                 }
                 flight.is_connected = flight.sent > 0 || flags.intersects(EventFlags::OUT | EventFlags::IN);
                 if flight.is_connected {
-                    self.reachable = (self.reachable + flight.unreachable) % self.addresses.len();
+                    self.reachable = flight.address;
                     flight.unreachable = 0;
                     // Connecting has its own limit.
                     let deadline = self.limits.timeout.map(|timeout| Instant::now() + timeout);
@@ -406,10 +409,12 @@ impl Client {
 
     /// Limits the time of an attempt that begins now.
     fn limit(&mut self, flight: &mut Flight) {
-        let Some(timeout) = self.limits.timeout else { return };
+        let Some(timeout) = self.limits.timeout else {
+            (flight.deadline, flight.latest) = (None, None);
+            return;
+        };
         let deadline = Instant::now() + timeout;
         let longer = match flight.request.patient {
-            _ if self.stopped.is_some() => Duration::ZERO,
             true => timeout.saturating_mul(PATIENCE),
             false => Duration::from_secs(flight.request.bytes() / SLOWEST),
         };
@@ -419,7 +424,11 @@ impl Client {
 
     fn connect(&mut self, mut flight: Flight) {
         (flight.is_reused, flight.is_connected) = (false, false);
-        let address = (self.reachable + flight.unreachable) % self.addresses.len();
+        // (Another request may find that another address is reachable, while this one tries all.)
+        if flight.unreachable == 0 {
+            flight.address = self.reachable;
+        }
+        let address = flight.address;
         if flight.unreachable + 1 < self.addresses.len() {
             let deadline = Instant::now() + CONNECT;
             let sooner = flight.deadline.map_or(deadline, |own| own.min(deadline));
@@ -533,9 +542,10 @@ impl Client {
 
     /// Handles a failed attempt to connect: tries the next address, if there is one.
     fn not_connected(&mut self, mut flight: Flight, error: io::Error) {
-        let address = self.addresses[(self.reachable + flight.unreachable) % self.addresses.len()];
-        if flight.unreachable + 1 < self.addresses.len() {
+        let address = self.addresses[flight.address];
+        if flight.unreachable + 1 < self.addresses.len() && self.stopped.is_none() {
             flight.unreachable += 1;
+            flight.address = (flight.address + 1) % self.addresses.len();
             self.limit(&mut flight);
             return self.connect(flight);
         }

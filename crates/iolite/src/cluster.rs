@@ -267,7 +267,7 @@ fn hosts(text: &str) -> Result<Vec<(Option<String>, String)>, String> {
     if list.is_empty() { Err(format!("--client={text}: the list has no hosts in it")) } else { Ok(list) }
 }
 
-/// How machines are called: as they call themselves, but for those that call themselves the same.
+/// The names of machines: their own, and the address where several have the same name.
 fn labels(name: Name, machines: &[String], addresses: &[Address]) -> Vec<String> {
     let is_alone = |machine: &String| machines.iter().filter(|other| *other == machine).count() == 1;
     let label = |(machine, address): (&String, &Address)| match is_alone(machine) || name.is_strict() {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// More places than these are not told: a report is not an inventory.
 const MOST_TARGETS: usize = 16;
-/// So many files of a worker, and of all workers, are looked at: each costs system calls before the run.
+/// How many files of a worker, and of all workers, are looked at: each costs system calls before the run.
 const MOST_OF_A_WORKER: usize = 16;
 const MOST_FILES: usize = 1000;
 

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 /// The name of the job file in messages; the editor shows places without it.
 const FILE: &str = "job.fio";
-/// So many files of a directory are confirmed one by one; more are confirmed by the name of the directory.
+/// How many files of a directory are confirmed one by one; more are confirmed by the name of the directory.
 const MOST_ALONE: usize = 4;
 /// At most this many mistakes are reported.
 const MOST_MISTAKES: usize = 200;

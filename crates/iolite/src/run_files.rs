@@ -10,7 +10,7 @@ use std::path::Path;
 /// Looks whether the store of runs is something that the run needs.
 ///
 /// # Errors
-/// It is.
+/// The run has this file.
 pub fn check_store(store: &Path, plan: &Plan, machine: &ThisMachine) -> Result<(), String> {
     own_files::at(plan, store, machine).map_or(Ok(()), |what| {
         Err(format!(

@@ -310,6 +310,15 @@ impl Session {
         self.stopping = Some((is_asked, longest));
     }
 
+    /// Waits less from now on if the job was asked to end.
+    fn look_for_the_end(&mut self) {
+        if let Some((is_asked, longest)) = self.stopping
+            && is_asked()
+        {
+            self.hurry(longest);
+        }
+    }
+
     /// For how long the server was waited for, as text.
     fn within(&self) -> String {
         let patience = self.limits.patience;
@@ -447,11 +456,7 @@ impl Session {
                 }
                 _ => {}
             }
-            if let Some((is_asked, longest)) = self.stopping
-                && is_asked()
-            {
-                self.hurry(longest);
-            }
+            self.look_for_the_end();
             let Some(connection) = &mut self.connection else {
                 self.calls.abandon(place);
                 return Err(lost());

@@ -432,9 +432,19 @@ impl Scanner<'_> {
         self.skip_value(text);
     }
 
+    /// The text of an unknown option, without what follows a blank or a colon, if that may have been meant as a secret value.
+    fn without_secret<'a>(&self, text: &'a str) -> &'a str {
+        let Some(place) = text.find([' ', '\t', ':']) else { return text };
+        let name = text[..place].trim_start_matches('-');
+        let mut all = engines::engines().iter().flat_map(|engine| engine.options);
+        let is_close = |known: &str| known.starts_with(name) || Some(known) == self.nearest(name);
+        let is_secret = all.any(|option| option.is_secret && option.names().any(is_close));
+        if is_secret { &text[..place] } else { text }
+    }
+
     fn unknown(&mut self, text: &str, name: &str) {
         let owners = registry::find_any_engine(name);
-        let option = shortened(without_secret(split(text).0));
+        let option = shortened(self.without_secret(split(text).0));
         let message = if owners.is_empty() {
             match self.nearest(name) {
                 Some(meant) => format!("unknown option \"{option}\"; did you mean \"--{meant}\"?"),
@@ -478,15 +488,6 @@ pub(crate) fn owner_names(engines: &[&str]) -> String {
 
 fn by_letter(letter: char) -> Option<&'static RunOption> {
     run_options::ALL.iter().find(|option| option.short == letter)
-}
-
-/// The text of an unknown option, without what follows a blank or a colon, if that may have been meant as a secret value.
-fn without_secret(text: &str) -> &str {
-    let Some(place) = text.find([' ', '\t', ':']) else { return text };
-    let name = text[..place].trim_start_matches('-');
-    let mut all = engines::engines().iter().flat_map(|engine| engine.options);
-    let is_secret = all.any(|option| option.is_secret && option.names().any(|known| known.starts_with(name)));
-    if is_secret { &text[..place] } else { text }
 }
 
 fn split(body: &str) -> (&str, Option<&str>) {

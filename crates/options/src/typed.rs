@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// A size in bytes, or in percent or zones of a file that is known only where the job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SizeValue {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many percent (1..=100) of the file or device.
+    /// A percentage (1..=100) of the file or device.
     Percent(u32),
-    /// So many zones (at least 1) of the device, or of `zonesize` bytes.
+    /// A number of zones (at least 1) of the device, or of `zonesize` bytes.
     Zones(u32),
 }
 
@@ -240,9 +240,9 @@ pub enum RandomDistribution {
 /// `zoneskip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ZoneSkip {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// So many times `zonesize`.
+    /// A multiple of `zonesize`.
     Zones(u32),
 }
 

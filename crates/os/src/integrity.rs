@@ -49,7 +49,7 @@ const GUARD_CRC64: u8 = 4;
 /// The metadata of an open block device.
 ///
 /// # Errors
-/// It has none, or such that is not known, in words for the user.
+/// The device has no metadata, or in an unknown format; the error is a message for the user.
 pub fn of(device: RawFd) -> Result<Integrity, String> {
     let mut told = Capability::default();
     // SAFETY: the kernel writes one structure.

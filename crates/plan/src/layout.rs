@@ -349,7 +349,7 @@ fn one(
         return Err(LayoutError::BeyondOffsets { path: found.name(), offset, length });
     }
     // A verified job must write to the same places as the run that checks it, although files become longer.
-    let is_whole_whatever_the_size = options.verification.is_on() && facts.kind == FileKind::Regular;
+    let counts_as_whole = options.verification.is_on() && facts.kind == FileKind::Regular;
     Ok(FileLayout {
         path: path.to_owned(),
         kind: facts.kind,
@@ -357,7 +357,7 @@ fn one(
         offset,
         length,
         extend_to: (needs_data && real < end).then_some(end),
-        is_whole: offset == 0 && (length >= real || is_whole_whatever_the_size),
+        is_whole: offset == 0 && (length >= real || counts_as_whole),
         zoned: None,
     })
 }

@@ -100,7 +100,7 @@ impl Connection {
         Ok(Connection::Tls(Arc::new(encrypted)))
     }
 
-    /// Ends it so that the other end hears why, and says why.
+    /// Ends the connection after sending the reason to the other end. Returns the reason.
     fn part_with(&self, why: &Stranger) -> String {
         self.stream().part();
         why.to_string()

@@ -33,13 +33,14 @@ const PING: Duration = Duration::from_millis(500);
 const SHORT: Duration = Duration::from_millis(5);
 /// The interval of checks for the user's requests.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often a clock is compared. The round trip that took least says most.
+/// Round trips of one comparison of clocks. The shortest is the most accurate.
 const ROUND_TRIPS: u32 = 32;
-/// When it is compared again, so many are enough, if one of them takes about as long as the best one before: the way is the same.
+/// Round trips of a later comparison, if one of them is about as short as the shortest so far.
 const ROUND_TRIPS_AGAIN: u32 = 4;
 /// How many clocks are compared at a time: a round trip is to measure the network, and not the queue in front of these CPUs.
 const COMPARED_AT_A_TIME: usize = 8;
-/// How long a machine waits for that. Then many are far away, and their round trips keep no CPU busy.
+/// How long a machine waits for its turn. If the others take longer than that, their round trips are mostly network, and more can
+/// run at a time.
 const WAIT_FOR_TURN: Duration = Duration::from_secs(3);
 /// While a machine waits for others, its clock is compared again after this time: clocks drift by some tens of microseconds
 /// in a second.
@@ -92,7 +93,7 @@ pub enum Told {
     Waits(bool),
     /// A file that its run has left cannot be kept here, or has not arrived.
     NotKept(String),
-    /// So many files that its run has left could not be sent; its warnings say why.
+    /// The number of files of its run that could not be sent; its warnings say why.
     Missing(u64),
     /// The command of its trigger has failed.
     Trigger(String),
@@ -149,7 +150,7 @@ enum Heard {
     InStep(InStep),
     /// It waits at this barrier, with this clock; without a clock, none of its jobs waits there any more.
     Waits(u32, Option<Clock>),
-    /// It has begun, so much later than at the moment that it was given.
+    /// It has begun, so many nanoseconds after the moment that it was given.
     Started(u64),
     Measured(Measured),
     /// It has sent the files that its run has left, except for so many.

@@ -59,7 +59,7 @@ impl Hello {
         self
     }
 
-    /// It, in words.
+    /// A description of the other end.
     pub(crate) fn in_words(&self) -> String {
         format!("{} (process {}) on {}", self.program, self.pid, self.machine)
     }

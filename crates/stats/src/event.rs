@@ -76,7 +76,7 @@ pub enum EventKind {
     Started {
         /// The barrier.
         barrier: u32,
-        /// So many nanoseconds after the moment that was given for it.
+        /// How many nanoseconds after the moment that was given for it.
         late_ns: u64,
     },
     /// An interval of a steady state that is judged over several machines.

@@ -58,7 +58,7 @@ impl NbdServer {
     /// Starts nbdkit on a local socket in this directory, with these words behind its options: `memory 64M`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     pub fn nbdkit(directory: &Path, words: &str) -> Result<NbdServer, String> {
         let (socket, pid) = (directory.join("nbd.sock"), directory.join("nbd.pid"));
         let _ = fs::remove_file(&socket);
@@ -73,7 +73,7 @@ impl NbdServer {
     /// Starts nbdkit on a port of this machine, encrypted, with the certificate `server` of the tests.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     pub fn encrypted(directory: &Path, words: &str) -> Result<NbdServer, String> {
         let keys = directory.join("certificates");
         fs::create_dir_all(&keys).map_err(|error| error.to_string())?;
@@ -100,7 +100,7 @@ impl NbdServer {
     /// Starts qemu-nbd for a file.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     pub fn qemu(directory: &Path, image: &Path) -> Result<NbdServer, String> {
         let socket = directory.join("qemu.sock");
         let mut command = Command::new("qemu-nbd");

@@ -60,7 +60,7 @@ impl Ceph {
     /// The cluster that all tests of this binary share. It keeps its data in memory.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     pub fn shared() -> Result<&'static Ceph, String> {
         static SHARED: OnceLock<Result<Ceph, String>> = OnceLock::new();
         let shared = SHARED.get_or_init(|| {
@@ -82,7 +82,7 @@ impl Ceph {
     /// Starts one that keeps everything in this directory. It ends when it is dropped.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     ///
     /// # Panics
     /// When the programs are there, and the cluster does not start.
@@ -228,7 +228,7 @@ impl Ceph {
     /// The gateway, which is started when a test first asks for it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     pub fn gateway(&self) -> Result<&Gateway, String> {
         self.gateway.get_or_init(|| self.start_gateway()).as_ref().map_err(Clone::clone)
     }

@@ -44,7 +44,7 @@ impl Gluster {
     /// Starts one that keeps its files in `directory`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     ///
     /// # Panics
     /// When it is there and does not start.

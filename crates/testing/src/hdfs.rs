@@ -20,7 +20,7 @@ impl Hdfs {
     /// The cluster, which nobody else uses meanwhile. It is started for the first test that asks for it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     ///
     /// # Panics
     /// When it is there and does not start.

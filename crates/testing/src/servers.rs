@@ -78,7 +78,7 @@ impl Minio {
     /// certificate `server` of the tests.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     pub fn start(directory: &Path, is_encrypted: bool) -> Result<Minio, String> {
         let program = match std::env::var_os("IOLITE_MINIO") {
             Some(named) => PathBuf::from(named),
@@ -184,7 +184,7 @@ impl Nginx {
     /// Starts one that keeps its files in `directory`, for the user `user` with the password `password`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     pub fn start(directory: &Path) -> Result<Nginx, String> {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let places = std::env::split_paths(&paths).chain(["/usr/sbin".into(), "/sbin".into()]);

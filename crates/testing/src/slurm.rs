@@ -22,7 +22,7 @@ impl Slurm {
     /// Starts one that keeps all that it needs in `directory`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     pub fn start(directory: &Path) -> Result<Slurm, String> {
         // SAFETY: no pointers are involved; the call cannot fail.
         if unsafe { libc::geteuid() } != 0 {

@@ -25,7 +25,7 @@ impl Sshd {
     /// Starts one that keeps all that it needs in `directory`.
     ///
     /// # Errors
-    /// Why there is none.
+    /// It cannot be started; the error says why.
     pub fn start(directory: &Path) -> Result<Sshd, String> {
         let program = ["/usr/sbin/sshd", "/sbin/sshd"].iter().map(Path::new).find(|path| path.exists());
         let program = program.ok_or("sshd is missing (package openssh-server)")?;

@@ -62,7 +62,7 @@ impl RunEnd {
         RunEnd::interrupted("ended by the trigger")
     }
 
-    /// So many workers of a run had errors; 0 = only the run itself had.
+    /// The number of workers that had errors; 0 = only the run itself had one.
     pub fn with_failures(failures: usize) -> RunEnd {
         RunEnd::failed(match failures {
             0 => "a part of the run other than its jobs had an error".to_owned(),

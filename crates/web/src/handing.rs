@@ -41,7 +41,7 @@ pub struct LivePage {
 pub(crate) struct Handing {
     channel: UnixStream,
     waiting: VecDeque<Waiting>,
-    /// So many bytes of the first were sent.
+    /// How many bytes of the first were sent.
     sent: usize,
     is_lost: bool,
 }

@@ -64,7 +64,7 @@ fn load(library: &Path) -> Result<Loaded, String> {
 /// in engines built before it.
 ///
 /// # Safety
-/// So many bytes can be read there.
+/// `size` bytes can be read there.
 unsafe fn copied(declared: *const abi::Engine, size: u32) -> abi::Engine {
     let length = (size as usize).min(size_of::<abi::Engine>());
     // SAFETY: all members are numbers, pointers, or functions that may be missing: zeros are valid. The caller promises the

@@ -70,9 +70,9 @@ struct Request {
 /// Why a unit failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It did not.
+    /// It has not failed.
     Well,
-    /// There is no command for it, with blocks of so many bytes.
+    /// No command fits it; the size of a block in bytes.
     Unfit(Unfit, u64),
     /// The kernel does not pass the command on.
     Kernel(Errno),
@@ -302,8 +302,8 @@ fn entry(file: Fd, command: &RingCommand, piece: Option<u16>) -> Entry128 {
     opcode::UringCmd80::new(file, 0).cmd(command.bytes()).buf_index(piece).build()
 }
 
-/// Whether the kernel passes commands from a ring to this node: it is tried with one that does nothing (TEST UNIT READY).
-/// Whatever the disk answers is good.
+/// Whether the kernel passes commands from a ring to this node. Tried with a command that does nothing (TEST UNIT READY); any
+/// answer of the disk is good.
 fn passes(descriptor: RawFd) -> io::Result<()> {
     let command = [0u8; 6];
     let mut ring = IoUring::<Entry128, cqueue::Entry32>::builder().build(1)?;

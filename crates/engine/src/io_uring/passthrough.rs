@@ -24,8 +24,8 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// How often a command is sent again that a worker of the kernel could not pass on. It may meet such a worker once more: the
-/// kernel uses them when the device has no room for a command.
+/// How often a command is sent again that a worker of the kernel could not pass on. A retry may end up with a worker as well:
+/// the kernel uses workers when the device has no room for a command.
 const MOST_TRIES: u32 = 1000;
 
 /// Passes NVMe commands through a ring. It must stay in the thread that made it: the kernel holds us to that.
@@ -82,9 +82,9 @@ struct Request {
 /// Why a unit failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It did not.
+    /// It has not failed.
     Well,
-    /// There is no command for it, with blocks of so many bytes.
+    /// No command fits it; the size of a block in bytes.
     Unfit(Unfit, u64),
     /// The kernel does not pass the command on.
     Kernel(Errno),

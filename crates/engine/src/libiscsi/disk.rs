@@ -382,7 +382,7 @@ impl Disk {
         }
     }
 
-    /// Limits the wait for a silent target, because the job has been asked to end.
+    /// Limits the wait for a silent target if it has no limit, because the job has been asked to end.
     pub(super) fn hurry(&mut self) {
         self.silence.hurry();
     }

@@ -136,6 +136,9 @@ impl Connection {
                 if (lib.poll)(self.raw, NAP.as_millis() as c_int) < 0 && lib.last_error().0 != libc::EINTR {
                     return Err(lib.last_error());
                 }
+                if is_asked_to_stop() {
+                    self.silence.hurry();
+                }
                 if self.silence.is_too_long() {
                     return Err((libc::ETIMEDOUT, self.silence.words()));
                 }
@@ -285,7 +288,7 @@ impl Connection {
         done.extend(open.map(|slot| (slot.number, errno)));
     }
 
-    /// Limits the wait for a silent server, because the job has been asked to end.
+    /// Limits the wait for a silent server if it has no limit, because the job has been asked to end.
     pub(super) fn hurry(&mut self) {
         self.silence.hurry();
     }

@@ -26,6 +26,8 @@ pub(super) struct Flight {
     /// The connection has served an earlier request.
     pub(super) is_reused: bool,
     pub(super) is_connected: bool,
+    /// The index of the address that it connects to.
+    pub(super) address: usize,
     /// How many addresses could not be connected to.
     pub(super) unreachable: usize,
     /// The request was sent more than once.

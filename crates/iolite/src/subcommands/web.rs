@@ -18,9 +18,9 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// No directory has more results.
+/// The maximum number of results in a directory.
 const MOST_RESULTS: usize = 10_000;
-/// So many jobs of a run are named in the list.
+/// How many jobs of a run the list names.
 const MOST_JOBS: usize = 3;
 
 /// Serves until the program is ended.

@@ -642,6 +642,17 @@ pub fn a_silent_server_hangs_nobody() {
     let ended = running.wait();
     let said = "the server was silent for 10 s after the job was asked to end";
     assert!(ended.output().contains(said), "{}", ended.output());
+    // Nor when it fills the objects that it will read.
+    let server = ObjectServer::behaving(|seen| match seen.method.as_str() {
+        "PUT" => Reply::Silence,
+        _ => Reply::Granted,
+    });
+    let line = job(&server, "--filename=/bkt/a --rw=read --size=16k --http_create=1 --http_timeout=1h");
+    let mut running = Program::own().start(dir.path(), line.split_whitespace());
+    running.wait_until("it fills its objects", |_| server.count("PUT") >= 1);
+    running.signal(libc::SIGINT);
+    let ended = running.wait();
+    assert!(ended.output().contains(said), "{}", ended.output());
     // Nor when it removes what it has written.
     let server = ObjectServer::behaving(|seen| match seen.method.as_str() {
         "DELETE" => Reply::Silence,

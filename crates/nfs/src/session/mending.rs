@@ -136,6 +136,7 @@ impl Session {
     /// Waits until there is a connection, or it is given up.
     pub(super) fn reconnect(&mut self) -> Result<(), NfsError> {
         while self.connection.is_none() {
+            self.look_for_the_end();
             if self.try_again() {
                 continue;
             }
@@ -379,11 +380,11 @@ impl Session {
         number: u32,
         arguments: &dyn Fn(&mut Writer<'_>),
     ) -> Result<Vec<u8>, NfsError> {
-        let end = Instant::now() + self.limits.patience;
+        let begun = Instant::now();
         loop {
             let answer = self.call_once(number, arguments)?;
             let is_busy = Reader::new(&answer).u32()? == crate::protocol::JUKEBOX;
-            if !is_busy || Instant::now() >= end {
+            if !is_busy || begun.elapsed() >= self.limits.patience {
                 return Ok(answer);
             }
             self.calls.counts.busy += 1;

@@ -39,16 +39,17 @@ const SECRET: [&str; 3] = ["password", "secret", "passphrase"];
 /// and stay unchanged. A password may contain any character, so everything up to the last `@` is hidden: rather too
 /// much than too little.
 pub fn masked(text: &str) -> Cow<'_, str> {
-    // A slash that was forgotten does not make a password less secret.
-    let separator = if text.contains("//") { "//" } else { ":/" };
-    if !text.contains(separator) || !(text.contains('@') || SECRET.iter().any(|word| text.contains(word))) {
+    if let Some((front, host)) = without_slashes(text) {
+        return format!("{}{PLACEHOLDER}{host}", masked(front)).into();
+    }
+    if !text.contains("//") || !(text.contains('@') || SECRET.iter().any(|word| text.contains(word))) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once(separator) {
+    while let Some((before, after)) = rest.split_once("//") {
         shown.push_str(before);
-        shown.push_str(separator);
+        shown.push_str("//");
         let (url, behind) = after.split_at(next_url(after));
         match url.rsplit_once('@') {
             // In lists of names a colon has a backslash in front.
@@ -63,6 +64,27 @@ pub fn masked(text: &str) -> Cow<'_, str> {
     }
     shown.push_str(rest);
     Cow::Owned(without_secret_words(&shown))
+}
+
+/// Schemes of URLs with passwords.
+const SCHEMES: [&str; 8] = ["nbd", "nbds", "nbd+unix", "nbds+unix", "iscsi", "nfs", "http", "https"];
+
+/// Around the password of a URL whose slashes were forgotten, which does not make it less secret: `iscsi:/` and `@host`.
+fn without_slashes(text: &str) -> Option<(&str, &str)> {
+    let last = text.rfind('@')?;
+    let colons = text[..last].match_indices(':').map(|(place, _)| place);
+    let mut ends = colons.filter_map(|colon| {
+        let front = text[..colon].trim_end_matches('\\');
+        let is_of_scheme = |sign: char| sign.is_ascii_alphanumeric() || "+-".contains(sign);
+        let scheme = &front[front.trim_end_matches(is_of_scheme).len()..];
+        let before = &front[..front.len() - scheme.len()];
+        let is_url = SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known))
+            && (before.is_empty() || before.ends_with([':', ',', ' ']));
+        let behind = &text[colon + 1..];
+        let slashes = behind.len() - behind.trim_start_matches('/').len();
+        (is_url && slashes < 2).then_some(colon + 1 + slashes)
+    });
+    Some((&text[..ends.next()?], &text[last..]))
 }
 
 /// Where in a list of names the next URL begins: `…:iscsi://…`, `…,iscsi\://…`, `… nbd://…`.
@@ -129,8 +151,12 @@ mod tests {
             ),
             ("a//b c//me:sesame@h", "a//b c//me:***@h"),
             ("ISCSI://me%sesame@h/t/1", "ISCSI://me%***@h/t/1"),
-            ("iscsi:/me%sesame@h/t/1", "iscsi:/me%***@h/t/1"),
-            ("nbd:/me:sesame@h/x", "nbd:/me:***@h/x"),
+            ("iscsi:/me%sesame@h/t/1", "iscsi:/***@h/t/1"),
+            ("ISCSI:me%ses//ame@h/t/1", "ISCSI:***@h/t/1"),
+            ("nbd:/me:sesame@h//x", "nbd:/***@h//x"),
+            (r"/a:iscsi:/me%sesame@h/t/1:iscsi\://h/t/2", r"/a:iscsi:/***@h/t/1:iscsi\://h/t/2"),
+            ("/mnt/a:/mnt/b:/mnt/@home/c", "/mnt/a:/mnt/b:/mnt/@home/c"),
+            ("/srv/nfs:/x@y", "/srv/nfs:/x@y"),
             ("/tmp/a@b", "/tmp/a@b"),
             ("", ""),
         ] {

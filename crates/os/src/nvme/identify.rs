@@ -91,7 +91,7 @@ impl PlacementSupport {
     /// Asks the device of a namespace.
     ///
     /// # Errors
-    /// It tells nothing of itself, or the user may not ask.
+    /// The device does not support the query, or permission is missing.
     pub fn of(device: RawFd, number: u32) -> io::Result<PlacementSupport> {
         const FEATURE: u8 = 0x1d;
         const DIRECTIVES: u8 = 0;

@@ -149,7 +149,8 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         slat: measured(options.measurement.disable_slat) && (has_submission || is_offloaded),
         times_sending: facets.can(Capability::TimeSending),
         clat: measured(options.measurement.disable_clat),
-        // As with fio, whose time of an act on a name is that of the call. Through a ring, which it does not have, there is more.
+        // fio reports only the time of the call for operations on names. Through a ring, which fio does not have, submission is
+        // something else.
         lat: measured(options.measurement.disable_lat) && !acts_in_the_call,
         slat_buckets: options.measurement.slat_percentiles,
         // The latency classes of the report come from this histogram, so it is kept in any case.

@@ -19,7 +19,7 @@ pub struct PriorityRules {
     pub seed: u64,
 }
 
-/// So many of some I/Os have this priority.
+/// A share of I/Os with this priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriorityShare {
     /// The block size; `None` = any.

@@ -170,7 +170,7 @@ fn start(plan: &Plan, worker: &WorkerPlan, layouts: &[Layout], machine: &dyn Mac
     ))
 }
 
-/// Whether it may be this worker that has made a file as long as it is.
+/// Whether this worker may have extended the file to its present size.
 fn may_extend(
     plan: &Plan,
     worker: &WorkerPlan,

@@ -123,7 +123,7 @@ impl Comparison {
         self.best_ns = Some(self.best_ns.unwrap_or(u64::MAX).min(clock.round_trip_ns));
     }
 
-    /// Whether round trips are enough, of which this was the shortest: it says no less than those before did.
+    /// Whether this many round trips are enough: the shortest of them is about as short as the shortest before.
     fn is_enough(&self, made: u32, clock: Option<Clock>) -> bool {
         let as_before = || Some(clock?.round_trip_ns <= self.best_ns? + self.best_ns? / 4);
         made >= ROUND_TRIPS || (made >= ROUND_TRIPS_AGAIN && as_before() == Some(true))

@@ -101,7 +101,7 @@ fn series_members(json: &mut Writer, report: &Report, series: &Series, since: us
 struct OfJob<'a> {
     direction: Direction,
     first: usize,
-    /// So many windows, the first, are its ramp.
+    /// How many windows at the beginning are its ramp.
     ramp: usize,
     /// A window in which it did not run has none.
     parts: Vec<Option<&'a Part>>,

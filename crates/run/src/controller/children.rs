@@ -77,6 +77,8 @@ impl Work for Shared {
                 continue;
             }
             let control = &self.arena.slot(worker.index).control;
+            let (arena, index) = (self.arena.clone(), worker.index);
+            iolite_engine::stop_when(move || arena.slot(index).control.terminating());
             let mut note = |text| Message::Note(number, text).send(&self.messages);
             let stop = || control.terminating();
             let mut made = creation::create(name, &rules, layout, &mut note, &stop);

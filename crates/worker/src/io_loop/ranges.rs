@@ -17,7 +17,7 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// So many per command.
+    /// How many a command has.
     pub fn new(most: u32) -> Ranges {
         Ranges { most: most as usize, list: Vec::with_capacity(most as usize), waiting: None }
     }
