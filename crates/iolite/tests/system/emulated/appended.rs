@@ -276,7 +276,7 @@ true
     }
     assert_eq!(count("counted", "nvme_cmd_compare"), 4);
     for (name, words) in [
-        ("earlier", "because its headers have the time"),
+        ("earlier", "because its headers contain the time of the write"),
         ("metadata", "have metadata, which is not compared yet"),
         ("word", "verify_mode=both"),
     ] {
