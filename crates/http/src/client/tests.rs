@@ -16,17 +16,16 @@ fn client(addresses: Vec<SocketAddr>, encrypted: bool, timeout: Duration) -> Cli
     client
 }
 
+/// A request without a body, for an answer without memory.
+fn get(client: &mut Client, patient: bool) -> Request {
+    let head = client.head(Method::Get, &Object::whole("/a"), &[]);
+    let body = (std::ptr::null(), 0);
+    Request { head, body, sink: Sink::Text, head_only: false, fields: false, patient }
+}
+
 /// The outcome of a request, which is not waited for without end.
 fn outcome(client: &mut Client, patient: bool) -> Result<Answer, String> {
-    let head = client.head(Method::Get, &Object::whole("/a"), &[]);
-    let request = Request {
-        head,
-        body: (std::ptr::null(), 0),
-        sink: Sink::Text,
-        head_only: false,
-        fields: false,
-        patient,
-    };
+    let request = get(client, patient);
     // SAFETY: there is no body, and no memory.
     let done = unsafe { client.perform(Some(Instant::now() + Duration::from_secs(300)), request) };
     done.result.map_err(|failure| failure.words)
@@ -109,15 +108,7 @@ fn a_job_that_is_to_end_waits_for_10_s_at_most() {
     let silent = server(b"", b"");
     for patient in [false, true] {
         let mut client = client(vec![silent], false, Duration::from_secs(3600));
-        let head = client.head(Method::Get, &Object::whole("/a"), &[]);
-        let request = Request {
-            head,
-            body: (std::ptr::null(), 0),
-            sink: Sink::Text,
-            head_only: false,
-            fields: false,
-            patient,
-        };
+        let request = get(&mut client, patient);
         // SAFETY: there is no body, and no memory.
         unsafe { client.begin(0, request) };
         client.stop_repeating();
@@ -149,10 +140,7 @@ fn requests_agree_on_no_wrong_address() {
         let mut client = client(vec![hole, address], false, Duration::ZERO);
         client.limits.timeout = timeout;
         for token in 0..3 {
-            let head = client.head(Method::Get, &Object::whole("/a"), &[]);
-            let body = (std::ptr::null(), 0);
-            let request =
-                Request { head, body, sink: Sink::Text, head_only: false, fields: false, patient: false };
+            let request = get(&mut client, false);
             // SAFETY: there is no body, and no memory.
             unsafe { client.begin(token, request) };
         }

@@ -633,37 +633,23 @@ pub fn a_silent_server_hangs_nobody() {
     let dir = scratch();
     let line = "--filename=/bkt/a --rw=write --size=4k --http_timeout=300ms";
     assert_eq!(called_fio(&server, dir.path(), line).code(), 1);
-    // A job that was asked to end does not wait for as long as it would otherwise.
-    let server = ObjectServer::behaving(|_| Reply::Silence);
-    let line = job(&server, "--filename=/bkt/a --rw=write --size=16k --http_timeout=1h");
-    let mut running = Program::own().start(dir.path(), line.split_whitespace());
-    running.wait_until("it has asked", |_| server.count("PUT") >= 1);
-    running.signal(libc::SIGINT);
-    let ended = running.wait();
-    let said = "the server was silent for 10 s after the job was asked to end";
-    assert!(ended.output().contains(said), "{}", ended.output());
-    // Nor when it fills the objects that it will read.
-    let server = ObjectServer::behaving(|seen| match seen.method.as_str() {
-        "PUT" => Reply::Silence,
-        _ => Reply::Granted,
-    });
-    let line = job(&server, "--filename=/bkt/a --rw=read --size=16k --http_create=1 --http_timeout=1h");
-    let mut running = Program::own().start(dir.path(), line.split_whitespace());
-    running.wait_until("it fills its objects", |_| server.count("PUT") >= 1);
-    running.signal(libc::SIGINT);
-    let ended = running.wait();
-    assert!(ended.output().contains(said), "{}", ended.output());
-    // Nor when it removes what it has written.
-    let server = ObjectServer::behaving(|seen| match seen.method.as_str() {
-        "DELETE" => Reply::Silence,
-        _ => Reply::Granted,
-    });
-    let line = job(&server, "--filename=/bkt/a --rw=write --size=16k --unlink=1 --http_timeout=1h");
-    let mut running = Program::own().start(dir.path(), line.split_whitespace());
-    running.wait_until("it removes its objects", |_| server.count("DELETE") >= 1);
-    running.signal(libc::SIGINT);
-    let ended = running.wait();
-    assert!(ended.output().contains(said), "{}", ended.output());
+    // A job that was asked to end does not wait for as long as it would otherwise: in its I/O, while it fills the objects that
+    // it will read, and while it removes what it has written.
+    for (silent, line) in
+        [("PUT", "--rw=write"), ("PUT", "--rw=read --http_create=1"), ("DELETE", "--rw=write --unlink=1")]
+    {
+        let server = ObjectServer::behaving(move |seen| match seen.method == silent {
+            true => Reply::Silence,
+            false => Reply::Granted,
+        });
+        let line = job(&server, &format!("--filename=/bkt/a --size=16k --http_timeout=1h {line}"));
+        let mut running = Program::own().start(dir.path(), line.split_whitespace());
+        running.wait_until("it has asked", |_| server.count(silent) >= 1);
+        running.signal(libc::SIGINT);
+        let ended = running.wait();
+        let said = "the server was silent for 10 s after the job was asked to end";
+        assert!(ended.output().contains(said), "{line}: {}", ended.output());
+    }
 }
 
 /// Servers that expect TLS say so, or just end the connection.

@@ -7,7 +7,8 @@ use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
     OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
@@ -63,6 +64,17 @@ impl VolatileDisk {
     /// How many writes the power would take now.
     pub fn pending(&self) -> usize {
         self.content.lock().unwrap().pending.len()
+    }
+}
+
+/// A process that another test has just started may still have the file open, and then an ordinary unmount fails.
+impl Drop for VolatileDisk {
+    fn drop(&mut self) {
+        let mount = self.path.parent().expect("it is in the mount").as_os_str().as_bytes();
+        let mount = CString::new(mount).expect("there is no zero in it");
+        // Without the permission for it, the session unmounts by fusermount, after this.
+        // SAFETY: the path ends with a zero byte.
+        unsafe { libc::umount2(mount.as_ptr(), libc::MNT_DETACH) };
     }
 }
 
