@@ -118,7 +118,7 @@ pub use self::registry::{Visitor, build, probe, stack_of, storage_of};
 pub use self::sg::SgEngine;
 pub use self::splice::SpliceEngine;
 pub use self::stopping::stop_when;
-pub use self::storage::{LocalStorage, Room, Storage, Stored};
+pub use self::storage::{LocalStorage, Room, Storage, Stored, open_as_allowed, sync_file};
 pub use self::sync::SyncEngine;
 pub use self::threads::threads_started_by;
 pub use self::tickets::has_lent_memory;

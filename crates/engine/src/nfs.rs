@@ -61,9 +61,8 @@ impl NfsEngine {
         };
         let limits = Limits { patience, keep: config.keeps_writes.then_some(options.nfs_uncommitted) };
         let idle = address.idle.clone();
-        let mut session =
-            Session::connect(address, limits).map_err(|error| refused(error.errno(), error.to_string()))?;
-        session.hurry_if(is_asked_to_stop, LAST);
+        let session = Session::connect(address, limits, Some((is_asked_to_stop, LAST)))
+            .map_err(|error| refused(error.errno(), error.to_string()))?;
         let files = (0..config.files).map(|_| None).collect();
         Ok(NfsEngine { session, files, words: vec![None; config.depth], idle })
     }

@@ -10,7 +10,7 @@ use iolite_options::Fallocate;
 use iolite_os::files::free_bytes;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -128,7 +128,7 @@ impl Storage for LocalStorage {
     }
 
     fn sync(&mut self, name: &Path) -> io::Result<()> {
-        File::open(name)?.sync_all()
+        sync_file(open_as_allowed(name)?.as_raw_fd())
     }
 
     fn unlink(&mut self, name: &Path) -> io::Result<()> {
@@ -145,6 +145,30 @@ impl Storage for LocalStorage {
         }
         names.sort();
         Ok(names)
+    }
+}
+
+/// Opens a file that may be readable or writable only.
+///
+/// # Errors
+/// It is not there, or may be neither read nor written.
+pub fn open_as_allowed(path: &Path) -> io::Result<File> {
+    File::open(path).or_else(|_| File::options().append(true).open(path))
+}
+
+/// Puts the data of an open file on stable storage, if it is one that has any.
+///
+/// # Errors
+/// The data may not be on stable storage.
+pub fn sync_file(descriptor: RawFd) -> io::Result<()> {
+    // SAFETY: takes only an integer.
+    match unsafe { libc::fsync(descriptor) } {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            // Pipes and many character devices have nothing to sync.
+            error if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+            error => Err(error),
+        },
     }
 }
 

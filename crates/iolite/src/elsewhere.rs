@@ -135,14 +135,16 @@ pub fn give_up_all_but(only: &[PathBuf], permissions: &Permissions, own: &Path) 
 /// generated names.
 fn name_after(client: &str, job: &mut JobOptions) {
     client.clone_into(&mut job.files.client);
-    let is_asked = job.files.unique_filename && !client.is_empty() && job.has_files_here();
-    let Some(directory) = job.files.names_in.clone().filter(|_| is_asked) else { return };
-    for name in &mut job.files.filename {
-        if let Ok(rest) = Path::new(&*name).strip_prefix(&directory) {
-            let rest = format!("{client}.{}", rest.display());
-            *name = Path::new(&directory).join(rest).display().to_string();
+    let Some(directory) = job.files.names_in.as_ref().map(Path::new).filter(|_| job.has_files_here()) else {
+        return;
+    };
+    let named = |name: &String| match Path::new(name).strip_prefix(directory) {
+        Ok(rest) => {
+            directory.join(job.files.name_for_client(&rest.display().to_string())).display().to_string()
         }
-    }
+        Err(_) => name.clone(),
+    };
+    job.files.filename = job.files.filename.iter().map(named).collect();
 }
 
 /// Runs the jobs, and tells their result.
@@ -345,7 +347,7 @@ fn executing(job: &JobOptions, is_permitted: bool) -> Vec<String> {
 /// Options that create, replace or remove a file in spite of `--readonly`. A local run may do that, for records of
 /// itself in files that its user has chosen. On a server, somebody else has chosen them.
 fn making(job: &JobOptions) -> Vec<String> {
-    let waits_at_socket = |net: &NetOptions| net.protocol == Protocol::Unix && !job.pattern.rw.changes();
+    let waits_at_socket = |net: &NetOptions| net.protocol == Protocol::Unix && job.waits_for_peer();
     let found = [
         ("write_iolog", job.replay.write_iolog.is_some()),
         ("merge_blktrace_file", job.replay.merge_blktrace_file.is_some()),

@@ -179,17 +179,10 @@ fn redirect(
 ) -> Vec<String> {
     let mut problems = Vec::new();
     let name = job.name.clone();
-    let logs = &mut job.logs;
-    let logs_are_numbered = logs.per_job_logs;
-    let asked = [
-        ("write_bw_log", &mut logs.write_bw_log),
-        ("write_lat_log", &mut logs.write_lat_log),
-        ("write_iops_log", &mut logs.write_iops_log),
-        ("write_hist_log", &mut logs.write_hist_log),
-    ];
+    let logs_are_numbered = job.logs.per_job_logs;
+    let asked = job.logs.prefixes_mut().into_iter();
     let mut blamed = Vec::new();
-    for (option, prefix) in asked.into_iter().filter_map(|(option, prefix)| Some((option, prefix.as_mut()?)))
-    {
+    for (option, prefix) in asked.filter_map(|(option, prefix)| Some((option, prefix.as_mut()?))) {
         let whole = if prefix.is_empty() { name.clone() } else { prefix.clone() };
         let last = whole.rsplit('/').next().unwrap_or_default().to_owned();
         *prefix = directory.join(&last).display().to_string();

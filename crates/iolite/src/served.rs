@@ -31,8 +31,8 @@ pub fn outside_of_jobs(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
 pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
     let named = job.files_named().into_iter().map(|(option, name)| (option, PathBuf::from(name)));
     let mut found: Vec<(&'static str, PathBuf)> = named.collect();
-    let says_where = !job.files.directory.is_empty() || !job.files.filename.is_empty();
-    if job.has_files_here() && !says_where && job.files.opendir.is_none() {
+    let says_where = !job.files.directory.is_empty() || job.files.names_files();
+    if job.has_files_here() && !says_where {
         found.push(("directory", ".".into()));
     }
     let mut strange_uri = false;

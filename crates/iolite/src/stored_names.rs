@@ -1,7 +1,7 @@
 //! `opendir` with an engine that has its own storage: the names are listed before there is a plan, because listing
 //! needs a connection.
 
-use iolite_engine::{EngineConfig, apart_telling, storage_of};
+use iolite_engine::{apart_telling, storage_of};
 use iolite_options::JobOptions;
 use iolite_options::engines::Data;
 use iolite_plan::Problem;
@@ -25,9 +25,7 @@ pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
                 problems.push(Problem::of(job, "opendir", message));
             }
             Ok(mut names) => {
-                if job.files.nrfiles_limits_names {
-                    names.truncate(job.files.nrfiles as usize);
-                }
+                job.files.limit(&mut names);
                 // (`opendir` stays: files that were found are treated as such.)
                 job.files.filename = names;
             }
@@ -40,8 +38,7 @@ pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
 }
 
 fn list(job: &JobOptions, directory: &str) -> Result<Vec<String>, String> {
-    let config =
-        EngineConfig { block: job.only_block().unwrap_or(0), ..EngineConfig::new(job.engine.clone(), 1) };
+    let config = iolite_plan::resolve::storage_config(job);
     let listed = apart_telling(&job.ioengine, job.engine.patience_us(), |progress| {
         let names = storage_of(&job.ioengine, &config)?.list(Path::new(directory), progress);
         Ok(names.map_err(|error| iolite_types::describe_error(&error)))

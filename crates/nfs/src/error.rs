@@ -87,6 +87,11 @@ impl NfsError {
         format!("within {} s (nfs_timeout)", patience.as_secs_f64())
     }
 
+    /// The text for the wait of a job that was asked to end.
+    pub(crate) fn after_the_end(longest: Duration) -> String {
+        format!("in {} s after the job was asked to end", longest.as_secs_f64())
+    }
+
     /// The system's error number that fits best.
     pub fn errno(&self) -> i32 {
         match self {

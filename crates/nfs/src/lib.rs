@@ -38,4 +38,5 @@ mod xdr;
 pub use self::error::NfsError;
 pub use self::protocol::{Attributes, Kind};
 pub use self::session::{Counts, Done, Handle, Limits, Session, Stability};
+pub use self::socket::Stopping;
 pub use self::url::{Address, UrlError};

@@ -2,13 +2,11 @@
 
 use crate::protocol::HANDLE;
 use crate::rpc::{self, Caller, Program};
-use crate::socket::connect;
+use crate::socket::{Deadline, connect};
 use crate::url::Address;
 use crate::xdr::{Reader, Writer};
 use crate::{NfsError, protocol};
-use iolite_types::describe_error;
-use std::io::{self, Read, Write};
-use std::time::Duration;
+use std::io::Write;
 
 const PORT_MAPPER: Program = Program { number: 100_000, version: 2 };
 const MOUNT: Program = Program { number: 100_005, version: 3 };
@@ -20,18 +18,22 @@ const USUAL: u16 = 2049;
 
 /// The port of NFS on a server. Many servers with a firewall, and those of version 4 only, have no port mapper that can be
 /// asked; NFS is then at its usual port, and connecting to it fails otherwise, with that port in the message.
-pub(crate) fn port_of_nfs(address: &Address, caller: &Caller, patience: Duration) -> u16 {
-    let asked = || mapped(address, protocol::NFS, caller, patience).ok();
+pub(crate) fn port_of_nfs(address: &Address, caller: &Caller, deadline: &mut Deadline) -> u16 {
+    let asked = || mapped(address, protocol::NFS, caller, deadline).ok();
     address.nfs_port.or_else(asked).unwrap_or(USUAL)
 }
 
 /// Mounts an export and returns its handle.
-pub(crate) fn mount(address: &Address, caller: &Caller, patience: Duration) -> Result<Vec<u8>, NfsError> {
+pub(crate) fn mount(
+    address: &Address,
+    caller: &Caller,
+    deadline: &mut Deadline,
+) -> Result<Vec<u8>, NfsError> {
     let port = match address.mount_port {
         Some(port) => port,
-        None => mapped(address, MOUNT, caller, patience)?,
+        None => mapped(address, MOUNT, caller, deadline)?,
     };
-    let answer = ask(&address.host, port, MOUNT, 1, caller, patience, |writer| {
+    let answer = ask(&address.host, port, MOUNT, 1, caller, deadline, |writer| {
         writer.opaque(address.export.as_bytes());
     })?;
     let mut reader = Reader::new(&answer);
@@ -62,8 +64,13 @@ pub(crate) fn mount(address: &Address, caller: &Caller, patience: Duration) -> R
 }
 
 /// Asks the server's port mapper for the port of a program.
-fn mapped(address: &Address, program: Program, caller: &Caller, patience: Duration) -> Result<u16, NfsError> {
-    let answer = ask(&address.host, PORT_OF_MAPPER, PORT_MAPPER, 3, caller, patience, |writer| {
+fn mapped(
+    address: &Address,
+    program: Program,
+    caller: &Caller,
+    deadline: &mut Deadline,
+) -> Result<u16, NfsError> {
+    let answer = ask(&address.host, PORT_OF_MAPPER, PORT_MAPPER, 3, caller, deadline, |writer| {
         // Over TCP.
         writer.u32(program.number).u32(program.version).u32(6).u32(0);
     })
@@ -93,32 +100,27 @@ fn ask(
     program: Program,
     procedure: u32,
     caller: &Caller,
-    patience: Duration,
+    deadline: &mut Deadline,
     arguments: impl FnOnce(&mut Writer<'_>),
 ) -> Result<Vec<u8>, NfsError> {
     let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let unreachable = |error: io::Error| match error.kind() {
-        io::ErrorKind::WouldBlock => {
-            NfsError::Silent { server: server.clone(), within: NfsError::within(patience) }
-        }
-        _ => NfsError::Unreachable {
-            server: server.clone(),
-            why: describe_error(&error),
-            errno: error.raw_os_error().unwrap_or(libc::EHOSTUNREACH),
-        },
-    };
-    let mut stream = connect(host, port, patience).map_err(unreachable)?;
-    stream.set_read_timeout(Some(patience)).map_err(unreachable)?;
+    let connected = connect(host, port, deadline);
+    let mut stream = connected.map_err(|error| deadline.error(&server, &error))?;
     let mut call = Vec::new();
     let id = std::process::id();
     let start = rpc::begin(&mut call, id, program, procedure, caller);
     arguments(&mut Writer(&mut call));
     rpc::end(&mut call, start, 0);
-    stream.write_all(&call).map_err(unreachable)?;
+    stream.write_all(&call).map_err(|error| deadline.error(&server, &error))?;
+    deadline.begin_step();
+    let mut read = |to: &mut [u8]| {
+        let read = deadline.read_exact(&mut stream, to);
+        read.map_err(|error| deadline.error(&server, &error))
+    };
     let mut record = Vec::new();
     loop {
         let mut mark = [0; 4];
-        stream.read_exact(&mut mark).map_err(unreachable)?;
+        read(&mut mark)?;
         let mark = u32::from_be_bytes(mark);
         let length = (mark & !rpc::LAST) as usize;
         if record.len() + length > 1 << 20 {
@@ -126,7 +128,7 @@ fn ask(
         }
         let start = record.len();
         record.resize(start + length, 0);
-        stream.read_exact(&mut record[start..]).map_err(unreachable)?;
+        read(&mut record[start..])?;
         if mark & rpc::LAST != 0 {
             break;
         }

@@ -14,7 +14,7 @@ use crate::connection::{Broken, Connection};
 use crate::mount::{mount, port_of_nfs};
 use crate::protocol::{Attributes, NFS, procedure};
 use crate::rpc::{self, Caller};
-use crate::socket::connect;
+use crate::socket::{Deadline, Stopping, connect};
 use crate::url::Address;
 use crate::xdr::{Reader, Writer, padding};
 use iolite_types::describe_error;
@@ -79,8 +79,7 @@ pub struct Session {
     caller: Caller,
     /// When the job was asked to end, and the patience until then.
     hurried: Option<(Instant, Duration)>,
-    /// What tells that the job was asked to end, and the patience from then on.
-    stopping: Option<(fn() -> bool, Duration)>,
+    stopping: Option<Stopping>,
     connection: Option<Connection>,
     /// The state of a connection that was lost and is not restored yet.
     broken: Option<mending::Gap>,
@@ -96,14 +95,20 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects to a server and mounts the export.
+    /// Connects to a server and mounts the export. With `stopping`, this and all calls that wait for their answer look
+    /// again and again whether the job was asked to end. Then they act as after [`Session::hurry`].
     ///
     /// # Errors
     /// The server cannot be reached, or refuses the mount.
-    pub fn connect(address: Address, limits: Limits) -> Result<Session, NfsError> {
+    pub fn connect(
+        address: Address,
+        limits: Limits,
+        stopping: Option<Stopping>,
+    ) -> Result<Session, NfsError> {
         let caller = Caller::new(&address);
-        let root = mount(&address, &caller, limits.patience)?;
-        let port = port_of_nfs(&address, &caller, limits.patience);
+        let mut deadline = Deadline::new(limits.patience, stopping);
+        let root = mount(&address, &caller, &mut deadline)?;
+        let port = port_of_nfs(&address, &caller, &mut deadline);
         let host = &address.host;
         let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let mut session = Session {
@@ -112,7 +117,7 @@ impl Session {
             limits,
             caller,
             hurried: None,
-            stopping: None,
+            stopping,
             connection: None,
             broken: None,
             tried: None,
@@ -123,14 +128,14 @@ impl Session {
             heard: Instant::now(),
             address,
         };
-        session.connection = Some(session.new_connection(limits.patience)?);
+        session.connection = Some(session.new_connection(&mut deadline)?);
         session.learn_limits()?;
         Ok(session)
     }
 
-    fn new_connection(&self, patience: Duration) -> Result<Connection, NfsError> {
-        let made = connect(&self.address.host, self.port, patience).and_then(Connection::new);
-        made.map_err(|error| NfsError::unreachable(&self.server, &error))
+    fn new_connection(&self, deadline: &mut Deadline) -> Result<Connection, NfsError> {
+        let made = connect(&self.address.host, self.port, deadline).and_then(Connection::new);
+        made.map_err(|error| deadline.error(&self.server, &error))
     }
 
     /// Asks the server for the largest reads and writes that it accepts.
@@ -304,12 +309,6 @@ impl Session {
         }
     }
 
-    /// Makes calls that wait for their answer ask again and again whether the job was asked to end. Then they act as after
-    /// [`Session::hurry`].
-    pub fn hurry_if(&mut self, is_asked: fn() -> bool, longest: Duration) {
-        self.stopping = Some((is_asked, longest));
-    }
-
     /// Waits less from now on if the job was asked to end.
     fn look_for_the_end(&mut self) {
         if let Some((is_asked, longest)) = self.stopping
@@ -323,9 +322,7 @@ impl Session {
     fn within(&self) -> String {
         let patience = self.limits.patience;
         match self.hurried {
-            Some((since, _)) if since.elapsed() >= patience => {
-                format!("in {} s after the job was asked to end", patience.as_secs_f64())
-            }
+            Some((since, _)) if since.elapsed() >= patience => NfsError::after_the_end(patience),
             Some((_, own)) => NfsError::within(own),
             None => NfsError::within(patience),
         }

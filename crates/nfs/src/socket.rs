@@ -1,23 +1,104 @@
 //! Connects to a server.
 
-use std::io;
+use crate::NfsError;
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
+/// How often a wait looks whether the job was asked to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A check whether the job was asked to end, and how long it then waits for the server.
+pub type Stopping = (fn() -> bool, Duration);
+
+/// The limit of waits while a session connects. It becomes shorter once the job was asked to end.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    limit: Duration,
+    end: Instant,
+    stopping: Option<Stopping>,
+    is_hurried: bool,
+}
+
+impl Deadline {
+    /// Each step may take as long as `limit`.
+    pub(crate) fn new(limit: Duration, stopping: Option<Stopping>) -> Deadline {
+        Deadline { limit, end: Instant::now() + limit, stopping, is_hurried: false }
+    }
+
+    /// Begins the next step. A job that was asked to end has one limit for all of them.
+    pub(crate) fn begin_step(&mut self) {
+        if !self.is_hurried {
+            self.end = Instant::now() + self.limit;
+        }
+    }
+
+    /// How much longer this step may take.
+    pub(crate) fn left(&mut self) -> Duration {
+        let now = Instant::now();
+        if let Some((_, longest)) = self.stopping.filter(|(is_asked, _)| !self.is_hurried && is_asked())
+            && self.end > now + longest
+        {
+            (self.limit, self.end, self.is_hurried) = (longest, now + longest, true);
+        }
+        self.end.saturating_duration_since(now)
+    }
+
+    /// For how long the server was waited for, as text.
+    pub(crate) fn within(&self) -> String {
+        match self.is_hurried {
+            true => NfsError::after_the_end(self.limit),
+            false => NfsError::within(self.limit),
+        }
+    }
+
+    /// The error of a step with this server.
+    pub(crate) fn error(&self, server: &str, error: &io::Error) -> NfsError {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                NfsError::Silent { server: server.to_owned(), within: self.within() }
+            }
+            io::ErrorKind::TimedOut if self.is_hurried => {
+                NfsError::Silent { server: server.to_owned(), within: self.within() }
+            }
+            _ => NfsError::unreachable(server, error),
+        }
+    }
+
+    /// Reads this many bytes.
+    ///
+    /// # Errors
+    /// `WouldBlock` if the time is up; or the connection is lost.
+    pub(crate) fn read_exact(&mut self, stream: &mut TcpStream, mut to: &mut [u8]) -> io::Result<()> {
+        stream.set_read_timeout(Some(LOOK))?;
+        while !to.is_empty() {
+            match stream.read(to) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => to = &mut to[read..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.left().is_zero() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The local ports that many servers require of their clients, because only root can use them.
 const RESERVED: std::ops::Range<u16> = 600..1024;
 
-/// Connects to this port of a host within `patience`.
+/// Connects to this port of a host.
 ///
 /// # Errors
 /// The name is unknown, no address accepts the connection, or it takes too long.
-pub(crate) fn connect(host: &str, port: u16, patience: Duration) -> io::Result<TcpStream> {
-    let end = Instant::now() + patience;
+pub(crate) fn connect(host: &str, port: u16, deadline: &mut Deadline) -> io::Result<TcpStream> {
+    deadline.begin_step();
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
     for (number, &address) in addresses.iter().enumerate() {
-        match to(address, share(Instant::now(), end, addresses.len() - number)) {
+        let end = share(Instant::now(), deadline.end, addresses.len() - number);
+        match to(address, end, deadline) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 return Ok(stream);
@@ -33,21 +114,21 @@ fn share(now: Instant, end: Instant, addresses: usize) -> Instant {
     now + end.saturating_duration_since(now) / addresses as u32
 }
 
-fn to(address: SocketAddr, end: Instant) -> io::Result<TcpStream> {
+fn to(address: SocketAddr, end: Instant, deadline: &mut Deadline) -> io::Result<TcpStream> {
     // SAFETY: takes nothing and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
-        return from_port(address, None, end);
+        return from_port(address, None, end, deadline);
     }
     let count = u32::from(RESERVED.end - RESERVED.start);
     let first = random();
     for step in 0..count {
         let port = RESERVED.start + (first.wrapping_add(step) % count) as u16;
-        match from_port(address, Some(port), end) {
+        match from_port(address, Some(port), end, deadline) {
             Err(error) if is_taken(&error) => {}
             result => return result,
         }
     }
-    from_port(address, None, end)
+    from_port(address, None, end, deadline)
 }
 
 /// Whether the port is in use, or was in use a moment ago.
@@ -62,7 +143,12 @@ fn random() -> u32 {
     value
 }
 
-fn from_port(address: SocketAddr, port: Option<u16>, end: Instant) -> io::Result<TcpStream> {
+fn from_port(
+    address: SocketAddr,
+    port: Option<u16>,
+    end: Instant,
+    deadline: &mut Deadline,
+) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: takes nothing but integers.
     let descriptor =
@@ -92,9 +178,11 @@ fn from_port(address: SocketAddr, port: Option<u16>, end: Instant) -> io::Result
     });
     match begun {
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => loop {
-            match wait(descriptor, libc::POLLOUT, Some(end.saturating_duration_since(Instant::now()))) {
+            let left = end.saturating_duration_since(Instant::now()).min(deadline.left());
+            match wait(descriptor, libc::POLLOUT, Some(left.min(LOOK))) {
                 Ok(true) => break,
-                Ok(false) => return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT)),
+                Ok(false) if left.is_zero() => return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT)),
+                Ok(false) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -167,5 +255,20 @@ mod tests {
         assert_eq!(share(now, end, 3), now + Duration::from_secs(20));
         assert_eq!(share(now, end, 1), end);
         assert_eq!(share(end, now, 1), end, "the time is up");
+    }
+
+    #[test]
+    fn a_job_that_is_to_end_waits_less() {
+        let hour = Duration::from_secs(3600);
+        let mut deadline = Deadline::new(hour, Some((|| true, Duration::from_secs(10))));
+        let left = deadline.left();
+        assert!(left <= Duration::from_secs(10) && !left.is_zero());
+        let end = deadline.end;
+        deadline.begin_step();
+        assert!(deadline.end == end && deadline.within().contains("10 s after the job was asked to end"));
+        let mut shorter = Deadline::new(Duration::from_secs(1), Some((|| true, Duration::from_secs(10))));
+        assert!(shorter.left() <= Duration::from_secs(1) && shorter.within().contains("within 1 s"));
+        let mut patient = Deadline::new(hour, Some((|| false, Duration::from_secs(10))));
+        assert!(patient.left() > Duration::from_secs(10));
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Code that needs one of these values asks here, and does not read the options that it depends on.
 
-use crate::engines::{EngineInfo, Facets, NetOptions, Protocol, chosen};
-use crate::{BlockSizes, JobOptions, Range, ReadWrite, SubmitMode, registry};
+use crate::engines::{EngineInfo, Facets, IoUringCmdOptions, NetOptions, NvmeWriteMode, Protocol, chosen};
+use crate::{BlockSizes, DataPlacement, JobOptions, Range, ReadWrite, SubmitMode, registry};
 use iolite_types::{BlockSize, Direction};
 
 impl ReadWrite {
@@ -134,6 +134,17 @@ impl JobOptions {
         !facets.is_synchronous() || self.depth.io_submit_mode == SubmitMode::Offload
     }
 
+    /// The most I/Os that a worker has in flight with an engine of these facets.
+    pub fn most_in_flight(&self, facets: Facets) -> u32 {
+        if self.can_queue(facets) { self.depth.iodepth } else { 1 }
+    }
+
+    /// Whether the job waits until its peer connects, rather than connecting to it.
+    pub fn waits_for_peer(&self) -> bool {
+        let receives = self.pattern.rw.reads();
+        self.engine.of::<NetOptions>().map_or(receives, |net| net.waits(receives))
+    }
+
     /// Whether the job replays traces, which determine its I/O instead of its other options.
     pub fn is_replay(&self) -> bool {
         !self.replay.read_iolog.is_empty()
@@ -181,6 +192,19 @@ impl JobOptions {
         self.verification.verify_only && self.pattern.rw.writes()
     }
 
+    /// Whether the job has writes and issues them itself.
+    pub fn issues_writes(&self) -> bool {
+        self.pattern.rw.writes() && !self.verification.verify_only
+    }
+
+    /// The option by which the job asks for verification, if it does.
+    pub fn verification_option(&self) -> Option<&'static str> {
+        match self.verification.is_on() {
+            true => Some("verify"),
+            false => self.verification.verify_only.then_some("verify_only"),
+        }
+    }
+
     /// Whether the job writes or trims in this run, rather than only verifying an earlier run.
     pub fn changes_data(&self) -> bool {
         self.pattern.rw.changes() && !self.skips_writes() && !self.loads_state() && !self.files.create_only
@@ -200,6 +224,46 @@ impl JobOptions {
         asked.into_iter().find(|&(_, asked)| asked && writes).map(|(option, _)| option)
     }
 
+    /// Whether the job's own writes are verified by comparison in the device (`verify_mode=compare`). Its reads are not
+    /// compared, as with fio.
+    pub fn compares_by_device(&self) -> bool {
+        self.engine.of::<IoUringCmdOptions>().is_some_and(|own| own.compares) && self.verifies_writes()
+    }
+
+    /// Whether writes leave their place in a zone to the device (`write_mode=append`).
+    pub fn appends(&self) -> bool {
+        let own = self.engine.of::<IoUringCmdOptions>();
+        own.is_some_and(|own| own.write_mode.has(NvmeWriteMode::Append)) && self.pattern.rw.writes()
+    }
+
+    /// The option by which the job says where the device places its writes, if it does.
+    pub fn placement_option(&self) -> Option<&'static str> {
+        let option = if self.is_set("dataplacement") { "dataplacement" } else { "fdp" };
+        let places = self.data_placement.dataplacement != DataPlacement::None && self.pattern.rw.writes();
+        places.then_some(option)
+    }
+
+    /// Whether the job writes logs of its I/O.
+    pub fn writes_logs(&self) -> bool {
+        self.logs.any() && !self.files.create_only
+    }
+
+    /// The direction whose blocks are verified: writes, or else reads.
+    pub fn verified_direction(&self) -> Direction {
+        if self.pattern.rw.writes() { Direction::Write } else { Direction::Read }
+    }
+
+    /// The size of the flash behind a device, as a multiple of what can be addressed. Preconditioning (`sprandom`) writes
+    /// that much.
+    pub fn flash_share(&self) -> f64 {
+        if self.pattern.sprandom { 1.0 + self.pattern.spr_op.max(0.0) } else { 1.0 }
+    }
+
+    /// Whether the job has writes, and they are verified: in this run, or by a later one.
+    pub fn verifies_writes(&self) -> bool {
+        self.verification.is_on() && self.pattern.rw.writes()
+    }
+
     /// Whether the job verifies any data in this run.
     pub fn verifies(&self) -> bool {
         self.verification.is_on() && !self.files.create_only
@@ -213,10 +277,7 @@ impl JobOptions {
     /// Whether the job reads back its own writes, or those of an earlier run.
     pub fn reads_back(&self) -> bool {
         let verification = &self.verification;
-        self.loads_state()
-            || (verification.is_on()
-                && self.pattern.rw.writes()
-                && (verification.do_verify || self.verification.verify_only))
+        self.loads_state() || (self.verifies_writes() && (verification.do_verify || verification.verify_only))
     }
 
     /// Whether the next I/O may be a read or a write. A mix in which one direction has 100% leaves no choice.

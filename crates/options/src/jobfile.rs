@@ -6,7 +6,7 @@
 
 use crate::section::{Section, Setting, is_global_name, odd_global_name, shortened};
 use crate::sys::MachineFacts;
-use crate::{Diagnostic, Origin, registry, substitute};
+use crate::{Diagnostic, Origin, engines, registry, substitute};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -62,10 +62,18 @@ pub(crate) fn read(
         Ok(bytes) => reader.file(Path::new(path), &bytes),
         Err(reason) => {
             let name = Path::new(path).display().to_string();
-            let key = name.split_once('=').map(|(key, _)| key);
-            let hint = match key.and_then(registry::find_job) {
-                Some(_) => format!("; if an option is meant, write --{name}"),
-                None => String::new(),
+            // It may be an option without its hyphens, or the URL of a server, with a password.
+            let (name, is_option) = match name.split_once('=') {
+                Some((key, value)) => {
+                    let is_option =
+                        registry::find_job(key).is_some() || !registry::find_any_engine(key).is_empty();
+                    (format!("{key}={}", registry::shown(key, value)), is_option)
+                }
+                None => (engines::masked(&name).into_owned(), false),
+            };
+            let hint = match is_option {
+                true => format!("; if an option is meant, write --{name}"),
+                false => String::new(),
             };
             reader.errors.push(Diagnostic { origin: None, message: format!("{name}: {reason}{hint}") });
         }

@@ -210,6 +210,18 @@ fn a_missing_file_is_named() {
     assert!(outcome.errors[0].starts_with("no/such/job.fio: "), "{:?}", outcome.errors);
     let outcome = read_path("rw=read", b"");
     assert!(outcome.errors[0].ends_with("; if an option is meant, write --rw=read"), "{:?}", outcome.errors);
+    for (path, shown) in [
+        ("nbd://me:sesame@host", "nbd://me:***@host: "),
+        ("uri=nbd://me:sesame@host", "; if an option is meant, write --uri=nbd://me:***@host"),
+        ("http_pass=sesame", "; if an option is meant, write --http_pass=***"),
+    ] {
+        let outcome = read_path(path, b"");
+        assert!(
+            outcome.errors[0].contains(shown) && !outcome.errors[0].contains("sesame"),
+            "{:?}",
+            outcome.errors
+        );
+    }
     let directory = TempDir::new().unwrap();
     let outcome = read_path(directory.path().to_str().unwrap(), b"");
     assert!(outcome.errors[0].contains("directory"), "{:?}", outcome.errors);

@@ -7,8 +7,8 @@
 use crate::engines::{CommandPriorities, IoUringOptions};
 use crate::registry::{asks_for_nothing, find};
 use crate::{
-    DataPlacement, DedupeMode, Diagnostic, ErrorKinds, IgnoredErrors, JobOptions, LogOptions, MemoryKind,
-    Origin, PlacementChoice, RandomDistribution, VerifyOptions, ZoneMode,
+    DataPlacement, DedupeMode, Diagnostic, JobOptions, LogOptions, MemoryKind, Origin, PlacementChoice,
+    RandomDistribution, VerifyOptions, ZoneMode,
 };
 use iolite_types::{Direction, PerDirection};
 use std::collections::HashMap;
@@ -57,10 +57,6 @@ fn mixes(job: &JobOptions) -> bool {
         (true, false) => job.pattern.rwmixread == 100,
         (false, _) => job.pattern.rwmixread == 0,
     }
-}
-
-fn goes_on_after_errors(job: &JobOptions) -> bool {
-    job.errors.continue_on_error != ErrorKinds::NONE || job.errors.ignore_error != IgnoredErrors::default()
 }
 
 /// All conditions. An option may have several.
@@ -147,15 +143,15 @@ static NEEDS: &[Need] = &[
             "write_zone_remainder",
         ],
         "zonemode=zbd",
-        |job| job.zones.zonemode == ZoneMode::Zbd,
+        |job| job.zones.is_zbd(),
     ),
-    need(&["zone_reset_frequency"], "zonemode=zbd", |job| job.zones.zonemode == ZoneMode::Zbd),
+    need(&["zone_reset_frequency"], "zonemode=zbd", |job| job.zones.is_zbd()),
     need(&["zone_reset_threshold"], "zone_reset_frequency", |job| job.zones.zone_reset_frequency > 0.0),
     need(&["file_service_type"], "several files (nrfiles, filename or opendir)", may_have_several_files),
     need(&["openfiles"], "several files (nrfiles, filename or opendir)", |job| {
         job.files.openfiles <= 1 || may_have_several_files(job)
     }),
-    need(&["error_dump"], "continue_on_error or ignore_error", goes_on_after_errors),
+    need(&["error_dump"], "continue_on_error or ignore_error", |job| job.errors.any()),
     need(&["exit_what"], "exitall or exitall_on_error", |job| {
         job.schedule.exitall || job.schedule.exitall_on_error
     }),

@@ -65,8 +65,7 @@ fn settle_http(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
 
 /// The address of a device on a server says all: where no name is given, all clones of a job have the same one.
 fn settle_device(job: &mut JobOptions) {
-    let has_names =
-        !job.files.filename.is_empty() || job.files.opendir.is_some() || job.is_set("filename_format");
+    let has_names = job.files.names_files() || job.is_set("filename_format");
     if job.engine.of::<NbdOptions>().is_some() && !has_names {
         job.files.filename = vec!["nbd".to_owned()];
     }
@@ -96,9 +95,12 @@ fn origin(job: &JobOptions, name: &str) -> Option<Origin> {
 
 /// If `nrfiles` comes after a list of names, it limits the list.
 fn settle_names(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let (given, used) = (job.files.filename.len(), job.files.nrfiles as usize);
-    if job.files.nrfiles_limits_names && used < given {
-        job.files.filename.truncate(used);
+    let given = job.files.filename.len();
+    let mut names = std::mem::take(&mut job.files.filename);
+    job.files.limit(&mut names);
+    job.files.filename = names;
+    let used = job.files.filename.len();
+    if used < given {
         let message =
             format!("nrfiles={used}: behind filename, only the first {used} of its {given} names are used");
         warnings.push(Diagnostic { origin: origin(job, "nrfiles"), message });
@@ -233,8 +235,8 @@ fn settle_ranges(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
 
 /// Only data that the job itself has written is compared.
 fn settle_comparisons(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let compares = job.engine.of::<engines::IoUringCmdOptions>().is_some_and(|own| own.compares);
-    if !compares || job.pattern.rw.writes() && job.verification.is_on() {
+    let is_asked = job.engine.of::<engines::IoUringCmdOptions>().is_some_and(|own| own.compares);
+    if !is_asked || job.compares_by_device() {
         return;
     }
     let why = match job.verification.is_on() {
@@ -247,10 +249,7 @@ fn settle_comparisons(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
 
 /// A job that only makes, looks up or removes names writes no data that could be synced.
 fn settle_syncs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let acts_on_names = job
-        .chosen_engine()
-        .is_some_and(|engine| matches!(engine.facets.unit, engines::UnitKind::ActsOnNames(_)));
-    if !acts_on_names {
+    if job.chosen_engine().and_then(|engine| engine.facets.name_use()).is_none() {
         return;
     }
     while let Some(option) = job.sync_asked_for() {
@@ -320,10 +319,10 @@ fn settle_verification(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
         warn("verify_only", "verify_only: without verify there is nothing to check".to_owned());
     }
     let interval = verification.verify_interval;
-    let direction = if job.pattern.rw.writes() { Direction::Write } else { Direction::Read };
     if verification.is_on()
         && interval > 0
-        && let Some(size) = job.block_size(direction).not_multiple_of(interval, job.pattern.bs_unaligned)
+        && let Some(size) =
+            job.block_size(job.verified_direction()).not_multiple_of(interval, job.pattern.bs_unaligned)
     {
         warn(
             "verify_interval",

@@ -102,9 +102,8 @@ fn without_worker(
             .map(|message| ("numa_cpu_nodes", format!("numa_cpu_nodes: {message}")));
     }
     // The threads that write log files run on any CPU that this process is allowed to use.
-    let logs = &options.logs;
-    let roams =
-        options.placement.cpus_allowed.is_empty() || (logs.any() && logs.log_compression_cpus.is_empty());
+    let roams = options.placement.cpus_allowed.is_empty()
+        || (options.writes_logs() && options.logs.log_compression_cpus.is_empty());
     let reserved = reserved.filter(|_| roams)?;
     (machine.cpus().allowed == [reserved]).then(|| {
         let taken = keeps_time(reserved);

@@ -5,8 +5,8 @@
 //! another way are not checked.
 
 use iolite_host::{EntryKind, Machine};
+use iolite_options::JobOptions;
 use iolite_options::engines::IoUringOptions;
-use iolite_options::{DataPlacement, JobOptions};
 use iolite_types::is_standard_stream;
 use std::path::{Path, PathBuf};
 
@@ -57,7 +57,7 @@ pub(crate) fn trims(options: &JobOptions) -> Option<Need> {
         return need("rw", format!("rw={}", options.pattern.rw.name()), "give another rw");
     }
     let share = verification.trim_percentage;
-    let after_writes = verification.is_on() && options.pattern.rw.writes() && share > 0;
+    let after_writes = options.verifies_writes() && share > 0;
     if !after_writes {
         return None;
     }
@@ -66,10 +66,9 @@ pub(crate) fn trims(options: &JobOptions) -> Option<Need> {
 
 /// The write streams of a job whose engine takes files of any kind.
 pub(crate) fn streams(options: &JobOptions) -> Option<Need> {
-    let placement = options.data_placement.dataplacement;
-    (placement != DataPlacement::None && options.pattern.rw.writes()).then(|| Need {
-        option: if options.is_set("dataplacement") { "dataplacement" } else { "fdp" },
-        text: format!("dataplacement={}", placement.keyword()),
+    options.placement_option().map(|option| Need {
+        option,
+        text: format!("dataplacement={}", options.data_placement.dataplacement.keyword()),
         because: "only block devices have write streams",
         remedy: "leave it out",
     })
@@ -105,7 +104,7 @@ fn other_than_block_device(path: &Path, machine: &dyn Machine) -> Option<&'stati
 mod tests {
     use super::*;
     use iolite_host::MadeUp;
-    use iolite_options::{PatternOptions, ReadWrite, Verify};
+    use iolite_options::{DataPlacement, PatternOptions, ReadWrite, Verify};
 
     fn found(path: &str, change: impl FnOnce(&mut JobOptions)) -> Option<&'static str> {
         let mut options = JobOptions {

@@ -48,13 +48,13 @@ pub(crate) fn obstacles(
         let message = format!("{option}: ioengine={name} cannot put its writes on stable storage");
         found.push((option, message));
     }
-    if options.verification.is_on()
-        && options.pattern.rw.writes()
+    if options.verifies_writes()
         && options.engine.of::<SgOptions>().is_some_and(|own| !own.sg_write_mode.stores_data())
     {
         let message = "verify: with this sg_write_mode the disk does not keep the data of writes";
         found.push(("verify", message.to_owned()));
     }
+    found.extend(of_removal(options, engine));
     found.extend(commands::of_metadata(options));
     found.extend(commands::of_commands(options));
     found.extend(of_unit(options, engine));
@@ -87,25 +87,36 @@ pub(crate) fn obstacles(
     found
 }
 
+/// Why the job cannot remove its files. (fio ignores that for images, and so does a program that is called `fio`.)
+fn of_removal(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
+    let is_ignored = options.engine.of::<RbdOptions>().is_some_and(|own| own.lenient);
+    let option =
+        options.files.removal().filter(|_| engine.facets.can(Capability::FixedSize) && !is_ignored)?;
+    let name = engine.name;
+    let message = format!(
+        "{option}=1: with ioengine={name} an image or disk cannot be removed by a job; leave {option} out"
+    );
+    Some((option, message))
+}
+
 /// Missing options that an engine requires.
 fn of_own_options(options: &JobOptions) -> Option<String> {
+    let name = &options.ioengine;
     if options.engine.of::<CpuioOptions>().is_some_and(|own| own.cpuload == 0) {
-        return Some(
-            "ioengine=cpuio: cpuload= is missing, the percent of a CPU to use (1 to 100)".to_owned(),
-        );
+        return Some(format!("ioengine={name}: cpuload= is missing, the percent of a CPU to use (1 to 100)"));
     }
     if options.engine.of::<ExecOptions>().is_some_and(|own| own.program.is_empty()) {
-        return Some("ioengine=exec: program= is missing, the program to run".to_owned());
+        return Some(format!("ioengine={name}: program= is missing, the program to run"));
     }
     if let Some(missing) = of_ceph(options) {
-        return Some(format!("ioengine={}: {missing}", options.ioengine));
+        return Some(format!("ioengine={name}: {missing}"));
     }
     if let Some(why) = of_chunks(options) {
         return Some(why);
     }
     if options.engine.of::<HttpOptions>().is_some_and(|own| own.http_s3_list > 0) {
         let rw = options.pattern.rw;
-        if rw.writes() || rw.trims() || options.verification.is_on() || options.verification.verify_only {
+        if rw.changes() || options.verification_option().is_some() {
             let what = "what lists names can be neither written, trimmed nor verified; use rw=read";
             return Some(format!("http_s3_list: {what}"));
         }
@@ -121,7 +132,7 @@ fn of_own_options(options: &JobOptions) -> Option<String> {
             }
             false => return None,
         };
-        return Some(format!("ioengine=e4defrag: {what}"));
+        return Some(format!("ioengine={name}: {what}"));
     }
     None
 }
@@ -166,9 +177,6 @@ fn of_ceph(options: &JobOptions) -> Option<String> {
     if own.snapshot().is_some() && options.changes_data() {
         return Some(format!("rbdname={}: a snapshot can only be read", own.rbdname));
     }
-    if options.files.unlink && !own.lenient {
-        return Some("unlink=1: an image is not removed by a job; rbd rm removes one".to_owned());
-    }
     if own.rbd_encryption_format.is_some() != own.rbd_encryption_passphrase.is_given() {
         return Some("rbd_encryption_format and rbd_encryption_passphrase go together".to_owned());
     }
@@ -178,11 +186,7 @@ fn of_ceph(options: &JobOptions) -> Option<String> {
 /// Options that make no sense with units of this kind.
 fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
     let name = engine.name;
-    let verification = &options.verification;
-    let asked = match verification.is_on() {
-        true => Some("verify"),
-        false => verification.verify_only.then_some("verify_only"),
-    };
+    let asked = options.verification_option();
     if engine.facets.moves_data() {
         let keeps_nothing =
             engine.facets.data == Data::Nowhere && !engine.facets.can(Capability::FeignVerify);
@@ -287,7 +291,7 @@ fn of_connections(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static st
 /// Requirements and limits of RDMA.
 fn of_rdma(options: &JobOptions, rdma: &RdmaOptions) -> Vec<(&'static str, String)> {
     let RdmaOptions { hostname, port, verb, .. } = rdma;
-    let serves = options.pattern.rw.reads();
+    let serves = options.waits_for_peer();
     let mut found = Vec::new();
     if *port == 0 {
         found.push(("ioengine", "port= is missing (1 to 65535)".to_owned()));
@@ -320,8 +324,8 @@ pub(crate) fn port_of_clone(port: u32, clone: u32) -> u32 {
 
 /// The last clone needs a port as well.
 fn of_last_port(options: &JobOptions, port: u32) -> Option<(&'static str, String)> {
-    let clones = options.schedule.numjobs.max(1);
-    let last = port_of_clone(port, clones - 1);
+    let clones = options.schedule.numjobs;
+    let last = port_of_clone(port, clones.saturating_sub(1));
     (last > 65535).then(|| {
         let why =
             format!("port={port}: with numjobs={clones} the last clone has port {last}; ports end at 65535");
@@ -333,8 +337,8 @@ fn of_last_port(options: &JobOptions, port: u32) -> Option<(&'static str, String
 fn of_sockets(options: &JobOptions, net: &NetOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
     let name = engine.name;
     let protocol = net.protocol.keyword();
-    let waits = net.waits(options.pattern.rw.reads());
-    let clones = options.schedule.numjobs.max(1);
+    let waits = options.waits_for_peer();
+    let clones = options.schedule.numjobs;
     let mut found = Vec::new();
     let mut refuse = |option, why: String| found.push((option, format!("ioengine={name}: {why}")));
     if net.protocol == Protocol::Unix {
@@ -395,11 +399,7 @@ fn of_sockets(options: &JobOptions, net: &NetOptions, engine: &EngineInfo) -> Ve
             ),
         );
     }
-    if engine.facets.can(Capability::LendBuffers)
-        && net.protocol.is_tcp()
-        && options.pattern.rw.writes()
-        && options.verification.is_on()
-    {
+    if engine.facets.can(Capability::LendBuffers) && net.protocol.is_tcp() && options.verifies_writes() {
         refuse("verify", "verify: spliced data may change before it is sent, when its buffer is used again; use ioengine=net".to_owned());
     }
     found
@@ -413,7 +413,7 @@ const MOST_IN_DATAGRAM: u64 = 65507;
 
 /// The peer that a job connects to, if it does: `filename` stands in for `hostname`.
 pub(crate) fn connects_to<'a>(options: &'a JobOptions, net: &'a NetOptions) -> Option<&'a str> {
-    if net.waits(options.pattern.rw.reads()) || net.protocol == Protocol::Unix {
+    if options.waits_for_peer() || net.protocol == Protocol::Unix {
         return None;
     }
     match (net.hostname.as_str(), options.files.filename.first()) {

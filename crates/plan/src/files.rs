@@ -36,9 +36,7 @@ pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<
                 words: "there are no files in it".into(),
             }));
         }
-        if options.files.nrfiles_limits_names {
-            files.truncate(options.files.nrfiles as usize);
-        }
+        options.files.limit(&mut files);
         return Ok(files.into());
     }
     Ok(nominal(options, clone))
@@ -79,12 +77,7 @@ fn format_of(options: &JobOptions, clone: u32) -> String {
     if options.files.directory.is_empty() {
         return name;
     }
-    let name = name.trim_start_matches('/');
-    // Clients of one server must not share files.
-    match options.files.unique_filename && !client.is_empty() {
-        true => format!("{client}.{name}"),
-        false => name.to_owned(),
-    }
+    options.files.name_for_client(name.trim_start_matches('/'))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use crate::{
 };
 use crate::{layout, layout_of_names, offsets, readonly, replay_layout, zones};
 use iolite_host::{Access, Machine, Refusal};
+use iolite_options::JobOptions;
 use iolite_options::engines::{Capability, IoUringCmdOptions};
-use iolite_options::{JobOptions, SizeValue};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -78,9 +78,8 @@ impl Search<'_> {
             return Ok(layout);
         }
         // (If writing creates an object, it need not exist, but its size is needed if no option gives one.)
-        let is_sized =
-            matches!(options.extent.size, Some(SizeValue::Bytes(_))) || options.extent.filesize.is_some();
-        let asks = facets.needs_files() || (facets.can(Capability::MadeByWriting) && !is_sized);
+        let asks =
+            facets.needs_files() || (facets.can(Capability::MadeByWriting) && !options.extent.gives_size());
         let namespace = self.namespaces.of(job).filter(|_| asks);
         let mut files = Vec::with_capacity(worker.files.len());
         for path in worker.files.iter() {
@@ -226,7 +225,7 @@ fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(),
 /// with one of these blocks would be made of other objects.
 fn check_blocks(job: &JobPlan, layout: &Layout) -> Result<(), String> {
     let (files, block) = (&job.options.files, job.storage_config().block);
-    let by_blocks = files.unlink || files.unlink_each_loop || job.engine.facets.needs_files();
+    let by_blocks = files.removal().is_some() || job.engine.facets.needs_files();
     if !job.options.engine.blocks_are_objects() || !by_blocks || block == 0 {
         return Ok(());
     }

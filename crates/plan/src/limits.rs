@@ -34,10 +34,7 @@ fn checking_threads(plan: &Plan) -> Option<Problem> {
 fn requests(plan: &Plan, account: AioRequests) -> Option<Problem> {
     let uses = |index: usize| plan.job_of(&plan.workers[index]).engine.takes_aio_requests;
     // Workers that start later may reuse resources that others have released by then.
-    let together = |index: usize| {
-        let worker = &plan.workers[index];
-        worker.wait_for.is_empty() && plan.job_of(worker).options.schedule.startdelay.is_none()
-    };
+    let together = |index: usize| plan.workers[index].begins_with_wave();
     (0..plan.waves).find_map(|wave| {
         let workers = || {
             let of_wave = |&index: &usize| plan.workers[index].wave == wave;
@@ -48,10 +45,11 @@ fn requests(plan: &Plan, account: AioRequests) -> Option<Problem> {
         if account.taken.saturating_add(needed) <= account.most {
             return None;
         }
-        let first = &plan.job_of(&plan.workers[workers().next()?]).options;
+        let job = plan.job_of(&plan.workers[workers().next()?]);
+        let (first, name) = (&job.options, job.engine.name);
         let place = if first.schedule.numjobs > 1 { "numjobs" } else { "iodepth" };
         let message = format!(
-            "libaio: {} workers together need room for {needed} requests, and fs.aio-max-nr = {} allows {} more; \
+            "{name}: {} workers together need room for {needed} requests, and fs.aio-max-nr = {} allows {} more; \
              sysctl -w fs.aio-max-nr={} makes room",
             workers().count(),
             account.most,

@@ -22,7 +22,7 @@ pub fn files(options: &JobOptions, worker: usize) -> Vec<(LogKind, PathBuf)> {
 /// All log files that a run writes: whose, with the option that says so.
 pub fn logs_asked(plan: &Plan) -> impl Iterator<Item = (&JobPlan, &'static str, PathBuf)> {
     let writing = plan.workers.iter().map(|worker| (worker, plan.job_of(worker)));
-    let writing = writing.filter(|(_, job)| job.options.logs.any() && !job.options.files.create_only);
+    let writing = writing.filter(|(_, job)| job.options.writes_logs());
     writing.flat_map(|(worker, job)| {
         asked(&job.options, worker.index).into_iter().map(move |(option, path)| (job, option, path))
     })
@@ -32,7 +32,7 @@ pub fn logs_asked(plan: &Plan) -> impl Iterator<Item = (&JobPlan, &'static str, 
 /// too.
 pub fn logs_of_workers(plan: &Plan) -> impl Iterator<Item = (usize, LogKind, PathBuf, bool)> {
     let writing = plan.workers.iter().map(|worker| (worker, &plan.job_of(worker).options));
-    let writing = writing.filter(|(_, options)| options.logs.any() && !options.files.create_only);
+    let writing = writing.filter(|(_, options)| options.writes_logs());
     writing.flat_map(|(worker, options)| {
         let is_shared = !options.logs.per_job_logs;
         files(options, worker.index)
@@ -77,7 +77,8 @@ fn kinds(options: &JobOptions) -> Vec<(LogKind, &'static str, &str)> {
 /// The default capacity of a worker's queue, in entries. The more queues there are, the smaller each is.
 pub fn room(plan: &Plan) -> usize {
     let queues = |options: &JobOptions| {
-        usize::from(options.logs.any()) + usize::from(options.replay.write_iolog.is_some())
+        let records = options.replay.write_iolog.is_some() && !options.files.create_only;
+        usize::from(options.writes_logs()) + usize::from(records)
     };
     let all: usize = plan.workers.iter().map(|worker| queues(&plan.job_of(worker).options)).sum();
     (MOST_WAITING / all.max(1)).clamp(LEAST_ROOM, MOST_ROOM)
@@ -90,7 +91,7 @@ pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     for worker in &plan.workers {
         let job = plan.job_of(worker);
         let options = &job.options;
-        if !options.logs.any() || options.files.create_only {
+        if !options.writes_logs() {
             continue;
         }
         for (option, message) in in_the_way(job, worker, machine) {

@@ -1,8 +1,8 @@
 //! Limits of NVMe namespaces, and of the commands that are passed through to them.
 
 use iolite_host::{Machine, Namespace};
-use iolite_options::engines::{EngineInfo, IoUringCmdOptions, NvmeWriteMode, Target};
-use iolite_options::{JobOptions, ZoneMode};
+use iolite_options::JobOptions;
+use iolite_options::engines::{EngineInfo, IoUringCmdOptions, Target};
 use iolite_types::Direction;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -72,8 +72,7 @@ fn of_optional_commands(
     namespace: &Namespace,
 ) -> Option<(&'static str, String)> {
     let has_metadata = namespace.format.metadata > 0;
-    let appends = own.write_mode.has(NvmeWriteMode::Append) && options.pattern.rw.writes();
-    if own.compares && options.verification.is_on() {
+    if options.compares_by_device() {
         let why = if !namespace.has_compare() {
             format!("the controller of {name} says that it has no Compare (ONCS bit 0)")
         } else if has_metadata {
@@ -83,14 +82,14 @@ fn of_optional_commands(
         };
         return Some(("verify_mode", format!("verify_mode=compare: {why}; use verify_mode=read")));
     }
-    let zoned = options.zones.zonemode == ZoneMode::Zbd;
+    let zoned = options.zones.is_zbd();
     if zoned && namespace.format.in_buffer(own.pi_act) != namespace.format.data {
         let message = format!(
             "zonemode=zbd: the blocks of {name} have metadata between them, which zones do not count; use the block device"
         );
         return Some(("zonemode", message));
     }
-    if !appends {
+    if !options.appends() {
         return None;
     }
     let largest = namespace.zones.map_or(0, |zones| zones.largest_append);
@@ -114,8 +113,8 @@ fn of_optional_commands(
 mod tests {
     use super::*;
     use iolite_host::{Format, Guard, MadeUp, Protection, ZoneGeometry};
-    use iolite_options::engines::engine;
-    use iolite_options::{ReadWrite, Verify};
+    use iolite_options::engines::{NvmeWriteMode, engine};
+    use iolite_options::{ReadWrite, Verify, ZoneMode};
 
     fn told(format: Format, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
         let namespace = Namespace { number: 1, blocks: 1 << 20, format, optional: 0, zones: None };

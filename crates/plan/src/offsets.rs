@@ -76,7 +76,7 @@ pub(crate) fn regions(options: &JobOptions, layout: &Layout) -> Option<(&'static
         return None;
     }
     let path = file.path.display();
-    let flash = (file.length as f64 * (1.0 + options.pattern.spr_op.max(0.0))) as u64;
+    let flash = (file.length as f64 * options.flash_share()) as u64;
     match flash.saturating_sub(1) / cache {
         0 => Some((
             "spr_cs",

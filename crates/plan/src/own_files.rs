@@ -132,8 +132,7 @@ fn files<'a>(
     places: Option<&'a [PathBuf]>,
 ) -> impl Iterator<Item = (Cow<'a, Path>, bool)> {
     let job = plan.job_of(worker);
-    let removes = job.options.files.unlink || job.options.files.unlink_each_loop;
-    let changes_all = removes || job.engine.facets.removes();
+    let changes_all = job.options.files.removal().is_some() || job.engine.facets.removes();
     let changes = job.options.pattern.rw.changes();
     let is_changed = move |index: usize| match worker.replay.as_deref() {
         Some(replay) => changes_all || replay.needs.get(index).is_some_and(|needs| needs.changes()),

@@ -17,8 +17,7 @@ const PER_IO: u64 = 256;
 /// The option that asks for more memory than is `available` (bytes), and a message; `None` = all fits. A run that only
 /// `parses` makes lists of files as well, but no queues.
 pub fn exceeded(options: &JobOptions, parses: bool, available: u64) -> Option<(&'static str, String)> {
-    let numbered =
-        options.files.filename.is_empty() && options.files.opendir.is_none() && !options.is_replay();
+    let numbered = !options.files.names_files() && !options.is_replay();
     let depth = if parses { 0 } else { options.depth.iodepth };
     let files = if numbered { options.files.nrfiles } else { 0 };
     let asked = [("nrfiles", files, PER_FILE, "files"), ("iodepth", depth, PER_IO, "I/Os in flight")];
@@ -45,9 +44,7 @@ pub fn exceeded(options: &JobOptions, parses: bool, available: u64) -> Option<(&
 pub fn buffers(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Option<Problem> {
     let available = machine.memory().available?;
     (0..plan.waves).find_map(|wave| {
-        let together = |worker: &WorkerPlan| {
-            worker.wave == wave && worker.wait_for.is_empty() && worker.start_delay_ns == 0
-        };
+        let together = |worker: &WorkerPlan| worker.wave == wave && worker.begins_with_wave();
         let workers = plan.workers.iter().zip(layouts).filter(|(worker, _)| together(worker));
         let needs: Vec<_> = workers
             .map(|(worker, layout)| (worker, buffers_of(plan, worker, layout)))

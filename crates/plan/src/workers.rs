@@ -50,6 +50,11 @@ impl WorkerPlan {
         self.place.wrapping_add(1) as u16
     }
 
+    /// Whether it begins with its wave, rather than later.
+    pub(crate) fn begins_with_wave(&self) -> bool {
+        self.wait_for.is_empty() && self.start_delay_ns == 0
+    }
+
     /// Its random choices, each with its seed.
     pub fn seeds(&self) -> Vec<(&'static str, u64)> {
         let streams = iolite_workload::stream_seeds(self.seed);

@@ -4,7 +4,7 @@ use crate::{JobPlan, Layout, ReplayPlan, WorkerPlan};
 use iolite_options::engines::Facets;
 use iolite_options::{
     FileServiceKind, JobOptions, RandomDistribution, RandomGenerator, ReadWrite, Sequencer, SizeValue,
-    SkewLaw, ZoneMode, ZoneSkip,
+    SkewLaw, ZoneMode,
 };
 use iolite_trace::Blocks;
 use iolite_types::{Direction, PerDirection};
@@ -165,10 +165,7 @@ fn strided_zones(options: &JobOptions) -> Option<StridedZones> {
     (options.zones.zonemode == ZoneMode::Strided).then(|| StridedZones {
         size: options.zones.zonesize,
         range: options.zones.zonerange,
-        skip: match options.zones.zoneskip {
-            ZoneSkip::Bytes(bytes) => bytes,
-            ZoneSkip::Zones(zones) => options.zones.zonesize.saturating_mul(u64::from(zones)),
-        },
+        skip: options.zones.skipped(options.zones.zonesize),
     })
 }
 

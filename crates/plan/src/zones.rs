@@ -12,7 +12,7 @@ use iolite_host::{Machine, Zone, ZoneCondition, ZoneKind};
 use iolite_options::engines::{
     Capability, Completion, EngineInfo, IoUringCmdOptions, IoUringOptions, NvmeWriteMode, Target,
 };
-use iolite_options::{JobOptions, SizeValue, SubmitMode, ZoneMode, ZoneSkip};
+use iolite_options::{JobOptions, SizeValue, SubmitMode, ZoneSkip};
 use iolite_types::{Direction, FileKind};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -66,14 +66,10 @@ pub struct ZoneRules {
     pub laps: bool,
 }
 
-fn is_zoned(options: &JobOptions) -> bool {
-    options.zones.zonemode == ZoneMode::Zbd
-}
-
 /// Obstacles that follow from the options alone.
 pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    if !is_zoned(options) {
+    if !options.zones.is_zbd() {
         return found;
     }
     let name = engine.name;
@@ -104,7 +100,7 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
         found.push(("trim_percentage", message.to_owned()));
     }
     let is_random = options.pattern.rw.is_random() && options.pattern.rw.writes();
-    let several = options.can_queue(engine.facets) && options.depth.iodepth > 1;
+    let several = options.most_in_flight(engine.facets) > 1;
     if options.relies_on_earlier_run() && is_random && (several || options.schedule.numjobs > 1) {
         let message = "zonemode=zbd: which zones a run has written at random with several writes at once cannot be told \
                        from its options; use iodepth=1, or sequential writes";
@@ -115,7 +111,7 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
         found.push(("zonemode", message.to_owned()));
     }
     if options.relies_on_earlier_run()
-        && appends(options)
+        && options.appends()
         && (options.depth.iodepth > 1 || options.schedule.numjobs > 1)
     {
         let message = "write_mode=append: where the device has put the blocks of another run is known only if it wrote one after \
@@ -213,7 +209,7 @@ pub(crate) fn fit(
     layout: &mut Layout,
     machine: &dyn Machine,
 ) -> Result<(), String> {
-    if !is_zoned(options) {
+    if !options.zones.is_zbd() {
         return Ok(());
     }
     for file in &mut layout.files {
@@ -425,12 +421,6 @@ fn round(
     Ok(())
 }
 
-/// Whether writes leave the place in a zone to the device.
-fn appends(options: &JobOptions) -> bool {
-    let own = options.engine.of::<IoUringCmdOptions>();
-    own.is_some_and(|own| own.write_mode.has(NvmeWriteMode::Append)) && options.pattern.rw.writes()
-}
-
 /// Whether writes that are issued one after the other may reach the device in another order.
 fn is_unordered(options: &JobOptions, engine: &EngineInfo) -> bool {
     // The order of commands is not kept, but commands that append need none.
@@ -445,13 +435,10 @@ pub(crate) fn rules(job: &JobPlan, layout: &Layout) -> Option<ZoneRules> {
     let options = &*job.options;
     let zone = layout.files.iter().find_map(|file| file.zoned)?.size;
     let zones = &options.zones;
-    let verifies = options.verification.is_on() && options.pattern.rw.writes();
+    let verifies = options.verifies_writes();
     Some(ZoneRules {
         zone,
-        skip: match zones.zoneskip {
-            ZoneSkip::Bytes(bytes) => bytes,
-            ZoneSkip::Zones(count) => u64::from(count).saturating_mul(zone),
-        },
+        skip: zones.skipped(zone),
         read_beyond: zones.read_beyond_wp,
         rewrites: !verifies,
         begins_empty: verifies,
@@ -464,7 +451,7 @@ pub(crate) fn rules(job: &JobPlan, layout: &Layout) -> Option<ZoneRules> {
         },
         most_open: zones.job_max_open_zones,
         // A failed command that appends leaves no gap, and those behind it go on.
-        recovers: zones.recover_zbd_write_error || appends(options),
+        recovers: zones.recover_zbd_write_error || options.appends(),
         one_by_one: is_unordered(options, &job.engine)
             && layout.files.iter().any(|file| file.zoned.is_some_and(|zoned| zoned.is_real)),
         skip_wraps: layout.files.iter().all(|file| file.is_whole),

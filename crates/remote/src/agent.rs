@@ -35,6 +35,8 @@ use std::time::{Duration, Instant};
 use strangers::{Place, Strangers};
 use turn::Turns;
 
+/// How long a run that was asked to end may take before it is killed.
+const GRACE: Duration = Duration::from_secs(3);
 /// Time limit for a client's greeting.
 const GREETING: Duration = Duration::from_secs(10);
 /// The most concurrent connections that are authenticated.

@@ -1,5 +1,6 @@
 //! The lines of `--debug` about a plan before it is performed: jobs, files, seeds, and the options of each subject.
 
+use iolite_plan::resolve::Data;
 use iolite_plan::{JobPlan, Layout, Plan};
 use tracing::debug;
 
@@ -32,11 +33,17 @@ pub(crate) fn plan(plan: &Plan, layouts: &[Layout]) {
                 debug!(target: $target, job = number, "{name}: {}", given(job, &[$($prefix),+]));
             )+};
         }
+        // The options of an engine whose data is on another machine.
+        let own: Vec<&str> = match job.engine.facets.data {
+            Data::OtherEnd | Data::OwnStorage => {
+                job.engine.options.iter().map(|option| option.name).collect()
+            }
+            Data::LocalFiles | Data::Nowhere => Vec::new(),
+        };
+        debug!(target: "net", job = number, "{name}: {}", given(job, &own));
         subject! {
             "blktrace": "read_iolog", "write_iolog", "replay_", "merge_blktrace";
             "verify": "verify", "do_verify", "experimental_verify";
-            "net": "hostname", "port", "protocol", "nodelay", "listen", "interface", "http", "uri", "nfs_url",
-                "namenode", "volume", "brick", "pool", "rbdname", "clientname";
             "rate": "rate", "thinktime", "latency_target", "io_submit_mode";
             "compress": "buffer_compress", "dedupe", "log_compression", "log_store_compressed";
             "steadystate": "steadystate", "ss";

@@ -31,6 +31,7 @@ mod request;
 mod run;
 mod security;
 mod server;
+mod shared_events;
 mod shelf;
 mod state;
 mod telling;

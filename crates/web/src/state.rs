@@ -1,6 +1,6 @@
 //! The state of a running run.
 
-use crate::telling::SharedEvents;
+use crate::shared_events::SharedEvents;
 use iolite_stats::{Event, EventKind, JobError, Recorder, Report};
 use iolite_types::describe_errno;
 use serde::Serialize;

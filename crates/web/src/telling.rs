@@ -1,6 +1,7 @@
 //! The events sent to a reader of a run's page (<https://html.spec.whatwg.org/multipage/server-sent-events.html>).
 //! `assets/live.js` of `iolite-page` reads them.
 
+use crate::shared_events::SeriesEvent;
 use crate::state::State;
 use iolite_report::series_since;
 use serde_json::{Value, json};
@@ -8,10 +9,6 @@ use std::sync::Arc;
 
 /// More jobs than these are not told one by one.
 const MOST_JOBS: usize = 1000;
-
-/// Once a whole series has this many windows, its text is reused for new readers until the series has grown by an
-/// eighth; they get the rest separately. So readers that arrive one after the other share one copy.
-const LARGE: usize = 64;
 
 /// The state of a machine whose next jobs are set up and wait for those of other machines.
 pub const WAITS: char = 'B';
@@ -27,50 +24,6 @@ pub struct Position {
     messages: u64,
     /// The state that this was.
     pub version: u64,
-}
-
-/// Events that were made for one reader and serve the others: all readers get events once per period, so most of them need
-/// the same.
-#[derive(Debug, Default)]
-pub struct SharedEvents {
-    /// The period in which the events below were made, except for that of the whole series.
-    period: u64,
-    /// Parts of the series.
-    series: Vec<SeriesEvent>,
-    /// The state of the workers, with the number of urgent changes before it.
-    standing: Option<(u64, Arc<str>)>,
-}
-
-/// The event of a series from a window on.
-#[derive(Clone, Debug)]
-struct SeriesEvent {
-    period: u64,
-    /// How many samples a window had.
-    per_window: u32,
-    /// The first window, and the one after the last.
-    since: usize,
-    until: usize,
-    text: Arc<str>,
-}
-
-impl SeriesEvent {
-    /// Whether a reader may get it in this period, when the series has this many windows.
-    fn serves(&self, period: u64, windows: usize) -> bool {
-        let is_whole_enough =
-            self.since == 0 && self.until >= LARGE && windows - self.until <= self.until / 8;
-        self.period == period || is_whole_enough
-    }
-}
-
-impl SharedEvents {
-    /// Removes events of earlier periods that no reader needs any more.
-    fn begin(&mut self, period: u64, per_window: u32, windows: usize) {
-        self.series.retain(|one| one.per_window == per_window && one.serves(period, windows));
-        if self.period != period {
-            self.period = period;
-            self.standing = None;
-        }
-    }
 }
 
 /// The events for this reader in this period. Readers with the same position share them.

@@ -5,7 +5,7 @@ mod specs;
 mod syncing;
 
 use crate::record::TraceRecorder;
-use iolite_engine::{Engine, FileKind, FileSpec, LocalStorage, OpenMode, Storage};
+use iolite_engine::{Engine, FileKind, FileSpec, LocalStorage, OpenMode, Storage, open_as_allowed};
 use iolite_os::explained;
 use iolite_plan::Layout;
 use iolite_plan::resolve::{Data, FadviseHint, FileRules, LockFile, NameKind};
@@ -15,7 +15,7 @@ use specs::Specs;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tracing::debug;
 
 /// The files of a worker.
@@ -414,10 +414,6 @@ impl Locks {
     }
 }
 
-fn open_as_allowed(path: &Path) -> io::Result<File> {
-    File::open(path).or_else(|_| File::options().append(true).open(path))
-}
-
 fn lock(file: &Option<File>, operation: libc::c_int) -> io::Result<()> {
     let Some(file) = file else { return Ok(()) };
     loop {
@@ -435,6 +431,7 @@ fn lock(file: &Option<File>, operation: libc::c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn locks(kind: LockFile, path: &Path) -> Locks {
         let mut locks = Locks::new(kind, 1);

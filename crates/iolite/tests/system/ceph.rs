@@ -341,7 +341,7 @@ pub fn images_are_as_large_as_they_are() {
     refused("--rbdname=fixed --rw=write --offset=7m --size=2m").says("rbd resize --size 9");
     refused("--rbdname=none --rw=write --size=1m")
         .says(&format!("rbd create --size 1G {POOL}/none makes one"));
-    refused("--rbdname=fixed --rw=write --size=1m --unlink=1").says("rbd rm");
+    refused("--rbdname=fixed --rw=write --size=1m --unlink=1").says("cannot be removed by a job");
     refused("--rw=write --size=1m").says("rbdname= is missing");
     // fio says nothing, and leaves it.
     called_fio(cluster, &rbd("--rbdname=fixed --rw=write --size=64k --unlink=1 --filename=any")).ok();

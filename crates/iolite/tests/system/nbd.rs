@@ -148,6 +148,32 @@ pub fn a_server_that_dies_or_hangs_is_an_error() {
 }
 
 #[test]
+fn an_interrupted_job_does_not_wait_for_a_silent_server_to_greet_it() {
+    let dir = scratch();
+    let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 4M"));
+    let connections = || {
+        let sockets = fs::read_to_string("/proc/net/unix").unwrap();
+        sockets.lines().filter(|socket| socket.contains(dir.path().to_str().unwrap())).count()
+    };
+    for mode in ["inline", "offload"] {
+        let line = nbd(&server, &format!("--rw=read --io_submit_mode={mode} --nbd_timeout=0"));
+        // The size has been asked for when the command runs.
+        let command = "--exec_prerun=touch reached; until rm go 2>/dev/null; do sleep 0.1; done";
+        let mut running = Program::own().start(dir.path(), line.split_whitespace().chain([command]));
+        running.wait_until("the command runs", |_| fs::remove_file(dir.path().join("reached")).is_ok());
+        server.signal(libc::SIGSTOP);
+        let before = connections();
+        fs::write(dir.path().join("go"), "").unwrap();
+        running.wait_until("it connects", |_| connections() > before);
+        running.signal(libc::SIGINT);
+        let ended = running.wait();
+        server.signal(libc::SIGCONT);
+        let said = "no answer in 10 s after the job was asked to end";
+        assert!(ended.output().contains(said), "{mode}: {}", ended.output());
+    }
+}
+
+#[test]
 pub fn what_is_wrong_with_the_address_is_told() {
     let dir = scratch();
     let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 4M"));

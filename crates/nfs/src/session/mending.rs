@@ -6,6 +6,7 @@ use super::{Session, Stability};
 use crate::NfsError;
 use crate::connection::Broken;
 use crate::protocol::{Verifier, procedure, skip_change, verifier};
+use crate::socket::Deadline;
 use crate::xdr::{Reader, Writer};
 use std::io;
 use std::time::{Duration, Instant};
@@ -165,7 +166,7 @@ impl Session {
         gap.next = now + PAUSE;
         self.tried = Some(now);
         let left = patience.saturating_sub(now - gap.since).clamp(PAUSE, Duration::from_secs(1));
-        match self.new_connection(left) {
+        match self.new_connection(&mut Deadline::new(left, self.stopping)) {
             Ok(connection) => {
                 self.connection = Some(connection);
                 self.heard = Instant::now();

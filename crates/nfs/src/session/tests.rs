@@ -175,7 +175,7 @@ impl Server {
 }
 
 fn session(address: &Address, patience: Duration, keep: Option<u64>) -> (Session, Handle) {
-    let mut session = Session::connect(address.clone(), Limits { patience, keep }).unwrap();
+    let mut session = Session::connect(address.clone(), Limits { patience, keep }, None).unwrap();
     let (file, _) = session.open("f").unwrap();
     (session, file)
 }
@@ -414,4 +414,15 @@ fn without_a_connection_there_is_no_spinning() {
         rounds += 1;
     }
     assert!(rounds < 100, "{rounds} rounds for five tries");
+}
+
+#[test]
+fn connecting_to_a_silent_server_ends_with_the_job() {
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let url = format!("nfs://127.0.0.1/export?mountport={port}&nfsport={port}");
+    let limits = Limits { patience: LONG, keep: None };
+    let refused = Session::connect(Address::parse(&url).unwrap(), limits, Some((|| true, SHORT)));
+    let said = refused.err().unwrap().to_string();
+    assert!(said.ends_with("no answer in 0.7 s after the job was asked to end"), "{said}");
 }

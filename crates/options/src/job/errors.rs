@@ -10,3 +10,10 @@ options! {
         pub error_dump: bool,
     }
 }
+
+impl ErrorOptions {
+    /// Whether the job goes on after any kind of error.
+    pub fn any(&self) -> bool {
+        self.continue_on_error != ErrorKinds::NONE || self.ignore_error != IgnoredErrors::default()
+    }
+}

@@ -20,3 +20,10 @@ options! {
         pub num_range: u32,
     }
 }
+
+impl ExtentOptions {
+    /// Whether an option gives the size of the files in bytes, rather than as a share of what is there, or not at all.
+    pub fn gives_size(&self) -> bool {
+        matches!(self.size, Some(SizeValue::Bytes(_))) || self.filesize.is_some()
+    }
+}

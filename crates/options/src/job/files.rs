@@ -41,3 +41,32 @@ options! {
         pub unlink_each_loop: bool,
     }
 }
+
+impl FileOptions {
+    /// Whether an option names the files, or a directory in which they are found.
+    pub fn names_files(&self) -> bool {
+        !self.filename.is_empty() || self.opendir.is_some()
+    }
+
+    /// Leaves out the names beyond `nrfiles`, if it limits them.
+    pub fn limit<T>(&self, names: &mut Vec<T>) {
+        if self.nrfiles_limits_names {
+            names.truncate(self.nrfiles as usize);
+        }
+    }
+
+    /// The option by which the job removes its files, if it does.
+    pub fn removal(&self) -> Option<&'static str> {
+        let asked = [("unlink", self.unlink), ("unlink_each_loop", self.unlink_each_loop)];
+        asked.into_iter().find(|&(_, asked)| asked).map(|(option, _)| option)
+    }
+
+    /// A name in `directory` for the client: clients of one server must not share files, unless they ask for it
+    /// (`unique_filename=0`).
+    pub fn name_for_client(&self, name: &str) -> String {
+        match self.unique_filename && !self.client.is_empty() {
+            true => format!("{}.{name}", self.client),
+            false => name.to_owned(),
+        }
+    }
+}

@@ -50,4 +50,14 @@ impl LogOptions {
             .into_iter()
             .any(Option::is_some)
     }
+
+    /// The options that ask for logs, with their values.
+    pub fn prefixes_mut(&mut self) -> [(&'static str, &mut Option<String>); 4] {
+        [
+            ("write_bw_log", &mut self.write_bw_log),
+            ("write_lat_log", &mut self.write_lat_log),
+            ("write_iops_log", &mut self.write_iops_log),
+            ("write_hist_log", &mut self.write_hist_log),
+        ]
+    }
 }

@@ -42,3 +42,10 @@ options! {
         pub iopsavgtime: u32,
     }
 }
+
+impl MeasurementOptions {
+    /// The number of the clock from which the start time of the job is taken; `None` = the wall clock.
+    pub fn start_clock(&self) -> Option<u32> {
+        (self.job_start_clock_id > 0).then_some(self.job_start_clock_id)
+    }
+}

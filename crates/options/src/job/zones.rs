@@ -25,3 +25,18 @@ options! {
         pub write_zone_remainder: bool,
     }
 }
+
+impl ZoneOptions {
+    /// Whether the zones are those of zoned devices, or are treated like them.
+    pub fn is_zbd(&self) -> bool {
+        self.zonemode == ZoneMode::Zbd
+    }
+
+    /// Bytes to skip from one zone to the next, where a zone has `zone` bytes.
+    pub fn skipped(&self, zone: u64) -> u64 {
+        match self.zoneskip {
+            ZoneSkip::Bytes(bytes) => bytes,
+            ZoneSkip::Zones(count) => zone.saturating_mul(count.into()),
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use iolite_options::engines::{self, Capability, EngineInfo, Target};
 use iolite_options::engines::{CdbLength, CommandType, IoUringCmdOptions, IoUringOptions, NvmeWriteMode};
-use iolite_options::{DataPlacement, JobOptions, PlacementChoice, SubmitMode, Verify, ZoneMode};
+use iolite_options::{DataPlacement, JobOptions, PlacementChoice, SubmitMode, Verify};
 
 /// Why trims cannot have several ranges.
 pub(super) fn of_ranges(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
@@ -21,7 +21,7 @@ pub(super) fn of_ranges(options: &JobOptions, engine: &EngineInfo) -> Option<(&'
         "a trace has one range per trim; leave num_range out".to_owned()
     } else if options.depth.io_submit_mode == SubmitMode::Offload {
         "the threads of io_submit_mode=offload trim one range at a time; use io_submit_mode=inline".to_owned()
-    } else if options.zones.zonemode == ZoneMode::Zbd {
+    } else if options.zones.is_zbd() {
         "with zonemode=zbd a trim is the reset of one zone; leave num_range out".to_owned()
     } else {
         return None;
@@ -31,11 +31,7 @@ pub(super) fn of_ranges(options: &JobOptions, engine: &EngineInfo) -> Option<(&'
 
 /// Why data placement cannot be used with the device.
 pub(super) fn of_placement(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
-    let asked = &options.data_placement;
-    if asked.dataplacement == DataPlacement::None || !options.pattern.rw.writes() {
-        return None;
-    }
-    let option = if options.is_set("dataplacement") { "dataplacement" } else { "fdp" };
+    let (asked, option) = (&options.data_placement, options.placement_option()?);
     let name = asked.dataplacement.keyword();
     if engine.facets.target == Target::Bsg {
         let message = format!(
@@ -75,8 +71,7 @@ pub(super) fn of_metadata(options: &JobOptions) -> Option<(&'static str, String)
 /// Limits of commands that are passed through.
 pub(super) fn of_commands(options: &JobOptions) -> Option<(&'static str, String)> {
     let own = options.engine.of::<IoUringCmdOptions>()?;
-    let is_verified = options.verification.is_on() && options.pattern.rw.writes();
-    if is_verified && !own.write_mode.stores_data() {
+    if options.verifies_writes() && !own.write_mode.stores_data() {
         let message = "verify: with this write_mode the device does not keep the data of writes";
         return Some(("verify", message.to_owned()));
     }
@@ -84,7 +79,7 @@ pub(super) fn of_commands(options: &JobOptions) -> Option<(&'static str, String)
         CommandType::Nvme => of_zone_commands(options, own),
         CommandType::Bsg => of_scsi_commands(options, own),
     };
-    of_kind.or_else(|| of_comparisons(options, own))
+    of_kind.or_else(|| of_comparisons(options))
 }
 
 /// What SCSI commands cannot do, or not through a ring.
@@ -92,13 +87,13 @@ fn of_scsi_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'
     let (rw, modes) = (options.pattern.rw, &own.write_mode);
     let writes = |mode| rw.writes() && modes.has(mode);
     let prefetches = rw.reads() && own.prefetches;
-    let is_verified = options.verification.is_on() || options.verification.verify_only;
+    let is_verified = options.verification_option().is_some();
     let (option, message) = if own.ring.hipri {
         (
             "hipri",
             "hipri: the kernel has no polled completions of SCSI commands (cmd_type=bsg); leave hipri out",
         )
-    } else if options.zones.zonemode == ZoneMode::Zbd {
+    } else if options.zones.is_zbd() {
         (
             "zonemode",
             "zonemode=zbd: no account is kept of zones behind SCSI commands (cmd_type=bsg); use the block device with psync, \
@@ -128,14 +123,11 @@ fn of_scsi_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'
 
 /// Requirements and limits of commands for zones.
 fn of_zone_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
-    let is_zoned = options.zones.zonemode == ZoneMode::Zbd;
-    let modes = &own.write_mode;
-    let message = if !options.pattern.rw.writes() {
-        return None;
-    } else if modes.has(NvmeWriteMode::Append) && !is_zoned {
+    let is_zoned = options.zones.is_zbd();
+    let message = if options.appends() && !is_zoned {
         "write_mode=append: a zone is needed to append to; add zonemode=zbd, which keeps account of zones, or use \
          write_mode=write where there are none"
-    } else if is_zoned && modes.has(NvmeWriteMode::Verify) {
+    } else if is_zoned && options.pattern.rw.writes() && own.write_mode.has(NvmeWriteMode::Verify) {
         "write_mode=verify: it moves no write pointers, so it does not go with zonemode=zbd; leave zonemode out"
     } else {
         return None;
@@ -144,9 +136,8 @@ fn of_zone_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'
 }
 
 /// Why verification by comparison is impossible: it needs the expected content of each block.
-fn of_comparisons(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
-    // Reads of the job itself are not compared, as with fio.
-    if !own.compares || !options.verification.is_on() || !options.pattern.rw.writes() {
+fn of_comparisons(options: &JobOptions) -> Option<(&'static str, String)> {
+    if !options.compares_by_device() {
         return None;
     }
     let has_header = options.verification.verify != Verify::Pattern;
@@ -169,7 +160,7 @@ mod tests {
     use crate::engines::obstacles;
     use crate::engines::tests::told;
     use iolite_options::engines::engine;
-    use iolite_options::{ReadWrite, RunOptions};
+    use iolite_options::{ReadWrite, RunOptions, ZoneMode};
 
     #[test]
     fn what_commands_cannot_do_is_refused() {

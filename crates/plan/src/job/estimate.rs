@@ -24,14 +24,13 @@ impl EstimateRules {
     pub(super) fn of(options: &JobOptions) -> EstimateRules {
         let passes = passes(options);
         // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
-        let flash = if options.pattern.sprandom { 1.0 + options.pattern.spr_op.max(0.0) } else { 1.0 };
         let limit_s = (options.schedule.runtime as f64 + options.schedule.ramp_time as f64) / 1e6;
         EstimateRules {
             limit_s: (options.schedule.runtime > 0).then_some(limit_s),
             only_time: options.schedule.time_based
                 || (options.is_replay() && options.replay.read_iolog_chunked),
             ramp_s: options.schedule.ramp_time as f64 / 1e6,
-            byte_passes: flash * passes,
+            byte_passes: options.flash_share() * passes,
             // A replay ends with its trace.
             ios: (options.extent.number_ios > 0 && !options.is_replay())
                 .then_some(options.extent.number_ios as f64 * passes),
@@ -41,7 +40,7 @@ impl EstimateRules {
 
 /// How often the bytes of one pass are moved, and its I/Os done.
 fn passes(options: &JobOptions) -> f64 {
-    let loops = options.schedule.loops.max(1) as f64;
+    let loops = options.schedule.loops as f64;
     let written = match options.pattern.rw {
         ReadWrite::Rw | ReadWrite::RandRw => 1.0 - f64::from(options.pattern.rwmixread) / 100.0,
         ReadWrite::TrimWrite | ReadWrite::RandTrimWrite => 0.5,

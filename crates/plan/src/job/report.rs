@@ -1,6 +1,6 @@
 //! The rules of a job's report.
 
-use iolite_options::{ErrorKinds, IgnoredErrors, JobOptions, UnifiedReporting, ZoneMode};
+use iolite_options::{JobOptions, UnifiedReporting};
 use iolite_stats::{Display, Unified};
 use serde::{Deserialize, Serialize};
 
@@ -44,15 +44,13 @@ impl ReportRules {
             description: options.description.clone(),
             given_global: options.given_global.clone(),
             given: options.given.clone(),
-            continues_on_errors: options.errors.continue_on_error != ErrorKinds::NONE
-                || options.errors.ignore_error != IgnoredErrors::default(),
+            continues_on_errors: options.errors.any(),
             latency_target_ns: options.rates.latency_target.saturating_mul(1000),
             latency_window_ns: options.rates.latency_window.saturating_mul(1000),
             latency_percentile: options.rates.latency_percentile,
             block_lives: options.measurement.block_error_percentiles,
-            uses_zones: options.zones.zonemode == ZoneMode::Zbd,
-            start_clock: (options.measurement.job_start_clock_id != 0)
-                .then_some(options.measurement.job_start_clock_id),
+            uses_zones: options.zones.is_zbd(),
+            start_clock: options.measurement.start_clock(),
         }
     }
 }

@@ -65,10 +65,10 @@ impl SteadyRules {
             limit: wanted.limit,
             percent: wanted.percent,
             ramp_ns: options.measurement.steadystate_ramp_time.saturating_mul(1000),
-            interval_ns: options.measurement.steadystate_check_interval.saturating_mul(1000).max(1),
+            interval_ns: options.measurement.steadystate_check_interval.saturating_mul(1000),
             duration_us: options.measurement.steadystate_duration,
-            size: (options.measurement.steadystate_duration
-                / options.measurement.steadystate_check_interval.max(1)) as usize,
+            size: (options.measurement.steadystate_duration / options.measurement.steadystate_check_interval)
+                as usize,
         })
     }
 }

@@ -113,7 +113,7 @@ struct Batches {
 
 impl Batches {
     fn of(options: &DepthOptions) -> Batches {
-        let depth = options.iodepth.max(1);
+        let depth = options.iodepth;
         let or_all = |units: u32| if units == 0 { depth } else { units.min(depth) };
         let complete_min = options.iodepth_batch_complete_min.min(depth);
         Batches {
@@ -128,8 +128,8 @@ impl Batches {
 pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_workload::Spec) -> IssueRules {
     let unit = facets.unit;
     let works = unit == UnitKind::Works;
-    let acts_in_the_call = matches!(unit, UnitKind::ActsOnNames(_)) && facets.is_synchronous();
-    let depth = options.depth.iodepth.max(1);
+    let acts_in_the_call = facets.name_use().is_some() && facets.is_synchronous();
+    let depth = options.depth.iodepth;
     let Batches { batch, complete_min, complete_max, low } = Batches::of(&options.depth);
     // With submitting threads, submission ends when one of them takes the I/O.
     let is_offloaded = options.depth.io_submit_mode == SubmitMode::Offload;
@@ -176,7 +176,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
             || options.schedule.ramp_size > 0
             || options.rates.latency_target > 0
             || max_latency_ns != [u64::MAX; 3]
-            || options.logs.any(),
+            || options.writes_logs(),
         max_latency_ns,
     }
 }
@@ -184,8 +184,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
 /// Whether a later write could overtake an earlier one to the same place, or a check of it: then they must not be in
 /// flight together.
 fn needs_order(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
-    options.verification.is_on()
-        && options.pattern.rw.writes()
+    options.verifies_writes()
         // The write of a block follows its trim.
         && (options.pattern.rw.trims()
             || options.verification.verify_backlog > 0
@@ -257,7 +256,7 @@ pub(super) fn passes(options: &JobOptions, facets: Facets) -> PassRules {
             (false, true) => PassKind::Assume,
             (false, false) => PassKind::Perform,
         },
-        loops: if repeats { options.schedule.loops.max(1) } else { 1 },
+        loops: if repeats { options.schedule.loops } else { 1 },
         time_based,
         // A connection serves for all passes.
         keep_open: options.schedule.time_based || facets.data == Data::OtherEnd,
@@ -289,7 +288,7 @@ pub(super) fn target(options: &JobOptions) -> Option<TargetRules> {
         window_ns: options.rates.latency_window.max(1).saturating_mul(1000),
         share: options.rates.latency_percentile / 100.0,
         follows: options.rates.latency_run,
-        most: options.depth.iodepth.max(1),
+        most: options.depth.iodepth,
     })
 }
 
@@ -321,6 +320,5 @@ mod tests {
         assert_eq!(of(8, [0, 2, 1, 6]), [8, 2, 1, 6]);
         assert_eq!(of(8, [1, 9, 0, 0]), [1, 8, 0, 1]);
         assert_eq!(of(8, [3, 8, 9, 99]), [3, 8, 8, 8]);
-        assert_eq!(of(0, [0, 0, 1, 1]), [1, 1, 1, 1]);
     }
 }

@@ -178,8 +178,7 @@ impl Plan {
             replay_speed: (!options.replay.replay_no_stall)
                 .then_some(options.replay.replay_time_scale.max(1)),
             clock: options.measurement.clocksource,
-            start_clock: (options.measurement.job_start_clock_id > 0)
-                .then_some(options.measurement.job_start_clock_id),
+            start_clock: options.measurement.start_clock(),
             layout: layout.clone(),
             workload,
         }
@@ -195,11 +194,13 @@ impl JobPlan {
 
     /// The configuration of an engine that only answers questions about its storage.
     pub fn storage_config(&self) -> EngineConfig {
-        EngineConfig {
-            block: self.options.only_block().unwrap_or(0),
-            ..EngineConfig::new(self.options.engine.clone(), 1)
-        }
+        storage_config(&self.options)
     }
+}
+
+/// The configuration of a job's engine if it only answers questions about its storage.
+pub fn storage_config(options: &JobOptions) -> EngineConfig {
+    EngineConfig { block: options.only_block().unwrap_or(0), ..EngineConfig::new(options.engine.clone(), 1) }
 }
 
 fn probe_config(options: &JobOptions) -> EngineConfig {
@@ -240,7 +241,7 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
         },
         defer_submission: options.measurement.disable_slat
             && options.measurement.disable_clat
-            && !options.logs.any(),
+            && !options.writes_logs(),
         seed: worker.seed,
         job: options.name.clone(),
         runtime_us: options.schedule.runtime,

@@ -106,7 +106,7 @@ pub fn rules(options: &JobOptions, seed: u64) -> Option<PaceRules> {
     });
     let think = (options.rates.thinktime > 0).then(|| Think {
         pause_ns: options.rates.thinktime.saturating_mul(1000),
-        spin_ns: options.rates.thinktime_spin.min(options.rates.thinktime).saturating_mul(1000),
+        spin_ns: options.rates.thinktime_spin.saturating_mul(1000),
         cycles: options.rates.thinkcycles,
         // By time alone when only a time was given.
         blocks: if options.rates.thinktime_iotime > 0 && !options.is_set("thinktime_blocks") {

@@ -98,11 +98,11 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
     if *connects_elsewhere {
         return None;
     }
-    let reads = options.pattern.rw.reads();
+    let waits = options.waits_for_peer();
     if let Some(rdma) = options.engine.of::<RdmaOptions>() {
-        let host = if reads { &rdma.bindname } else { &rdma.hostname };
+        let host = if waits { &rdma.bindname } else { &rdma.hostname };
         return Some(End {
-            waits: reads,
+            waits,
             protocol: None,
             port: port_of_clone(rdma.port, worker.clone),
             host: Some(host),
@@ -117,7 +117,7 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
         _ => None,
     };
     Some(End {
-        waits: net.waits(reads),
+        waits,
         protocol: Some(net.protocol),
         port: port_of_clone(net.port, worker.clone),
         // An end that waits does so at all addresses.
@@ -131,7 +131,7 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
 pub(crate) fn address_there(options: &JobOptions) -> Option<IpAddr> {
     let host = match (options.engine.of::<NetOptions>(), options.engine.of::<RdmaOptions>()) {
         (Some(net), _) if net.group().is_none() => connects_to(options, net),
-        (_, Some(rdma)) if !options.pattern.rw.reads() => Some(rdma.hostname.as_str()),
+        (_, Some(rdma)) if !options.waits_for_peer() => Some(rdma.hostname.as_str()),
         _ => None,
     };
     host?.parse().ok()

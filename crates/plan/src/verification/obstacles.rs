@@ -1,6 +1,6 @@
 //! Obstacles to verification that follow from the options alone.
 
-use super::spec::{checked_direction, spec};
+use super::spec::spec;
 use super::state::requires_state;
 use super::unforeseeable::{by_options, relies_on_options};
 use crate::workload::replayed_sizes;
@@ -32,7 +32,7 @@ fn of_options(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static st
     if relies_on_options(options) {
         found.extend(by_options(options).map(|message| ("verify_only", message)));
     }
-    if options.loads_state() && writes && !options.verification.verify_only {
+    if options.loads_state() && options.issues_writes() {
         let message = "verify_state_load=1 checks what an interrupted run has written: it needs rw=read, rw=randread or \
                        verify_only";
         found.push(("verify_state_load", message.to_owned()));
@@ -73,7 +73,7 @@ fn unknown_files(options: &JobOptions, replay: &ReplayPlan) -> Option<(&'static 
 
 /// Blocks or intervals that are too small for their headers.
 fn unfit_blocks(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static str, String)> {
-    let direction = checked_direction(options);
+    let direction = options.verified_direction();
     if !options.is_replay() {
         let (sizes, unaligned) = (options.block_size(direction), options.pattern.bs_unaligned);
         let Some(spec) = spec(options, &sizes, unaligned) else { return Vec::new() };

@@ -5,7 +5,6 @@ use super::spec::spec_of;
 use super::state;
 use crate::{Layout, Plan, ReplayPlan, WorkerPlan};
 use iolite_options::JobOptions;
-use iolite_options::engines::IoUringCmdOptions;
 use iolite_types::Direction;
 use iolite_verify::{Alike, EarlierRun, ReadBackRules, Rivals, Rules, TrimRules};
 use iolite_workload::Mix;
@@ -27,14 +26,14 @@ pub fn rules(
     let wanted = &options.verification;
     let spec = spec_of(options, workload)?;
     let replay = worker.replay.as_deref();
-    let writes = options.pattern.rw.writes() && !options.verification.verify_only;
+    let writes = options.issues_writes();
     let trims = wanted.trim_percentage > 0 && options.pattern.rw.writes();
     Some(Rules {
         job: options.name.clone(),
         number: worker.number(),
         worker: worker.index,
         seed: worker.seed,
-        depth: options.depth.iodepth.max(1),
+        depth: options.depth.iodepth,
         writes,
         reads_back: options.reads_back(),
         read_back: read_back(options, workload, replay),
@@ -53,7 +52,7 @@ pub fn rules(
         atomic_writes: options.durability.atomic,
         is_replay: replay.is_some(),
         has_unforeseen_blocks: writes && replay.is_some_and(|replay| replay.is_live),
-        compares: options.engine.of::<IoUringCmdOptions>().is_some_and(|own| own.compares),
+        compares: options.compares_by_device(),
         fatal: wanted.verify_fatal,
         dump: wanted.verify_dump.then(|| job.auxiliary.clone()),
         outlasts_time: options.schedule.time_based || options.loads_state(),

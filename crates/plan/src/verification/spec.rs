@@ -3,7 +3,7 @@
 use crate::content;
 use iolite_content::Fill;
 use iolite_options::{JobOptions, VerifyHeaderFormat};
-use iolite_types::{BlockSize, Direction};
+use iolite_types::BlockSize;
 use iolite_verify::block::{HeaderFormat, Kind, Spec};
 
 /// How blocks of these sizes are written and checked; `None` = the data of the job is not verified. `unaligned`: blocks may
@@ -32,7 +32,7 @@ pub(super) fn spec(options: &JobOptions, sizes: &BlockSize, unaligned: bool) -> 
     let common = if options.is_replay() {
         // The common divisor of a trace's blocks may be known only at its end. So its blocks are cut like those of the
         // job, which is how a later job reads them.
-        options.block_size(checked_direction(options)).common() as usize
+        options.block_size(options.verified_direction()).common() as usize
     } else if unaligned {
         0
     } else {
@@ -48,15 +48,10 @@ pub(super) fn spec(options: &JobOptions, sizes: &BlockSize, unaligned: bool) -> 
 
 /// How the blocks of a workload are written and checked; `None` = they are not verified.
 pub(super) fn spec_of(options: &JobOptions, workload: &iolite_workload::Spec) -> Option<Spec> {
-    spec(options, &workload.sizes(checked_direction(options)), workload.unaligned)
+    spec(options, &workload.sizes(options.verified_direction()), workload.unaligned)
 }
 
 /// The method; `None` = the data of the job is not verified.
 pub(super) fn kind(options: &JobOptions) -> Option<Kind> {
     Kind::from_name(options.verification.verify.keyword())
-}
-
-/// The direction whose blocks are checked: writes, or else reads.
-pub(super) fn checked_direction(options: &JobOptions) -> Direction {
-    if options.pattern.rw.writes() { Direction::Write } else { Direction::Read }
 }

@@ -75,8 +75,7 @@ fn loaded_states(plan: &Plan) -> Vec<StateNames> {
 /// Whether the job keeps a state, if it can be kept.
 pub(super) fn keeps_state(job: &JobPlan) -> bool {
     let options = &job.options;
-    options.pattern.rw.writes()
-        && !options.verification.verify_only
+    options.issues_writes()
         && options.verification.verify_state_save
         && job.engine.facets.keeps_data()
         && kind(options).is_some_and(|kind| kind != Kind::Null)

@@ -7,7 +7,7 @@ use crate::layout::start_share;
 use crate::workload::workload_spec;
 use crate::{FileKind, FileLayout, JobPlan, Layout, Plan, Problem, WorkerPlan};
 use iolite_host::Machine;
-use iolite_options::{JobOptions, SizeValue};
+use iolite_options::JobOptions;
 use iolite_verify::state::Policy;
 use iolite_verify::{Alike, Load};
 use std::collections::HashSet;
@@ -179,9 +179,7 @@ fn may_extend(
     machine: &dyn Machine,
 ) -> bool {
     let options = &plan.job_of(worker).options;
-    let is_share =
-        !matches!(options.extent.size, Some(SizeValue::Bytes(_))) && options.extent.filesize.is_none();
-    let keeps_size = is_share && !options.extent.fill_device && worker.replay.is_none();
+    let keeps_size = !options.extent.gives_size() && !options.extent.fill_device && worker.replay.is_none();
     let size = || machine.file(path).ok().flatten().map_or(0, |found| found.bytes);
     let reaches_end =
         |file: &FileLayout| file.path == path && file.offset.saturating_add(file.length) >= size();

@@ -3,7 +3,7 @@
 use super::ending::by_signal;
 use super::limits::Pace;
 use super::turn::Turn;
-use super::{SHORT, Shared, pong};
+use super::{GRACE, SHORT, Shared, pong};
 use crate::child;
 use crate::connection::Connection;
 use crate::frame::{self, FrameError};
@@ -25,8 +25,6 @@ use std::time::{Duration, Instant};
 
 /// The interval of checks whether something has ended.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a run that was asked to end may take before it is killed.
-pub(super) const GRACE: Duration = Duration::from_secs(3);
 /// How much of a frame is written at a time.
 const PIECE: usize = 64 << 10;
 

@@ -1,7 +1,6 @@
 //! Whose run it is: an agent takes one at a time.
 
-use super::run::GRACE;
-use super::{SHORT, pong};
+use super::{GRACE, SHORT, pong};
 use crate::connection::Connection;
 use crate::frame;
 use crate::message::ToAgent;

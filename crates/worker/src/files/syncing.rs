@@ -1,7 +1,7 @@
 //! Syncs of whole files: when a file is closed, after a pass, and at the end of the job.
 
-use super::{FileTable, open_as_allowed, own_storage};
-use iolite_engine::{Engine, FileKind, FileSpec};
+use super::{FileTable, own_storage};
+use iolite_engine::{Engine, FileKind, FileSpec, LocalStorage, Storage, open_as_allowed, sync_file};
 use iolite_plan::resolve::Data;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -20,7 +20,7 @@ impl FileTable {
             return synced;
         }
         let closed = self.closed().map(|spec| match self.data {
-            Data::LocalFiles => open_as_allowed(&spec.path).and_then(|file| sync(file.as_raw_fd())),
+            Data::LocalFiles => LocalStorage.sync(&spec.path),
             Data::OwnStorage => own_storage(engine)?.sync(&spec.path),
             Data::OtherEnd | Data::Nowhere => Ok(()),
         });
@@ -33,7 +33,7 @@ impl FileTable {
         match self.data {
             Data::LocalFiles => engine
                 .sync_file(file)
-                .unwrap_or_else(|| engine.descriptor(file).map_or_else(|| Err(not_open()), sync)),
+                .unwrap_or_else(|| engine.descriptor(file).map_or_else(|| Err(not_open()), sync_file)),
             Data::OwnStorage => own_storage(engine)?.sync(&self.path(file).unwrap_or_default()),
             Data::OtherEnd | Data::Nowhere => Ok(()),
         }
@@ -87,18 +87,6 @@ fn unless_it_is_gone(synced: io::Result<()>) -> io::Result<()> {
 /// An engine that works on local files has a descriptor of each that is open.
 fn not_open() -> io::Error {
     io::Error::from_raw_os_error(libc::EBADF)
-}
-
-fn sync(descriptor: RawFd) -> io::Result<()> {
-    // SAFETY: the descriptor is open.
-    match unsafe { libc::fsync(descriptor) } {
-        0 => Ok(()),
-        _ => match io::Error::last_os_error() {
-            // Pipes and many character devices have nothing to sync.
-            error if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
-            error => Err(error),
-        },
-    }
 }
 
 /// Syncs the file system of this file unless it is in `done`.

@@ -78,8 +78,8 @@ impl Case {
         let jobs = jobs(&text, &lines, &self.file).map_err(told)?;
         check(&jobs, values)?;
         let depth = |job: &JobOptions| {
-            let several = job.chosen_engine().is_none_or(|engine| job.can_queue(engine.facets));
-            let each = if several { job.depth.iodepth } else { 1 };
+            let each =
+                job.chosen_engine().map_or(job.depth.iodepth, |engine| job.most_in_flight(engine.facets));
             f64::from(each) * f64::from(job.schedule.numjobs)
         };
         let bytes = |job: &JobOptions| match job.extent.size {
