@@ -189,7 +189,7 @@ pub(crate) enum Unfit {
     Short,
     /// The command has no form of this length.
     NoForm,
-    /// The command is about one block.
+    /// The command covers one block.
     Single,
     /// It has more blocks than a command for a stream counts.
     Stream,
@@ -206,11 +206,11 @@ impl Unfit {
     pub(crate) fn explain(self, block: u64) -> String {
         match self {
             Unfit::Blocks => {
-                format!("the disk has blocks of {block} bytes, and commands are about whole ones")
+                format!("the disk has blocks of {block} bytes, and a command must cover whole blocks")
             }
-            Unfit::Length => format!("a command is about less than 4294967296 blocks of {block} bytes"),
+            Unfit::Length => format!("a command covers fewer than 4294967296 blocks of {block} bytes"),
             Unfit::Short => format!(
-                "a command of 10 bytes is about at most 65535 blocks of {block} bytes, which lie before block 4294967296; use \
+                "a command of 10 bytes covers at most 65535 blocks of {block} bytes, which lie before block 4294967296; use \
                  cdb_len=16"
             ),
             Unfit::NoForm => "the command has no form of this length; leave cdb_len out".to_owned(),
@@ -220,9 +220,7 @@ impl Unfit {
                 )
             }
             Unfit::Stream => {
-                format!(
-                    "a write to a stream is about at most 65535 blocks of {block} bytes; use a smaller bs"
-                )
+                format!("a write to a stream covers at most 65535 blocks of {block} bytes; use a smaller bs")
             }
         }
     }

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_asked_once_and_a_new_one_anew() {
+    fn facts_are_cached_per_machine_value() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("f");
         let machine = ThisMachine::new();

@@ -96,7 +96,7 @@ fn begin(
 ) -> Result<Option<(Agent, Option<PathBuf>)>, String> {
     let address = Address::parse(&serving.address)?;
     if address.is_protected() && serving.keys.is_some() {
-        let words = "--keys: says nothing for a socket of the file system, which is for one user";
+        let words = "--keys: has no effect with a Unix socket";
         console::print_error(&format!("{name}: warning: {words}\n"));
     }
     let keys = if address.is_protected() {

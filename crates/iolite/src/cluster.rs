@@ -212,12 +212,12 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     }
 }
 
-/// Whether so many open files are enough for these machines.
+/// Checks whether this limit of open files is enough for these machines.
 fn check_files(addresses: &[Address], limit: u64) -> Result<(), String> {
-    /// Other open files of this process, and those for the files that come back.
+    /// Other open files of this process, and those for returned files.
     const OTHERS: u64 = 48;
     let has_pipe = |address: &&Address| matches!(address, Address::Ssh(_) | Address::Rank { .. });
-    // A socket for each; and from what carries it, its words, and more while it is started.
+    // One descriptor per machine; three more if ssh or a launcher carries the connection.
     let carried = addresses.iter().filter(has_pipe).count() as u64;
     let needed = addresses.len() as u64 + 3 * carried + OTHERS;
     if needed <= limit {
@@ -591,7 +591,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps a report on the way; when all machines have sent one, prints them if they were asked for.
+    /// Keeps an interim report; prints the requested reports when all machines have sent theirs.
     fn status(&mut self, index: usize, report: Report) {
         if self.wants_report.take() {
             self.fresh.fill(false);

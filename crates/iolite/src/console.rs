@@ -70,19 +70,19 @@ impl Write for Shown<'_> {
 /// The report's destination.
 pub struct Console {
     file: Option<Destination>,
-    /// Where a page goes that is made beside the report.
+    /// The destination of the page that is made in addition to the report.
     page: Option<Destination>,
     stream: Stream,
     error: Option<io::Error>,
 }
 
-/// How much of reports was taken until now, in parts. (Of this process: it has one report.)
+/// Parts of the report written so far. (There is one report per process.)
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// The size of the parts in which reports are written, so that it is seen whether they are taken.
+/// Reports are written in parts of this size, so that progress is visible.
 const PART: usize = 64 << 10;
 
-/// How much of the report was taken until now: something that grows.
+/// Parts of the report written so far; only growth matters.
 pub fn taken() -> u64 {
     TAKEN.load(Relaxed)
 }

@@ -310,9 +310,9 @@ fn run_jobs(
     if let Err(error) = &written {
         complain(name, error);
     }
-    // A report that went nowhere is kept all the same.
+    // A report that could not be written is stored all the same.
     let is_kept = saving.is_none_or(|saving| saving.keep(&outcome.report));
-    // Nothing is lost that is written and kept, if the page's process hangs.
+    // Shown last: if the page's process hangs, the report is already written and stored.
     session.show(&outcome.report);
     match exit_status(name, &outcome) {
         _ if written.is_err() => 1,
@@ -346,7 +346,7 @@ fn open_console(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<
     Console::open(run, output_is_data)
 }
 
-/// Whether standard output is where some job's data goes.
+/// Whether a job writes its data to standard output.
 fn writes_to_output(plan: &Plan) -> bool {
     plan.workers.iter().any(|worker| {
         let job = plan.job_of(worker);

@@ -101,13 +101,13 @@ impl Left {
         self.files.is_empty() && self.missing.is_empty()
     }
 
-    /// Sends it, and removes logs that are sent: how many files could not be sent.
+    /// Sends the files and removes logs that were sent. Returns how many could not be sent.
     pub fn send(mut self, channel: &mut Channel) -> u64 {
         let mut is_there = true;
         for file in &self.files {
             match parts(file, |part| channel.tell(&FromAgent::File(Box::new(part)))) {
                 Ok(true) => {}
-                // Nobody is there any more.
+                // The client is gone.
                 Ok(false) => {
                     is_there = false;
                     break;

@@ -124,8 +124,8 @@ mod tests {
         );
     }
 
-    /// An option whose help speaks of a file says which files its value names, unless it is known not to be about one that
-    /// is used. Logs go where the run's own files go.
+    /// Every option whose help mentions a file declares `names_files`, except those listed. Logs go where the run's own
+    /// files go.
     #[test]
     fn options_that_name_files_say_so() {
         let speaks = |help: &str| {

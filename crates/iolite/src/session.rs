@@ -1,4 +1,4 @@
-//! One run as its user sees it: the announcement, notes and status lines on the way, the report.
+//! One run as its user sees it: the announcement, notes and status lines during the run, the report.
 
 use crate::act;
 use crate::console::{self, Console, LastError};
@@ -225,7 +225,7 @@ impl<'a> Session<'a> {
         self.write_last(report)
     }
 
-    /// A report in the formats that were asked for, but for a page, of which there is one, at the end.
+    /// A report in all requested formats except html. (There is one page, at the end.)
     fn text_of(&self, report: &Report) -> Vec<u8> {
         let mut bytes = Vec::new();
         for exporter in &self.exporters {

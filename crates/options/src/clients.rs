@@ -168,7 +168,7 @@ fn not_served(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
     let idle = idle.into_iter().filter(|(_, is_given)| *is_given);
     let mut told: Vec<Diagnostic> = idle
         .map(|(option, _)| {
-            on_command_line(format!("{option}: says nothing beside --server; it is for who sends the jobs"))
+            on_command_line(format!("{option}: has no effect with --server; it is an option of the client"))
         })
         .collect();
     let set = sections.iter().filter(|section| !section.settings.is_empty());

@@ -374,7 +374,7 @@ fn page_of_no_run(asked: &Asked) -> Option<Diagnostic> {
     let message = match (asked.run.web, asked.run.web_linger) {
         (None, Some(_)) => "--web-linger: has no effect without --web",
         (None, None) if asked.run.web_tls.is_some() => "--web-tls: has no effect without --web",
-        (Some(_), _) if asked.others.server.is_some() => "--web: says nothing together with --server",
+        (Some(_), _) if asked.others.server.is_some() => "--web: has no effect with --server",
         _ => return None,
     };
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message: message.to_owned() })

@@ -18,7 +18,7 @@ use crate::text;
 
 /// How many I/Os a window has on average: chance makes 5% of them.
 const MANY_IOS: f64 = 400.0;
-/// How many I/Os a sample has to have, usually, before one with hardly any means something.
+/// The usual number of I/Os per sample below which a nearly empty sample means nothing.
 const ENOUGH_IOS: f64 = 50.0;
 /// Below so many windows nothing is said of trends and levels: chance makes them in a few.
 const FEWEST_FOR_SHAPES: usize = 20;

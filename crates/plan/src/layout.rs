@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 pub struct FileFacts {
     /// The kind of the file, or of the file that would be made.
     pub kind: FileKind,
-    /// Its size in bytes; `None` = it does not exist, or has none (pipes, character devices).
+    /// Its size in bytes; `None` = it does not exist, or has no size (pipes, character devices).
     pub size: Option<u64>,
 }
 
 impl FileFacts {
-    /// Whether it is a device that holds so much and no more.
+    /// Whether it is a device of fixed capacity.
     pub fn is_device_of_a_size(self) -> bool {
         self.kind == FileKind::Block || (self.kind == FileKind::Char && self.size.is_some())
     }
@@ -40,9 +40,9 @@ pub struct FileLayout {
     pub offset: u64,
     /// How many bytes may be touched.
     pub length: u64,
-    /// The size that it has to be made or extended to before the job can run.
+    /// The size to which it must be created or extended before the job can run.
     pub extend_to: Option<u64>,
-    /// The region is all of the file: then a sequential skip past its end goes on at its beginning.
+    /// The region is the complete file: then a sequential skip past its end continues at its beginning.
     pub is_whole: bool,
     /// Its zones, if it is used by zones (`zonemode=zbd`).
     pub zoned: Option<ZonedFile>,
@@ -55,7 +55,7 @@ pub struct Layout {
     pub files: Vec<FileLayout>,
     /// Bytes to move in one pass, where that is not the sum of the files' lengths.
     pub pass_bytes: Option<u64>,
-    /// The files that were found (`opendir`) and that it does not use.
+    /// The files that `opendir` found and that it does not use.
     pub left_out: LeftOut,
     /// The files of an engine that acts on names, which are not among `files`.
     pub named: Option<NamedFiles>,
@@ -71,18 +71,18 @@ pub struct NamedFiles {
     pub name_use: NameUse,
     /// The sizes that they count as.
     pub counted: FileSizes,
-    /// The sizes that files are made with which have to be there; `None` = they have to be there already.
+    /// The sizes of files that are created before the job; `None` = they must exist.
     pub sizes: Option<FileSizes>,
-    /// Missing files may be made.
+    /// Missing files may be created.
     pub may_be_made: bool,
 }
 
-/// Files that were found and have no room for one block.
+/// Files that were found but are smaller than one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// How many of them are empty.
     pub empty: u64,
-    /// How many others there are.
+    /// How many others are too short.
     pub short: u64,
     /// The smallest block, in bytes.
     pub block: u64,
@@ -431,7 +431,7 @@ impl Found<'_> {
         Ok(length)
     }
 
-    /// How long it was asked for; `None` = all that is there.
+    /// The requested length; `None` = up to the end of the file.
     fn wanted(
         &self,
         options: &JobOptions,
@@ -451,7 +451,7 @@ impl Found<'_> {
         }
         Ok(match options.extent.size {
             Some(SizeValue::Bytes(bytes)) => Some(bytes / count.max(1)),
-            // They are bytes before a layout is made.
+            // Zones are converted to bytes before a layout is made.
             Some(SizeValue::Zones(_)) => None,
             Some(SizeValue::Percent(percent)) if real == 0 => {
                 let state = self.state();
@@ -467,7 +467,7 @@ impl Found<'_> {
     }
 }
 
-/// Whether only the end of the file system ends the files: `fill_device` without a size.
+/// Whether the files grow until the file system is full: `fill_device` without a size.
 pub fn is_endless(options: &JobOptions) -> bool {
     options.extent.fill_device && options.extent.size.is_none() && options.extent.filesize.is_none()
 }
@@ -481,13 +481,13 @@ fn start(options: &JobOptions, clone: u32, facts: &FileFacts, min_block: u64) ->
     }
 }
 
-/// `offset` plus the clone's `offset_increment`s. Where one of them is a percentage (of the real size), the sum is
-/// rounded up to `offset_align`, or to the smallest block (both as the peer does it).
+/// `offset` plus the clone's `offset_increment`s. If one of them is a percentage (of the real size), the sum is rounded
+/// up to `offset_align`, or to the smallest block (both as in fio).
 fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> u64 {
     let bytes = |value: SizeValue, times: u64| match value {
         SizeValue::Bytes(bytes) => bytes.saturating_mul(times),
         SizeValue::Percent(percent) => share(real.saturating_mul(times), percent),
-        // They are bytes before a layout is made.
+        // Zones are converted to bytes before a layout is made.
         SizeValue::Zones(_) => 0,
     };
     let sum = bytes(options.extent.offset, 1)

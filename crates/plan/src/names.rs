@@ -73,7 +73,7 @@ impl Names {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// Paths that lie where all of these do, for finding out about disks: mostly a single one.
+    /// Paths that stand for all names when disks are looked up: usually one.
     ///
     /// Names that differ in numbers are in one directory, unless the number is part of the directory's name. Of more
     /// than a thousand, the first stands for all.

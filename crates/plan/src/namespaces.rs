@@ -38,7 +38,7 @@ fn of_namespace(options: &JobOptions, name: &Path, namespace: &Namespace) -> Opt
             }
             data => format!("{data} bytes"),
         };
-        let message = format!("bs={odd}: {name} has blocks of {what}, and commands are about whole ones");
+        let message = format!("bs={odd}: {name} has blocks of {what}, and a command must cover whole blocks");
         return Some(("bs", message));
     }
     let apart = u64::from(format.apart(own.pi_act));
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(told(plain, |_| ()), [""; 0]);
         assert_eq!(
             told(plain, |o| o.pattern.bs.values = [512; 3]),
-            ["bs=512: /dev/ng0n1 has blocks of 4096 bytes, and commands are about whole ones"]
+            ["bs=512: /dev/ng0n1 has blocks of 4096 bytes, and a command must cover whole blocks"]
         );
     }
 

@@ -18,7 +18,7 @@ enum Own<'a> {
 }
 
 impl Own<'_> {
-    /// Whether it has to be another file than this one of a job.
+    /// Whether a job's file must not be this file.
     fn minds(&self, is_changed: bool) -> bool {
         match self {
             // A state that is kept replaces the file at its path.
@@ -44,7 +44,7 @@ impl Own<'_> {
     }
 }
 
-/// A file that a job creates or replaces, and which is not its data.
+/// A file that a job creates or replaces in addition to its data.
 struct Beside<'a> {
     job: &'a JobPlan,
     /// The option that asks for it.
@@ -273,7 +273,7 @@ fn data<'a>(
     for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
         let name = plan.job_of(worker).options.name.as_str();
         let Layout { files, named, .. } = &layouts[worker.index];
-        // A device that keeps nothing may take both.
+        // A device that stores nothing (such as /dev/null) may take both.
         let kept = files.iter().filter(|file| matches!(file.kind, FileKind::Regular | FileKind::Block));
         let kept = kept.map(|file| machine.key(&file.path));
         let named = named.iter().flat_map(|named| named.names.near(places)).map(|name| machine.key(&name));
@@ -289,7 +289,7 @@ pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     if let Some(own) = own_files(plan, machine).get(&key) {
         return Some(own.what());
     }
-    // A device that keeps nothing may take both.
+    // A device that stores nothing (such as /dev/null) may take both.
     if machine.usable_file(path).is_ok_and(|(kind, _)| matches!(kind, FileKind::Char | FileKind::Pipe)) {
         return None;
     }
@@ -306,7 +306,7 @@ pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     is_block.then(|| "a block device".to_owned())
 }
 
-/// Whether the trace that a job records is replayed by others only when that is done.
+/// Whether other jobs replay this recording only after the job has ended.
 fn is_made_before(plan: &Plan, job: &JobPlan, trace: &FileKey, machine: &dyn Machine) -> bool {
     plan.workers.iter().all(|worker| match worker.replay.as_deref() {
         Some(replay) if machine.key(&replay.name) == *trace => {

@@ -42,8 +42,8 @@ fn replayed(replay: &ReplayPlan, workload: iolite_workload::Spec) -> iolite_work
     }
 }
 
-/// The sizes of the I/Os of a direction of a trace: the smallest, the largest, and one so that what divides them all
-/// divides these.
+/// The I/O sizes of a trace in one direction: the smallest, the largest, and a third one, so that their greatest common
+/// divisor is that of all sizes.
 pub(crate) fn replayed_sizes(replay: &ReplayPlan, direction: Direction) -> BlockSize {
     let Blocks { smallest, largest, common, .. } = replay.blocks[direction];
     match direction {

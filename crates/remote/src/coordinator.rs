@@ -341,7 +341,7 @@ impl Run {
                 Err(RecvTimeoutError::Timeout) => {}
                 // The last message of each thread says that its machine is done, unless the thread has failed.
                 Err(RecvTimeoutError::Disconnected) => {
-                    return self.give_up("nobody listens to it any more: this program has failed", tell);
+                    return self.give_up("internal error: the thread of this host has ended", tell);
                 }
             }
             match wish() {
@@ -367,7 +367,7 @@ impl Run {
         while self.states.contains(&state) {
             // The last message of each thread says that its machine is lost, unless the thread has failed.
             let Ok((index, what)) = heard.recv() else {
-                return self.give_up("nobody listens to it any more: this program has failed", tell);
+                return self.give_up("internal error: the thread of this host has ended", tell);
             };
             self.take(index, what, tell);
         }

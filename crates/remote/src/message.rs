@@ -90,7 +90,7 @@ pub struct Request {
     pub hosts: u64,
     /// The time between two snapshots in milliseconds; 0 = none are wanted.
     pub snapshot_ms: u64,
-    /// The time between two reports on the way in milliseconds; 0 = none are wanted.
+    /// The time between two interim reports in milliseconds; 0 = no such reports.
     pub status_ms: u64,
     /// The time between two samples of all its workers together, with latencies, in milliseconds; 0 = none are wanted.
     pub sample_ms: u64,

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_come_as_a_whole_has_not_its_name() {
+    fn incomplete_files_keep_the_part_suffix() {
         let here = tempfile::tempdir().unwrap();
         let mut keeper = Keeper::new(here.path(), "one");
         keeper.take(&part("x.log", b"begun", false)).unwrap();

@@ -54,7 +54,7 @@ use gate::Gate;
 pub use gate::StartGate;
 pub use watch::{Trigger, Watch};
 
-/// How long a report on the way waits for workers to publish their resource usage.
+/// How long an interim report waits for workers to publish their resource usage.
 const USAGE_PATIENCE: Duration = Duration::from_millis(5);
 
 /// How often workers that were asked to stop are interrupted. Once is not enough: a worker may be just about to block
@@ -117,7 +117,7 @@ pub struct Controller<'a> {
     spawner: Spawner,
     /// Must come after `spawner`, which ends all workers when it is dropped: fields are dropped in order.
     _groups: ControlGroups,
-    /// As well.
+    /// The same holds for this one.
     _orphans: Orphans,
     watch: Watch,
     gate: Gate,
@@ -125,7 +125,7 @@ pub struct Controller<'a> {
     disks: Disks,
     /// A thread of the thread host keeps the time for all workers.
     keeps_time: bool,
-    /// The run lacks a part that was asked for, other than a worker: it is not a success.
+    /// A requested part of the run other than a worker is missing: the run has failed.
     impaired: bool,
     /// Held until the run is over.
     _locked: LockedMemory,
@@ -133,7 +133,7 @@ pub struct Controller<'a> {
     idle_meter: Option<IdleMeter>,
     /// Groups that end when they reach a steady state.
     steady_groups: Vec<SteadyGroup>,
-    /// From when on snapshots count the time.
+    /// The start of the times in snapshots.
     created: u64,
     /// When the files were laid out and the first wave began.
     begun: u64,
@@ -143,7 +143,7 @@ pub struct Controller<'a> {
     looked_at: u64,
     signal: Option<i32>,
     requests: Requests,
-    /// Processes that hang are given up.
+    /// Processes that hang are abandoned.
     gives_up: bool,
     laid_out: bool,
     /// When the process that lays out files was killed because it hung; 0 = it was not.
@@ -151,12 +151,12 @@ pub struct Controller<'a> {
     spawner_gone: bool,
     /// No process is left that could send messages.
     deaf: bool,
-    /// When the status line, a sample for the series, a report on the way and a slice are due; `u64::MAX` = never.
+    /// When the status line, a sample for the series, an interim report and a slice are due; `u64::MAX` = never.
     next_eta: u64,
     next_series: u64,
     next_status: u64,
     next_slice: u64,
-    /// When workers that were asked to stop and still run are interrupted; `u64::MAX` = there are none.
+    /// When workers that were asked to stop and still run are interrupted; `u64::MAX` = no such workers.
     next_interrupt: u64,
 }
 

@@ -180,11 +180,11 @@ pub trait Work: Send + Sync {
 /// How long killed processes are waited for.
 const DYING_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long they are waited for when the controller is gone, and nobody waits for the spawner.
+/// How long the spawner waits for its children after the controller has died.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// The name of a spawner that workers are not to be confused with. (It must not contain a name of the program: `pkill` looks
-/// for parts.)
+/// The name of the spawner's process, so that it is not mistaken for a worker. (It must not contain a name of the
+/// program: `pkill` matches parts.)
 const NAME: &CStr = c"run-spawner";
 
 /// How often the controller looks whether the spawner is gone.

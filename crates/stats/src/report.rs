@@ -29,7 +29,7 @@ pub struct Report {
     /// The machine and the storage of the run, if they were asked for.
     #[serde(default)]
     pub facts: Option<Facts>,
-    /// How the run ended; `None` = the report was made on the way.
+    /// How the run ended; `None` = an interim report.
     #[serde(default)]
     pub end: Option<RunEnd>,
 }

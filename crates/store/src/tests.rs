@@ -34,7 +34,7 @@ fn a_run_is_kept_as_it_was() {
 }
 
 #[test]
-fn numbers_are_never_given_again() {
+fn run_numbers_are_not_reused() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = store(&directory);
     for _ in 0..3 {

@@ -74,7 +74,7 @@ pub fn last_report(text: &str) -> Result<Value, NoReport> {
                 let told = told.split(" at line").next().unwrap_or_default();
                 let why = match last {
                     Some(_) => format!(
-                        "{told}: the last report is cut off, and those before it were made on the way; without it, they \
+                        "{told}: the last report is cut off, and those before it are interim reports; without it, they \
                          can be read"
                     ),
                     None => told.to_owned(),

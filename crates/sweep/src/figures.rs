@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn little_tells_what_is_off() {
+    fn littles_law_mismatch_is_reported() {
         assert_eq!(little(30.0, 32.0), None);
         assert_eq!(little(35.0, 32.0), None);
         assert!(little(16.0, 32.0).unwrap().contains("50% less than the depth of 32"));

@@ -15,7 +15,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The most granules of a place that is mapped. A place with more has no end.
+/// The most granules of a mapped place. Larger places count as endless and have no owners.
 pub const MOST_GRANULES: u64 = 1 << 34;
 /// Bytes of the largest granule: a word keeps places in it in 16 bits.
 pub const LARGEST_GRANULE: u64 = 1 << 15;

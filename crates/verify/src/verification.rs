@@ -101,21 +101,21 @@ pub struct Verification {
     pub state: Option<Keeper>,
     /// Why there is no state although there should be one.
     pub warning: Option<String>,
-    /// Trims of blocks that were written; `None` = there are none.
+    /// Trims of blocks that were written; `None` = no trims.
     pub trims: Option<Trims>,
-    /// Serializes I/O with other writers of the same places; `None` = there are none.
+    /// Serializes I/O with other writers of the same places; `None` = no other writers.
     pub turns: Option<Turns>,
     /// The reads at the end of a pass have begun.
     pub at_end: bool,
     /// Everything that was written has been read back.
     pub is_complete: bool,
-    /// How far the run got whose writes are checked; `None` = that is known, or nobody asks.
+    /// How far the earlier run got whose writes are checked; `None` = known, or not needed.
     reach: Option<Reach>,
     doubt: Doubt,
     stamper: Option<Stamper>,
     /// The storage compares; `None` = blocks are read and checked here.
     comparisons: Option<Comparisons>,
-    /// Where writes have landed, by their file and offset, that are not there.
+    /// Actual offsets of appended writes, by file and requested offset. (Only if they differ.)
     landings: HashMap<(u32, u64), u64>,
     /// The purpose of each unit.
     roles: Vec<Role>,
@@ -227,12 +227,12 @@ impl Verification {
         self.comparisons.as_ref().map_or(Compared::No, |comparisons| comparisons.of(index))
     }
 
-    /// The storage says that the block of this unit differs. Whether it was asked that.
+    /// The storage says that the block of this unit differs. Returns whether a comparison was requested.
     pub fn differs(&mut self, index: u32) -> bool {
         self.comparisons.as_mut().is_some_and(|comparisons| comparisons.differs(index))
     }
 
-    /// The write of this unit is here, and not where it was meant to be.
+    /// Records where the device has put an appended write.
     pub fn landed(&mut self, index: u32, offset: u64) {
         let Role::Write(Written { io, .. }) = self.roles[index as usize] else { return };
         if io.offset == offset {
@@ -465,8 +465,8 @@ fn checker(rules: &Rules, seed: u64, number: u16) -> Result<Checker, LoadError> 
     })
 }
 
-/// Begins the state file. If none was asked for, that there can be none is only a warning. So is that there is none to be
-/// loaded.
+/// Creates the state file. A state that cannot be kept is only a warning unless it was requested; a state to be loaded
+/// that does not exist is always only a warning.
 fn begin_state(rules: &Rules, read_back: &ReadBack) -> Result<(Option<Keeper>, Option<String>), SetupError> {
     match &rules.state {
         StateRules::None => Ok((None, None)),
@@ -499,7 +499,7 @@ fn no_state(job: &str, keep: &Keep, error: &io::Error) -> String {
     )
 }
 
-/// How the worker keeps apart from its rivals; `None` = it has none now.
+/// Serializes the worker's I/O with its rivals'; `None` = it has no rivals now.
 fn turns(rules: &Rules, files: usize, owners: &Arc<Owners>) -> Option<Turns> {
     rules.rivals.take_turns().then(|| {
         let shared = (0..files).map(|file| rules.rivals.shared(file)).collect();

@@ -149,8 +149,8 @@ impl Access {
         }
     }
 
-    /// Exchanges a token for a cookie. The next step is one of this page, and not of that which had the address: a browser
-    /// would keep the cookie back there.
+    /// Exchanges a token for a cookie, then redirects by a page of this site: browsers withhold a SameSite cookie from
+    /// a redirect that another site started.
     fn exchange(&self, query: &str) -> Answer {
         let given = query.split('&').find_map(|part| part.strip_prefix("token=")).unwrap_or_default();
         let Some((_, cookie)) = self.tokens.iter().find(|(token, _)| is_same(given, &token.secret)) else {

@@ -102,7 +102,7 @@ impl LivePage {
         // An interrupt from the terminal is for the run: the page shows how that ends.
         command.process_group(0);
         tie_to_this_thread(&mut command);
-        // Where its starter holds signals back, it does not.
+        // The child unblocks the signals that its starter blocks.
         start_with_none_blocked(&mut command);
         let process = command
             .spawn()

@@ -164,7 +164,7 @@ fn one(
     if rules.must_extend {
         file.extend(size, Fallocate::Truncate)?;
     } else if !rules.may_be_short {
-        // When filling is meant to hit the end of the room, nothing is reserved first.
+        // Reserve nothing if the file system is to be filled.
         preallocate(rules.fallocate, file, size, note, stop)?;
     }
     if rules.is_filled {

@@ -266,7 +266,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The generator of a job whose I/Os are not chosen by chance and order alone.
+    /// The generator of a replay or a zoned job.
     #[inline(never)]
     fn special(&self) -> Result<Option<Special>, Stop> {
         if let Some(plan) = self.replay {

@@ -588,11 +588,11 @@ impl Engine for IoUringCmdEngine {
         let Command { opcode, cdw10, cdw11, cdw12, .. } = request.command;
         match request.end {
             End::Well => None,
-            End::Unfit(Unfit::Blocks, block) => {
-                Some(format!("the namespace has blocks of {block} bytes, and commands are about whole ones"))
-            }
+            End::Unfit(Unfit::Blocks, block) => Some(format!(
+                "the namespace has blocks of {block} bytes, and a command must cover whole blocks"
+            )),
             End::Unfit(Unfit::Length, block) => Some(format!(
-                "a command is about at most 65536 blocks of {block} bytes, and less than 4 GiB of data"
+                "a command covers at most 65536 blocks of {block} bytes, and less than 4 GiB of data"
             )),
             End::Unfit(Unfit::NoZones, _) => Some("the namespace has no zones to append to".to_owned()),
             End::Strayed(block) => Some(format!(

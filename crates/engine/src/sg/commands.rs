@@ -276,10 +276,10 @@ mod tests {
             let _ = filler.fill(&mut request, &unit, &disk);
             request.complaint()
         };
-        let part = "the disk has blocks of 512 bytes, and commands are about whole ones";
+        let part = "the disk has blocks of 512 bytes, and a command must cover whole blocks";
         assert_eq!(told(Operation::Read, 1000).as_deref(), Some(part));
         assert_eq!(told(Operation::Read, 1024), None);
-        let long = "a write to a stream is about at most 65535 blocks of 512 bytes; use a smaller bs";
+        let long = "a write to a stream covers at most 65535 blocks of 512 bytes; use a smaller bs";
         assert_eq!(told(Operation::Write, 512 << 16).as_deref(), Some(long));
     }
 

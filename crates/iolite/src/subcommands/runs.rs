@@ -129,7 +129,7 @@ fn limits(program: &str, asked: &Asked, words: &[String]) -> Result<String, Stri
         if !gone.is_empty() && asked.value('x').is_none() {
             let named = saving::named(&gone);
             return Err(format!(
-                "{} of {} runs would have to go: {named}; with --drop, they go",
+                "the new limits would drop {} of {} runs: {named}; add --drop to do that",
                 gone.len(),
                 opened.runs.len()
             ));

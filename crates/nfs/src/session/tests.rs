@@ -354,7 +354,7 @@ fn a_connection_that_is_cut_during_the_last_commit_costs_nothing() {
 }
 
 #[test]
-fn where_no_other_connection_is_wanted_none_is_made() {
+fn autoreconnect_0_makes_no_second_connection() {
     let (server, mut address) = start(|procedure, _| match procedure {
         procedure::READ | procedure::WRITE => Act::Cut,
         _ => Act::Answer,

@@ -434,7 +434,7 @@ fn a_synchronous_engine_has_a_depth_of_1() {
 }
 
 #[test]
-fn what_one_option_means_for_another() {
+fn rules_between_options() {
     assert!(!finished(&["zero_buffers"]).0.buffers.scramble_buffers);
     assert!(finished(&["zero_buffers", "scramble_buffers=1"]).0.buffers.scramble_buffers);
     let (job, _) = finished(&["zero_buffers", "buffer_pattern=\"ab\""]);

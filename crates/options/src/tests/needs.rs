@@ -44,7 +44,7 @@ fn a_default_asks_for_nothing() {
 }
 
 #[test]
-fn a_default_of_all_may_matter_to_some() {
+fn a_global_option_used_by_one_job_causes_no_warning() {
     assert_eq!(warnings("[global]\nthinktime_blocks=4\n[a]\n[b]\nthinktime=10\n[c]\n"), [""; 0]);
     let told = warnings("[global]\nthinktime_blocks=4\n[a]\n[b]\n");
     assert_eq!(told, ["-:2:18: thinktime_blocks: has no effect without thinktime"]);

@@ -263,7 +263,8 @@ fn histogram(run: &OfRun) -> Option<BTreeMap<u64, u64>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Latencies over percentiles, on a scale of nines: of histograms, if all runs have one, else those that all were told of.
+/// Latencies over percentiles, on a scale of nines: from histograms if all runs have them, otherwise from the
+/// percentiles that all runs report.
 fn percentiles(sides: &[&Vec<OfRun>]) -> Option<Value> {
     let nines = |percentile: f64| -(1.0 - percentile / 100.0).log10();
     let histograms: Option<Vec<Vec<BTreeMap<u64, u64>>>> =

@@ -28,15 +28,15 @@ pub struct Creation {
     pub data: Data,
     /// The engine and its configuration, for making files in its own storage.
     pub engine: (String, EngineConfig),
-    /// The engine cannot make files longer by writing to them: they are as long as they will be before the job begins.
+    /// The engine cannot extend files by writing to them: they must have their final size before the job begins.
     pub must_extend: bool,
-    /// Files are made when they are opened, so only their directories are made before.
+    /// Files are created when they are opened, so only their directories are created beforehand.
     pub on_open: bool,
     /// How room is reserved.
     pub fallocate: Fallocate,
     /// They are filled with data, because the job may read them.
     pub is_filled: bool,
-    /// The end of the room is as good an end as the size (`fill_device`).
+    /// A full file system ends the job normally (`fill_device`).
     pub may_be_short: bool,
     /// Files are filled until the file system is full, so that their size is known only then.
     pub fills: bool,
@@ -46,7 +46,7 @@ pub struct Creation {
     pub content: iolite_content::Spec,
     /// Bytes of a block of that content.
     pub block: usize,
-    /// The smallest I/O of the job, in bytes: a file with less room is of no use.
+    /// The smallest I/O of the job, in bytes: a smaller file is useless.
     pub least: u64,
 }
 

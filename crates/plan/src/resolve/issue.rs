@@ -44,17 +44,17 @@ pub struct IssueRules {
     pub ramp_ns: u64,
     /// Nanoseconds of counting after which the job ends; `u64::MAX` = no limit.
     pub runtime_ns: u64,
-    /// `ENOSPC` is the end, not an error.
+    /// `ENOSPC` ends the job normally.
     pub fill_device: bool,
     /// Do not issue an I/O that overlaps one in flight.
     pub serialize_overlap: bool,
-    /// Every so many writes, one that waits until no other I/O is in flight, and that the others wait for; 0 = never.
+    /// Writes from one write barrier to the next (a write issued with nothing else in flight); 0 = no barriers.
     pub write_barrier: u32,
     /// Ranges of a trim.
     pub ranges: u32,
     /// Latencies affect decisions or are logged, so time is read even when none is reported.
     pub time_decides: bool,
-    /// Nanoseconds that an I/O may take in all, per direction; `u64::MAX` = no limit.
+    /// The longest time that an I/O may take, per direction; `u64::MAX` = no limit.
     pub max_latency_ns: [u64; 3],
 }
 
@@ -64,8 +64,7 @@ impl IssueRules {
         self.slat || self.clat || self.lat || self.time_decides
     }
 
-    /// Whether there is a rule that only the full loop keeps. Each rule is named, so that none is forgotten that is
-    /// added later.
+    /// Whether a rule needs the full loop. All fields are named, so that a new rule cannot be forgotten here.
     pub fn need_full_loop(&self) -> bool {
         let IssueRules {
             works,
@@ -96,7 +95,7 @@ impl IssueRules {
         works || serialize_overlap || write_barrier > 0 || self.limits_latency()
     }
 
-    /// Whether any I/O has a longest time that it may take.
+    /// Whether `max_latency` is set for any direction.
     pub fn limits_latency(&self) -> bool {
         self.max_latency_ns.iter().any(|&limit| limit < u64::MAX)
     }

@@ -138,7 +138,8 @@ pub(crate) fn address_there(options: &JobOptions) -> Option<IpAddr> {
 }
 
 impl Plan {
-    /// The workers that connect to this one, or that it connects to. Several pairs may use one place one after the other.
+    /// The workers that connect to this one, or that it connects to. Several pairs may use one address one after the
+    /// other.
     pub fn other_ends(&self, worker: &WorkerPlan) -> Vec<usize> {
         let mut others = self.at_one_place(worker);
         let is_beside = |&other: &usize| {
@@ -146,7 +147,7 @@ impl Plan {
             !self.has_ended_before(self.job_of(other), worker)
                 && !self.has_ended_before(self.job_of(worker), other)
         };
-        // If all come at another time, it meets none of them, and the end of them tells it so.
+        // If none runs at the same time, keep them all: the worker learns from their ends that it will meet nobody.
         if others.iter().any(is_beside) {
             others.retain(is_beside);
         }
@@ -162,8 +163,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// Jobs that wait for a connection which another job of the run makes, of this machine to itself, only when they have
-    /// ended. They would wait for ever.
+    /// Jobs that wait for a local connection from a job that starts only after they end: a deadlock.
     pub(crate) fn never_met(&self) -> Vec<Problem> {
         let mut found = Vec::new();
         for waiting in self.workers.iter().filter(|worker| end(self, worker).is_some_and(|end| end.waits)) {
@@ -174,7 +174,7 @@ impl Plan {
             };
             let late: Vec<_> =
                 others.iter().map(|&other| &self.workers[other]).filter(comes_too_late).collect();
-            // (Of the clones of a job, the first is enough to tell.)
+            // (One message per job is enough: that of its first clone.)
             if let Some(first) = late.first().filter(|_| late.len() == others.len() && waiting.clone == 0) {
                 found.push(self.too_late(job, self.job_of(first)));
             }
@@ -182,8 +182,8 @@ impl Plan {
         found
     }
 
-    /// Jobs that meet another job of the run on this machine, and cannot exchange a block with it: both would wait for
-    /// ever, or end with an error.
+    /// Jobs that meet another job of the run on this machine but cannot exchange a block with it: both would wait for
+    /// ever, or fail.
     pub(crate) fn at_odds(&self) -> Vec<Problem> {
         let mut found = Vec::new();
         let mut jobs = Vec::new();

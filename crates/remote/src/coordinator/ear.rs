@@ -264,7 +264,7 @@ impl Ear {
         }
         if thread.join().is_err() {
             self.tell(Heard::Told(Told::NotKept(
-                "its files are not kept: this program has failed".to_owned(),
+                "its files are not kept: internal error: the thread that writes them has failed".to_owned(),
             )));
         }
         Ok(())

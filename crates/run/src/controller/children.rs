@@ -120,7 +120,7 @@ impl Work for Shared {
 
     fn killed(&self, worker: u32, used: Usage) {
         let control = &self.arena.slot(worker as usize).control;
-        // If it was asked on the way, it has published a part of that.
+        // If an interim report was requested, it has published a part of that.
         for (published, used) in [
             (&control.user_us, used.user_us),
             (&control.system_us, used.system_us),
@@ -152,7 +152,7 @@ impl Work for Shared {
 
     fn clean_up(&self) {
         self.groups.remove();
-        // A worker that was given up, or killed, has left the command that it was waiting for.
+        // A killed worker leaves the command that it ran; kill that too.
         for worker in &self.plan.workers {
             match self.arena.slot(worker.index).control.command_group.load(Relaxed) {
                 0 => {}

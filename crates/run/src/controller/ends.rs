@@ -92,7 +92,7 @@ impl Controller<'_> {
                 self.fail_all(&JobError { errno, what: format!("func=layout: {end}") }, events);
             }
         }
-        // Workers without their files are over. The others run.
+        // End the workers whose files could not be laid out.
         for index in 0..self.members.len() {
             if self.members[index].known.error.is_some() && self.members[index].end.is_none() {
                 self.end_worker(index, End::Failed, None, events);
@@ -112,7 +112,7 @@ impl Controller<'_> {
         }
     }
 
-    /// The process of the thread workers has ended, and of the thread that keeps the time.
+    /// The thread host has ended, with all worker threads and the clock thread.
     pub(super) fn thread_host_ended(&mut self, end: ChildEnd, events: &mut Events<'_>) {
         for index in 0..self.members.len() {
             if self.is_thread(index) && self.members[index].ordered {

@@ -229,7 +229,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.end.failure.is_none()
     }
 
-    /// A write that the engine was free to place is where that has put it.
+    /// The engine chose the offset of this write; use that one.
     #[inline(always)]
     pub(super) fn land(&mut self, index: u32) {
         if !E::PLACES {

@@ -311,7 +311,7 @@ fn a_dry_pass_is_like_the_one_that_wrote() {
 }
 
 #[test]
-fn what_has_failed_is_not_written_and_only_its_own_worker_goes_on_there() {
+fn a_failed_write_blocks_its_zone_until_the_device_is_asked() {
     let mut run = Run::empty(1);
     run.rules.recovers = true;
     let mut zones = run.worker(0, false);
