@@ -85,7 +85,7 @@ pub(crate) fn metadata(options: &JobOptions) -> Option<Need> {
     })
 }
 
-/// The kind of this file, unless it is a block device (or will never be made).
+/// The kind of this file, unless it is a block device (or will never be created).
 fn other_than_block_device(path: &Path, machine: &dyn Machine) -> Option<&'static str> {
     if is_standard_stream(path) {
         return Some("is a pipe");

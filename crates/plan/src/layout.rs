@@ -161,10 +161,10 @@ pub enum LayoutError {
     NoSize {
         /// The file.
         path: String,
-        /// Whether it is missing, empty, or nothing that has a size.
+        /// Whether it is missing, empty, or without a size.
         state: &'static str,
     },
-    /// Nothing says how much is to be done, and the engine has no files.
+    /// No option limits the amount of work, and the engine has no files.
     #[error("the data is {place}, so its size is unknown; you need to specify size=")]
     NoAmount {
         /// Where its data lives.
@@ -177,7 +177,7 @@ pub enum LayoutError {
     OffsetBehindEnd {
         /// The file.
         path: String,
-        /// The offset asked for.
+        /// The requested offset.
         offset: u64,
         /// The size of the file.
         size: u64,
@@ -189,10 +189,10 @@ pub enum LayoutError {
         path: String,
         /// The percentage.
         percent: u32,
-        /// Whether it is missing, empty, or nothing that has a size.
+        /// Whether it is missing, empty, or without a size.
         state: &'static str,
     },
-    /// No offset of a file can be that large.
+    /// No file offset can be that large.
     #[error("{path}: offset={offset} and {length} bytes from there are beyond the largest offset, 2^63 - 1")]
     BeyondOffsets {
         /// The file.
@@ -202,7 +202,7 @@ pub enum LayoutError {
         /// Its length.
         length: u64,
     },
-    /// Of the files that were found, none has room for a block.
+    /// No file that was found has room for a block.
     #[error("opendir={directory}: there is nothing to work on; {}", .left_out.in_words().unwrap_or_default())]
     NothingFound {
         /// The directory.
@@ -234,7 +234,7 @@ pub struct LayoutContext {
     pub seed: u64,
 }
 
-/// The layout of an engine that does this to names.
+/// The layout of an engine that acts on names in this way.
 pub(crate) fn layout_of_names(
     options: &JobOptions,
     context: LayoutContext,
@@ -303,7 +303,7 @@ fn keeps_sizes(options: &JobOptions, context: LayoutContext) -> bool {
     options.finds_files() && context.facets.needs_files() && !(options.pattern.rw.writes() && says_sizes)
 }
 
-/// Whether a file of its present size has room for one block. Counts those that do not.
+/// Whether a file of its present size has room for one block. Counts files without room.
 fn has_room(options: &JobOptions, context: LayoutContext, facts: &FileFacts, left_out: &mut LeftOut) -> bool {
     let (real, block) = (facts.size.unwrap_or(0), options.smallest_block());
     let has_room = real.saturating_sub(start(options, context.clone, facts, block)) >= block;
@@ -315,7 +315,7 @@ fn has_room(options: &JobOptions, context: LayoutContext, facts: &FileFacts, lef
     has_room
 }
 
-/// `io_size`, or `size` where `filesize` has taken over its other meaning.
+/// `io_size`, or `size` if `filesize` gives the sizes of files.
 fn pass_bytes(options: &JobOptions, layout: &Layout) -> Option<u64> {
     match (options.extent.io_size, options.extent.filesize, options.extent.size) {
         (Some(SizeValue::Bytes(bytes)), _, _) => Some(bytes),
@@ -338,7 +338,7 @@ fn one(
     let real = facts.size.unwrap_or(0);
     let min_block = options.smallest_block();
     let data = context.facets.data;
-    // The length is counted from here, also where the I/O is appended.
+    // The length counts from here, even for appended I/O.
     let offset = start_offset(options, context.clone, real, min_block);
     let found = Found { path, facts, data, real, offset, keeps_size: keeps_sizes(options, context) };
     let length = found.length(options, seed, count, min_block)?;
@@ -368,10 +368,10 @@ struct Found<'a> {
     facts: FileFacts,
     /// Where the engine's data lives.
     data: Data,
-    /// Its size, 0 where it has none.
+    /// Its size; 0 = no size.
     real: u64,
     offset: u64,
-    /// It stays as large as it is.
+    /// It keeps its present size.
     keeps_size: bool,
 }
 
@@ -380,7 +380,7 @@ impl Found<'_> {
         self.path.display().to_string()
     }
 
-    /// Why it has no size to go by.
+    /// Why it has no usable size.
     fn state(&self) -> &'static str {
         match self.facts.kind {
             FileKind::Char => "is a character device",
@@ -390,7 +390,7 @@ impl Found<'_> {
         }
     }
 
-    /// Why it has no size to go by, for the message.
+    /// The error for a file without a usable size.
     fn without_size(&self) -> LayoutError {
         match self.data {
             Data::OtherEnd => LayoutError::NoAmount { place: "at the other end of a connection" },
@@ -500,7 +500,7 @@ fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> 
     sum.checked_next_multiple_of(align).unwrap_or(sum)
 }
 
-/// The option that makes the start of a clone's region a share of its file, if there is one, and the percentage.
+/// The option that makes the start of a clone's region a share of its file, if any, and the percentage.
 pub(crate) fn start_share(options: &JobOptions, clone: u32) -> Option<(&'static str, u32)> {
     match (options.extent.offset, options.extent.offset_increment) {
         (SizeValue::Percent(percent), _) => Some(("offset", percent)),
@@ -513,7 +513,7 @@ fn share(of: u64, percent: u32) -> u64 {
     (u128::from(of) * u128::from(percent) / 100) as u64
 }
 
-/// A size in the range, a multiple of the block where the range is wide enough.
+/// A size in the range; a multiple of the block if the range is wide enough.
 fn pick(range: Range, seed: u64, block: u64) -> u64 {
     let width = (range.high - range.low).saturating_add(1);
     let value = range.low + ((u128::from(seed) * u128::from(width)) >> 64) as u64;

@@ -64,7 +64,7 @@ fn of_namespace(options: &JobOptions, name: &Path, namespace: &Namespace) -> Opt
     })
 }
 
-/// Commands that the namespace does not support, or not for such blocks.
+/// Refuses commands that the namespace does not support, or not for its blocks.
 fn of_optional_commands(
     options: &JobOptions,
     own: &IoUringCmdOptions,
@@ -96,7 +96,7 @@ fn of_optional_commands(
     let largest = namespace.zones.map_or(0, |zones| zones.largest_append);
     let written = (!options.is_replay()).then(|| options.block_size(Direction::Write).max());
     let why = match written {
-        // (Without zonemode=zbd, the job is told that it is needed.)
+        // (Without zonemode=zbd, another message asks for it.)
         _ if namespace.zones.is_none() && !zoned => return None,
         _ if namespace.zones.is_none() => format!("{name} has no zones; use write_mode=write"),
         _ if has_metadata => {

@@ -1,4 +1,4 @@
-//! The other workers of the run that a worker keeps an eye on.
+//! The other workers of the run that a worker depends on.
 
 use crate::engines::{connects_to, port_of_clone};
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
@@ -17,7 +17,7 @@ pub struct FlowRules {
     pub weight: u32,
     /// The other workers of the flow, as indices of the run, with their weights.
     pub others: Vec<(usize, u32)>,
-    /// Nanoseconds to sleep when it is ahead; 0 = only look again.
+    /// Nanoseconds to sleep when it is ahead; 0 = check again at once.
     pub sleep_ns: u64,
 }
 
@@ -63,14 +63,14 @@ struct End<'a> {
     port: u32,
     /// The address that the waiting end is bound to, or that the other one connects to; `None` = any.
     host: Option<&'a str>,
-    /// The multicast group, if it is one.
+    /// The multicast group, if any.
     group: Option<IpAddr>,
     /// The path of a local socket.
     path: Option<Cow<'a, Path>>,
 }
 
 impl End<'_> {
-    /// Whether one of both may connect to the other.
+    /// Whether one end may connect to the other.
     fn may_meet(&self, other: &End) -> bool {
         if self.protocol != other.protocol || self.waits == other.waits {
             return false;
@@ -81,7 +81,7 @@ impl End<'_> {
         }
     }
 
-    /// Whether both hosts may be one. A name may mean any address.
+    /// Whether both hosts may be the same. A name may stand for any address.
     fn may_be_at(&self, other: &End) -> bool {
         let address =
             |end: &End| end.host.and_then(|host| host.parse().ok()).map(|ip: IpAddr| ip.to_canonical());
@@ -92,7 +92,7 @@ impl End<'_> {
     }
 }
 
-/// The end that a worker is; `None` = its other end is on another machine, or it has none.
+/// A worker's end of a connection; `None` = its other end is on another machine, or it has no connection.
 fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
     let JobPlan { options, connects_elsewhere, .. } = plan.job_of(worker);
     if *connects_elsewhere {
@@ -120,14 +120,14 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
         waits: net.waits(reads),
         protocol: Some(net.protocol),
         port: port_of_clone(net.port, worker.clone),
-        // An end that waits does so at all addresses.
+        // A waiting end accepts connections at all addresses.
         host: connects_to(options, net),
         group: net.group(),
         path,
     })
 }
 
-/// The address that a job connects to, unless that is a name or a multicast group.
+/// The address that a job connects to, unless it is a name or a multicast group.
 pub(crate) fn address_there(options: &JobOptions) -> Option<IpAddr> {
     let host = match (options.engine.of::<NetOptions>(), options.engine.of::<RdmaOptions>()) {
         (Some(net), _) if net.group().is_none() => connects_to(options, net),
@@ -154,7 +154,7 @@ impl Plan {
         others
     }
 
-    /// The workers that would be its other end, if they ran at the same time.
+    /// The workers that could be its other end if they ran at the same time.
     fn at_one_place(&self, worker: &WorkerPlan) -> Vec<usize> {
         let Some(own) = end(self, worker) else { return Vec::new() };
         let is_other = |other: &&WorkerPlan| end(self, other).is_some_and(|other| own.may_meet(&other));
@@ -196,7 +196,7 @@ impl Plan {
             if !others.iter().all(|other| self.stays_here(other)) {
                 continue;
             }
-            // The one that comes while this one waits may be any of them.
+            // Any of them may be the one that connects.
             let together = others.into_iter().filter(|other| other.wave == waiting.wave);
             let problems: Option<Vec<_>> =
                 together.map(|other| self.mismatch(self.job_of(waiting), self.job_of(other))).collect();
@@ -231,7 +231,7 @@ impl Plan {
         let is_udp = here.protocol.is_udp();
         if here.pingpong != there.pingpong {
             let answers = if receives(waiting) { here.pingpong } else { there.pingpong };
-            // A sender of datagrams does not look at answers.
+            // A sender of datagrams ignores answers.
             return (!answers || !is_udp).then(|| {
                 let (with, without, what) = match answers {
                     true => (receiver, sender, "does not expect its blocks back"),
@@ -281,7 +281,7 @@ impl Plan {
         Some(job.problem("rw", message))
     }
 
-    /// Whether this end, which makes the connection, makes it to this machine.
+    /// Whether this end connects to this machine.
     fn stays_here(&self, worker: &WorkerPlan) -> bool {
         let options = &self.job_of(worker).options;
         let Some(net) = options.engine.of::<NetOptions>() else { return false };
@@ -302,7 +302,7 @@ impl Plan {
     }
 }
 
-/// The other workers whose jobs are like this.
+/// The other workers whose jobs satisfy this.
 fn others<'a>(
     plan: &'a Plan,
     worker: &'a WorkerPlan,

@@ -30,14 +30,14 @@ pub(super) fn spec(options: &JobOptions, sizes: &BlockSize, unaligned: bool) -> 
         ..Spec::new(kind(options)?)
     };
     let common = if options.is_replay() {
-        // The common divisor of a trace's blocks may be known only at its end. So its blocks are cut like those of the
-        // job, which is how a later job reads them.
+        // The common divisor of a trace's blocks may be known only at its end. So its blocks are divided like those of
+        // the job, as a later job will read them.
         options.block_size(checked_direction(options)).common() as usize
     } else if unaligned {
         0
     } else {
-        // Blocks of several sizes are divided into intervals of their greatest common divisor, if a header fits into
-        // that.
+        // Blocks of several sizes are divided into intervals of their greatest common divisor, if a header fits into an
+        // interval.
         sizes.common() as usize
     };
     if spec.interval == 0 && common > 0 && spec.validate(common).is_ok() {
@@ -56,7 +56,7 @@ pub(super) fn kind(options: &JobOptions) -> Option<Kind> {
     Kind::from_name(options.verification.verify.keyword())
 }
 
-/// The direction whose blocks are checked: writes, or else reads.
+/// The direction whose blocks are checked: writes, or reads if there are no writes.
 pub(super) fn checked_direction(options: &JobOptions) -> Direction {
     if options.pattern.rw.writes() { Direction::Write } else { Direction::Read }
 }
