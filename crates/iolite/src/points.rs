@@ -13,7 +13,7 @@ use runner::{End, Runner};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Runs that belong together, in the order in which they are made.
+/// Runs that belong together, in their order.
 pub trait Points {
     /// The name of the series in messages.
     fn whole(&self) -> &'static str;
@@ -162,7 +162,7 @@ pub fn short(figures: &Figures) -> String {
     )
 }
 
-/// How long jobs take at least, in seconds, as far as they say so.
+/// The shortest time that jobs take, in seconds, as far as their options say.
 pub fn seconds(jobs: &[JobOptions]) -> u64 {
     let of = |job: &JobOptions| (job.schedule.ramp_time + job.schedule.runtime) / 1_000_000;
     jobs.iter().map(of).max().unwrap_or(0)

@@ -26,8 +26,8 @@ pub fn outside_of_jobs(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
 }
 
 /// The paths of a job that are not served: those of all options that name files of this machine
-/// ([`Definition::files`](iolite_options::definition::Definition::files)), and sockets. The kernel does not refuse to connect to
-/// those. (Nor does it refuse what patterns name, which is read while the job file is.)
+/// ([`Definition::files`](iolite_options::definition::Definition::files)), and sockets. The kernel does not refuse
+/// connections to sockets. (Nor does it refuse the files of patterns, which are read together with the job file.)
 pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
     let named = job.files_named().into_iter().map(|(option, name)| (option, PathBuf::from(name)));
     let mut found: Vec<(&'static str, PathBuf)> = named.collect();

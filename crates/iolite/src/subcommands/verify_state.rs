@@ -38,7 +38,7 @@ struct Report {
 }
 
 impl Report {
-    /// Reads a whole state, so that errors are found before anything is printed.
+    /// Reads a complete state, so that errors are found before anything is printed.
     fn read(path: &Path, policy: Policy, listed: bool) -> Result<Report, StateError> {
         let saved = Saved::open(path)?;
         let files = (0..saved.setup.files.len() as u32).map(|number| {
@@ -162,7 +162,7 @@ impl Serialize for Section<'_> {
     }
 }
 
-/// The writes that are required of a file, one after the other.
+/// The required writes of a file, one after the other.
 struct List<'a>(&'a SavedFile);
 
 impl Serialize for List<'_> {
