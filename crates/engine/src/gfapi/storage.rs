@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// A file that is open to be laid out.
+/// A file that is open for layout.
 struct Opened<'a> {
     files: &'a Files,
     lib: &'static Gfapi,

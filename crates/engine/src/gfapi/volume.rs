@@ -168,7 +168,7 @@ impl Volume {
         }
     }
 
-    /// How many bytes are free for users.
+    /// The bytes that are free for users.
     pub(super) fn free(self) -> io::Result<u64> {
         let mut status = MaybeUninit::<libc::statvfs64>::uninit();
         // SAFETY: as above.

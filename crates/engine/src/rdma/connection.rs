@@ -1,8 +1,8 @@
 //! A connection: set-up, the parameters exchanged before the first block, and closing.
 //!
-//! Each end registers its buffers, and a mailbox. When the other end is done, it writes the number of messages that
-//! it has sent to the mailbox. An RDMA write needs no posted receive, arrives after all earlier blocks, and can still
-//! be read after the connection has ended. So a regular end can be distinguished from a lost connection.
+//! Each end registers its buffers, and a mailbox. When the other end has finished, it writes the number of messages
+//! that it has sent to the mailbox. An RDMA write needs no posted receive, arrives after all earlier blocks, and can
+//! still be read after the connection has ended. So a regular end can be distinguished from a lost connection.
 
 use super::abi::{
     Capacity, CompletionChannel, CompletionQueue, DeviceAttributes, End, EventChannel, MemoryRegion,
@@ -46,8 +46,8 @@ const BESIDE: u32 = 4;
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Mailbox {
-    /// 0 = the other end is active; otherwise it is done, and the value is the number of messages that it sent, plus
-    /// one.
+    /// 0 = the other end is active; otherwise it has finished, and the value is the number of messages that it sent,
+    /// plus one.
     inbox: AtomicU64,
     /// The target of writes that test whether this end still answers.
     pulse: AtomicU64,
@@ -115,7 +115,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Makes an end that is not connected yet.
+    /// Creates an unconnected end.
     ///
     /// # Errors
     /// The system has no RDMA device, or denies access to it.
@@ -456,8 +456,7 @@ impl Connection {
     /// Ends the connection. All outstanding requests complete at once, as flushed.
     pub(super) fn disconnect(&self) {
         if self.has_pair {
-            // Fails if the other end disconnected first.
-            // SAFETY: the end exists.
+            // This fails if the other end disconnected first. SAFETY: the end exists.
             unsafe { (self.library.manager.disconnect)(self.end) };
         }
     }
