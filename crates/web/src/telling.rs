@@ -6,34 +6,34 @@ use iolite_report::series_since;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// More jobs than these are not told one by one.
+/// The most jobs that are reported one by one.
 const MOST_JOBS: usize = 1000;
 
-/// Once a whole series has this many windows, its text is reused for new readers until the series has grown by an
-/// eighth; they get the rest separately. So readers that arrive one after the other share one copy.
+/// Once a series has this many windows, its text is reused for new readers until the series has grown by an eighth;
+/// they get the rest separately. So readers that arrive one after the other share one copy.
 const LARGE: usize = 64;
 
 /// The state of a machine whose next jobs are set up and wait for those of other machines.
 pub const WAITS: char = 'B';
-/// The letter of a machine that is lost.
+/// The letter of a lost machine.
 pub const LOST: char = 'L';
 
 /// A reader's position in the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// How many samples a window had, and how many windows do not change any more.
+    /// The number of samples per window, and the number of windows that no longer change.
     windows: (u32, usize),
     /// The number of messages.
     messages: u64,
-    /// The state that this was.
+    /// The version of the state.
     pub version: u64,
 }
 
-/// Events that were made for one reader and serve the others: all readers get events once per period, so most of them need
-/// the same.
+/// Events that were made for one reader and are reused for others: all readers get events once per period, so most of
+/// them need the same events.
 #[derive(Debug, Default)]
 pub struct SharedEvents {
-    /// The period in which the events below were made, except for that of the whole series.
+    /// The period in which the events below were made, except for the event with the complete series.
     period: u64,
     /// Parts of the series.
     series: Vec<SeriesEvent>,
@@ -41,11 +41,11 @@ pub struct SharedEvents {
     standing: Option<(u64, Arc<str>)>,
 }
 
-/// The event of a series from a window on.
+/// The event with a series from a window on.
 #[derive(Clone, Debug)]
 struct SeriesEvent {
     period: u64,
-    /// How many samples a window had.
+    /// The number of samples per window.
     per_window: u32,
     /// The first window, and the one after the last.
     since: usize,
@@ -54,7 +54,7 @@ struct SeriesEvent {
 }
 
 impl SeriesEvent {
-    /// Whether a reader may get it in this period, when the series has this many windows.
+    /// Whether a reader may get it in this period, if the series has this many windows.
     fn serves(&self, period: u64, windows: usize) -> bool {
         let is_whole_enough =
             self.since == 0 && self.until >= LARGE && windows - self.until <= self.until / 8;
@@ -87,7 +87,7 @@ pub fn events_for(state: &mut State, position: &mut Position, period: u64) -> Ve
         loop {
             let since = if position.windows.0 == per_window { position.windows.1 } else { 0 };
             let part = series_event(state, since, period);
-            // The last one may grow.
+            // The last window may still grow.
             position.windows = (per_window, part.until - 1);
             texts.push(part.text);
             if part.period == period {
@@ -112,12 +112,12 @@ pub fn events_for(state: &mut State, position: &mut Position, period: u64) -> Ve
     texts
 }
 
-/// The text of an event. There are no line breaks in JSON of one line.
+/// The text of an event. The data is JSON on one line.
 fn event(name: &str, data: &str) -> Arc<str> {
     format!("event: {name}\ndata: {data}\n\n").into()
 }
 
-/// The series from this window on: the event that another reader has got, or a new one.
+/// The series from this window on: an event of another reader, or a new one.
 fn series_event(state: &mut State, since: usize, period: u64) -> SeriesEvent {
     if let Some(part) = state.events.series.iter().find(|part| part.since == since) {
         return part.clone();
@@ -135,7 +135,7 @@ fn series_event(state: &mut State, since: usize, period: u64) -> SeriesEvent {
     part
 }
 
-/// The messages behind so many, and the number of the first.
+/// The messages after this many, and the number of the first one.
 fn messages(state: &State, after: u64) -> Value {
     let oldest = state.told - state.messages.len() as u64;
     let skipped = usize::try_from(after.saturating_sub(oldest)).unwrap_or(usize::MAX);
@@ -180,7 +180,7 @@ fn standing(state: &State) -> Value {
     })
 }
 
-/// Counts so many more that do this.
+/// Counts more workers in this phase.
 fn add(phases: &mut Vec<(&'static str, u32)>, words: &'static str, more: u32) {
     match phases.iter_mut().find(|(known, _)| *known == words) {
         Some((_, count)) => *count += more,
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(told(&texts), [(0, vec![1; 80]), (79, vec![1; 6])]);
         sampled(&run, 86);
         assert_eq!(told(&events_for(&mut run.state(), &mut late, 6)), [(84, vec![1; 2])]);
-        // When there is much more, there is a new event; and when windows have become longer.
+        // There is a new event when the series has grown a lot, or windows have become longer.
         (87..=100).for_each(|number| sampled(&run, number));
         assert_eq!(told(&events_for(&mut run.state(), &mut Position::default(), 7)), [(0, vec![1; 100])]);
         (101..=1100).for_each(|number| sampled(&run, number));
