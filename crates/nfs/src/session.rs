@@ -79,7 +79,7 @@ pub struct Session {
     caller: Caller,
     /// When the job was asked to end, and the patience until then.
     hurried: Option<(Instant, Duration)>,
-    /// What tells that the job was asked to end, and the patience from then on.
+    /// The check whether the job was asked to end, and the patience from then on.
     stopping: Option<(fn() -> bool, Duration)>,
     connection: Option<Connection>,
     /// The state of a connection that was lost and is not restored yet.
@@ -91,7 +91,7 @@ pub struct Session {
     /// The largest reads and writes that the server accepts.
     most_read: usize,
     most_written: usize,
-    /// When the server last sent anything, or when the first request was sent after none had been in flight.
+    /// When the server last sent data, or when the first request was sent after a time without requests in flight.
     heard: Instant,
 }
 
@@ -304,13 +304,13 @@ impl Session {
         }
     }
 
-    /// Makes calls that wait for their answer ask again and again whether the job was asked to end. Then they act as after
-    /// [`Session::hurry`].
+    /// Makes calls that wait for their answer check repeatedly whether the job was asked to end. If so, they act as
+    /// after [`Session::hurry`].
     pub fn hurry_if(&mut self, is_asked: fn() -> bool, longest: Duration) {
         self.stopping = Some((is_asked, longest));
     }
 
-    /// Waits less from now on if the job was asked to end.
+    /// Shortens the waits from now on if the job was asked to end.
     fn look_for_the_end(&mut self) {
         if let Some((is_asked, longest)) = self.stopping
             && is_asked()
@@ -319,7 +319,7 @@ impl Session {
         }
     }
 
-    /// For how long the server was waited for, as text.
+    /// How long the session waited for the server, as text.
     fn within(&self) -> String {
         let patience = self.limits.patience;
         match self.hurried {
@@ -405,7 +405,7 @@ impl Session {
         self.calls.later.iter().map(|(when, _)| when.saturating_duration_since(now)).min()
     }
 
-    /// Gives up on a server that has not answered for too long.
+    /// Gives up on a server that has been silent for too long.
     fn check_silence(&mut self) {
         let silence = self.heard.elapsed();
         // (The calls in `later` have not been sent again yet, so the server has nothing to answer.)

@@ -301,7 +301,7 @@ fn a_job_that_was_asked_to_end_waits_for_a_silent_server_only_so_long() {
         hurried.ends_with(&format!("no answer in {} s after the job was asked to end", SHORT.as_secs_f64())),
         "{hurried}"
     );
-    // The limit of its own is sooner.
+    // The session's own limit is sooner.
     let own = outcome(LONG, LONG, LONG / 2);
     assert!(own.ends_with("no answer within 120 s (nfs_timeout)"), "{own}");
     let own = outcome(SHORT, Duration::ZERO, LONG);
