@@ -74,7 +74,7 @@ fn what_the_workload_does_not_have_cannot_be_refined() {
         assert_eq!(told, [format!("-:2:{column}: {option}: has no effect without {leader}")]);
         assert_eq!(warnings(&format!("[a]\n{alone}\n{enough}\n")), [""; 0]);
     }
-    // Shares that are those of the job, and as many open files as there are, switch nothing on.
+    // Shares that agree with the job, and a limit that equals the number of files, have no effect, so no warning.
     for job in
         ["rw=randread\nrwmixread=100", "rw=write\nrwmixread=0", "rw=write\nrwmixwrite=100", "openfiles=1"]
     {
@@ -114,7 +114,7 @@ fn the_table_names_options() {
     }
 }
 
-/// A pattern leaves nothing to be duplicated, unless a part of each block is compressible.
+/// With a pattern, no data can be duplicated, unless a part of each block is compressible.
 #[test]
 fn duplicates_of_a_pattern_are_told() {
     let warnings = |more: &str| {
