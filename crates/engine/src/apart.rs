@@ -104,7 +104,7 @@ fn answer<T: Serialize>(pipe: OwnedFd, work: impl FnOnce(&mut dyn FnMut()) -> Re
     let mut progress = || {
         if told.elapsed() >= PROGRESS {
             told = Instant::now();
-            // (If the pipe has no reader, the answer has none either.)
+            // (If the pipe has no reader, there is no reader for the answer either.)
             let _ = pipe.write_all(b" ");
         }
     };
@@ -128,7 +128,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptors are new, and nobody else's.
+    // SAFETY: the descriptors are new, and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 

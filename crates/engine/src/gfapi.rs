@@ -87,7 +87,7 @@ impl Files {
     fn close_file(&mut self, index: u32) -> io::Result<()> {
         let Some(file) = self.open.get_mut(index as usize).and_then(Option::take) else { return Ok(()) };
         let lib = self.volume.lib;
-        // SAFETY: the file is open, and nobody uses it after this.
+        // SAFETY: the file is open, and is not used after this.
         let closed = unsafe {
             let synced = if file.writes {
                 checked((lib.sync)(file.handle, ptr::null_mut(), ptr::null_mut()))

@@ -74,7 +74,7 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     /// # Safety
-    /// The `length` bytes at `at` are valid, and nobody else uses them in the meantime.
+    /// The `length` bytes at `at` are valid, and nothing else uses them in the meantime.
     unsafe fn part(&mut self, at: usize, length: usize) -> &mut [u8] {
         // SAFETY: the caller promises it.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(at), length) }

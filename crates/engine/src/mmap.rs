@@ -54,7 +54,7 @@ pub struct MmapEngine {
     huge_pages: bool,
 }
 
-// SAFETY: the mappings belong to the engine and are shared with nobody.
+// SAFETY: the mappings belong to the engine alone.
 unsafe impl Send for MmapEngine {}
 
 impl MmapEngine {
@@ -299,7 +299,7 @@ fn file_size(descriptor: RawFd) -> io::Result<u64> {
 }
 
 fn map(descriptor: RawFd, protection: libc::c_int, start: u64, length: u64) -> Result<*mut u8, Errno> {
-    // SAFETY: a new mapping at a place the kernel chooses touches nobody's memory.
+    // SAFETY: a new mapping at a place the kernel chooses replaces no other memory.
     let address = unsafe {
         libc::mmap(
             std::ptr::null_mut(),

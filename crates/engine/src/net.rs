@@ -297,7 +297,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     #[inline(always)]
     fn send_bytes(&self, bytes: *const u8, length: usize, flags: libc::c_int) -> isize {
         match &self.far {
-            // SAFETY: the caller has so many bytes there.
+            // SAFETY: the caller has that many bytes there.
             None => unsafe { libc::send(self.descriptor, bytes.cast(), length, flags) },
             // SAFETY: as above; the address outlives the call.
             Some(far) => unsafe {
@@ -310,7 +310,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     fn datagram(&mut self, room: *mut u8, length: usize) -> Result<usize, Errno> {
         self.from.length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         let (from, from_length) = (self.from.pointer_mut(), &raw mut self.from.length);
-        // SAFETY: the caller has so much room there, and the address has as much as its length says.
+        // SAFETY: the caller has that much room there, and the address has as much as its length says.
         let result = unsafe {
             libc::recvfrom(self.descriptor, room.cast(), length, libc::MSG_TRUNC, from, from_length)
         };
@@ -461,7 +461,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     #[cold]
     fn not_received(&mut self, unit: &Unit, errno: Option<Errno>) -> Step {
         let waits = matches!(errno, Some(Errno(libc::EAGAIN | libc::EINTR)));
-        // SAFETY: so many bytes of the buffer have been received.
+        // SAFETY: that many bytes of the buffer have been received.
         let received = unsafe { std::slice::from_raw_parts(unit.buffer, self.done) };
         if let Some(data) = received.len().checked_sub(8)
             && is_goodbye(&received[data..])
@@ -504,7 +504,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             return self.fail(Errno(libc::EMSGSIZE), &what);
         }
         if received == 8 {
-            // SAFETY: so many bytes were received there.
+            // SAFETY: that many bytes were received there.
             let message = unsafe { std::slice::from_raw_parts(rest, 8) };
             if is_goodbye(message) {
                 return Step::Over;

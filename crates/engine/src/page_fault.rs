@@ -41,7 +41,7 @@ impl Anonymous {
 impl Drop for Anonymous {
     fn drop(&mut self) {
         if self.length > 0 {
-            // SAFETY: the mapping was made here, and is used by nobody any more.
+            // SAFETY: the mapping was made here, and is not used any more.
             unsafe { libc::munmap(self.address.cast(), self.length) };
         }
     }
@@ -53,7 +53,7 @@ pub struct PageFaultEngine {
     files: Vec<Option<Anonymous>>,
 }
 
-// SAFETY: the mappings belong to the engine and are shared with nobody.
+// SAFETY: the mappings belong to the engine alone.
 unsafe impl Send for PageFaultEngine {}
 
 impl PageFaultEngine {

@@ -19,7 +19,7 @@ impl Pipe {
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: both were opened just now and belong to nobody else.
+        // SAFETY: both were opened just now, and nothing else owns them.
         let (read, write) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
         let mut capacity = size(write.as_raw_fd())?;
         if wanted > capacity {
@@ -56,6 +56,6 @@ fn largest() -> usize {
 /// buffer is valid for this many bytes.
 pub(crate) fn through_memory(end: &OwnedFd, bytes: *mut u8, length: usize, flags: libc::c_uint) -> isize {
     let rest = libc::iovec { iov_base: bytes.cast(), iov_len: length };
-    // SAFETY: the caller's buffer is valid for so many bytes.
+    // SAFETY: the caller's buffer is valid for that many bytes.
     unsafe { libc::vmsplice(end.as_raw_fd(), &rest, 1, flags) }
 }

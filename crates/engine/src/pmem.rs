@@ -48,7 +48,7 @@ pub struct PmemEngine<const DEVICE: bool> {
     direct: bool,
 }
 
-// SAFETY: the mappings belong to the engine and are shared with nobody.
+// SAFETY: the mappings belong to the engine alone.
 unsafe impl<const DEVICE: bool> Send for PmemEngine<DEVICE> {}
 
 impl<const DEVICE: bool> PmemEngine<DEVICE> {
@@ -76,7 +76,7 @@ impl<const DEVICE: bool> PmemEngine<DEVICE> {
         let length = usize::try_from(length).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
         let protection = if mode.write { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
         let map = |flags| {
-            // SAFETY: a new mapping at a place the kernel chooses touches nobody's memory.
+            // SAFETY: a new mapping at a place the kernel chooses replaces no other memory.
             let address =
                 unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, descriptor, 0) };
             if address == libc::MAP_FAILED {

@@ -192,7 +192,7 @@ impl Engine for RadosEngine {
             Err((result, completion)) => match self.tickets.refused(unit.index, result) {
                 Some(errno) => {
                     if !completion.is_null() {
-                        // SAFETY: nobody has called back with it.
+                        // SAFETY: the callback has not been called with it.
                         unsafe { (self.rados().release)(completion) };
                     }
                     Queued::Completed(Err(errno))
@@ -241,7 +241,7 @@ impl Engine for RadosEngine {
 impl Drop for RadosEngine {
     fn drop(&mut self) {
         if self.tickets.drain() {
-            // SAFETY: nobody uses it after this.
+            // SAFETY: it is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.pool) };
         } else {
             self.tickets.leave();

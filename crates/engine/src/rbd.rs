@@ -169,7 +169,7 @@ impl Engine for RbdEngine {
             Err((result, completion)) => match self.tickets.refused(unit.index, result) {
                 Some(errno) => {
                     if !completion.is_null() {
-                        // SAFETY: nobody has called back with it.
+                        // SAFETY: the callback has not been called with it.
                         unsafe { (rbd.release)(completion) };
                     }
                     Queued::Completed(Err(errno))
@@ -221,7 +221,7 @@ impl Drop for RbdEngine {
     fn drop(&mut self) {
         if self.tickets.drain() {
             self.files.clear();
-            // SAFETY: nobody uses it after this.
+            // SAFETY: it is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.pool) };
         } else {
             mem::forget(mem::take(&mut self.files));

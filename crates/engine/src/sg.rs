@@ -131,8 +131,8 @@ impl SgEngine {
         }
     }
 
-    /// Fetches an answer of a file, and waits for one if there is none. Returns whether there was one: a signal ends the
-    /// wait.
+    /// Fetches an answer of a file, and waits for one if there is no answer yet. Returns whether there was one: a
+    /// signal ends the wait.
     #[inline(always)]
     fn fetch(&mut self, file: u32, done: &mut Vec<Completion>) -> Result<bool, Errno> {
         let mut answer = Header::EMPTY;

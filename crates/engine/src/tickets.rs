@@ -103,7 +103,7 @@ impl Tickets {
         let ticket = self.all.get(unit.index as usize).ok_or(Errno(libc::EINVAL))?;
         let flight =
             Flight { act, buffer: unit.buffer, length: unit.length, file: unit.file, result: 0, errno: 0 };
-        // SAFETY: the unit is not in flight, so nobody else looks at it.
+        // SAFETY: the unit is not in flight, so nothing else accesses it.
         unsafe { *ticket.flight.get() = flight };
         self.completions.as_mut().ok_or(Errno(libc::EINVAL))?.begin(unit.index);
         Ok(ticket)
@@ -119,7 +119,7 @@ impl Tickets {
             return None;
         }
         let errno = -result;
-        // SAFETY: it was taken back, so nobody else looks at it.
+        // SAFETY: it was taken back, so nothing else accesses it.
         unsafe { (*ticket.flight.get()).errno = errno };
         Some(Errno(errno))
     }

@@ -1,7 +1,7 @@
 //! The destination of a log: a file, or a pipe that may or may not have a reader.
 //!
 //! Nothing here blocks in the kernel waiting for the reader of a pipe. So a job that is asked to stop does stop, and
-//! data that nobody reads is dropped then.
+//! unread data is dropped then.
 
 use crate::Job;
 use std::fs::{self, File, OpenOptions};

@@ -332,7 +332,7 @@ impl Scanner<'_> {
         let Some(body) = value.strip_prefix("--") else { return };
         let (name, own) = split(body);
         if let Lookup::Found(meant) = self.look_up(name) {
-            // The value has a value of its own, which may be a secret.
+            // The value is an option that has a value itself, which may be a secret.
             let own = own.map(|own| format!("={}", registry::shown(meant.name(), own))).unwrap_or_default();
             let value = format!("--{name}{own}");
             self.warn(format!(

@@ -36,7 +36,7 @@ pub fn web_address(value: &str) -> Result<SocketAddr, String> {
 /// Parses `new`, or the names of one or two files.
 ///
 /// # Errors
-/// The value is none of these.
+/// The value has neither form.
 pub fn web_tls(value: &str) -> Result<WebTls, String> {
     let mut files = value.split(',');
     match (value, files.next(), files.next(), files.next()) {

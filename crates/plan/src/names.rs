@@ -53,7 +53,7 @@ impl Names {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -55,8 +55,8 @@ impl Cluster {
         self.hosts.iter().map(|host| host.report.timestamp_ms).max().unwrap_or(0)
     }
 
-    /// All jobs of all machines as one, exactly; `None` = there are none. If machines were lost, it has an error, even if
-    /// no machine had measured anything.
+    /// All jobs of all machines as one, exactly; `None` = there are no jobs. If machines were lost, it has an error,
+    /// even if no machine had measured anything.
     pub fn all(&self) -> Option<Report> {
         let reports = self.hosts.iter().map(|host| &host.report);
         let lost = self.lost();
@@ -207,7 +207,7 @@ impl HostReport {
         Cow::Owned(report)
     }
 
-    /// All jobs of this machine as one, exactly; `None` = there are none.
+    /// All jobs of this machine as one, exactly; `None` = there are no jobs.
     pub fn all(&self) -> Option<Report> {
         one_of(self.report.jobs.iter(), &self.label, self.report.timestamp_ms)
     }

@@ -186,7 +186,7 @@ impl LiveLatency {
 pub struct LiveClock {
     /// The length of all finished spans.
     spans: Word,
-    /// When the current span began; 0 = there is none.
+    /// When the current span began; 0 = no span is in progress.
     begun: Word,
     /// How many I/Os had been issued by then.
     issued: Word,

@@ -61,7 +61,8 @@ pub const fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     a
 }
 
-/// The smallest common multiple of `a` and `b` from `least` to `most`; `None` if there is none, or one of them is 0.
+/// The smallest common multiple of `a` and `b` from `least` to `most`; `None` if there is no such multiple, or one of
+/// them is 0.
 pub fn common_multiple(a: u64, b: u64, least: u64, most: u64) -> Option<u64> {
     let multiple = a.checked_div(greatest_common_divisor(a, b))?.checked_mul(b).filter(|&it| it > 0)?;
     least.max(1).checked_next_multiple_of(multiple).filter(|&found| found <= most)

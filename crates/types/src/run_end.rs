@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Whether a run went to its planned end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RunStatus {
-    /// It did, without errors.
+    /// It reached its planned end, without errors.
     Ended,
-    /// Somebody or something ended it before: a signal, the button of its page, a trigger, the loss of a machine.
+    /// It was ended early, by a signal, the button of its page, a trigger, or the loss of a machine.
     Interrupted,
     /// A job, or a part of the run itself, had an error; or the run could not begin.
     Failed,

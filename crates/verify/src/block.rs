@@ -15,7 +15,7 @@
 //! covers the data in the order of an interval whose header comes first.
 //!
 //! A [`Verifier`] checks blocks. [`Expected`] gives the place of a block and the writes that are valid there: the last
-//! write to that place; one of several, after a crash; or any, where nothing is known. A correct block costs one
+//! write to that place; one of several, after a crash; or any, if the write is unknown. A correct block costs one
 //! checksum. Only for a wrong block is the content generated again and compared, and a [`Diagnosis`] describes the
 //! damage.
 //!

@@ -187,8 +187,8 @@ impl Owners {
         (bytes.start / granule..bytes.end.div_ceil(granule)).map(move |number| {
             let index = (number - start / granule) as usize + first;
             assert!(index < self.count);
-            // SAFETY: in bounds of the mapping, which lives as long as `self`; aligned, as a mapping begins on a page; zeros
-            // are valid words, and nobody ever has a unique reference.
+            // SAFETY: in bounds of the mapping, which lives as long as `self`; aligned, as a mapping begins on a page;
+            // zeros are valid words, and no unique reference ever exists.
             let word = unsafe { &*self.words.add(index) };
             let at = number * granule;
             let from = bytes.start.max(at) - at;

@@ -40,7 +40,8 @@ pub(crate) struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     polling_thread: bool,
     polled: bool,
     defer: bool,
-    /// Every so many transfers, one is forced to a kernel worker (0 = never); and the number of transfers until then.
+    /// The interval, in transfers, at which one is forced to a kernel worker (0 = never), and the transfers until the
+    /// next.
     force_async: u32,
     force_countdown: u32,
 }

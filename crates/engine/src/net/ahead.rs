@@ -40,7 +40,7 @@ impl Ahead {
     pub(super) fn take(&mut self, place: *mut u8, length: usize) -> usize {
         let taken = length.min(self.end - self.start);
         let data = &self.store[self.start..self.start + taken];
-        // SAFETY: the caller has so much room there, which is not part of the store.
+        // SAFETY: the caller has that much room there, which is not part of the store.
         unsafe { place.copy_from_nonoverlapping(data.as_ptr(), taken) };
         self.start += taken;
         taken

@@ -26,7 +26,7 @@ pub(super) fn new(options: &NetOptions, sends: bool) -> io::Result<OwnedFd> {
     let kind = if options.protocol.is_udp() { libc::SOCK_DGRAM } else { libc::SOCK_STREAM };
     // SAFETY: takes nothing but integers.
     let socket = check(unsafe { libc::socket(family(options.protocol), kind | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: it was opened just now and belongs to nobody else.
+    // SAFETY: it was opened just now, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     if options.window_size > 0 {
         let which = if sends { libc::SO_SNDBUF } else { libc::SO_RCVBUF };
@@ -107,7 +107,7 @@ pub(super) fn receive_parts(socket: RawFd, parts: [(*mut u8, usize); 2], waits: 
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = places.as_mut_ptr();
     message.msg_iovlen = places.len() as _;
-    // SAFETY: the caller has so much room there, and the structures outlive the call.
+    // SAFETY: the caller has that much room there, and the structures outlive the call.
     unsafe { libc::recvmsg(socket, &raw mut message, if waits { 0 } else { libc::MSG_DONTWAIT }) }
 }
 
@@ -164,7 +164,7 @@ pub(super) fn accept(listener: &OwnedFd, goes_on: &mut dyn FnMut() -> io::Result
         match check(unsafe {
             libc::accept4(listener.as_raw_fd(), nobody, std::ptr::null_mut(), libc::SOCK_CLOEXEC)
         }) {
-            // SAFETY: it was opened just now and belongs to nobody else.
+            // SAFETY: it was opened just now, and nothing else owns it.
             Ok(socket) => return Ok(unsafe { OwnedFd::from_raw_fd(socket) }),
             // The peer went away before its connection was accepted.
             Err(error) if is_passing(&error) => goes_on()?,

@@ -18,7 +18,7 @@ impl RadosEngine {
     /// The size of an object; `None` = it does not exist.
     fn size_of(&self, name: &CString) -> io::Result<Option<u64>> {
         let mut size = 0;
-        // SAFETY: the name ends with a zero, there is room for the size, and nobody wants the time.
+        // SAFETY: the name ends with a zero, there is room for the size, and the time is not requested.
         let result =
             unsafe { (self.rados().stat)(self.pool.handle, name.as_ptr(), &raw mut size, ptr::null_mut()) };
         match result {

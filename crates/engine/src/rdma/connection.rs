@@ -434,7 +434,7 @@ impl Connection {
 
     /// Rejects a surplus client.
     pub(super) fn turn_away(&self, end: *mut End) {
-        // SAFETY: the end asks to be connected, and nobody uses it after this.
+        // SAFETY: the end asks to be connected, and is not used after this.
         unsafe {
             (self.library.manager.reject)(end, null(), 0);
             (self.library.manager.free_end)(end);
@@ -552,7 +552,7 @@ pub(super) fn ready(descriptors: &[RawFd], time: Duration) -> io::Result<Vec<Raw
     let asked = descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let mut asked: Vec<libc::pollfd> = asked.collect();
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-    // SAFETY: there are as many structures as the call is told, and they outlive it.
+    // SAFETY: there are as many structures as the given count, and they outlive the call.
     match unsafe { libc::ppoll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, &raw const time, null()) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(asked.iter().filter(|asked| asked.revents != 0).map(|asked| asked.fd).collect()),

@@ -38,7 +38,7 @@ impl Disk {
         if let Some(stream) = self.stream {
             let command = stream_control(CLOSE, stream);
             let mut header = Header { cmd_len: command.len() as u8, cmdp: command.as_ptr(), ..Header::EMPTY };
-            // SAFETY: the command lives through the call, and there is no data. An error helps nobody any more.
+            // SAFETY: the command lives through the call, and there is no data. An error has no consequence any more.
             let _ = unsafe { header.perform(descriptor) };
         }
     }

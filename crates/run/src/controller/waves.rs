@@ -25,7 +25,7 @@ impl<'a> Controller<'a> {
             self.members[index].not_before =
                 self.wave_begun.saturating_add(self.plan.workers[index].start_delay_ns);
         }
-        // This wave may have no I/O of its own.
+        // This wave may have no I/O itself.
         self.end_with_io();
     }
 

@@ -105,7 +105,7 @@ impl Candidate {
         upto(range.end) - upto(range.start)
     }
 
-    /// The differences of an interval at this offset. `None`: there are none.
+    /// The differences of an interval at this offset. `None`: no differences.
     pub(super) fn differences(&self, offset: u64) -> Option<Differences> {
         let (first, last) = (*self.wrong.first()?, *self.wrong.last()?);
         Some(Differences {

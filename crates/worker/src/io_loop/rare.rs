@@ -133,7 +133,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn another_unit(&mut self, start: u64) -> (u32, u64) {
         let index = self.flight.another();
         let Some(content) = &mut self.extras.later_units else { return (index, start) };
-        // SAFETY: the bytes are the whole buffer of this unit, which nobody has used yet.
+        // SAFETY: the bytes are the whole buffer of this unit, which is still unused.
         content.fill(unsafe { &mut *self.flight.buffers.whole(index) });
         (index, if self.rules.timed() { self.clock.now() } else { start })
     }

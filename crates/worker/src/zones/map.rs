@@ -113,7 +113,7 @@ impl Device {
             records,
             bytes,
         };
-        // SAFETY: the mapping is fresh and aligned, and nobody uses it yet. Zero bytes are valid for all but locks.
+        // SAFETY: the mapping is fresh, aligned and unused. Zero bytes are valid for all but locks.
         unsafe { RobustLock::place(&raw mut (*header).lock)? };
         for (number, zone) in planned.zones.iter().enumerate() {
             // SAFETY: as above.
