@@ -210,8 +210,8 @@ impl Unfit {
             }
             Unfit::Length => format!("a command covers fewer than 4294967296 blocks of {block} bytes"),
             Unfit::Short => format!(
-                "a command of 10 bytes covers at most 65535 blocks of {block} bytes, which lie before block 4294967296; use \
-                 cdb_len=16"
+                "a command of 10 bytes covers at most 65535 blocks of {block} bytes, which lie before block \
+                 4294967296; use cdb_len=16"
             ),
             Unfit::NoForm => "the command has no form of this length; leave cdb_len out".to_owned(),
             Unfit::Single => {

@@ -17,7 +17,7 @@ pub(crate) struct Need {
     text: String,
     /// Why other files are refused.
     because: &'static str,
-    /// What to do instead.
+    /// The alternative, for the message.
     remedy: &'static str,
 }
 

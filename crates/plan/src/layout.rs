@@ -61,7 +61,7 @@ pub struct Layout {
     pub named: Option<NamedFiles>,
 }
 
-/// Files of which an engine uses only the names. There may be millions, so only facts about all of them together are
+/// Files of an engine that uses only their names. There may be millions, so only facts about all of them together are
 /// kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedFiles {

@@ -38,7 +38,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The reports of a run while it goes on, and the conditions that end it.
+/// The reports during a run, and the conditions that end it.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The time between two snapshots for the status line; `None` = no status line.

@@ -97,13 +97,12 @@ pub enum Operation {
     DataSync = 4,
     /// Start or wait for write-back of a range (`sync_file_range`).
     SyncFileRange = 5,
-    /// Do a piece of work that is not an I/O. Only engines whose units are that understand it.
+    /// Do a piece of work that is not an I/O. Only engines with such units understand it.
     Work = 6,
 }
 
 impl Operation {
-    /// The direction that this operation is an I/O of; `None` for syncs, which are counted separately, and for work, which
-    /// is none.
+    /// The direction of this operation, if it is an I/O; `None` for syncs, which are counted separately, and for work.
     #[inline(always)]
     pub const fn direction(self) -> Option<Direction> {
         match self {

@@ -1,4 +1,4 @@
-//! What the states of rivals say about a place.
+//! The information of the states of rivals about a place.
 //!
 //! A killed job may leave a part of a write, and so may any other job that wrote to the same place, over earlier data
 //! of any of them. Only all of their states together explain such a block.

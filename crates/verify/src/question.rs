@@ -19,7 +19,7 @@ pub enum Expect {
     Zeros,
 }
 
-/// What a saved state says about a block.
+/// The information of a saved state about a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavedWrites {
     /// The writes that are valid.

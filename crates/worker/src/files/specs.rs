@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub(super) enum Specs {
     /// Facts about each file.
     Listed(Vec<FileSpec>),
-    /// Only names, of which there may be millions.
+    /// Only names; there may be millions of them.
     Named(Names),
 }
 
