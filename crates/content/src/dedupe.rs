@@ -23,7 +23,7 @@ pub struct Dedupe {
     pub percentage: u32,
     /// Size of a block in bytes, at least 1: the size of the smallest write. Duplicates consist of whole blocks.
     pub block: usize,
-    /// The blocks that duplicates repeat; `None` = the last write that was no duplicate.
+    /// The blocks that duplicates repeat; `None` = the last write that was not a duplicate.
     pub working_set: Option<WorkingSet>,
 }
 
@@ -77,7 +77,7 @@ struct Set {
 /// The blocks of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
-    /// Blocks of the worker's own, from this number on.
+    /// The worker's own blocks, from this number on.
     Own(u64),
     /// Members of the working set, from this number on; the last is followed by the first.
     Members(u64),
@@ -124,7 +124,7 @@ impl Duplicates {
         if self.left == 0 {
             (self.left, self.wanted) = (HUNDRED, self.percentage);
         }
-        // Until this many blocks have been written, there is nothing to repeat.
+        // Until this many blocks have been written, no block can be repeated.
         let repeat = self.unique >= blocks && self.below(self.left.into()) < self.wanted.into();
         self.left -= 1;
         if repeat {
@@ -166,7 +166,7 @@ impl Set {
         mix(self.seed.wrapping_add(number))
     }
 
-    /// The number of the member that the worker's own block is, if it is a member.
+    /// The member number of one of the worker's own blocks, if it is a member.
     #[inline]
     fn own_member(&self, block: u64) -> Option<u64> {
         let member = block.checked_mul(self.workers)?.checked_add(self.position)?;

@@ -12,8 +12,8 @@
 //! | compressible, duplicates | new random data for each write | the same | nothing: only duplicates are identical anyway |
 //!
 //! A pattern is written into the buffer again for each write, because reads of the same job may have replaced it. A job
-//! that only writes says so ([`Content::for_writes_only`]); it needs this only for `%o`. Zeros and random data that are
-//! not refilled are not restored: a job that also reads writes back what it has read.
+//! that only writes declares this ([`Content::for_writes_only`]), and then needs it only for `%o`. Zeros and random
+//! data that are not refilled are not restored: a job that also reads writes back what it has read.
 //!
 //! This follows the observed behaviour of fio: refilled zeros and patterns stay the same, explicit scrambling changes
 //! them too, and refilled random data is not scrambled. Scrambling is *on by default* for random data only; the creator
@@ -99,7 +99,7 @@ pub struct Content {
     refill: bool,
     /// Changes a few bytes before each write.
     scrambler: Option<Scrambler>,
-    /// The known content of buffers, if nobody else changes them.
+    /// The known content of buffers, if nothing else changes them.
     held: Option<Held>,
 }
 

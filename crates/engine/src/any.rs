@@ -1,9 +1,9 @@
-//! An engine behind a pointer: engines whose own cost is far above that of an indirect call share one compiled loop.
+//! An engine behind a pointer: engines whose own cost far exceeds that of an indirect call share one compiled loop.
 //!
 //! The loop of a worker is compiled for each type of engine and each common kind of workload, which takes time to build
-//! and room in the program. A call through a pointer costs about two nanoseconds per I/O. That matters where an I/O
-//! takes tens of nanoseconds, or where one system call carries many I/Os. It does not matter where each I/O is its own
-//! system call, a copy, or a message to another machine.
+//! and room in the program. A call through a pointer costs about two nanoseconds per I/O. That matters if an I/O takes
+//! tens of nanoseconds, or if one system call carries many I/Os. It does not matter if each I/O is a separate system
+//! call, a copy, or a message to another machine.
 
 use crate::{
     BufferLayout, Completion, Engine, EngineError, Errno, FileSpec, OpenMode, Queued, Requests, Storage, Unit,
@@ -143,10 +143,10 @@ impl<E: Engine> Erased for E {
     }
 }
 
-/// Any engine that is synchronous, or any that is not.
+/// Any synchronous engine, or any other engine.
 ///
-/// Its type does not tell whether an engine takes the time itself, or completes units without a system call: such
-/// engines are not erased.
+/// The type does not show whether an engine takes the time itself, or completes units without a system call: such
+/// engines are not put behind a pointer.
 pub struct AnyEngine<const SYNCHRONOUS: bool>(Box<dyn Erased>);
 
 impl<const SYNCHRONOUS: bool> AnyEngine<SYNCHRONOUS> {

@@ -1,6 +1,6 @@
 //! Runs work in a child process.
 //!
-//! The controller forks after it has found out whether the engines are usable, and a process with threads must not
+//! The controller checks first whether the engines are usable, and forks later; and a process with threads must not
 //! fork. A library starts threads as soon as it is loaded or used, and may crash, print, or change the process in other
 //! ways. So before the run, libraries are only loaded in a child that does nothing else and sends its answer through a
 //! pipe.
@@ -24,8 +24,7 @@ const PROGRESS: Duration = Duration::from_millis(5);
 /// The content of the pipe: blanks for progress, then the answer, or an error's number and message.
 type Answer<T> = Result<T, (i32, String)>;
 
-/// Does something for an engine in a child of this process, and returns its result. This process has to be
-/// single-threaded.
+/// Does work for an engine in a child of this process, and returns its result. This process must be single-threaded.
 ///
 /// # Errors
 /// An error of `work`; a system call fails; the child died without an answer.
@@ -36,8 +35,8 @@ pub fn apart<T: Serialize + DeserializeOwned>(
     apart_within(engine, PATIENCE, |_| work())
 }
 
-/// The same for long work that reports progress, and with requests that may take so long each, in microseconds: 0 = no
-/// limit, `None` = they do not take long.
+/// The same for long work that reports progress. Each request may take this many microseconds: 0 = no limit, `None` =
+/// requests are short.
 ///
 /// # Errors
 /// As [`apart`].
@@ -105,7 +104,7 @@ fn answer<T: Serialize>(pipe: OwnedFd, work: impl FnOnce(&mut dyn FnMut()) -> Re
     let mut progress = || {
         if told.elapsed() >= PROGRESS {
             told = Instant::now();
-            // (If nobody listens, nobody takes the answer either.)
+            // (If the pipe has no reader, there is no reader for the answer either.)
             let _ = pipe.write_all(b" ");
         }
     };
@@ -129,11 +128,11 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptors are new, and nobody else's.
+    // SAFETY: the descriptors are new, and nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
-/// Everything that is written to the pipe until it is closed; `None` when nothing is for too long.
+/// Everything that is written to the pipe until it is closed; `None` = it was silent for too long.
 fn read_within(pipe: OwnedFd, patience: Duration) -> Option<Vec<u8>> {
     let mut end = Instant::now() + patience;
     let mut pipe = File::from(pipe);
@@ -217,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_call_that_makes_progress_may_take_long() {
-        // All of it takes longer than the limit, and each part of it much less, on a busy machine as well.
+        // The complete work takes longer than the limit, each part of it much less, even on a busy machine.
         let slow = apart_within("x", Duration::from_secs(3), |progress| {
             for _ in 0..12 {
                 std::thread::sleep(Duration::from_millis(300));

@@ -4,9 +4,9 @@
 //! callback a [`Completer`], which may be used from any thread, and answers [`Engine::reap`](crate::Engine::reap) from
 //! the [`Completions`] that it keeps.
 //!
-//! Each unit has one place for its outcome, and those that are done form a list through these places: a thread that
-//! completes a unit changes two words, without allocating or blocking. It wakes the worker only if the worker sleeps.
-//! The worker sleeps on a futex, so sleeping and waking are one system call each.
+//! Each unit has one slot for its outcome, and the slots of completed units form a list: a thread that completes a unit
+//! changes two words, without allocating or blocking. It wakes the worker only if the worker sleeps. The worker sleeps
+//! on a futex, so sleeping and waking are one system call each.
 
 use crate::{Completion, Errno, Outcome};
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ const ASLEEP: u32 = 0x51ee9;
 /// The longest single wait. It always has a limit, because the kernel may restart a wait without one after a signal.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// A unit's place.
+/// A unit's slot.
 #[derive(Debug)]
 struct Slot {
     /// Bytes, a negated errno, or one of the states above.
@@ -47,12 +47,12 @@ struct Shared {
     worker: AtomicU32,
 }
 
-/// The worker's side: the units in flight, and those that are done.
+/// The worker's side: the units in flight, and the completed ones.
 #[derive(Debug)]
 pub struct Completions {
     shared: Arc<Shared>,
     in_flight: usize,
-    /// Done and taken from the list, oldest first.
+    /// Completed units that were taken from the list, oldest first.
     ready: VecDeque<Completion>,
 }
 
@@ -75,7 +75,7 @@ impl Completions {
         }
     }
 
-    /// The handle by which callbacks complete units.
+    /// The handle with which callbacks complete units.
     pub fn completer(&self) -> Completer {
         Completer(self.shared.clone())
     }
@@ -90,8 +90,8 @@ impl Completions {
         self.in_flight += 1;
     }
 
-    /// The library has not taken a unit that had been begun, and will not complete it. False when it has completed it: then
-    /// it will be reaped.
+    /// The library has refused a unit that had been begun, and will not complete it. False = it has completed it
+    /// nevertheless: then it will be reaped.
     pub fn take_back(&mut self, unit: u32) -> bool {
         let state = &self.shared.slots[unit as usize].state;
         let is_back = state.compare_exchange(IN_FLIGHT, IDLE, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -99,7 +99,7 @@ impl Completions {
         is_back
     }
 
-    /// How many units have been begun and not been reaped.
+    /// The number of units that have been begun and not yet reaped.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -169,7 +169,7 @@ impl Completions {
 }
 
 impl Completer {
-    /// A unit is done. False when it is not in flight: there is no such unit, or it is done already.
+    /// Completes a unit. False = it is not in flight: there is no such unit, or it has been completed already.
     pub fn complete(&self, unit: u32, outcome: Outcome) -> bool {
         let shared = &*self.0;
         let Some(slot) = shared.slots.get(unit as usize) else { return false };
@@ -196,12 +196,12 @@ impl Completer {
     }
 }
 
-/// The moment after this time; `None` where that is beyond all clocks.
+/// The moment after this time; `None` = beyond the range of the clock.
 fn in_time(timeout: Duration) -> Option<Instant> {
     Instant::now().checked_add(timeout)
 }
 
-/// Waits as long as the worker is to sleep; false when the time is up.
+/// Waits while the worker must sleep; false = the time is up.
 fn wait(worker: &AtomicU32, limit: Option<Duration>) -> Result<bool, Errno> {
     let time = limit.unwrap_or(LONGEST).min(LONGEST);
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(reaped(&mut completions, 0, 2, None), []);
         assert!(completer.complete(1, Err(Errno(libc::EIO))));
         assert_eq!(reaped(&mut completions, 1, 1, None), [(1, Err(Errno(libc::EIO)))]);
-        // With nothing in flight there is nothing to wait for.
+        // Without units in flight there is nothing to wait for.
         assert_eq!(reaped(&mut completions, 1, 1, None), []);
     }
 

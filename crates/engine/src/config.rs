@@ -4,7 +4,7 @@ use iolite_options::EngineOptions;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// How the worker will move through its files, for engines that pass it on to the kernel themselves.
+/// How the worker will access its files, for engines that tell the kernel themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AccessPattern {
     /// No promise.
@@ -16,7 +16,7 @@ pub enum AccessPattern {
     Random,
 }
 
-/// Everything an engine needs to know of its job.
+/// Everything that an engine needs to know about its job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EngineConfig {
     /// The own options of the engine.
@@ -38,9 +38,9 @@ pub struct EngineConfig {
     /// The time of submission is not recorded (no slat, no clat): `commit` may leave the system call to the `reap` that
     /// follows, which then submits and waits in one.
     pub defer_submission: bool,
-    /// Units do not follow one another at once: rates or pauses keep them apart.
+    /// There are pauses between units, because of rates or think time.
     pub pauses: bool,
-    /// Written data has to survive, because the job syncs or verifies it. Otherwise it is never read again.
+    /// Written data must survive, because the job syncs or verifies it. Otherwise it is never read again.
     pub keeps_writes: bool,
     /// Seed of the choices an engine makes itself (`hipri_percentage`).
     pub seed: u64,
@@ -53,7 +53,7 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
-    /// A configuration with the given options and depth for one file, and nothing special otherwise.
+    /// A configuration with these options and this depth for one file, and defaults otherwise.
     pub fn new(options: EngineOptions, depth: usize) -> Self {
         EngineConfig {
             options,

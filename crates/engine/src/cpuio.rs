@@ -1,22 +1,21 @@
 //! `cpuio`: keeps a CPU busy for a share of the time.
 //!
 //! A unit is a busy spell of `cpuchunks` microseconds of CPU time. The rest between two units is as long as the load
-//! requires. It is computed from all the time since the first cycle, and from all that the thread has used in it, so that
-//! the average load is right however late the system lets the thread run, and however short a spell is beside the work of
-//! falling asleep.
+//! requires. It is computed from the total time since the first cycle and the CPU time used in it, so that the average
+//! load is right even if the system runs the thread late, or a spell is shorter than the work of falling asleep.
 
 use crate::transfer::{done_in_the_call, has_no_files};
 use crate::{BufferLayout, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
 use iolite_options::engines::{CpuMode, CpuioOptions};
 use std::time::{Duration, Instant};
 
-/// How long a busy spell or a rest goes on before the loop is asked whether the job is to end.
+/// How long a busy spell or a rest continues before the loop checks whether the job must end.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// How long the CPU is kept busy between two looks at the time.
+/// How long the CPU is kept busy between two reads of the clock.
 const STRETCH: Duration = Duration::from_micros(20);
 
-/// Most time that a thread which got less than its share may catch up.
+/// The most time that a thread may catch up if it got less than its share.
 const MOST_DEBT: Duration = Duration::from_secs(1);
 
 /// How many numbers are sorted at once: a fraction of a millisecond of work.
@@ -31,7 +30,7 @@ pub struct CpuioEngine {
     busy: Duration,
     /// How far the present cycle is.
     cycle: Cycle,
-    /// When the time began that the load is a share of, and the CPU time of the thread then; `None` = it has not.
+    /// The start of the time to which the load refers, and the CPU time of the thread then; `None` = not started.
     begun: Option<(Instant, Duration)>,
     /// The numbers to sort.
     numbers: Vec<u32>,
@@ -67,7 +66,7 @@ impl CpuioEngine {
         })
     }
 
-    /// Works for a slice of the busy spell; the rest of the cycle that is left.
+    /// Works for a slice of the busy spell. Returns the new state of the cycle.
     fn work(&mut self, left: Duration) -> Cycle {
         let before = thread_time();
         let goal = left.min(SLICE);
@@ -111,7 +110,7 @@ impl CpuioEngine {
         let (begun, before) = *self.begun.get_or_insert((now, used));
         let due = begun + used.saturating_sub(before).div_f64(share);
         if due + MOST_DEBT < now {
-            // The system gave the thread too little for too long. The excess is written off.
+            // The thread got too little CPU time for too long. Ignore the excess.
             self.begun = Some((now - MOST_DEBT, used));
             return now;
         }
@@ -149,7 +148,7 @@ impl Engine for CpuioEngine {
                 let rest = until.saturating_duration_since(Instant::now());
                 if !rest.is_zero() {
                     std::thread::sleep(rest.min(SLICE));
-                    // No piece of work is under way.
+                    // No work is under way.
                     return Queued::Completed(Err(Errno(libc::EINTR)));
                 }
                 self.busy
@@ -213,7 +212,7 @@ mod tests {
         let mut engine = engine(20, CpuMode::Noop);
         let begun = Instant::now();
         cycles(&mut engine, 6);
-        // However slow the machine: the sixth spell begins when the 10 ms before are a fifth of all.
+        // Even on a slow machine: the sixth spell begins when the 10 ms before it are a fifth of the time.
         assert!(begun.elapsed() >= Duration::from_millis(50), "{:?}", begun.elapsed());
     }
 }

@@ -11,7 +11,7 @@ pub(crate) trait Driven {
     /// Commands that are completed and can be taken.
     fn count_done(&mut self) -> usize;
 
-    /// Sends and receives, and waits at most so long for data to arrive; `None` = no limit. May return earlier.
+    /// Sends and receives, and waits at most `timeout` for data to arrive; `None` = no limit. May return earlier.
     ///
     /// # Errors
     /// A signal interrupted the wait.
@@ -49,7 +49,7 @@ pub(crate) trait Driven {
 mod tests {
     use super::*;
 
-    /// Completes one command each time that it is driven for longer than a look.
+    /// Completes one command each time that it is driven with a timeout above 0.
     struct Slow {
         given: usize,
         done: usize,

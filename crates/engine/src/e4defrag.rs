@@ -2,7 +2,7 @@
 //! defragmentation does; the data stays the same.
 //!
 //! The donor gets its space before the first unit, as much as the largest file has; with `inplace=1`, each unit
-//! allocates the space and frees it again. The donor has to be on the same ext4 file system.
+//! allocates the space and frees it again. The donor must be on the same ext4 file system.
 
 use crate::file::Files;
 use crate::transfer::{Transfer, has_files};
@@ -35,17 +35,17 @@ const EXT4_IOC_MOVE_EXT: libc::c_ulong = 0xc028_660f;
 pub struct E4defragEngine {
     files: Files,
     name: PathBuf,
-    /// There is none until the first unit comes: nobody else may leave a file behind.
+    /// It does not exist before the first unit, so that a probe leaves no file behind.
     donor: Option<Donor>,
     /// The size of the largest file that was opened.
     largest: u64,
-    /// Space is given to the donor for each unit, and taken back.
+    /// Each unit allocates the donor's space and frees it again.
     in_place: bool,
-    /// Why the last unit that failed did.
+    /// Why the last failed unit failed.
     failed: Option<String>,
 }
 
-/// The file that blocks are swapped with.
+/// The file with which blocks are swapped.
 #[derive(Debug)]
 struct Donor {
     file: File,
@@ -60,7 +60,7 @@ impl Donor {
         Ok(Donor { file, block })
     }
 
-    /// Gives it space for this range.
+    /// Allocates its space for this range.
     fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
         // SAFETY: takes nothing but integers.
         match unsafe { libc::fallocate(self.file.as_raw_fd(), 0, offset as i64, length as i64) } {
@@ -73,12 +73,12 @@ impl Donor {
     fn reserve_all(&self, length: u64) -> io::Result<()> {
         let before = self.file.metadata()?.len();
         self.reserve(0, length).inspect_err(|_| {
-            // The error that matters is the one before.
+            // The earlier error matters.
             let _ = self.file.set_len(before);
         })
     }
 
-    /// An explanation for errors of a swap that the system's words do not explain.
+    /// An explanation for a swap's error if the system's message does not explain it.
     fn why(&self, errno: Errno, unit: &Unit, file: RawFd, name: &Path) -> Option<String> {
         let name = name.display();
         let is_beyond =
@@ -122,10 +122,10 @@ impl Donor {
     }
 }
 
-/// Why holes, and what lies behind the end of a file, cannot be swapped.
+/// Why holes, and ranges beyond the end of a file, cannot be swapped.
 const NO_PLACE: &str = "only blocks that have their places on the disk can be swapped; write the file first";
 
-/// What the system knows of an open file.
+/// The status of an open file.
 fn status_of(descriptor: RawFd) -> Option<libc::stat> {
     let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat writes the whole structure if it succeeds.
@@ -139,7 +139,7 @@ fn is_with(file: RawFd, other: RawFd) -> bool {
 }
 
 impl E4defragEngine {
-    /// Gives the donor its space, if that is due, and swaps the blocks of a unit.
+    /// Allocates the donor's space, if necessary, and swaps the blocks of a unit.
     fn swap(&self, donor: &Donor, unit: &Unit, file: RawFd) -> Outcome {
         if !self.in_place {
             return donor.swap(unit, file);

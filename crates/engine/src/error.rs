@@ -17,13 +17,13 @@ pub enum EngineError {
         /// The value of the sysctl.
         setting: u32,
     },
-    /// EPERM although the sysctl allows it: a sandbox.
+    /// EPERM although the sysctl allows io_uring: a sandbox.
     #[error(
         "io_uring is not permitted here although kernel.io_uring_disabled allows it; a seccomp filter (container \
          runtime) or security policy forbids it, use one that allows io_uring_setup, or another engine"
     )]
     UringForbidden,
-    /// The kernel has no such system call, or a filter pretends so.
+    /// The kernel has no such system call, or a filter hides it.
     #[error(
         "{engine}: the kernel does not offer {call} (ENOSYS): it is too old, built without it, or a seccomp filter \
          (container runtime) hides it"
@@ -34,10 +34,10 @@ pub enum EngineError {
         /// The missing system call.
         call: &'static str,
     },
-    /// A ring that does not have a command.
+    /// The kernel's io_uring does not have a command.
     #[error("uring=1: io_uring of this kernel has no {call}; leave uring out")]
     NoRingCommand {
-        /// The system call that the command is.
+        /// The corresponding system call.
         call: &'static str,
     },
     /// The system-wide number of AIO requests is used up.
@@ -72,7 +72,7 @@ pub enum EngineError {
     MemoryLock {
         /// The purpose of the pinned memory.
         purpose: &'static str,
-        /// How much.
+        /// The amount.
         bytes: usize,
         /// The soft limit; `None` = unlimited.
         limit: Option<u64>,
@@ -119,20 +119,20 @@ pub enum EngineError {
         /// The kernel's error.
         source: io::Error,
     },
-    /// The server of objects, or how to talk to it.
+    /// An object server, or the options for it, cannot be used.
     #[error("ioengine=http: {0}")]
     Http(String),
-    /// A server, or how to talk to it.
+    /// A server, or the options for it, cannot be used.
     #[error("ioengine={engine}: {why}")]
     Remote {
         /// The engine.
         engine: &'static str,
-        /// The error of the system that is most like it.
+        /// The most similar error number of the system.
         errno: i32,
         /// The reason.
         why: String,
     },
-    /// A library that an engine needs is not there.
+    /// A library that an engine needs is not installed.
     #[error(
         "ioengine={engine}: the library {library} cannot be used ({why}); install it (package {debian} of Debian and \
          Ubuntu, {rhel} of RHEL and Fedora)"
@@ -152,7 +152,7 @@ pub enum EngineError {
     /// The engine in a shared object cannot be used.
     #[error("ioengine=external:{library}: {why}")]
     External {
-        /// The file, as it was named.
+        /// The file name as given.
         library: String,
         /// The reason.
         why: String,
@@ -165,7 +165,7 @@ pub enum EngineError {
         /// The error there.
         message: String,
     },
-    /// Finding out whether the engine is usable has ended the process that did it.
+    /// The child process that tried the engine died.
     #[error("ioengine={engine}: its library cannot be used here: the process that tried it ended with {how}")]
     Died {
         /// The engine.
@@ -173,20 +173,20 @@ pub enum EngineError {
         /// A signal, or an exit status.
         how: String,
     },
-    /// Finding out whether the engine is usable takes too long.
+    /// The child process that tries the engine takes too long.
     #[error(
         "ioengine={engine}: no answer within {seconds} s: its library, or the storage that it asked, hangs"
     )]
     Silent {
         /// The engine.
         engine: String,
-        /// How long it had.
+        /// Its time limit.
         seconds: u64,
     },
-    /// There is no such program to run.
+    /// The program to run does not exist.
     #[error("exec: program={program} cannot be run: {}", iolite_types::describe_error(source))]
     Program {
-        /// Its name, as it was given.
+        /// Its name as given.
         program: String,
         /// The system's error.
         source: io::Error,

@@ -1,4 +1,4 @@
-//! `exec`: runs another program beside the jobs, and ends it with its job.
+//! `exec`: runs another program at the same time as the jobs, and ends it with its job.
 
 use crate::transfer::{done_in_the_call, has_no_files};
 use crate::{BufferLayout, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How long a unit waits for the program.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a look goes on before the loop is asked whether the job is to end.
+/// How long a wait continues before the loop checks whether the job must end.
 const SLICE: Duration = Duration::from_millis(10);
 
 /// A program that is started with the first unit and waited for by all of them.
@@ -26,20 +26,20 @@ pub struct ExecEngine {
     job: String,
     /// The arguments, with variables replaced.
     arguments: String,
-    /// Where its standard output and its standard error go; `None` = where those of this program go.
+    /// The files for its standard output and standard error; `None` = those of this program.
     outputs: Option<[PathBuf; 2]>,
     /// The job runs until its time is over, even if the program has ended.
     has_time: bool,
     state: State,
     /// Why the program could not be started.
     trouble: Option<String>,
-    /// When the present look ends.
+    /// When the present wait ends.
     look_until: Option<Instant>,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The first unit starts it.
+    /// The first unit will start it.
     NotStarted,
     Running(Child),
     Ended,
@@ -76,7 +76,7 @@ impl ExecEngine {
         command.spawn().map_err(|error| with_interpreter(&self.options.program, error))
     }
 
-    /// Looks after the program for a while; whether it still runs.
+    /// Waits a while for the program. Returns whether it still runs.
     fn look(&mut self) -> io::Result<bool> {
         if let State::NotStarted = self.state {
             let started = self.start().map_err(|source| {
@@ -136,7 +136,7 @@ fn output(path: &Path) -> io::Result<File> {
     })
 }
 
-/// The error of a start, which says what is missing if it is not the program itself.
+/// The error of a start, with the name of the interpreter if that is missing.
 fn with_interpreter(program: &str, error: io::Error) -> io::Error {
     match find(program) {
         Ok(path) if error.kind() == io::ErrorKind::NotFound => {
@@ -149,16 +149,16 @@ fn with_interpreter(program: &str, error: io::Error) -> io::Error {
 
 /// The interpreter that the first line of a script names.
 fn interpreter(script: &Path) -> Option<String> {
-    // The kernel reads no more.
+    // The kernel does not read more, either.
     let mut line = Vec::new();
     BufReader::new(File::open(script).ok()?.take(256)).read_until(b'\n', &mut line).ok()?;
     let line = String::from_utf8_lossy(line.strip_prefix(b"#!")?).into_owned();
-    // (A carriage return is not a blank: it belongs to the name, and nobody sees it.)
+    // (A carriage return is not a blank: it belongs to the name, although it is invisible.)
     let mut words = line.trim_end_matches('\n').split([' ', '\t']).filter(|word| !word.is_empty());
     words.next().map(str::to_owned)
 }
 
-/// The program in the directories of `PATH`, if its name has no slash; an error if nobody may run it.
+/// Finds the program in the directories of `PATH`, if its name has no slash; an error if it cannot be run.
 fn find(program: &str) -> io::Result<PathBuf> {
     let candidates: Vec<PathBuf> = if program.contains('/') {
         vec![program.into()]
@@ -177,7 +177,7 @@ fn find(program: &str) -> io::Result<PathBuf> {
     Err(worst)
 }
 
-/// Whether this is a file that may be run.
+/// Checks that this is an executable file.
 fn may_run(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.is_dir() {
         return Err(io::Error::from_raw_os_error(libc::EACCES));

@@ -38,12 +38,12 @@ pub struct ExternalEngine<const SYNCHRONOUS: bool> {
     engine: abi::Engine,
     /// The state that `create` returned.
     state: *mut c_void,
-    /// Of an engine that works on local files.
+    /// Present if the engine works on local files.
     files: Option<Files>,
     /// For engines whose own threads complete units.
     completions: Option<Completions>,
     threads: Vec<i32>,
-    /// The units as the engine has them: valid until they are complete. Their numbers are places here.
+    /// The units as the engine sees them: valid until they are complete. Their numbers are indices here.
     units: Box<[abi::Unit]>,
     /// The worker's number of the unit in each place; `None` = it is free.
     numbers: Box<[Option<u32>]>,
@@ -62,7 +62,7 @@ struct Told {
     _completer: Option<Box<Completer>>,
 }
 
-/// An engine of either kind.
+/// A synchronous or a queueing engine.
 pub(crate) enum AnyExternal {
     Synchronous(ExternalEngine<true>),
     Queueing(ExternalEngine<false>),
@@ -88,7 +88,7 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
         let completions = by_threads.then(|| Completions::new(config.depth));
         let told = Box::new(tell(config, own, completions.as_ref()).map_err(error)?);
         let create = || create(&engine, &told.worker);
-        // Only engines that complete on threads have relevant ones.
+        // Only engines that complete on threads have relevant threads.
         let (made, threads) = if by_threads { threads_started_by(create) } else { (create(), Vec::new()) };
         let unit = abi::Unit {
             buffer: ptr::null_mut(),
@@ -114,7 +114,7 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
         })
     }
 
-    /// Tells the engine of a file that is used from now on.
+    /// Tells the engine about a file that is used from now on.
     fn tell_open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let Some(open) = self.engine.open else { return Ok(()) };
         let name = name_of(&spec.path)?;
@@ -141,7 +141,7 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
         let completed = match answer {
             abi::QUEUED if !SYNCHRONOUS => return Queued::Queued,
             abi::BUSY if !SYNCHRONOUS => Queued::Busy,
-            // It has promised to complete units in the call.
+            // The engine has promised to complete units in the call.
             abi::QUEUED | abi::BUSY => Queued::Completed(Err(Errno(libc::EPROTO))),
             result => Queued::Completed(self.outcome(place, result)),
         };
@@ -155,14 +155,14 @@ impl<const SYNCHRONOUS: bool> ExternalEngine<SYNCHRONOUS> {
         completed
     }
 
-    /// A place is free again; the number of the unit that was in it, if there was one.
+    /// Frees a place. Returns the number of the unit that was in it, if any.
     fn release(&mut self, place: u32) -> Option<u32> {
         let number = self.numbers.get_mut(place as usize)?.take()?;
         self.free.push(place);
         Some(number)
     }
 
-    /// A result as an outcome. More bytes than there are were not moved.
+    /// A result as an outcome. A result above the unit's length is an error.
     fn outcome(&self, place: u32, result: i64) -> Outcome {
         let asked = self.units[place as usize].length;
         match u64::try_from(result) {
@@ -230,7 +230,7 @@ fn tell(
     Ok(Told { worker, _arguments: arguments, _completer: completer })
 }
 
-/// Creates the engine; otherwise the reason.
+/// Creates the engine; on failure returns the reason.
 fn create(engine: &abi::Engine, worker: &abi::Worker) -> Result<*mut c_void, String> {
     let create = engine.create.ok_or("it has no create")?;
     let mut state = ptr::null_mut();
@@ -294,7 +294,7 @@ impl<const SYNCHRONOUS: bool> Engine for ExternalEngine<SYNCHRONOUS> {
         }
         self.tell_open(index, spec, mode).inspect_err(|_| {
             if let Some(files) = &mut self.files {
-                // The error that matters is the one before.
+                // The earlier error matters.
                 let _ = files.close(index);
             }
         })

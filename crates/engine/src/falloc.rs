@@ -1,8 +1,8 @@
 //! `falloc`: fallocate(2) reserves and releases space of files without writing to it.
 //!
 //! A read reserves the range and keeps the size of the file (`FALLOC_FL_KEEP_SIZE`), a write reserves it and extends
-//! the file if it ends earlier, and a trim punches a hole. The system wants a descriptor that may write for all of
-//! them, so files are opened for writing whatever the job does.
+//! the file if it ends earlier, and a trim punches a hole. All of these need a writable descriptor, so files are opened
+//! for writing in any case.
 
 use crate::file::Files;
 use crate::transfer::{Transfer, has_files, retry};
@@ -24,7 +24,7 @@ impl FallocEngine {
         Ok(FallocEngine { files: Files::new(config) })
     }
 
-    /// Reserves or releases the range of a unit, which then counts as its whole length.
+    /// Reserves or releases the range of a unit, which then counts with its full length.
     fn allocate(&self, unit: &Unit, flags: libc::c_int) -> Outcome {
         retry(&self.files, unit.file, |descriptor| {
             // SAFETY: takes nothing but integers.

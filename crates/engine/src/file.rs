@@ -28,16 +28,16 @@ pub(crate) fn device_size(descriptor: RawFd) -> io::Result<u64> {
 /// One entry of the worker's list of files.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// -1 = closed, which makes the kernel answer EBADF.
+    /// -1 = closed: the kernel then answers EBADF.
     descriptor: RawFd,
     kind: FileKind,
-    /// A trim is the reset of a zone.
+    /// A trim resets a zone.
     trims_reset_zones: bool,
 }
 
 const CLOSED: Slot = Slot { descriptor: -1, kind: FileKind::Regular, trims_reset_zones: false };
 
-/// The open files of a worker, by their place in its list.
+/// The open files of a worker, by their index in its list.
 #[derive(Debug)]
 pub(crate) struct Files {
     slots: Vec<Slot>,
@@ -116,7 +116,7 @@ impl Files {
         }
     }
 
-    /// Discards the unit's range of a block device; anything else has no such request.
+    /// Discards the unit's range of a block device; other files have no such request.
     fn trim(&self, unit: &Unit) -> Outcome {
         let slot = self.slots.get(unit.file as usize).copied().unwrap_or(CLOSED);
         if slot.descriptor < 0 {
@@ -141,7 +141,7 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         for slot in &mut self.slots {
-            // The error of such a late close cannot be handled. The worker closes the files that matter earlier.
+            // The error of such a late close cannot be handled. The worker closes the important files earlier.
             let _ = close_slot(slot);
         }
     }
@@ -170,7 +170,7 @@ fn open_descriptor(spec: &FileSpec, mode: OpenMode) -> io::Result<RawFd> {
     let path = CString::new(spec.path.as_os_str().as_bytes())
         .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let flags = open_flags(spec.kind, mode);
-    // A pipe's open waits for its other end, maybe for ever: there an interruption is handed on.
+    // Opening a pipe waits for its other end, maybe for ever: there an interruption is passed on.
     let patient = spec.kind != FileKind::Pipe;
     let is_uncached = spec.kind == FileKind::Char && mode.direct;
     match open_path(&path, flags, patient) {
@@ -178,7 +178,7 @@ fn open_descriptor(spec: &FileSpec, mode: OpenMode) -> io::Result<RawFd> {
             let why = "a character device has no cache to bypass; leave direct out";
             Err(iolite_os::explained(&error, why.to_owned()))
         }
-        // O_NOATIME is for the owner only; the job can do without it.
+        // Only the owner may use O_NOATIME; the job does not need it.
         Err(error) if flags & libc::O_NOATIME != 0 && error.raw_os_error() == Some(libc::EPERM) => {
             open_path(&path, flags & !libc::O_NOATIME, patient)
         }
@@ -214,8 +214,8 @@ fn standard_stream(mode: OpenMode) -> io::Result<RawFd> {
     }
 }
 
-/// The flags of open(2): fio opens regular files and devices that are written for reading as well, and asks for
-/// no access times on devices.
+/// The flags of open(2): like fio, opens regular files and devices for reading as well if they are written, and
+/// requests no access times on devices.
 fn open_flags(kind: FileKind, mode: OpenMode) -> libc::c_int {
     let mut flags = libc::O_CLOEXEC;
     flags |= match (mode.write, kind) {
@@ -328,7 +328,7 @@ mod tests {
         let spec = FileSpec { path: path.clone(), kind: FileKind::Regular, size: 0 };
         let mut files = Files::new(&one_file());
         files.open(0, &spec, OpenMode { write: true, create: true, ..OpenMode::default() }).unwrap();
-        // An ordinary new file gets mode 0666 without the umask's bits; others must not write to ours.
+        // An ordinary new file gets mode 0666 without the umask's bits; other users must not write to ours.
         let ordinary = std::fs::File::create(directory.path().join("g")).unwrap();
         let mode =
             |metadata: std::io::Result<std::fs::Metadata>| metadata.unwrap().permissions().mode() & 0o777;

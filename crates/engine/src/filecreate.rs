@@ -6,7 +6,7 @@ use ::io_uring::opcode;
 use ::io_uring::squeue::Entry;
 use std::ffi::CStr;
 
-/// How it is opened. A name that is there already is not an error, as with fio.
+/// The flags of open(2). An existing name is not an error, as with fio.
 const FLAGS: libc::c_int = libc::O_CREAT | libc::O_RDWR;
 
 /// A new file's permission bits, as with fio.

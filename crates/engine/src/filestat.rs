@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 pub struct Stat(StatCall);
 
 impl Stat {
-    /// By the call that the options say.
+    /// With the system call that the options select.
     pub(crate) fn new(options: &StatOptions) -> Self {
         Stat(options.stat_type)
     }
@@ -41,7 +41,7 @@ impl Act for Stat {
 impl RingAct for Stat {
     const COMMAND: (u8, &'static str) = (opcode::Statx::CODE, "statx");
 
-    /// A ring has statx(2) only, which is asked for as much as the other calls tell.
+    /// A ring has only statx(2), which is asked for the same attributes as the other calls return.
     fn command(&self, name: &CStr, _slot: u32, found: *mut libc::statx) -> Entry {
         let (flags, mask) = match self.0 {
             StatCall::Stat => (0, libc::STATX_BASIC_STATS),

@@ -25,7 +25,7 @@ use std::os::fd::RawFd;
 use std::ptr;
 use std::time::Duration;
 
-/// The part that both engines share.
+/// The common part of both engines.
 struct Files {
     volume: Volume,
     options: GfapiOptions,
@@ -40,7 +40,7 @@ struct File {
     handle: Handle,
     name: CString,
     writes: bool,
-    /// Until a sync, writes may be in the client only.
+    /// Writes may exist only in the client until a sync.
     holds_back: bool,
 }
 
@@ -87,7 +87,7 @@ impl Files {
     fn close_file(&mut self, index: u32) -> io::Result<()> {
         let Some(file) = self.open.get_mut(index as usize).and_then(Option::take) else { return Ok(()) };
         let lib = self.volume.lib;
-        // SAFETY: the file is open, and nobody uses it after this.
+        // SAFETY: the file is open, and is not used after this.
         let closed = unsafe {
             let synced = if file.writes {
                 checked((lib.sync)(file.handle, ptr::null_mut(), ptr::null_mut()))
@@ -106,7 +106,7 @@ impl Files {
 
     fn of(&self, unit: &Unit) -> Result<Handle, Errno> {
         let file = self.open.get(unit.file as usize).and_then(Option::as_ref).ok_or(Errno(libc::EBADF))?;
-        // (The library itself would write to files that are open for reading only.)
+        // (The library would write even to files that are open only for reading.)
         match unit.operation {
             Operation::Write | Operation::Trim if !file.writes => Err(Errno(libc::EBADF)),
             _ => Ok(file.handle),
@@ -131,7 +131,7 @@ impl Drop for Files {
 /// `gfapi`
 pub struct GfapiEngine {
     files: Files,
-    /// The file and the error number of the last unit that failed.
+    /// The file and the error number of the last failed unit.
     failed: (u32, i32),
 }
 
@@ -291,7 +291,7 @@ impl Engine for GfapiAsyncEngine {
 
     fn close(&mut self, index: u32) -> io::Result<()> {
         if let Some(words) = self.given_up_in_words() {
-            // (Closing would wait for I/Os that the job has given up.)
+            // (Closing would wait for I/Os that the job has abandoned.)
             return Err(explained(&io::Error::from_raw_os_error(libc::ETIMEDOUT), words));
         }
         self.files.close_file(index)

@@ -1,9 +1,9 @@
 //! `http`: objects on a server that speaks S3, WebDAV or Swift.
 //!
 //! A unit is one request: a read is GET, a write PUT, a trim DELETE. The job's depth limits how many are in flight,
-//! each on its own connection, which is kept for the next request. There are no threads: the worker drives all
-//! requests when it commits and when it reaps. A sync has nothing to do, because a server answers a PUT after it has
-//! stored the object.
+//! each on its own connection, which is kept for the next request. There are no threads: the worker drives all requests
+//! when it commits and when it reaps. A sync does nothing, because a server answers a PUT after it has stored the
+//! object.
 //!
 //! With `http_object_mode=block` each block is an object, named FILE_OFFSET_LENGTH in decimal bytes, as in fio; with
 //! `range` a file is one object: reads ask for a range of it, and writes replace it.
@@ -82,7 +82,7 @@ struct Flying {
 }
 
 impl HttpEngine {
-    /// Makes an engine for this server. It connects with the first request.
+    /// Creates an engine for this server. It connects with the first request.
     ///
     /// # Errors
     /// The server's name cannot be resolved, or keys or certificates are missing or cannot be used.
@@ -293,7 +293,7 @@ impl HttpEngine {
         Err(Errno(libc::EIO))
     }
 
-    /// Whether an answer has the part of the object that a unit reads.
+    /// Whether an answer contains the part of the object that a unit reads.
     fn is_what_was_asked_for(&self, answer: &Answer, offset: u64, length: u64) -> bool {
         let is_the_part = match (self.options.http_object_mode, answer.status) {
             (ObjectMode::Block, _) => true,

@@ -1,12 +1,11 @@
 //! `io_uring`: submission and completion queues shared with the kernel.
 //!
-//! `queue` writes an entry into the submission queue, `commit` tells the kernel with one io_uring_enter(2),
-//! `reap` reads the completion queue and enters the kernel only when it has to wait or when the kernel has
-//! completions in store that it posts only on request (deferred task work, polled completions).
+//! `queue` writes an entry into the submission queue, `commit` tells the kernel with one io_uring_enter(2), `reap`
+//! reads the completion queue and enters the kernel only when it has to wait or when the kernel has completions that it
+//! posts only on request (deferred task work, polled completions).
 //!
-//! The time at which a unit counts as issued is after `commit`, so `commit` is what submits. Only if that time is not
-//! recorded ([`EngineConfig::defer_submission`]) is this left to the next `reap`, which then submits and waits in a
-//! single call.
+//! A unit counts as issued after `commit`, so `commit` submits. Only if that time is not recorded
+//! ([`EngineConfig::defer_submission`]), the next `reap` submits and waits in a single call.
 
 mod attributes;
 mod bsg;
@@ -48,13 +47,13 @@ enum Transfers {
     Plain,
     /// READV and WRITEV with one segment.
     Vectored,
-    /// READ_FIXED and WRITE_FIXED where the buffer is registered.
+    /// READ_FIXED and WRITE_FIXED if the buffer is registered.
     Fixed,
-    /// One of the others, with attributes.
+    /// One of the above, with attributes.
     Attributed,
 }
 
-/// Queues units in its own ring. It must stay in the thread that made it: the kernel enforces that.
+/// Queues units in its own ring. It must stay in the thread that created it: the kernel enforces that.
 #[derive(Debug)]
 pub struct IoUringEngine {
     ring: Ring<Entry, cqueue::Entry>,
@@ -125,7 +124,7 @@ impl IoUringEngine {
         Ok(entry.flags(flags).user_data(u64::from(unit.index)))
     }
 
-    /// A transfer with attributes. Apart, so that plain ones do not pay for it.
+    /// A transfer with attributes. A separate function, so that plain transfers do not pay for it.
     #[cold]
     fn attributed(&mut self, unit: &Unit, file: Fd) -> Result<Entry, Errno> {
         let base = self.attributes.as_ref().map_or(Transfers::Plain, |attributes| attributes.base);
@@ -201,7 +200,7 @@ impl IoUringEngine {
     }
 }
 
-/// The length as a command holds it. The kernel moves at most 2 GiB at once, as with every other system call.
+/// The length field of a command. The kernel moves at most 2 GiB at once, as with every other system call.
 #[inline(always)]
 fn command_length(unit: &Unit) -> u32 {
     unit.length.min(u64::from(u32::MAX)) as u32
@@ -214,7 +213,7 @@ impl Engine for IoUringEngine {
         let descriptor = self.ring.open(&mut self.files, index, spec, mode)?;
         let Some(attributes) = &mut self.attributes else { return Ok(()) };
         attributes.opened(index, descriptor, mode).inspect_err(|_| {
-            // The error that matters is the one before.
+            // The earlier error matters.
             let _ = self.ring.close(&mut self.files, index);
         })
     }
@@ -290,7 +289,7 @@ impl Engine for IoUringEngine {
 }
 
 impl IoUringEngine {
-    /// A full queue is busy; a unit from outside the slab is a mistake of the caller.
+    /// A full queue means `Busy`; a unit from outside the slab is a mistake of the caller.
     #[cold]
     fn refuse(&self, unit: &Unit) -> Queued {
         if unit.index as usize >= self.segments.len() {

@@ -5,14 +5,15 @@
 //!
 //! The worker's loop is generic over [`Engine`], so that `queue`, `commit` and `reap` are inlined into it. The caller
 //! writes that loop once, as a [`Visitor`], and [`build`] makes the engine that a job names and passes it to the
-//! visitor: as its own type where that makes a difference, and otherwise behind a pointer ([`AnyEngine`]), so that the
+//! visitor: as its own type if that makes a difference, and otherwise behind a pointer ([`AnyEngine`]), so that the
 //! loop is not compiled for every engine. First, the controlling process finds out with [`probe`] whether the engine is
 //! usable at all.
 //!
 //! # Writing an engine
 //!
 //! The entry of the catalogue ([`iolite_options::engines`]) describes an engine and its options, and lists the other
-//! places that a new engine touches. Here it is one file and one line in `registry.rs`. Ready-made parts:
+//! places that a new engine touches. In this crate, an engine is one file and one line in `registry.rs`. Ready-made
+//! parts:
 //!
 //! | an engine that … | uses |
 //! |---|---|
@@ -137,20 +138,21 @@ use std::time::Duration;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Unit {
-    /// Where the data is or will be; null for work that is not an I/O. Engines that move no data leave it alone.
+    /// The memory of the data; null for work that is not an I/O. Engines that move no data ignore it.
     pub buffer: *mut u8,
-    /// Bytes to transfer, starting at `buffer` and `offset`. If no data is moved, the length that the unit counts as.
+    /// Bytes to transfer, starting at `buffer` and `offset`. If no data is moved, the length with which the unit
+    /// counts.
     pub length: u64,
     /// Offset in the file, bytes.
     pub offset: u64,
-    /// The unit's place in the worker's slab.
+    /// The unit's index in the worker's slab.
     pub index: u32,
-    /// The file's place in the worker's list of files.
+    /// The file's index in the worker's list of files.
     pub file: u32,
     /// The operation.
     pub operation: Operation,
-    /// The I/O priority as the kernel writes it (`iolite_types::io_priority`); 0 = that of the thread. Only libaio
-    /// and io_uring can tell the kernel one per I/O.
+    /// The I/O priority in the kernel's encoding (`iolite_types::io_priority`); 0 = that of the thread. Only libaio and
+    /// io_uring can pass one per I/O.
     pub priority: u16,
 }
 
@@ -158,7 +160,7 @@ pub struct Unit {
 unsafe impl Send for Unit {}
 
 /// The outcome of a unit: bytes transferred, or an errno. A sync answers 0, a unit that acts on a name or an extent its
-/// length, and a piece of work something other than 0 as long as there is more to do.
+/// length, and a piece of work a value other than 0 while there is more to do.
 pub type Outcome = Result<u64, Errno>;
 
 /// An error number of the operating system (`ENOSPC`, …), always positive.
@@ -173,7 +175,7 @@ impl Errno {
     }
 }
 
-/// In the place of an error number: nothing was moved, because the other end of the connection is done, or the job is
+/// In place of an error number: no data was moved, because the other end of the connection has finished, or the job has
 /// ([`Engine::leave`]). The unit was withdrawn, and has not failed.
 pub const WITHDRAWN: Errno = Errno(i32::MAX);
 
@@ -197,25 +199,25 @@ impl From<io::Error> for Errno {
 
 /// The answer to [`Engine::queue`].
 ///
-/// An engine that works without I/O answers `Busy` while a piece of work goes on, and a synchronous engine while it waits for
-/// the other end of a connection: then it is asked again, with the same unit, when whatever may have ended the job has been
-/// looked at.
+/// An engine that works without I/O answers `Busy` while a piece of work continues, and a synchronous engine while it
+/// waits for the other end of a connection: then the caller checks whether the job must end, and asks again with the
+/// same unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queued {
-    /// Done already (synchronous engines, and syncs or trims of some others).
+    /// Already complete (synchronous engines, and syncs or trims of some others).
     Completed(Outcome),
-    /// Taken; its completion will come from [`Engine::reap`].
+    /// Accepted; its completion will come from [`Engine::reap`].
     Queued,
-    /// Not taken: commit and reap first, then ask again.
+    /// Refused for now: commit and reap first, then ask again.
     Busy,
-    /// Not taken, and no other unit will be: the peer has said that it is done. The job is over.
+    /// Refused, as all later units will be: the peer has announced its end. The job is over.
     Over,
 }
 
 /// One finished unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Completion {
-    /// The unit's place in the slab.
+    /// The unit's index in the slab.
     pub unit: u32,
     /// The outcome.
     pub outcome: Outcome,
@@ -234,9 +236,9 @@ pub struct OpenMode {
     pub sync: bool,
     /// O_DSYNC
     pub dsync: bool,
-    /// O_CREAT: make the file if it is missing.
+    /// O_CREAT: create the file if it is missing.
     pub create: bool,
-    /// The file is a device whose zones the job knows: a trim is the reset of a zone.
+    /// The file is a device whose zones the job knows: a trim resets a zone.
     pub trims_reset_zones: bool,
 }
 
@@ -264,7 +266,7 @@ pub struct FileSpec {
     pub path: std::path::PathBuf,
     /// The kind of the file.
     pub kind: FileKind,
-    /// Its size in bytes (the end of the region a job may touch), 0 where there is none (pipes).
+    /// Its size in bytes (the end of the region a job may touch); 0 = no size (pipes).
     pub size: u64,
 }
 
@@ -284,14 +286,14 @@ pub trait Engine {
     /// Whether units are issued and reaped on other threads, which take the time ([`Engine::times`]).
     const STAMPS: bool = false;
 
-    /// Whether units may be requests to a server, of which more is known ([`Engine::first_byte`]), or whose sending is a part of
-    /// them (`TimeSending`).
+    /// Whether units may be requests to a server with more timing data ([`Engine::first_byte`]), or with sending as a
+    /// part of their time (`TimeSending`).
     const REQUESTS: bool = false;
 
-    /// Whether a write may land in another place than its unit says ([`Engine::placed`]).
+    /// Whether a write may land at another offset than its unit has ([`Engine::placed`]).
     const PLACES: bool = false;
 
-    /// Whether a unit that is completed at once took a call to the system, as trims of queueing engines do.
+    /// Whether a unit that is completed at once needed a system call, like trims of queueing engines.
     const CALLS: bool = true;
 
     /// Opens the file at `index` of the worker's list, or only notes its name, if units act on names. Called before any unit
@@ -307,18 +309,18 @@ pub trait Engine {
     /// Written data may be lost. The file is closed even so.
     fn close(&mut self, index: u32) -> io::Result<()>;
 
-    /// The descriptor of an open file. Engines that work on local files have one of each; advice, locks and final syncs use
-    /// it. From others nothing follows: whether there is data to be synced is a facet of the engine.
+    /// The descriptor of an open file. Engines that work on local files have one for each file; advice, locks and final
+    /// syncs use it. A missing descriptor proves nothing: whether there is data to sync is a facet of the engine.
     fn descriptor(&self, index: u32) -> Option<RawFd>;
 
-    /// Told once, after the first files are open and before the first `queue`, where the units and buffers are.
+    /// Called once, after the first files are open and before the first `queue`, with the places of units and buffers.
     ///
     /// # Errors
     /// The system refuses to register buffers or files.
     fn prepare(&mut self, layout: &BufferLayout) -> Result<(), EngineError>;
 
     /// Meets the peer of a connection. Called once, before the job's clock starts. While it waits, it calls `goes_on`
-    /// every few milliseconds, and an error of that ends the wait.
+    /// every few milliseconds; an error from `goes_on` ends the wait.
     ///
     /// # Errors
     /// No peer is there, the peer is not the expected one, or the error of `goes_on`.
@@ -337,7 +339,7 @@ pub trait Engine {
     /// waits for units in flight), and its file open. No other unit in flight has the same index.
     unsafe fn queue(&mut self, unit: &Unit) -> Queued;
 
-    /// Sets the ranges of the file that the next unit of this place trims, each with its offset and its length. The
+    /// Sets the ranges of the file that the next unit with this index trims, each with its offset and its length. The
     /// unit's own offset is that of the first one, its length that of all together. Called only for engines that can
     /// trim several ranges at once, and only for units that trim more than one.
     fn trims(&mut self, unit: u32, ranges: &[(u64, u64)]) {
@@ -350,8 +352,8 @@ pub trait Engine {
         let _ = unit;
     }
 
-    /// Where a write that has just been reaped has landed, in bytes of its file; `None` = where its unit says. Asked only of
-    /// engines whose writes may land elsewhere ([`Engine::PLACES`]).
+    /// The actual offset of a write that has just been reaped; `None` = the unit's offset. Called only for engines
+    /// whose writes may land elsewhere ([`Engine::PLACES`]).
     fn placed(&self, unit: u32) -> Option<u64> {
         let _ = unit;
         None
@@ -359,16 +361,16 @@ pub trait Engine {
 
     /// Hands the queued units to the system. Returns their number. Engines that submit in `queue` answer 0.
     ///
-    /// If the system refuses a unit, that is the unit's outcome, given by [`Engine::reap`]. Units that the system is
-    /// too busy to take now count as handed over, and go with the next `commit` or `reap`.
+    /// If the system refuses a unit, that is the unit's outcome, returned by [`Engine::reap`]. Units that the system is
+    /// too busy to accept count as handed over, and are submitted with the next `commit` or `reap`.
     ///
     /// # Errors
     /// The engine cannot go on. Refusals of single units are their outcomes.
     fn commit(&mut self) -> Result<usize, Errno>;
 
     /// Appends at least `min` and at most `max` completions to `done`, waiting at most `timeout` (`None` = without
-    /// limit); `min` 0 polls. An interrupting signal ends the wait early, with the completions so far; so does having
-    /// nothing more in flight. Only committed units are waited for.
+    /// limit); `min` 0 polls. A signal ends the wait early, with the completions so far; so does having nothing more in
+    /// flight. Only committed units are waited for.
     ///
     /// # Errors
     /// The engine cannot go on, and the outcome of the units in flight is unknown.
@@ -380,19 +382,19 @@ pub trait Engine {
         done: &mut Vec<Completion>,
     ) -> Result<(), Errno>;
 
-    /// The system's numbers of the threads that a library has started for this engine ([`threads_started_by`]). Their CPU
-    /// time counts as the job's. Asked once, before the first `queue`, and only where the worker shares its process
-    /// with others: otherwise all of the process counts.
+    /// The system's numbers of the threads that a library has started for this engine ([`threads_started_by`]). Their
+    /// CPU time counts as the job's. Called once, before the first `queue`, and only if the worker shares its process
+    /// with others: otherwise the complete process counts.
     fn threads(&self) -> Vec<i32> {
         Vec::new()
     }
 
-    /// Lines that tell the user what the engine is about to do. Called once, when the first files are open.
+    /// Lines that announce to the user what the engine is about to do. Called once, when the first files are open.
     fn announcements(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The device's explanation of a unit that has just failed, beside the error number, if it has one.
+    /// The device's explanation of a unit that has just failed, in addition to the error number, if any.
     fn explain(&self, unit: u32) -> Option<String> {
         let _ = unit;
         None
@@ -403,15 +405,14 @@ pub trait Engine {
         Vec::new()
     }
 
-    /// Warnings about the outcome: what is in doubt, although nothing has failed. Called once, after the files are
-    /// closed.
+    /// Warnings about doubts in the outcome although nothing has failed. Called once, after the files are closed.
     fn warnings(&mut self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Nanoseconds from the issue of a unit that has just been reaped to the first byte of the answer, where units are
-    /// requests to a server; `None` = it was more than one request, or is none. Asked only of engines that may know
-    /// ([`Engine::REQUESTS`]).
+    /// Nanoseconds from the issue of a unit that has just been reaped to the first byte of the answer, if units are
+    /// requests to a server; `None` = the unit was several requests, or no request. Called only for engines that may
+    /// know it ([`Engine::REQUESTS`]).
     fn first_byte(&self, unit: u32) -> Option<u64> {
         let _ = unit;
         None
@@ -422,16 +423,16 @@ pub trait Engine {
         Requests::default()
     }
 
-    /// The job has been asked to end: failed requests are not repeated any more, and requests that a library does not
-    /// complete are given up after a while.
+    /// The job has been asked to end: failed requests are no longer repeated, and requests that a library does not
+    /// complete are abandoned after a while.
     fn stop_repeating(&mut self) {}
 
     /// The job issues no more units: units that wait for the other end of a connection, possibly for ever, are
-    /// withdrawn ([`WITHDRAWN`]), or given up after a while. A synchronous engine that can be busy has to complete
-    /// or withdraw its unit within about a second.
+    /// withdrawn ([`WITHDRAWN`]), or abandoned after a while. A synchronous engine that can be busy must complete or
+    /// withdraw its unit within about a second.
     fn leave(&mut self) {}
 
-    /// Puts the data of the file at `index` on stable storage, where fsync(2) does not do that; `None` = it does.
+    /// Puts the data of the file at `index` on stable storage, if fsync(2) does not do that; `None` = fsync(2) does.
     fn sync_file(&mut self, index: u32) -> Option<io::Result<()>> {
         let _ = index;
         None
@@ -442,8 +443,8 @@ pub trait Engine {
         None
     }
 
-    /// When a unit that has just been reaped was issued and complete, in nanoseconds of the clock that the engine was
-    /// made with. Asked only of engines that take the time themselves ([`Engine::STAMPS`]).
+    /// When a unit that has just been reaped was issued and completed, in nanoseconds of the clock that the engine was
+    /// created with. Called only for engines that take the time themselves ([`Engine::STAMPS`]).
     fn times(&self, unit: u32) -> (u64, u64) {
         let _ = unit;
         (0, 0)
@@ -460,7 +461,7 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Those that came after `earlier`.
+    /// The requests after `earlier`.
     pub fn since(self, earlier: Requests) -> Requests {
         Requests {
             repeated: self.repeated.saturating_sub(earlier.repeated),
@@ -468,7 +469,7 @@ impl Requests {
         }
     }
 
-    /// A line about them; `None` = there were none.
+    /// A line about them; `None` = no such requests.
     pub fn in_words(self) -> Option<String> {
         let Requests { repeated, throttled } = self;
         (repeated > 0 || throttled > 0).then(|| {
@@ -486,7 +487,7 @@ pub struct BufferLayout {
     pub start: *mut u8,
     /// Bytes from one buffer to the next.
     pub stride: usize,
-    /// How many there are; unit `i` owns the buffer `start + i × stride`.
+    /// The number of buffers; unit `i` owns the buffer `start + i × stride`.
     pub count: usize,
     /// Most units in flight.
     pub depth: usize,

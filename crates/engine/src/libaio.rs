@@ -1,8 +1,8 @@
 //! `libaio`: Linux native asynchronous I/O, through its system calls.
 //!
-//! Each unit has a control block of its own. `queue` fills it, `commit` hands the queued ones to io_submit(2) in
-//! one call. `reap` takes completions from the ring that the kernel maps into our memory, and asks
-//! io_getevents(2) only when it has to wait (or where the ring is of an unknown layout).
+//! Each unit has a separate control block. `queue` fills it, `commit` hands the queued blocks to io_submit(2) in one
+//! call. `reap` takes completions from the ring that the kernel maps into our memory, and calls io_getevents(2) only
+//! when it has to wait (or if the layout of the ring is unknown).
 
 mod ring;
 
@@ -25,7 +25,7 @@ const IOCB_CMD_PWRITEV: u16 = 8;
 /// The block's priority counts.
 const IOCB_FLAG_IOPRIO: u32 = 1 << 1;
 
-/// `struct iocb` of <linux/aio_abi.h> on a little-endian machine (on others key and flags change places).
+/// `struct iocb` of <linux/aio_abi.h> on a little-endian machine (on others, key and flags are swapped).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct ControlBlock {
@@ -74,13 +74,13 @@ pub struct LibaioEngine {
     /// One per unit of the slab.
     blocks: Vec<ControlBlock>,
     segments: Vec<libc::iovec>,
-    /// Queued and not yet taken by the kernel, oldest first. Pointers into `blocks`.
+    /// Blocks that are queued and not yet taken by the kernel, oldest first. Pointers into `blocks`.
     queued: Vec<*mut ControlBlock>,
-    /// How many of `queued` were committed already, but refused by a busy kernel.
+    /// How many of `queued` were already committed, but refused by a busy kernel.
     held: usize,
     /// Taken by the kernel and not reaped.
     in_flight: usize,
-    /// Units that the kernel refused, to be reaped.
+    /// Refused units that are still to be reaped.
     refused: Vec<Completion>,
     /// Where io_getevents writes.
     events: Vec<Event>,
@@ -93,7 +93,7 @@ impl LibaioEngine {
     /// An engine with a context for `depth` requests and no file open.
     ///
     /// # Errors
-    /// `AioLimit` where the system-wide limit is reached, and other refusals of io_setup(2).
+    /// `AioLimit` if the system-wide limit is reached, and other refusals of io_setup(2).
     pub fn new(config: &EngineConfig, own: &LibaioOptions) -> Result<Self, EngineError> {
         let flags = TransferFlags::new(config, false, own.nowait);
         Ok(LibaioEngine {
@@ -123,11 +123,11 @@ impl LibaioEngine {
                     first += count;
                 }
                 Err(Errno(libc::EINTR)) => {}
-                // No completion of ours would make room: a unit that cannot be submitted now never can.
+                // No completion of this engine would make room: a unit that cannot be submitted now never can.
                 Err(Errno(libc::EAGAIN)) if self.in_flight > 0 => break,
                 Err(errno) => {
-                    // The error is about the first block: it ends here, the others go on.
-                    // SAFETY: queued pointers are to our blocks, and the kernel has not taken this one.
+                    // The error concerns the first block: it ends here, the others continue. SAFETY: queued pointers
+                    // are to our blocks, and the kernel has not taken this one.
                     let unit = unsafe { (*self.queued[first]).data } as u32;
                     self.refused.push(Completion { unit, outcome: Err(errno) });
                     first += 1;
@@ -168,7 +168,7 @@ impl LibaioEngine {
         true
     }
 
-    /// Takes completions that are ready, without asking the kernel where the ring can be read. Returns their number.
+    /// Takes completions that are ready, without a system call if the ring can be read. Returns their number.
     #[inline(always)]
     fn take_ready(&mut self, max: usize, done: &mut Vec<Completion>) -> usize {
         let mut count = self.refused.len().min(max);
@@ -183,7 +183,7 @@ impl LibaioEngine {
         count
     }
 
-    /// Waits in the kernel for `min` completions; how many came, or none after a signal.
+    /// Waits in the kernel for `min` completions. Returns their number, which may be 0 after a signal.
     fn wait(
         &mut self,
         min: usize,
@@ -229,7 +229,7 @@ impl Engine for LibaioEngine {
     #[inline(always)]
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         if !matches!(unit.operation, Operation::Read | Operation::Write) {
-            // Linux AIO has no command for trims, and the peer's fsync does not queue either.
+            // Linux AIO has no command for trims, and fio's fsync does not queue either.
             return if self.queued.is_empty() {
                 Queued::Completed(self.files.control(unit))
             } else {
@@ -281,7 +281,7 @@ impl Engine for LibaioEngine {
                 }
                 return Ok(());
             }
-            // A wait that ends without enough has met its timeout or a signal.
+            // A wait that ends with too few completions was ended by its timeout or a signal.
             let wanted = if self.held > 0 { 1 } else { min - count };
             let came = self.wait(wanted, max - count, timeout, done)?;
             count += came;
@@ -383,8 +383,8 @@ mod tests {
         assert_eq!(std::mem::offset_of!(ControlBlock, offset), 40);
     }
 
-    /// A context has room for about a page of events however few were asked for; units beyond that are held back
-    /// and go out as room appears.
+    /// A context has room for about a page of events even if fewer were requested; units beyond that are held back
+    /// until there is room.
     #[test]
     fn what_a_full_context_refuses_goes_out_later() {
         const UNITS: usize = 5000;

@@ -74,7 +74,7 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     /// # Safety
-    /// The `length` bytes at `at` are valid, and nobody else uses them in the meantime.
+    /// The `length` bytes at `at` are valid, and nothing else uses them in the meantime.
     unsafe fn part(&mut self, at: usize, length: usize) -> &mut [u8] {
         // SAFETY: the caller promises it.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(at), length) }
@@ -183,8 +183,8 @@ impl LibhdfsEngine {
     }
 }
 
-/// The parts of a unit, each with its place in the queue of its chunk. Reads of chunks that are not being written do
-/// not queue.
+/// The parts of a unit, each with its place in its chunk's queue. Reads of chunks that are not being written do not
+/// queue.
 type Turns = Vec<(Part, Option<Place>)>;
 
 impl File {
@@ -228,7 +228,7 @@ impl File {
     }
 }
 
-/// Closes a chunk. A failure says how much of it may be lost.
+/// Closes a chunk. A failure reports how much of it may be lost.
 async fn finish(chunks: Arc<Chunks>, chunk: u64, place: Place) -> Result<(), Failure> {
     let mut held: Option<OwnedMutexGuard<Slot>> = None;
     let closing = async { Ok::<_, Failure>(chunks.finish(&mut *held.insert(place.await), chunk).await) };
@@ -311,7 +311,7 @@ impl Engine for LibhdfsEngine {
 
     fn close(&mut self, index: u32) -> io::Result<()> {
         if let Some(words) = self.given_up_in_words() {
-            // Closing could hang as the units did.
+            // Closing could hang like the units.
             return Err(explained(&io::Error::from_raw_os_error(libc::ETIMEDOUT), words));
         }
         match self.files.get_mut(index as usize).and_then(Option::take) {

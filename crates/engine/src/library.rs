@@ -1,4 +1,4 @@
-//! Libraries that are opened at run time and have threads of their own.
+//! Libraries that are opened at run time and have their own threads.
 //!
 //! They stay loaded until the process ends, because their threads and their exit handlers need them, and only the
 //! engine calls them.

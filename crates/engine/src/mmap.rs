@@ -1,14 +1,14 @@
 //! `mmap`: the file is mapped into memory and data is copied.
 //!
-//! The whole file is mapped at once where the address space allows it, otherwise a window of it, which moves
-//! when a unit is outside. A write cannot extend a mapped file, so a file that is opened for writing is given its
-//! full size first; a unit beyond the end of the mapping is short.
+//! The complete file is mapped at once if the address space allows it, otherwise a window of it, which moves when a
+//! unit is outside. A write cannot extend a mapped file, so a file that is opened for writing is given its full size
+//! first; a unit beyond the end of the mapping is short.
 //!
-//! With `direct` each unit is followed by msync(2); a sync is an msync of everything mapped.
+//! With `direct`, msync(2) follows each unit; a sync is an msync of the complete mapping.
 //!
-//! Pages that cannot be had (the file system is full, the medium cannot be read, the file was truncated) raise SIGBUS,
-//! which gives no reason. Such a unit is repeated by a system call, whose result is the unit's, and the file is mapped
-//! again for the next unit.
+//! Unavailable pages (the file system is full, the medium cannot be read, the file was truncated) raise SIGBUS, which
+//! gives no reason. Such a unit is repeated by a system call, whose result is the unit's, and the file is mapped again
+//! for the next unit.
 
 use crate::file::{Files, device_size};
 use crate::transfer::{Transfer, has_files, retry};
@@ -22,11 +22,11 @@ use std::os::fd::RawFd;
 /// The smallest window that is tried before giving up.
 const SMALLEST_WINDOW: u64 = 64 << 20;
 
-/// A window of a file that is mapped at present.
+/// The currently mapped window of a file.
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
     address: *mut u8,
-    /// Where it starts in the file.
+    /// Its start in the file.
     start: u64,
     length: u64,
 }
@@ -34,9 +34,9 @@ struct Mapping {
 /// A file of the worker.
 #[derive(Clone, Copy, Debug)]
 struct MappedFile {
-    /// Where the file, or the part a job may touch, ends.
+    /// The end of the file, or of the part that the job may touch.
     end: u64,
-    /// Bytes of a window; the whole file, or less after the system refused so much.
+    /// Bytes of a window: the complete file, or less after the system has refused that.
     window: u64,
     protection: libc::c_int,
     mapping: Option<Mapping>,
@@ -54,7 +54,7 @@ pub struct MmapEngine {
     huge_pages: bool,
 }
 
-// SAFETY: the mappings belong to the engine and are shared with nobody.
+// SAFETY: the mappings belong to the engine alone.
 unsafe impl Send for MmapEngine {}
 
 impl MmapEngine {
@@ -100,7 +100,7 @@ impl MmapEngine {
         self.move_window(file, offset, length)
     }
 
-    /// Maps the window that a unit lies in.
+    /// Maps the window of a unit.
     #[cold]
     fn move_window(&mut self, file: u32, offset: u64, length: u64) -> Result<(*mut u8, u64), Errno> {
         let descriptor = self.files.raw(file);
@@ -137,7 +137,7 @@ impl MmapEngine {
         }
     }
 
-    /// Does a unit that met missing pages by a system call. The mapping is given up: it no longer shows the file.
+    /// Repeats a unit with missing pages by a system call. The mapping is removed: it no longer shows the file.
     ///
     /// # Safety
     /// The unit's buffer is valid for its length.
@@ -148,7 +148,7 @@ impl MmapEngine {
         };
         unmap(&mut mapped.mapping);
         let length = unit.length.min(mapped.end.saturating_sub(unit.offset)) as usize;
-        // A copy needs no alignment, so neither must this.
+        // A copy needs no alignment, so this must not need any either.
         without_direct_io(self.files.raw(unit.file))?;
         let moved = retry(&self.files, unit.file, |descriptor| {
             let offset = unit.offset as i64;
@@ -166,7 +166,7 @@ impl MmapEngine {
         Ok(moved)
     }
 
-    /// Waits until a range of the mapping is on the storage.
+    /// Waits until a range of the mapping is on stable storage.
     fn flush(&self, address: *mut u8, length: u64) -> Result<(), Errno> {
         let inside_page = address as u64 % self.page;
         let start = address.wrapping_sub(inside_page as usize);
@@ -211,7 +211,7 @@ impl Transfer for MmapEngine {
             return Err(Errno(libc::EBADF));
         };
         match (unit.operation, &mapped.mapping) {
-            // With windows, data written through an earlier one waits in the page cache, where fsync finds it.
+            // With windows, data written through an earlier window is in the page cache, so fsync is needed.
             (Operation::Sync | Operation::DataSync, Some(mapping)) if mapping.length >= mapped.end => {
                 self.flush(mapping.address, mapping.length)?;
                 Ok(0)
@@ -224,7 +224,7 @@ impl Transfer for MmapEngine {
     unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome {
         let (address, length) = self.bytes_at(unit.file, unit.offset, unit.length)?;
         if length == 0 {
-            // A write that has no room at all would be tried again for ever if it were only short.
+            // A write without any room would be retried for ever if it counted as short.
             return if write && unit.length > 0 { Err(Errno(libc::ENOSPC)) } else { Ok(0) };
         }
         let (from, to) = if write { (unit.buffer, address) } else { (address, unit.buffer) };
@@ -256,7 +256,7 @@ impl Drop for MmapEngine {
 pub(crate) fn mappable_end(descriptor: RawFd, spec: &FileSpec, mode: OpenMode) -> io::Result<u64> {
     match spec.kind {
         FileKind::Pipe => Err(io::Error::from_raw_os_error(libc::ENODEV)),
-        // The mapping of a character device has only the end that the options give it.
+        // The end of a character device's mapping is the one given by the options.
         FileKind::Char => Ok(spec.size),
         FileKind::Block => {
             let size = device_size(descriptor)?;
@@ -299,7 +299,7 @@ fn file_size(descriptor: RawFd) -> io::Result<u64> {
 }
 
 fn map(descriptor: RawFd, protection: libc::c_int, start: u64, length: u64) -> Result<*mut u8, Errno> {
-    // SAFETY: a new mapping at a place the kernel chooses touches nobody's memory.
+    // SAFETY: a new mapping at a place the kernel chooses replaces no other memory.
     let address = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -397,7 +397,7 @@ mod tests {
             assert_eq!(queue(Operation::Read, 0, &mut buffer), Queued::Completed(Ok(2 * page)));
             let file = std::fs::File::options().write(true).open(&path).unwrap();
             file.set_len(page).unwrap();
-            // There is one page, then nothing.
+            // The mapping has one page.
             assert_eq!(queue(Operation::Read, 0, &mut buffer), Queued::Completed(Ok(page)));
             assert_eq!(queue(Operation::Read, 2 * page, &mut buffer), Queued::Completed(Ok(0)));
             // As with the other engines, a write makes the file longer.

@@ -1,6 +1,7 @@
 //! `mtd`: flash by its character device. pread(2) and pwrite(2) move data, trims erase blocks (MEMERASE64).
 //!
-//! The list of bad blocks is read once, when the device is opened, so that `skip_bad` costs a look into memory per I/O.
+//! The list of bad blocks is read once, when the device is opened, so that `skip_bad` costs only a memory lookup per
+//! I/O.
 
 use crate::file::Files;
 use crate::transfer::{Transfer, has_files, retry};
@@ -67,7 +68,7 @@ impl MtdEngine {
         self.devices.get(file as usize).and_then(Option::as_ref).ok_or(Errno(libc::EBADF))
     }
 
-    /// Refuses units in blocks that have to be skipped.
+    /// Refuses units in blocks that must be skipped.
     #[inline]
     fn check(&mut self, unit: &Unit) -> Result<(), Errno> {
         let device = self.device(unit.file)?;
@@ -126,7 +127,7 @@ impl Transfer for MtdEngine {
                 self.complaint = None;
                 self.erase(unit)
             }
-            // A write is in the flash when the call returns.
+            // A write is in the flash memory when the call returns.
             Operation::Sync | Operation::DataSync | Operation::SyncFileRange => Ok(0),
             Operation::Read | Operation::Write | Operation::Work => Err(Errno(libc::EINVAL)),
         }
@@ -158,7 +159,7 @@ impl Transfer for MtdEngine {
     }
 }
 
-/// The numbers of the blocks among the first ones that are known to be bad.
+/// The numbers of the known bad blocks among the first `blocks` blocks.
 fn bad_blocks(descriptor: RawFd, block: u64, blocks: u64) -> io::Result<Vec<u64>> {
     let mut bad = Vec::new();
     for number in 0..blocks {

@@ -80,7 +80,7 @@ impl NbdEngine {
     }
 }
 
-/// Why the server's identity could not be checked: without the certificate of an authority, the library trusts any server.
+/// Why the server's identity cannot be checked: without the certificate of an authority, the library trusts any server.
 /// It looks in `defaults` unless the URI names a directory, and does not check the ends of local sockets.
 fn nobody_is_known(uri: &str, defaults: &[PathBuf]) -> Option<String> {
     let (scheme, rest) = uri.split_once("://")?;

@@ -1,14 +1,14 @@
 //! `net` and `netsplice`: units are sent to, or received from, the other end of a connection.
 //!
-//! A unit is one send(2) or recv(2), as far as the network takes or delivers it as a whole. Sockets block for a moment
-//! at most: then the worker decides whether the job goes on ([`Queued::Busy`]), so it does not hang if its peer is
-//! silent. A receiver of TCP reads ahead, so that several small units are one call.
+//! A unit is one send(2) or recv(2), if the network takes or delivers it at once. Sockets block for a moment at most:
+//! then the worker decides whether the job continues ([`Queued::Busy`]), so it does not hang if its peer is silent. A
+//! receiver of TCP reads ahead, so that several small units are one call.
 //!
 //! # Messages beside the data
 //!
-//! A peer that is done says goodbye, as in fio: eight bytes behind the data, or a datagram of its own. So the other
-//! side can tell an end from an accident. A connection that ends without it has failed. A sender of datagrams also
-//! announces itself with a datagram, with which its receiver begins.
+//! A peer that has finished says goodbye, as in fio: eight bytes after the data, or a separate datagram. So the other
+//! side can distinguish a regular end from an accident. A connection that ends without it has failed. A sender of
+//! datagrams also announces itself with a datagram; its receiver begins when that arrives.
 
 mod address;
 mod ahead;
@@ -34,29 +34,29 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A sender of datagrams says this first.
+/// The first message of a sender of datagrams.
 const HELLO: [u8; 8] = *b"link\0\0\0\x98";
-/// The last message of a peer that is done. A machine with the other byte order sends the second.
+/// The last message of a peer. A machine with the other byte order sends the second form.
 const GOODBYES: [[u8; 8]; 2] = [*b"knil\x89\0\0\0", *b"link\0\0\0\x89"];
-/// Sent to a silent peer, to see whether it is still there.
+/// Sent to a silent peer, to check whether it is still there.
 const PROBE: [u8; 8] = *b"iolite?\n";
 
 /// After this time without a datagram, the other end is probed.
 const SILENT: Duration = Duration::from_secs(1);
 /// After this time, the answer to a datagram counts as lost.
 const LOST: Duration = Duration::from_secs(10);
-/// After this time without progress, the other end of a stream does not do its part. The kernel gives up a TCP connection
+/// After this time without progress, the other end of a stream counts as hanging. The kernel gives up a TCP connection
 /// after a minute as well.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// How long a sender may take, after the end of its job, to complete a block that was sent in part.
 const OVERTIME: Duration = Duration::from_secs(1);
 
-/// The error of a sender to which more than a goodbye comes.
+/// The error of a sender that receives more than a goodbye.
 const SENDS_AS_WELL: &str = "the other end sends as well (one of both has to receive: rw=read), or sends blocks back \
                              (pingpong is needed at both ends)";
 
-/// Errors of an end that waits for ever for the other one.
+/// Errors of ends that would wait for each other for ever.
 const NO_ANSWER: &str =
     "a block was not sent back within a minute; pingpong is needed at both ends, with the same bs";
 const NOTHING_SENT: &str =
@@ -89,7 +89,7 @@ pub struct Connection<const SPLICED: bool> {
     /// The source of the last datagram.
     from: Address,
     pipe: Option<SocketPipe>,
-    /// What was received before the unit for it.
+    /// Data that was received before its unit.
     ahead: Option<Ahead>,
     /// How many bytes of the current unit, or of its answer, have been transferred.
     done: usize,
@@ -97,21 +97,21 @@ pub struct Connection<const SPLICED: bool> {
     answering: bool,
     /// The current unit waits for the peer to accept or send data.
     waits: bool,
-    /// The other end is done.
+    /// The other end has finished.
     over: bool,
-    /// When the job ended; `None` = it has not.
+    /// When the job ended; `None` = not yet.
     job_ended: Option<Instant>,
     /// When the first slice without a datagram ended, or the last probe was sent.
     silent: Option<Instant>,
-    /// How long a stream may make no progress that is due.
+    /// How long a stream may make no progress although it should.
     patience: Duration,
-    /// When a slice without progress first came, and how far the unit was then.
+    /// When the first slice without progress occurred, and how much of the unit was done then.
     idle: Option<(Instant, usize)>,
     /// This end made the connection.
     connected: bool,
     /// A unit was completed.
     begun: bool,
-    /// What is known of data that the other end may not have received.
+    /// A message about data that the other end may not have received.
     doubt: Option<String>,
     /// The message about the failure.
     failed: Option<String>,
@@ -205,8 +205,8 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     fn use_socket(&mut self, socket: OwnedFd) -> io::Result<()> {
         socket::wait_in_slices(&socket)?;
         self.descriptor = socket.as_raw_fd();
-        // What has been read is no longer seen by calls that look for a goodbye (`pingpong`), or by the kernel when the other
-        // end asks what was received (local sockets).
+        // Data that was read ahead is no longer visible to calls that look for a goodbye (`pingpong`), or to the kernel
+        // when the other end asks what was received (local sockets).
         let reads_ahead = !self.sends && self.options.protocol.is_tcp() && !self.options.pingpong;
         self.ahead = (reads_ahead && self.pipe.is_none()).then(Ahead::new);
         self.socket = Some(socket);
@@ -286,7 +286,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// Sends a message beside the data.
+    /// Sends a message in addition to the data.
     fn say(&self, message: &[u8]) -> Result<(), Errno> {
         match self.send_bytes(message.as_ptr(), message.len(), libc::MSG_NOSIGNAL) {
             0.. => Ok(()),
@@ -297,7 +297,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     #[inline(always)]
     fn send_bytes(&self, bytes: *const u8, length: usize, flags: libc::c_int) -> isize {
         match &self.far {
-            // SAFETY: the caller has so many bytes there.
+            // SAFETY: the caller has that many bytes there.
             None => unsafe { libc::send(self.descriptor, bytes.cast(), length, flags) },
             // SAFETY: as above; the address outlives the call.
             Some(far) => unsafe {
@@ -306,11 +306,11 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// Receives a datagram; its length, which may be more than there was room for.
+    /// Receives a datagram. Returns its length, which may exceed the room.
     fn datagram(&mut self, room: *mut u8, length: usize) -> Result<usize, Errno> {
         self.from.length = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         let (from, from_length) = (self.from.pointer_mut(), &raw mut self.from.length);
-        // SAFETY: the caller has so much room there, and the address has as much as its length says.
+        // SAFETY: the caller has that much room there, and the address has as much as its length says.
         let result = unsafe {
             libc::recvfrom(self.descriptor, room.cast(), length, libc::MSG_TRUNC, from, from_length)
         };
@@ -358,7 +358,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// The peer takes no data. Perhaps it is done, or is not receiving.
+    /// The peer accepts no data. It may have finished, or may not be receiving.
     fn look_across(&mut self) -> Step {
         let mut message = [0u8; 8];
         let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
@@ -374,10 +374,11 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// Handles a slice in which nothing came or was taken on a stream. A sender waits for each answer (`pingpong`), and a
-    /// receiver that made the connection for a first block. If the other end waits as well, neither would ever end.
+    /// Handles a slice in which a stream made no progress. A sender waits for each answer (`pingpong`), and a receiver
+    /// that made the connection waits for a first block. If the other end waits as well, neither would ever end.
     ///
-    /// Others may wait: for a sender that pauses, or has not begun, or for a receiver, as long as the kernel allows it.
+    /// Other ends may wait: for a sender that pauses, or has not begun, or for a receiver, as long as the kernel allows
+    /// it.
     #[cold]
     fn find_idle(&mut self) -> Step {
         let is_due = if self.sends { self.options.pingpong } else { self.connected && !self.begun };
@@ -390,7 +391,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// For how long the current unit, or its answer, has made no progress, as seen in slices without any.
+    /// For how long the current unit, or its answer, has made no progress, measured in slices.
     fn idle_time(&mut self) -> Duration {
         let now = Instant::now();
         match self.idle {
@@ -419,7 +420,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
                         return true;
                     }
                 }
-                // Less than a whole message: the goodbye may be split between this piece and the one before.
+                // Less than a complete message: the goodbye may be split between this piece and the one before.
                 1.. => return false,
                 0 => return is_goodbye(&tail),
                 _ if Errno::last() == Errno(libc::ECONNREFUSED) && self.options.protocol.is_udp() => {}
@@ -456,11 +457,11 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         self.not_received(unit, errno)
     }
 
-    /// Nothing was received: nothing yet, or the stream has ended (`None`).
+    /// Handles a call that received nothing: there is no data yet, or the stream has ended (`None`).
     #[cold]
     fn not_received(&mut self, unit: &Unit, errno: Option<Errno>) -> Step {
         let waits = matches!(errno, Some(Errno(libc::EAGAIN | libc::EINTR)));
-        // SAFETY: so many bytes of the buffer have been received.
+        // SAFETY: that many bytes of the buffer have been received.
         let received = unsafe { std::slice::from_raw_parts(unit.buffer, self.done) };
         if let Some(data) = received.len().checked_sub(8)
             && is_goodbye(&received[data..])
@@ -492,7 +493,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             Err(errno) => return self.fail(errno, "receiving failed"),
         };
         if !self.sends && self.far.as_ref().is_some_and(|far| !far.is(&self.from)) {
-            // From another sender to this port.
+            // The datagram is from another sender to this port.
             return Step::Wait;
         }
         self.silent = None;
@@ -503,7 +504,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             return self.fail(Errno(libc::EMSGSIZE), &what);
         }
         if received == 8 {
-            // SAFETY: so many bytes were received there.
+            // SAFETY: that many bytes were received there.
             let message = unsafe { std::slice::from_raw_parts(rest, 8) };
             if is_goodbye(message) {
                 return Step::Over;
@@ -529,7 +530,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
             return Step::Wait;
         }
         self.silent = Some(now);
-        // A peer that waits for an answer would take a probe for it.
+        // A peer that waits for an answer would mistake a probe for it.
         if (self.sends || !self.options.pingpong) && self.say(&PROBE).is_err() {
             return self
                 .fail(Errno(libc::ECONNRESET), "the other end closed the connection before it was done");
@@ -537,8 +538,8 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         Step::Wait
     }
 
-    /// Whether the engine completes the current unit although the job is over. A sender does, within limits, if a part of
-    /// the unit was sent: the other end then receives whole blocks only.
+    /// Whether the engine completes the current unit although the job is over. A sender does, within limits, if a part
+    /// of the unit was sent: the other end then receives only complete blocks.
     #[cold]
     fn goes_on(&self) -> bool {
         let Some(ended) = self.job_ended else { return true };

@@ -185,8 +185,8 @@ impl Engine for NfsEngine {
                 Ok(false) if self.session.in_flight() > 0 || self.session.count_done() > 0 => {
                     return Queued::Busy;
                 }
-                // No unit of the job is in flight, but the session waits for a commit or for a connection. This waits
-                // with it.
+                // No unit of the job is in flight, but the session waits for a commit or for a connection. Drive it
+                // meanwhile.
                 Ok(false) => {
                     if self.session.drive(None).is_err() {
                         return Queued::Busy;

@@ -1,11 +1,11 @@
-//! `null`: does nothing, at once, which leaves only the cost of the loop around it.
+//! `null`: does nothing, so that only the cost of the loop remains.
 
 use crate::transfer::has_no_files;
 use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
 use iolite_types::Operation;
 use std::time::Duration;
 
-/// Completes a unit in `queue` at depth 1; at greater depths it queues like an asynchronous engine would.
+/// Completes a unit in `queue` at depth 1; at greater depths it queues like an asynchronous engine.
 #[derive(Debug)]
 pub struct NullEngine {
     depth: usize,
@@ -21,7 +21,7 @@ impl NullEngine {
     /// # Errors
     /// Never: it needs nothing of the system before its files are opened.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
-        // Twice the depth, so that reaped units have to be removed only once in so many units.
+        // Twice the depth, so that reaped units are removed only once per `depth` units.
         let units = Vec::with_capacity(config.depth * 2);
         Ok(NullEngine { depth: config.depth, units, reaped: 0, committed: 0 })
     }

@@ -9,7 +9,7 @@ use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
 
-/// Memory that belongs to nobody else.
+/// Private anonymous memory.
 #[derive(Debug)]
 struct Anonymous {
     address: *mut u8,
@@ -17,7 +17,7 @@ struct Anonymous {
 }
 
 impl Anonymous {
-    /// Maps so many bytes. No page is populated yet.
+    /// Maps this many bytes. No page is populated yet.
     fn new(length: usize) -> io::Result<Anonymous> {
         if length == 0 {
             return Ok(Anonymous { address: std::ptr::null_mut(), length });
@@ -31,7 +31,7 @@ impl Anonymous {
         }
     }
 
-    /// Where a unit's bytes are, and how many of them exist.
+    /// The address of a unit's bytes, and how many of them exist.
     fn at(&self, offset: u64, length: u64) -> (*mut u8, usize) {
         let Some(left) = (self.length as u64).checked_sub(offset) else { return (std::ptr::null_mut(), 0) };
         (self.address.wrapping_add(offset as usize), length.min(left) as usize)
@@ -41,7 +41,7 @@ impl Anonymous {
 impl Drop for Anonymous {
     fn drop(&mut self) {
         if self.length > 0 {
-            // SAFETY: the mapping was made here, and is used by nobody any more.
+            // SAFETY: the mapping was made here, and is not used any more.
             unsafe { libc::munmap(self.address.cast(), self.length) };
         }
     }
@@ -53,7 +53,7 @@ pub struct PageFaultEngine {
     files: Vec<Option<Anonymous>>,
 }
 
-// SAFETY: the mappings belong to the engine and are shared with nobody.
+// SAFETY: the mappings belong to the engine alone.
 unsafe impl Send for PageFaultEngine {}
 
 impl PageFaultEngine {

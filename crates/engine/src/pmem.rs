@@ -1,8 +1,8 @@
 //! `libpmem` and `dev-dax`: persistent memory is mapped, and libpmem copies to it, because it knows how this CPU makes
 //! stores persistent. `libpmem` works on files of a file system with DAX, `dev-dax` on a device without a file system.
 //!
-//! When the library returns, a copy is on its way; it is persistent after a drain. `libpmem` drains for a sync, or for
-//! each write of a job with `sync`; `dev-dax` drains for each write.
+//! When the library returns, a copy may still be under way; it is persistent after a drain. `libpmem` drains for a
+//! sync, or for each write of a job with `sync`; `dev-dax` drains for each write.
 
 mod library;
 
@@ -19,7 +19,7 @@ use std::os::fd::RawFd;
 /// Copies to and from persistent memory by libpmem.
 pub type LibpmemEngine = PmemEngine<false>;
 
-/// Copies to and from memory that is a device by libpmem.
+/// Copies to and from a memory device by libpmem.
 pub type DevDaxEngine = PmemEngine<true>;
 
 /// A file that is mapped.
@@ -29,7 +29,7 @@ struct Mapped {
     length: usize,
     /// The end of the range that a job may touch.
     end: u64,
-    /// How the library copies to it.
+    /// The flags of copies to it.
     flags: libc::c_uint,
 }
 
@@ -48,14 +48,14 @@ pub struct PmemEngine<const DEVICE: bool> {
     direct: bool,
 }
 
-// SAFETY: the mappings belong to the engine and are shared with nobody.
+// SAFETY: the mappings belong to the engine alone.
 unsafe impl<const DEVICE: bool> Send for PmemEngine<DEVICE> {}
 
 impl<const DEVICE: bool> PmemEngine<DEVICE> {
     /// An engine with its library, and no file open.
     ///
     /// # Errors
-    /// `Library` where libpmem is not installed, or too old.
+    /// `Library` if libpmem is not installed, or too old.
     pub fn new(config: &EngineConfig) -> Result<Self, EngineError> {
         let library = Library::load(if DEVICE { "dev-dax" } else { "libpmem" })?;
         Ok(PmemEngine { files: Files::new(config), mapped: Vec::new(), library, direct: config.direct })
@@ -71,12 +71,12 @@ impl<const DEVICE: bool> PmemEngine<DEVICE> {
     fn map(&self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<Mapped> {
         let descriptor = self.files.raw(index);
         let end = mappable_end(descriptor, spec, mode)?;
-        // A device is mapped as a whole, because parts have to be multiples of its pages, which may be large.
+        // A device is mapped completely, because parts must be multiples of its pages, which may be large.
         let length = if DEVICE { end.max(device_size(descriptor)?) } else { end };
         let length = usize::try_from(length).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
         let protection = if mode.write { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
         let map = |flags| {
-            // SAFETY: a new mapping at a place the kernel chooses touches nobody's memory.
+            // SAFETY: a new mapping at a place the kernel chooses replaces no other memory.
             let address =
                 unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, descriptor, 0) };
             if address == libc::MAP_FAILED {
@@ -85,7 +85,7 @@ impl<const DEVICE: bool> PmemEngine<DEVICE> {
                 Ok(address.cast::<u8>())
             }
         };
-        // The kernel agrees to this where stores go to the medium itself, and nowhere else.
+        // The kernel accepts this only if stores go to the medium itself.
         match map(libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC) {
             Ok(address) => Ok(Mapped { address, length, end, flags: self.flags(mode) }),
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
@@ -106,7 +106,7 @@ const NOT_PERSISTENT: &str = "it is not on persistent memory: use a file system 
 impl<const DEVICE: bool> Transfer for PmemEngine<DEVICE> {
     has_files!();
 
-    /// `direct` says how is copied, and nothing about the file.
+    /// `direct` selects the way of copying, and does not affect the opening of the file.
     fn mode(mode: OpenMode) -> OpenMode {
         OpenMode { direct: false, ..mode }
     }
@@ -153,7 +153,7 @@ impl<const DEVICE: bool> Transfer for PmemEngine<DEVICE> {
         let Some(Some(mapped)) = self.mapped.get(unit.file as usize) else { return Err(Errno(libc::EBADF)) };
         let length = unit.length.min(mapped.end.saturating_sub(unit.offset)) as usize;
         if length == 0 {
-            // A write that has no room at all would be tried again for ever if it were only short.
+            // A write without any room would be retried for ever if it counted as short.
             return if write && unit.length > 0 { Err(Errno(libc::ENOSPC)) } else { Ok(0) };
         }
         let place = mapped.address.wrapping_add(unit.offset as usize);
@@ -167,12 +167,12 @@ impl<const DEVICE: bool> Transfer for PmemEngine<DEVICE> {
                 }
             }
         });
-        // The medium is damaged there, or the file system has no more room.
+        // The medium is damaged there, or the file system is full.
         if is_complete { Ok(length as u64) } else { Err(Errno(libc::EIO)) }
     }
 }
 
-/// How many bytes a device holds that is memory.
+/// The size of a memory device in bytes.
 fn device_size(descriptor: RawFd) -> io::Result<u64> {
     let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: fstat fills the struct it is given.

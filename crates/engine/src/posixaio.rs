@@ -1,7 +1,7 @@
 //! `posixaio`: aio_read(3), aio_write(3) and aio_fsync(3), which the C library performs with threads.
 //!
-//! Each unit has its own control block and is handed over in `queue`. `reap` looks at the blocks in flight, oldest
-//! first, and waits with aio_suspend(3).
+//! Each unit has its own control block and is handed over in `queue`. `reap` checks the blocks in flight, oldest first,
+//! and waits with aio_suspend(3).
 
 use crate::file::{Files, opens_files};
 use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct PosixAioEngine {
     files: Files,
     depth: usize,
-    /// One per unit of the slab; in its place from queue to reap.
+    /// One per unit of the slab; must not move from queue to reap.
     blocks: Vec<Block>,
     /// Units in flight, oldest first, and (at the same places) their blocks for aio_suspend.
     units: Vec<u32>,
@@ -142,7 +142,7 @@ impl Engine for PosixAioEngine {
         };
         if refused != 0 {
             return match Errno::last() {
-                // The library is short of resources, which the units in flight will give back.
+                // The library lacks resources, which the units in flight will release.
                 Errno(libc::EAGAIN) if !self.units.is_empty() => Queued::Busy,
                 errno => Queued::Completed(Err(errno)),
             };

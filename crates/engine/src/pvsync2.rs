@@ -17,12 +17,12 @@ pub struct Pvsync2Engine {
     priority: Priority,
 }
 
-/// The units that are polled for.
+/// Which units poll for their completion.
 #[derive(Debug)]
 enum Priority {
     None,
     All,
-    /// A unit is polled for when the next random number is below the threshold.
+    /// A unit polls if the next random number is below the threshold.
     Some {
         threshold: u64,
         state: u64,
@@ -62,7 +62,7 @@ fn next_random(state: &mut u64) -> u64 {
     state.wrapping_mul(0x2545_F491_4F6C_DD1D)
 }
 
-/// The flags per call that the options ask for, polling left out: of reads and of writes.
+/// The flags of reads and of writes that the options request, without polling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransferFlags {
     pub(crate) read: libc::c_int,

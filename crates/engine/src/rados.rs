@@ -1,8 +1,8 @@
 //! `rados`: objects of a Ceph cluster by librados. Each file is an object of the pool with the file's name, and the
 //! same offsets.
 //!
-//! Requests go out when they are queued, and threads of the library complete them. Data that the cluster has
-//! acknowledged is on stable storage, so a sync has nothing to do. Trims fill with zeros, which takes the space away.
+//! Requests are sent when they are queued, and threads of the library complete them. Data that the cluster has
+//! acknowledged is on stable storage, so a sync does nothing. Trims fill with zeros, which frees the space.
 
 mod storage;
 
@@ -28,8 +28,8 @@ const NAME: &str = "rados";
 
 /// The engine.
 pub struct RadosEngine {
-    // Closing it ends the threads that use the tickets, so it is closed before the tickets are freed. If the library still
-    // has a ticket when the engine goes, neither happens.
+    // Closing it ends the threads that use the tickets, so it is closed before the tickets are freed. If the library
+    // still has a ticket when the engine is dropped, neither happens.
     pool: ManuallyDrop<Pool>,
     tickets: Tickets,
     options: RadosOptions,
@@ -74,7 +74,7 @@ impl RadosEngine {
         in_words(&Failed { place: &place, errno, length, moved, limit: self.pool.limit })
     }
 
-    /// Makes an object, empty, if it is not there.
+    /// Creates an empty object if it does not exist.
     fn touch(&self, name: &CString) -> io::Result<()> {
         let nothing = c"";
         // SAFETY: nothing is written from there.
@@ -82,7 +82,7 @@ impl RadosEngine {
         self.checked(name, result)
     }
 
-    /// Hands a unit to the library. Otherwise a negated error number, and the completion that was not used.
+    /// Hands a unit to the library. On failure returns a negated error number, and the unused completion.
     ///
     /// # Safety
     /// As [`Engine::queue`].
@@ -117,7 +117,7 @@ impl RadosEngine {
 
 /// Called by a thread of the library.
 unsafe extern "C" fn done(completion: Handle, ticket: Handle) {
-    // It was loaded before anything could be completed.
+    // The library was loaded before any completion.
     let Ok(rados) = Librados::load(NAME) else { return };
     // SAFETY: the completion is that of a unit which has this ticket, and is not used after this.
     unsafe {
@@ -150,7 +150,7 @@ impl Engine for RadosEngine {
         if self.files.len() <= index {
             self.files.resize_with(index + 1, || None);
         }
-        // A job that writes decides itself which parts of its objects there are.
+        // A job that writes decides itself which parts of its objects exist.
         self.files[index] = Some(Object { name, is_sparse: mode.write || self.options.lenient });
         Ok(())
     }
@@ -192,7 +192,7 @@ impl Engine for RadosEngine {
             Err((result, completion)) => match self.tickets.refused(unit.index, result) {
                 Some(errno) => {
                     if !completion.is_null() {
-                        // SAFETY: nobody has called back with it.
+                        // SAFETY: the callback has not been called with it.
                         unsafe { (self.rados().release)(completion) };
                     }
                     Queued::Completed(Err(errno))
@@ -241,7 +241,7 @@ impl Engine for RadosEngine {
 impl Drop for RadosEngine {
     fn drop(&mut self) {
         if self.tickets.drain() {
-            // SAFETY: nobody uses it after this.
+            // SAFETY: it is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.pool) };
         } else {
             self.tickets.leave();

@@ -1,8 +1,8 @@
-//! `rbd`: images of a Ceph cluster by librbd, which are block devices without a kernel in between. The file of a job is the
-//! image, whatever the file is called.
+//! `rbd`: images of a Ceph cluster by librbd, which are block devices without a kernel in between. The file of a job is
+//! the image, whatever the file's name.
 //!
-//! Requests go out when they are queued, and threads of the library complete them. A sync flushes the cache that the library
-//! has of an image. A job that only reads opens the image so that nothing about it changes, and no other client notices.
+//! Requests are sent when they are queued, and threads of the library complete them. A sync flushes the library's cache
+//! of an image. A job that only reads opens the image in a way that changes nothing and does not disturb other clients.
 
 mod image;
 mod librbd;
@@ -32,7 +32,7 @@ const NAME: &str = "rbd";
 /// The engine.
 pub struct RbdEngine {
     // Images are closed before their pool. Closing it ends the threads that use the tickets, so it is closed before the
-    // tickets are freed. If the library still has a ticket when the engine goes, none of this happens.
+    // tickets are freed. If the library still has a ticket when the engine is dropped, none of this happens.
     files: Vec<Option<Image>>,
     pool: ManuallyDrop<Pool>,
     tickets: Tickets,
@@ -70,7 +70,7 @@ impl RbdEngine {
         Some(format!("{}: {}", self.place(), is_down(&self.tickets.why_given_up()?)))
     }
 
-    /// Hands a unit to the library. Otherwise a negated error number, and the completion that was not used.
+    /// Hands a unit to the library. On failure returns a negated error number, and the unused completion.
     ///
     /// # Safety
     /// As [`Engine::queue`].
@@ -102,7 +102,7 @@ impl RbdEngine {
 
 /// Called by a thread of the library.
 unsafe extern "C" fn done(completion: Handle, ticket: Handle) {
-    // It was loaded before anything could be completed.
+    // The library was loaded before any completion.
     let Ok(rbd) = Librbd::load() else { return };
     // SAFETY: the completion is that of a unit which has this ticket, and is not used after this.
     unsafe {
@@ -119,7 +119,7 @@ impl Engine for RbdEngine {
         // The library starts threads with the first image.
         let (image, threads) =
             threads_started_by(|| Image::open(self.rbd, &self.pool, &self.options, mode.write));
-        // (With each opening some start and others have ended.)
+        // (With each opening, some threads start, and some earlier ones have ended.)
         self.threads.retain(|thread| Path::new(&format!("/proc/self/task/{thread}")).exists());
         self.threads.extend(threads);
         let index = index as usize;
@@ -133,7 +133,7 @@ impl Engine for RbdEngine {
     fn close(&mut self, index: u32) -> io::Result<()> {
         let image = self.files.get_mut(index as usize).and_then(Option::take);
         if let Some(words) = self.given_up_in_words() {
-            // (Closing would wait for I/Os that the job has given up.)
+            // (Closing would wait for I/Os that the job has abandoned.)
             mem::forget(image);
             return Err(explained(&io::Error::from_raw_os_error(libc::ETIMEDOUT), words));
         }
@@ -169,7 +169,7 @@ impl Engine for RbdEngine {
             Err((result, completion)) => match self.tickets.refused(unit.index, result) {
                 Some(errno) => {
                     if !completion.is_null() {
-                        // SAFETY: nobody has called back with it.
+                        // SAFETY: the callback has not been called with it.
                         unsafe { (rbd.release)(completion) };
                     }
                     Queued::Completed(Err(errno))
@@ -221,7 +221,7 @@ impl Drop for RbdEngine {
     fn drop(&mut self) {
         if self.tickets.drain() {
             self.files.clear();
-            // SAFETY: nobody uses it after this.
+            // SAFETY: it is not used after this.
             unsafe { ManuallyDrop::drop(&mut self.pool) };
         } else {
             mem::forget(mem::take(&mut self.files));

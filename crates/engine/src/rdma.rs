@@ -55,7 +55,7 @@ pub struct RdmaEngine {
 }
 
 impl RdmaEngine {
-    /// Makes an end that is not connected yet.
+    /// Creates an unconnected end.
     ///
     /// # Errors
     /// The libraries are not installed, or there is no RDMA device.

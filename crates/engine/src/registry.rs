@@ -1,4 +1,4 @@
-//! The one place that turns the name of an engine into the engine. The catalogue ([`iolite_options::engines`])
+//! Turns the name of an engine into the engine: the only place that does. The catalogue ([`iolite_options::engines`])
 //! describes the engines.
 
 use crate::dircreate::DirCreate;
@@ -38,7 +38,7 @@ macro_rules! engines {
         $(shared $name:literal => $type:ident $(told $options:ident)?,)+
         $(acts $act_name:literal => $act:expr,)+
     ) => {
-        /// Makes the engine of that name and hands it to the visitor.
+        /// Creates the engine with that name and passes it to the visitor.
         ///
         /// # Errors
         /// The system refuses it. The error names the remedy.
@@ -83,7 +83,8 @@ fn hot<E: Engine + 'static, V: Visitor>(
     Ok(visitor.visit(new(config)?))
 }
 
-/// Makes an engine and hands it to the visitor behind a pointer, so that the visitor is compiled once for all of these.
+/// Creates an engine and passes it to the visitor behind a pointer, so that the visitor is compiled once for all of
+/// these engines.
 fn shared<E: Engine + 'static, V: Visitor>(
     new: impl FnOnce(&EngineConfig) -> Result<E, EngineError>,
     config: &EngineConfig,
@@ -97,7 +98,7 @@ fn shared<E: Engine + 'static, V: Visitor>(
     }
 }
 
-/// Hands the visitor an engine that does this to names: in the call, or through a ring, as its options say.
+/// Passes the visitor an engine that performs this action on names: in the call, or through a ring, as its options say.
 fn acts<A: RingAct + 'static, V: Visitor>(
     act: impl FnOnce(&EngineConfig) -> A,
     name: &str,
@@ -164,16 +165,16 @@ engines! {
     acts "dirdelete" => |_| DirDelete,
 }
 
-/// The options of an engine, as the struct that it has for them.
+/// The options of an engine, as its own struct.
 ///
 /// # Panics
-/// When they are those of another engine, which nobody may configure.
+/// If they are those of another engine, which is a bug.
 fn own<T: OwnOptions>(config: &EngineConfig) -> &T {
     config.options.of().expect("an engine is made with its own options")
 }
 
-/// Bytes of stack that a thread needs which uses this engine. Data is on the heap, and the stack holds only the frames of the
-/// loop; but libraries use the default size of threads.
+/// Bytes of stack for a thread that uses this engine. Data is on the heap, and the stack holds only the frames of the
+/// loop; but libraries expect the default stack size.
 pub fn stack_of(name: &str) -> usize {
     if engine(name).is_some_and(|entry| entry.loads_library) { 8 << 20 } else { 512 << 10 }
 }
@@ -184,7 +185,7 @@ pub fn stack_of(name: &str) -> usize {
 /// # Errors
 /// The system refuses it. The error names the remedy.
 pub fn probe(name: &str, config: &EngineConfig) -> Result<(), EngineError> {
-    /// Drops the engine, which gives everything back.
+    /// Drops the engine, which releases its resources.
     struct Discard;
     impl Visitor for Discard {
         type Out = ();
@@ -196,8 +197,8 @@ pub fn probe(name: &str, config: &EngineConfig) -> Result<(), EngineError> {
     build(name, config, Discard)
 }
 
-/// The storage that the engine of this name works on: files of this machine, or its own. Makes the engine, and so may
-/// load a library and start threads.
+/// The storage of the engine with this name: files of this machine, or its own. Creates the engine, and so may load a
+/// library and start threads.
 ///
 /// # Errors
 /// The engine cannot be created.
@@ -239,9 +240,9 @@ mod tests {
                 Ok(agrees) => assert!(agrees, "{}: who completes its units?", entry.name),
                 // Its library is not installed.
                 Err(EngineError::Library { .. }) => {}
-                // An engine that needs a server cannot be made without one.
+                // An engine that needs a server cannot be created without one.
                 Err(EngineError::Remote { .. }) => {}
-                // Where the system forbids an engine, that it knows the engine is all that can be seen.
+                // If the system forbids an engine, only its existence can be tested.
                 Err(error) if error.errno() == libc::EPERM || error.errno() == libc::ENOSYS => {}
                 Err(error) => panic!("{}: {error}", entry.name),
             }

@@ -1,12 +1,12 @@
-//! SCSI commands about ranges of blocks, in the forms that SBC-4 (SCSI Block Commands) has for them, and the answers to them
-//! (SPC-5, SCSI Primary Commands). Each engine sends them in its own way.
+//! SCSI commands for ranges of blocks, in the forms of SBC-4 (SCSI Block Commands), and the answers to them (SPC-5,
+//! SCSI Primary Commands). Each engine sends them in its own way.
 
 use crate::{Errno, Unit};
 use iolite_options::engines::CdbLength;
 use iolite_os::scsi::Header;
 use std::fmt;
 
-/// All of the disk's cache.
+/// SYNCHRONIZE CACHE of the complete disk.
 pub(crate) static SYNCHRONIZE_CACHE: [u8; 10] = [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// Force unit access, in the byte with the flags.
@@ -27,11 +27,11 @@ pub(crate) enum Data {
     None,
     /// The first block of the buffer.
     Block,
-    /// All of the buffer.
+    /// The complete buffer.
     Whole,
 }
 
-/// A command for a range of blocks in its forms. A form that it does not have is `None`.
+/// A command for a range of blocks in its forms. `None` = it does not have this form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
     /// The operation code with 10 bytes.
@@ -42,7 +42,7 @@ pub(crate) struct Command {
     pub thirty_two: Option<u16>,
     pub flags: u8,
     pub data: Data,
-    /// It is about one block, and does not count them.
+    /// It covers one block, and has no block count.
     pub is_single: bool,
 }
 
@@ -63,7 +63,7 @@ impl Command {
     pub(crate) const WRITE: Command = command(0x2a, 0x8a, 0x0b, Data::Whole);
     pub(crate) const WRITE_AND_VERIFY: Command = command(0x2e, 0x8e, 0x0c, Data::Whole);
     pub(crate) const WRITE_SAME: Command = command(0x41, 0x93, 0x0d, Data::Block);
-    /// WRITE SAME of zeros, or what the disk chooses.
+    /// WRITE SAME of zeros, or of data that the disk chooses.
     pub(crate) const WRITE_SAME_WITHOUT_DATA: Command =
         Command { ten: None, flags: NDOB, data: Data::None, ..Command::WRITE_SAME };
     /// VERIFY of the medium (BYTCHK=00b).
@@ -71,7 +71,7 @@ impl Command {
     /// VERIFY of each block against its data (BYTCHK=01b).
     pub(crate) const VERIFY_DATA: Command =
         Command { flags: 0x02, data: Data::Whole, ..Command::VERIFY_MEDIUM };
-    /// VERIFY of every block against one (BYTCHK=11b).
+    /// VERIFY of every block against a single block (BYTCHK=11b).
     pub(crate) const VERIFY_BLOCK: Command =
         Command { flags: 0x06, data: Data::Block, ..Command::VERIFY_MEDIUM };
     /// PRE-FETCH, which is complete when the blocks are in the cache.
@@ -86,7 +86,7 @@ impl Command {
         Command { flags: self.flags | bit, ..self }
     }
 
-    /// The bytes of the command about these blocks, in a form of this length.
+    /// The bytes of the command for these blocks, in a form of this length.
     #[inline(always)]
     pub(crate) fn about(&self, first: u64, count: u32, length: CdbLength) -> Result<Cdb, Unfit> {
         if self.is_single && count != 1 {
@@ -139,13 +139,13 @@ pub(crate) struct Cdb {
 }
 
 impl Cdb {
-    /// The length of the longest, in bytes.
+    /// The length of the longest command in bytes.
     const MOST: usize = 32;
 
     /// No command.
     pub(crate) const EMPTY: Cdb = Cdb { bytes: [0; Cdb::MOST], length: 0 };
 
-    /// UNMAP, whose ranges are in its data.
+    /// UNMAP. Its ranges are in its data.
     pub(crate) const UNMAP: Cdb = {
         let mut bytes = [0; Cdb::MOST];
         (bytes[0], bytes[8]) = (UNMAP, size_of::<Ranges>() as u8);
@@ -171,7 +171,7 @@ pub(crate) type Ranges = [u8; 24];
 #[inline(always)]
 pub(crate) fn ranges(first: u64, count: u32) -> Ranges {
     let mut ranges = [0; size_of::<Ranges>()];
-    // The length of the parameters behind these two bytes, and that of the one range among them.
+    // The length of the parameters after these two bytes, and the length of the one range descriptor in them.
     ranges[..4].copy_from_slice(&[0, 22, 0, 16]);
     ranges[8..16].copy_from_slice(&first.to_be_bytes());
     ranges[16..20].copy_from_slice(&count.to_be_bytes());
@@ -185,11 +185,11 @@ pub(crate) enum Unfit {
     Blocks,
     /// It has more blocks than a command counts.
     Length,
-    /// It has more blocks than the short form counts, or lies behind those that this form names.
+    /// It has too many blocks for the short form, or blocks beyond its range.
     Short,
     /// The command has no form of this length.
     NoForm,
-    /// The command is about one block.
+    /// The command covers one block.
     Single,
     /// It has more blocks than a command for a stream counts.
     Stream,
@@ -202,16 +202,16 @@ impl From<Unfit> for Errno {
 }
 
 impl Unfit {
-    /// In words, on a disk with blocks of this size.
+    /// The message, for a disk with blocks of this size.
     pub(crate) fn explain(self, block: u64) -> String {
         match self {
             Unfit::Blocks => {
-                format!("the disk has blocks of {block} bytes, and commands are about whole ones")
+                format!("the disk has blocks of {block} bytes, and a command must cover whole blocks")
             }
-            Unfit::Length => format!("a command is about less than 4294967296 blocks of {block} bytes"),
+            Unfit::Length => format!("a command covers fewer than 4294967296 blocks of {block} bytes"),
             Unfit::Short => format!(
-                "a command of 10 bytes is about at most 65535 blocks of {block} bytes, which lie before block 4294967296; use \
-                 cdb_len=16"
+                "a command of 10 bytes covers at most 65535 blocks of {block} bytes, which lie before block \
+                 4294967296; use cdb_len=16"
             ),
             Unfit::NoForm => "the command has no form of this length; leave cdb_len out".to_owned(),
             Unfit::Single => {
@@ -220,16 +220,13 @@ impl Unfit {
                 )
             }
             Unfit::Stream => {
-                format!(
-                    "a write to a stream is about at most 65535 blocks of {block} bytes; use a smaller bs"
-                )
+                format!("a write to a stream covers at most 65535 blocks of {block} bytes; use a smaller bs")
             }
         }
     }
 }
 
-/// The first block of a unit, and how many there are. A disk has nothing smaller than its blocks, and commands count them in
-/// 32 bits.
+/// The first block of a unit, and the number of blocks. Commands cover complete blocks, and count them in 32 bits.
 #[inline(always)]
 pub(crate) fn blocks(unit: &Unit, block: u64) -> Result<(u64, u32), Unfit> {
     let (first, rest) = (unit.offset / block, unit.offset % block);
@@ -238,7 +235,7 @@ pub(crate) fn blocks(unit: &Unit, block: u64) -> Result<(u64, u32), Unfit> {
     if rest != 0 || part != 0 { Err(Unfit::Blocks) } else { Ok((first, count)) }
 }
 
-/// What was not right with a command: the statuses, and the disk's explanation.
+/// A failed command: the statuses, and the disk's explanation.
 pub(crate) struct Complaint<'a> {
     pub device: u8,
     pub host: u16,
@@ -248,14 +245,14 @@ pub(crate) struct Complaint<'a> {
 }
 
 impl<'a> Complaint<'a> {
-    /// About a command that was sent by version 3 of the kernel's interface, with this room for sense data.
+    /// For a command that was sent by version 3 of the kernel's interface, with this room for sense data.
     pub(crate) fn of(header: &Header, room: &'a [u8], command: &'a [u8]) -> Complaint<'a> {
         let Header { status, host_status, driver_status, sb_len_wr, .. } = *header;
         let sense = &room[..usize::from(sb_len_wr).min(room.len())];
         Complaint { device: status, host: host_status, driver: driver_status, sense, command }
     }
 
-    /// Whether the disk found other data than it was given to compare with.
+    /// Whether the disk found a difference from the data to compare with.
     pub(crate) fn is_miscompare(&self) -> bool {
         const MISCOMPARE: u8 = 0x0e;
         Sense::of(self.sense).is_some_and(|sense| sense.key == MISCOMPARE)
@@ -308,7 +305,7 @@ const SENSE_KEYS: [&str; 16] = [
 ];
 
 impl Sense {
-    /// From sense data in fixed or descriptor format.
+    /// Parses sense data in fixed or descriptor format.
     fn of(data: &[u8]) -> Option<Sense> {
         let byte = |place: usize| data.get(place).copied().unwrap_or(0);
         match data.first()? & 0x7f {

@@ -1,7 +1,8 @@
-//! `sg`: SCSI commands, past the block layer and its cache.
+//! `sg`: SCSI commands, bypassing the block layer and its cache.
 //!
-//! A block device (`/dev/sda`) performs a command in one ioctl (SG_IO), which returns when it is done. The generic device
-//! (`/dev/sg0`) takes it by write(2) and answers by read(2), so commands of a job can be under way together.
+//! A block device (`/dev/sda`) performs a command in one ioctl (SG_IO), which returns when it is done. The generic
+//! device (`/dev/sg0`) takes it by write(2) and answers by read(2), so several commands of a job can be under way at a
+//! time.
 //!
 //! Every unit of the slab has its own request, whose pointers are set once.
 
@@ -32,11 +33,11 @@ pub struct SgEngine {
     requests: Box<[Request]>,
     /// Units that are ready to be sent, oldest first.
     queued: Vec<u32>,
-    /// How many of `queued` were committed already, and not taken by a driver that has its hands full.
+    /// How many of `queued` were already committed, but refused by a busy driver.
     held: usize,
-    /// Commands under way, all files together. Each has its own in its disk.
+    /// Commands under way, for all files together. Each disk counts its own.
     in_flight: usize,
-    /// Units that the driver refused, to be reaped.
+    /// Refused units that are still to be reaped.
     refused: Vec<Completion>,
     /// The descriptors to poll: one per file with commands under way.
     watched: Vec<libc::pollfd>,
@@ -130,8 +131,8 @@ impl SgEngine {
         }
     }
 
-    /// Fetches an answer of a file, and waits for one if there is none. Returns whether there was one: a signal ends the
-    /// wait.
+    /// Fetches an answer of a file, and waits for one if there is no answer yet. Returns whether there was one: a
+    /// signal ends the wait.
     #[inline(always)]
     fn fetch(&mut self, file: u32, done: &mut Vec<Completion>) -> Result<bool, Errno> {
         let mut answer = Header::EMPTY;
@@ -183,7 +184,7 @@ impl SgEngine {
         used.next().filter(|_| used.next().is_none())
     }
 
-    /// Waits until one of the files has an answer, or the time has come; whether one has.
+    /// Waits until one of the files has an answer, or the time is up. Returns whether one has.
     fn wait(&mut self, until: Option<Instant>) -> Result<bool, Errno> {
         self.watched.clear();
         for file in 0..self.disks.len() as u32 {
@@ -210,7 +211,7 @@ impl SgEngine {
         }
     }
 
-    /// Waits for an answer and fetches it, if one comes in time; how many came.
+    /// Waits for an answer and fetches it, if one arrives in time. Returns the number of answers.
     #[inline(always)]
     fn fetch_next(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) -> Result<usize, Errno> {
         match self.only_file() {
@@ -227,7 +228,7 @@ impl SgEngine {
     }
 }
 
-/// Whether the driver takes no more commands now. A file has room for 16: the number of arguments is "out of domain" then.
+/// Whether the driver accepts no more commands now. A file has room for 16 commands; beyond that, the error is EDOM.
 fn is_full(errno: Errno) -> bool {
     matches!(errno, Errno(libc::EDOM | libc::ENOMEM | libc::EAGAIN | libc::EBUSY))
 }
@@ -237,7 +238,7 @@ impl Engine for SgEngine {
 
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let is_generic = spec.kind == FileKind::Char;
-        // Commands are sent by writing to the generic device, whatever they do.
+        // All commands are sent by writing to the generic device.
         let mode = if is_generic { OpenMode { write: true, ..mode } } else { mode };
         let descriptor = self.files.open(index, spec, mode)?;
         let place = index as usize;
@@ -246,7 +247,7 @@ impl Engine for SgEngine {
         }
         let disk = Disk::open(descriptor, is_generic, self.filler.opens_streams());
         self.disks[place] = Some(disk.inspect_err(|_| {
-            // The error that matters is the one before.
+            // The earlier error matters.
             let _ = self.files.close(index);
         })?);
         Ok(())
@@ -362,7 +363,7 @@ impl Engine for SgEngine {
 
 impl Drop for SgEngine {
     fn drop(&mut self) {
-        // No buffer may be written to after this engine is gone.
+        // No buffer may be written to after the engine has been dropped.
         self.held = 0;
         let mut done = Vec::new();
         while let Some(file) = (0..self.disks.len() as u32).find(|&file| self.is_used(file)) {

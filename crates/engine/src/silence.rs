@@ -21,7 +21,7 @@ impl Silence {
         Silence { limit, heard: Instant::now(), option, is_hurried: false }
     }
 
-    /// The server has answered, or is asked after a pause.
+    /// The server has answered, or gets a first request after a pause.
     pub(crate) fn hears(&mut self) {
         self.heard = Instant::now();
     }
@@ -54,7 +54,7 @@ impl Silence {
         }
     }
 
-    /// Acts as if the server had last been heard so long ago.
+    /// Acts as if the server had last been heard this long ago.
     #[cfg(test)]
     pub(crate) fn began_before(&mut self, time: Duration) {
         self.heard = Instant::now().checked_sub(time).expect("the machine is older");

@@ -13,13 +13,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 pub struct SpliceEngine {
     files: Files,
     pipe: Pipe,
-    /// The longest unit that the pipe was made for.
+    /// The longest unit for which the pipe was made.
     longest: usize,
-    /// Why the last unit that failed did.
+    /// Why the last failed unit failed.
     failed: Option<&'static str>,
 }
 
-/// For an error that the system has no other words for.
+/// The message for an error that the system does not explain.
 const CANNOT: &str = "this file cannot be spliced; use another engine, such as psync";
 
 impl SpliceEngine {
@@ -32,7 +32,7 @@ impl SpliceEngine {
         Ok(SpliceEngine { files: Files::new(config), longest: pipe.capacity, pipe, failed: None })
     }
 
-    /// A new pipe for units of so many bytes, with nothing in it.
+    /// Creates a new, empty pipe for units of this many bytes.
     #[cold]
     fn renew(&mut self, length: usize) -> std::io::Result<()> {
         self.longest = self.longest.max(length);
@@ -61,8 +61,8 @@ impl SpliceEngine {
     fn write(&self, unit: &Unit, done: &mut usize) -> Result<(), Errno> {
         let length = unit.length as usize;
         while *done < length {
-            // Without the flag the call would wait until all of it fits into the pipe. Some fits, because the pipe is
-            // empty.
+            // Without the flag, the call would block until all data fits into the pipe. Some data fits, because the
+            // pipe is empty.
             let flags = libc::SPLICE_F_NONBLOCK;
             let mut waiting = self.through_memory(&self.pipe.write, unit, *done, length - *done, flags)?;
             while waiting > 0 {
@@ -78,7 +78,7 @@ impl SpliceEngine {
         Ok(())
     }
 
-    /// Moves bytes of the unit's buffer into or out of the pipe. 0 when a signal came before any byte.
+    /// Moves bytes of the unit's buffer into or out of the pipe. Returns 0 if a signal came before any byte.
     fn through_memory(
         &self,
         end: &OwnedFd,
@@ -96,7 +96,7 @@ impl SpliceEngine {
         }
     }
 
-    /// Fills the pipe from the file; 0 at its end.
+    /// Fills the pipe from the file. Returns 0 at the end of the file.
     fn fill_pipe(&self, unit: &Unit, done: usize, length: usize) -> Result<usize, Errno> {
         let mut offset = unit.offset as i64 + done as i64;
         let place = self.place(unit, &mut offset);
@@ -120,7 +120,7 @@ impl SpliceEngine {
         .map(|bytes| bytes as usize)
     }
 
-    /// Where in its file a unit is: pipes have no places.
+    /// A unit's offset in its file; null for pipes, which have no offsets.
     fn place(&self, unit: &Unit, offset: &mut i64) -> *mut i64 {
         if self.files.is_pipe(unit.file) { std::ptr::null_mut() } else { offset }
     }
@@ -137,7 +137,7 @@ impl Transfer for SpliceEngine {
         let result = if write { self.write(unit, &mut done) } else { self.read(unit, &mut done) };
         if let Err(errno) = result {
             self.failed = (errno.0 == libc::EINVAL).then_some(CANNOT);
-            // The next unit would take the rest in the pipe for its own data.
+            // The next unit would mistake the rest in the pipe for its own data.
             self.renew(0)?;
             if done == 0 {
                 return Err(errno);

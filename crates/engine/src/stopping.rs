@@ -1,18 +1,19 @@
-//! Whether the job of this thread was asked to end, for engines that wait in calls of their own, such as syncs and
+//! Whether the job of this thread was asked to end, for engines that wait outside of the I/O loop, such as in syncs and
 //! removals at the end of a job. In its I/O loop, a job tells its engine ([`Engine::stop_repeating`]).
 //!
 //! [`Engine::stop_repeating`]: crate::Engine::stop_repeating
 
 use std::cell::RefCell;
 
-/// Tells whether the job was asked to end.
+/// Returns whether the job was asked to end.
 type Check = Box<dyn Fn() -> bool>;
 
 thread_local! {
     static CHECK: RefCell<Option<Check>> = const { RefCell::new(None) };
 }
 
-/// Sets what tells the engines of this thread whether the job was asked to end. They ask while they wait.
+/// Sets the check by which the engines of this thread find out whether the job was asked to end. They call it while
+/// they wait.
 pub fn stop_when(check: impl Fn() -> bool + 'static) {
     CHECK.set(Some(Box::new(check)));
 }

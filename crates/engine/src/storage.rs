@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// The storage of an engine.
 pub trait Storage {
-    /// The size in bytes of the file or object of this name; `None` = it does not exist.
+    /// The size in bytes of the file or object with this name; `None` = it does not exist.
     ///
     /// # Errors
     /// The storage does not answer, or refuses.
@@ -40,10 +40,10 @@ pub trait Storage {
         Ok(sizes)
     }
 
-    /// Opens it, and makes it, empty, if there is nothing of this name.
+    /// Opens the file; creates an empty one if it does not exist.
     ///
     /// # Errors
-    /// It cannot be made, or not be used.
+    /// It cannot be created or used.
     fn open(&mut self, name: &Path) -> io::Result<Box<dyn Stored + '_>>;
 
     /// Puts its data on stable storage, whichever worker has written it.
@@ -55,7 +55,7 @@ pub trait Storage {
     /// Removes it.
     ///
     /// # Errors
-    /// It is not there (`NotFound`), or cannot be removed.
+    /// It does not exist (`NotFound`), or cannot be removed.
     fn unlink(&mut self, name: &Path) -> io::Result<()>;
 
     /// The names in a directory (or in the storage's equivalent) that begin with this name, in order. If this takes
@@ -66,12 +66,12 @@ pub trait Storage {
     fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>>;
 }
 
-/// Something in a storage, open for being laid out.
+/// A file or object of a storage, open for layout.
 pub trait Stored {
-    /// How many bytes it holds.
+    /// Its size in bytes.
     ///
     /// # Errors
-    /// The storage does not tell.
+    /// The storage does not report it.
     fn size(&mut self) -> io::Result<u64>;
 
     /// The maximum length of the file, and the free space beyond its current size; `None` = unknown.
@@ -80,7 +80,7 @@ pub trait Stored {
     /// The storage does not answer, or refuses.
     fn room(&mut self) -> io::Result<Option<Room>>;
 
-    /// Gives it this size, or reserves the room for that, as `fallocate` says. Its content stays.
+    /// Sets this size, or reserves the space for it, as `fallocate` says. The content is kept.
     ///
     /// # Errors
     /// The storage cannot do that, or not in this way (`EOPNOTSUPP`, `EINVAL`).
@@ -95,16 +95,16 @@ pub trait Stored {
     /// Puts it on stable storage.
     ///
     /// # Errors
-    /// It may not be there.
+    /// The data may not be on stable storage.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// The room for a file in a storage.
+/// The space for a file in a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes that belong to it already: more than its size if room is reserved behind its end.
+    /// Bytes that already belong to it: more than its size if space is reserved beyond its end.
     pub held: u64,
-    /// Bytes that are free beside those.
+    /// Further free bytes.
     pub free: u64,
 }
 
@@ -172,7 +172,7 @@ pub fn sync_file(descriptor: RawFd) -> io::Result<()> {
     }
 }
 
-/// The storage of an engine that is made for nothing else.
+/// The storage of an engine that is created only for its storage.
 pub(crate) struct StorageOf<E> {
     engine: E,
 }
@@ -182,7 +182,7 @@ impl<E: Engine> StorageOf<E> {
         StorageOf { engine }
     }
 
-    /// Local files never stand in for a storage that the engine does not give: they would be made under the names of
+    /// Local files never replace a storage that the engine does not provide: they would be created under the names of
     /// its objects.
     fn storage(&mut self) -> io::Result<&mut dyn Storage> {
         self.engine.storage().ok_or_else(|| io::Error::from_raw_os_error(libc::ENOSYS))

@@ -5,10 +5,10 @@ use crate::transfer::{Transfer, has_files, retry};
 use crate::{EngineConfig, EngineError, Errno, FileSpec, OpenMode, Outcome, Unit};
 use std::io;
 
-/// Where a file's position is after a call that failed: nobody knows, so the next unit seeks.
+/// The position after a failed call is unknown, so the next unit seeks.
 const UNKNOWN: u64 = u64::MAX;
 
-/// One read or write per unit, and a seek where the position is another.
+/// One read or write per unit, and a seek if the position differs.
 #[derive(Debug)]
 pub struct SyncEngine {
     files: Files,

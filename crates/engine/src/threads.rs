@@ -18,7 +18,7 @@ fn mark() -> libc::c_int {
     libc::SIGRTMAX()
 }
 
-/// One library starts at a time, as all are marked with the same signal.
+/// Only one library starts at a time, because the same signal marks all threads.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Calls a function that makes a library start threads. Returns its result and the thread IDs of the new threads that
@@ -67,11 +67,11 @@ fn others() -> Vec<i32> {
     tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok()).filter(|&id| id != own).collect()
 }
 
-/// How long to wait for threads that block every signal. A thread that starts does so until it first has a CPU. One that
-/// does so longer is none of the library's: threads of libraries block signals by the C library.
+/// How long to wait for threads that block every signal. A starting thread does so until it first runs. A thread that
+/// does so for longer is not the library's: threads of libraries block signals by the C library.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether a thread blocks the signal by itself, and not together with every other signal.
+/// Whether a thread blocks this signal, but not every other signal.
 fn is_marked(id: i32, deadline: Instant) -> bool {
     loop {
         match mask_of(id) {
@@ -83,18 +83,18 @@ fn is_marked(id: i32, deadline: Instant) -> bool {
     }
 }
 
-/// What a thread blocks.
+/// The signals that a thread blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mask {
     /// The signal is not blocked, or the thread is a worker of the kernel.
     Other,
-    /// The signal, and none of the C library's own.
+    /// The signal is blocked, but not the C library's own.
     Marked,
-    /// Every signal.
+    /// Every signal is blocked.
     Everything,
 }
 
-/// The mask of a thread; `None` when it is gone.
+/// The mask of a thread; `None` = it has ended.
 fn mask_of(id: i32) -> Option<Mask> {
     let status = std::fs::read_to_string(format!("/proc/self/task/{id}/status")).ok()?;
     let field = |name: &str| status.lines().find_map(|line| Some(line.strip_prefix(name)?.trim()));
@@ -103,7 +103,7 @@ fn mask_of(id: i32) -> Option<Mask> {
     Some(match (blocks(mark()), blocks(FIRST_OF_C_LIBRARY)) {
         (false, _) => Mask::Other,
         (true, false) => Mask::Marked,
-        // Workers of io_uring ("iou-wrk", "iou-sqp") keep their mask, so waiting for them is no use.
+        // Workers of io_uring ("iou-wrk", "iou-sqp") keep their mask, so waiting for them is useless.
         (true, true) if field("Name:")?.starts_with("iou-") => Mask::Other,
         (true, true) => Mask::Everything,
     })
@@ -140,7 +140,7 @@ mod tests {
         });
         assert_eq!(named, [library.1]);
         assert!(!named.contains(&other_id));
-        // The mark is taken from the caller again, and a library of another worker is another one.
+        // The caller no longer has the mark, and the threads of another worker's library are not confused with these.
         let (second, named) = threads_started_by(|| {
             let second = spawn(endeds.pop().unwrap());
             (second, told.recv().unwrap())

@@ -1,4 +1,5 @@
-//! Units that threads of a library complete: each has a ticket, whose address the library gives back with the completion.
+//! Units that threads of a library complete: each has a ticket, whose address the library passes back with the
+//! completion.
 
 use crate::{BufferLayout, Completer, Completion, Completions, Errno, Outcome, Unit};
 use std::cell::UnsafeCell;
@@ -14,7 +15,7 @@ pub(crate) enum Act {
     ReadOrZeros,
     /// It moves bytes, perhaps not all.
     Partly,
-    /// It answers no bytes.
+    /// It returns no byte count.
     Other,
 }
 
@@ -27,7 +28,7 @@ pub(crate) struct Flight {
     pub(crate) file: u32,
     /// The library's result.
     pub(crate) result: i64,
-    /// The error number; 0 = it went well.
+    /// The error number; 0 = success.
     pub(crate) errno: i32,
 }
 
@@ -48,11 +49,11 @@ unsafe impl Send for Ticket {}
 pub(crate) struct Tickets {
     completions: Option<Completions>,
     all: Box<[Ticket]>,
-    /// Completions are looked for without sleeping.
+    /// The worker polls for completions without sleeping.
     busy_poll: bool,
-    /// Since when the job is to end.
+    /// When the job was asked to end.
     stops: Option<Instant>,
-    /// The library has units that nobody waits for any more.
+    /// The library still has units that the worker has abandoned.
     is_given_up: bool,
 }
 
@@ -66,21 +67,21 @@ pub(crate) const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 /// A library may use memory of units for ever.
 static LENT: AtomicBool = AtomicBool::new(false);
 
-/// Whether a library that was given up may still use buffers of this process: then they must not be freed.
+/// Whether an abandoned library may still use buffers of this process: then they must not be freed.
 pub fn has_lent_memory() -> bool {
     LENT.load(Relaxed)
 }
 
-/// A worker that polls without sleeping looks for other work after this time without a completion.
+/// A worker that polls without sleeping does other work after this time without a completion.
 const SPELL: Duration = Duration::from_millis(10);
 
 impl Tickets {
-    /// No tickets yet: their number is known when they are prepared.
+    /// Without tickets: `prepare` creates them when their number is known.
     pub(crate) fn new(busy_poll: bool) -> Tickets {
         Tickets { completions: None, all: Box::default(), busy_poll, stops: None, is_given_up: false }
     }
 
-    /// One for each unit that has a buffer.
+    /// Creates a ticket for each unit that has a buffer.
     pub(crate) fn prepare(&mut self, layout: &BufferLayout) {
         let completions = Completions::new(layout.count.max(layout.depth));
         let blank =
@@ -91,10 +92,10 @@ impl Tickets {
         self.completions = Some(completions);
     }
 
-    /// The unit is about to be handed to the library, which gives this back when it is done.
+    /// The unit is about to be handed to the library, which passes this ticket back on completion.
     ///
     /// # Errors
-    /// There is no such unit, or the library was given up.
+    /// There is no such unit, or the library was abandoned.
     pub(crate) fn begin(&mut self, unit: &Unit, act: Act) -> Result<*const Ticket, Errno> {
         if self.is_given_up {
             return Err(Errno(libc::ETIMEDOUT));
@@ -102,14 +103,14 @@ impl Tickets {
         let ticket = self.all.get(unit.index as usize).ok_or(Errno(libc::EINVAL))?;
         let flight =
             Flight { act, buffer: unit.buffer, length: unit.length, file: unit.file, result: 0, errno: 0 };
-        // SAFETY: the unit is not in flight, so nobody else looks at it.
+        // SAFETY: the unit is not in flight, so nothing else accesses it.
         unsafe { *ticket.flight.get() = flight };
         self.completions.as_mut().ok_or(Errno(libc::EINVAL))?.begin(unit.index);
         Ok(ticket)
     }
 
-    /// The library has not taken it (a negated error number). `None` = it has called back even so, and the unit will be
-    /// reaped.
+    /// The library has refused the unit (a negated error number). `None` = it has called back nevertheless, so the unit
+    /// will be reaped.
     pub(crate) fn refused(&mut self, unit: u32, result: i32) -> Option<Errno> {
         let (Some(ticket), Some(completions)) = (self.all.get(unit as usize), &mut self.completions) else {
             return Some(Errno(libc::EINVAL));
@@ -118,7 +119,7 @@ impl Tickets {
             return None;
         }
         let errno = -result;
-        // SAFETY: it was taken back, so nobody else looks at it.
+        // SAFETY: it was taken back, so nothing else accesses it.
         unsafe { (*ticket.flight.get()).errno = errno };
         Some(Errno(errno))
     }
@@ -169,8 +170,8 @@ impl Tickets {
         self.stops.get_or_insert_with(Instant::now);
     }
 
-    /// Units that the library does not complete are over. It may go on with them whenever it likes: tickets and buffers stay
-    /// where they are until the process ends.
+    /// Abandons units that the library does not complete. The library may continue with them at any time: tickets and
+    /// buffers stay in place until the process ends.
     fn give_up(&mut self, done: &mut Vec<Completion>) {
         let Some(completions) = &mut self.completions else { return };
         for unit in 0..self.all.len() as u32 {
@@ -182,13 +183,13 @@ impl Tickets {
         }
     }
 
-    /// Why the library has units that nobody waits for any more; `None` = it has none.
+    /// Why units were abandoned; `None` = none were.
     pub(crate) fn why_given_up(&self) -> Option<String> {
         self.is_given_up.then(|| format!("no answer in {} s after the job was asked to end", LAST.as_secs()))
     }
 
-    /// Waits until the library has done everything that it was asked, but not for ever. False when it has not: then nothing
-    /// that it knows of may go.
+    /// Waits, but not for ever, until the library has completed all units. False = it has not: then nothing that it
+    /// uses may be freed.
     pub(crate) fn drain(&mut self) -> bool {
         self.stop();
         let mut done = Vec::new();
@@ -201,7 +202,7 @@ impl Tickets {
         !self.is_given_up
     }
 
-    /// Leaves everything where it is for the library, which may use it until the process ends.
+    /// Leaves tickets in place for the library, which may use them until the process ends.
     pub(crate) fn leave(&mut self) {
         std::mem::forget(std::mem::replace(self, Tickets::new(false)));
     }
@@ -217,7 +218,7 @@ impl Tickets {
 }
 
 impl Ticket {
-    /// The library is done with the unit: bytes, or a negated error number. Called once for each unit that it has taken, by a
+    /// The library has completed the unit: bytes, or a negated error number. Called once for each accepted unit, by a
     /// thread of the library.
     pub(crate) fn complete(&self, result: i64) {
         // SAFETY: until the unit is complete, its flight belongs to this thread.
@@ -226,13 +227,13 @@ impl Ticket {
         // SAFETY: the unit's buffer is valid until it is complete.
         let outcome = unsafe { flight.outcome() };
         flight.errno = outcome.map_or_else(|Errno(number)| number, |_| 0);
-        // From here on the flight is the worker's again. The ticket is there until the library has no more threads.
+        // From here on the flight belongs to the worker again. The ticket exists until the library has no more threads.
         self.completer.complete(self.unit, outcome);
     }
 }
 
 impl Flight {
-    /// The outcome of the unit. Fills the buffer with zeros where nothing was read.
+    /// The outcome of the unit. Fills the unread part of the buffer with zeros.
     ///
     /// # Safety
     /// The buffer is valid for the unit's length.

@@ -1,5 +1,5 @@
-//! The common part of the synchronous engines: a transfer is done when the system call returns. Also, as macros, the
-//! methods that other engines lack: files, and units under way.
+//! The common part of the synchronous engines: a transfer is complete when the system call returns. Also macros for
+//! methods that such engines have in common.
 
 use crate::file::Files;
 use crate::{BufferLayout, EngineError, Errno, FileSpec, OpenMode, Outcome, Queued, Unit};
@@ -7,11 +7,11 @@ use iolite_types::Operation;
 use std::io;
 use std::os::fd::RawFd;
 
-/// Turns the result of read(2) and its relatives into an outcome, calling again when a signal interrupted it
-/// before any byte went.
+/// Turns the result of read(2) and similar calls into an outcome; repeats the call if a signal interrupted it before
+/// any byte was moved.
 ///
-/// On a pipe the interruption is handed on instead: there the call may wait forever, and the worker must get the
-/// chance to end.
+/// On a pipe the interruption is passed on instead: there the call may wait forever, and the worker must be able to
+/// end.
 #[inline(always)]
 pub(crate) fn retry(files: &Files, file: u32, mut call: impl FnMut(RawFd) -> isize) -> Outcome {
     let descriptor = files.raw(file);
@@ -32,7 +32,7 @@ pub(crate) trait Transfer {
     fn files(&self) -> &Files;
     fn files_mut(&mut self) -> &mut Files;
 
-    /// How a file is opened that the job opens in this way.
+    /// The mode for opening a file, given the job's mode.
     fn mode(mode: OpenMode) -> OpenMode {
         mode
     }
@@ -63,7 +63,8 @@ pub(crate) trait Transfer {
         None
     }
 
-    /// Puts everything that was written on stable storage, if fsync(2) on the files does not; whether that is so.
+    /// Puts all written data on stable storage, if fsync(2) on the files does not do that. Returns whether it has done
+    /// so.
     fn synced(&mut self) -> bool {
         false
     }
@@ -75,7 +76,7 @@ pub(crate) trait Transfer {
     unsafe fn transfer(&mut self, unit: &Unit, write: bool) -> Outcome;
 }
 
-/// The part of [`Transfer`] that says where the files are, which is `self.files`.
+/// The part of [`Transfer`] for engines with their files in `self.files`.
 macro_rules! has_files {
     () => {
         fn files(&self) -> &$crate::file::Files {
@@ -89,8 +90,8 @@ macro_rules! has_files {
 }
 pub(crate) use has_files;
 
-/// The part of [`Engine`](crate::Engine) of an engine whose units are done when `queue` returns: nothing is left to commit
-/// and to reap.
+/// The part of [`Engine`](crate::Engine) for engines whose units are complete when `queue` returns: nothing is left to
+/// commit or to reap.
 macro_rules! done_in_the_call {
     () => {
         #[inline(always)]
@@ -112,7 +113,7 @@ macro_rules! done_in_the_call {
 }
 pub(crate) use done_in_the_call;
 
-/// The part of [`Engine`](crate::Engine) of an engine for which the files of a job are nothing but names.
+/// The part of [`Engine`](crate::Engine) for engines for which the files of a job are only names.
 macro_rules! has_no_files {
     () => {
         fn open(
@@ -143,7 +144,7 @@ impl<T: Transfer> crate::Engine for T {
         let mode = Self::mode(mode);
         self.files_mut().open(index, spec, mode)?;
         self.opened(index, spec, mode).inspect_err(|_| {
-            // The error that matters is the one before.
+            // The earlier error matters.
             let _ = self.files_mut().close(index);
         })
     }

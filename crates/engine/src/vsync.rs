@@ -1,8 +1,8 @@
 //! `vsync`: readv(2) and writev(2), with a queue emulated by coalescing.
 //!
-//! Units that continue each other (same file, same direction, each starting where the one before ends) are
-//! gathered and go out as the segments of one call when the worker commits. A unit that does not continue the
-//! gathered ones is answered `Busy`: the worker commits and asks again.
+//! Successive units (same file, same direction, each starting at the end of the one before) are gathered and become the
+//! segments of one call when the worker commits. A unit that does not continue the gathered ones is answered `Busy`:
+//! the worker commits and asks again.
 
 use crate::file::{Files, opens_files};
 use crate::{BufferLayout, Completion, Engine, EngineConfig, EngineError, Errno, Queued, Unit};
@@ -17,10 +17,10 @@ const MOST_SEGMENTS: usize = 1024;
 pub struct VsyncEngine {
     files: Files,
     depth: usize,
-    /// The gathered units: their places in the slab, and their buffers.
+    /// The gathered units: their indices in the slab, and their buffers.
     units: Vec<u32>,
     segments: Vec<libc::iovec>,
-    /// Of the gathered units: where they are, and where the next one would have to start.
+    /// The file and the start of the gathered units, and where the next one must start.
     file: u32,
     write: bool,
     start: u64,
@@ -74,8 +74,8 @@ impl VsyncEngine {
 
     /// Performs the gathered units.
     ///
-    /// A call that ends early is followed by another one for the units it did not reach, so that each unit gets its own
-    /// outcome: its error, or the end of the file.
+    /// If a call ends early, another call follows for the remaining units, so that each unit gets its own outcome: its
+    /// error, or the end of the file.
     fn perform(&mut self) {
         let mut first = 0;
         let mut refused = None;

@@ -23,7 +23,7 @@ struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// The reason where loop devices cannot be made (no root, no losetup, no loop driver).
+    /// Creates a loop device, or returns why that is impossible (no root, no losetup, no loop driver).
     fn new() -> Result<LoopDevice, String> {
         let directory = env!("CARGO_TARGET_TMPDIR");
         let image = tempfile::NamedTempFile::new_in(directory).unwrap();
@@ -92,7 +92,7 @@ fn every_engine_trims_and_transfers_on_a_device() {
             with_engine(variant.0, &config, TrimSome { path: &device.path, name: &name, direct });
         }
     }
-    // The image lost the trimmed range, so the request went all the way down.
+    // The image lost the trimmed range, so the request reached the image.
     use std::os::unix::fs::MetadataExt;
     let allocated = device.image.as_file().metadata().unwrap().blocks() * 512;
     assert!(allocated < SIZE * 3 / 4, "{allocated} bytes are still allocated");

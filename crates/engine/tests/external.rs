@@ -191,7 +191,7 @@ fn what_is_no_engine_is_refused_in_words() {
 
 #[test]
 fn a_relative_path_begins_in_the_current_directory_and_is_not_searched_for() {
-    // The C library is in a directory that is searched, and not in the current one.
+    // The C library is in a library directory, not in the current one.
     let error = describe_external(Path::new("libc.so.6")).unwrap_err().to_string();
     assert!(error.ends_with("No such file or directory"), "{error}");
 }

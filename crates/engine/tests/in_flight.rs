@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The engines that queue whatever they are given.
+/// The engines that queue all units.
 const QUEUEING: &[&str] = &["null", "libaio", "io_uring", "posixaio"];
 
 /// A named pipe: reading it blocks until there is a writer.
@@ -47,13 +47,13 @@ fn more_than_the_depth_is_busy() {
             let gone = engine.commit().unwrap();
             assert_eq!(gone, if self.1 == "posixaio" { 0 } else { 4 });
             let mut done = Vec::new();
-            // At most `max`, even when more is ready.
+            // At most `max`, even if more are ready.
             engine.reap(4, 3, None, &mut done).unwrap();
             assert_eq!(done.len(), 3, "{}", self.1);
             // SAFETY: as above; the unit is not in flight.
             assert_eq!(unsafe { engine.queue(&read(4)) }, Queued::Queued, "{}", self.1);
             engine.commit().unwrap();
-            // Waiting for more completions than there are units in flight returns those there are.
+            // Waiting for more completions than units in flight returns the completions of all units.
             engine.reap(10, 10, None, &mut done).unwrap();
             let mut units: Vec<u32> = done.iter().map(|completion| completion.unit).collect();
             units.sort_unstable();
@@ -165,7 +165,7 @@ fn dropping_an_engine_cancels_what_would_never_end() {
                     engine.commit().unwrap();
                 }
             }
-            // A pipe that stays open lets late writes through, if anything still reads.
+            // A pipe that stays open lets late writes through, if there is still a reader.
             let keep = OpenOptions::new()
                 .read(true)
                 .write(true)
@@ -210,7 +210,7 @@ fn dropping_an_engine_waits_for_what_cannot_be_cancelled() {
                 buffers.of(index).fill(0xff);
             }
             let written = std::fs::read(self.0).unwrap();
-            // Cancelled blocks are missing or zero, and hold no other data.
+            // Cancelled blocks are missing or zero, and contain no other data.
             for (index, block) in written.chunks(4096).enumerate() {
                 let whole = block == content(index as u64 * 4096, 4096);
                 assert!(whole || block.iter().all(|&byte| byte == 0), "{} block {index}", self.1);

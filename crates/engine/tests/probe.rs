@@ -15,7 +15,7 @@ fn mappings() -> usize {
     maps.lines().filter(|line| line.contains("[aio]") || line.contains("io_uring")).count()
 }
 
-/// Memory locked on behalf of this process, which a ring that lives on would hold.
+/// Memory locked on behalf of this process; a surviving ring would hold some.
 fn pinned() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     status.lines().filter(|line| line.starts_with("VmPin") || line.starts_with("VmLck")).collect()
@@ -35,7 +35,7 @@ fn a_probe_leaves_nothing_behind() {
     a_ring_gives_its_registration_back();
 }
 
-/// The number a ring is registered under is free again once its engine is gone.
+/// The registration number of a ring is free again after its engine was dropped.
 fn a_ring_gives_its_registration_back() {
     let registered = || {
         // A ring takes the lowest free number, and the kernel returns it: compare with a fresh ring.

@@ -8,7 +8,7 @@ use iolite_testing::{partly_skipped, skip, this_test};
 
 #[test]
 fn too_many_aio_requests_name_the_sysctl() {
-    // More than fs.aio-max-nr, yet less than where the kernel's own arithmetic ends (4 Mi).
+    // More than fs.aio-max-nr, but less than the kernel's arithmetic limit (4 Mi).
     let limit = std::fs::read_to_string("/proc/sys/fs/aio-max-nr").unwrap().trim().parse::<usize>().unwrap();
     if limit > 1 << 20 {
         skip!("fs.aio-max-nr is {limit}");

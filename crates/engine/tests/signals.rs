@@ -12,7 +12,7 @@ use std::time::Duration;
 
 extern "C" fn nothing(_signal: libc::c_int) {}
 
-/// Signals interrupt system calls instead of being restarted after.
+/// Makes signals interrupt system calls, without a restart.
 fn install_handler() {
     // SAFETY: the handler does nothing; the struct is plain data.
     unsafe {

@@ -33,7 +33,7 @@ impl Visitor for Stream {
                 let unit = buffers.unit(0, Operation::Write, offset, BLOCK as u64);
                 assert_eq!(perform(&mut engine, &unit), Ok(BLOCK as u64));
             } else {
-                // The other side writes whole blocks, each at most as large as a pipe moves at once (PIPE_BUF).
+                // The other side writes complete blocks, each of at most PIPE_BUF bytes, which a pipe moves at once.
                 let unit = buffers.unit(0, Operation::Read, offset, BLOCK as u64);
                 assert_eq!(perform(&mut engine, &unit), Ok(BLOCK as u64));
                 assert!(buffers.of(0) == content(offset, BLOCK), "block {block}");

@@ -95,7 +95,7 @@ fn round_trip(directory: &Path, direct: bool) {
     }
 }
 
-/// A directory on a real file system: that of the build, not a memory one.
+/// A directory on a real file system: the build's, not one in memory.
 fn disk_directory() -> tempfile::TempDir {
     tempfile::tempdir_in(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))).unwrap()
 }
@@ -140,7 +140,7 @@ fn the_end_of_a_file_is_a_short_read_and_then_nothing() {
             assert_eq!(buffers.of(1)[..1808], content(0, 10_000)[8192..]);
             let beyond = perform(&mut engine, &buffers.unit(2, Operation::Read, 12288, 4096));
             assert_eq!(beyond, Ok(0), "{}", self.1);
-            // The units before the end are whole even when they went together with those at the end.
+            // The units before the end are complete even if they were submitted together with those at the end.
             let mut bytes = Vec::new();
             let offsets = [0, 4096, 8192, 12288];
             run_all(&mut engine, &mut buffers, Operation::Read, &offsets, 4, |offset, outcome, _| {
@@ -194,7 +194,7 @@ fn a_full_device_and_a_closed_file_are_errors_of_the_unit() {
         }
     }
     for variant in VARIANTS {
-        // This device cannot be mapped, and knows nothing of uncached transfers (EOPNOTSUPP).
+        // This device cannot be mapped, and does not support uncached transfers (EOPNOTSUPP).
         if variant.0 != "mmap" && !is_uncached(variant) {
             with_engine(variant.0, &EngineConfig::new(options_of(variant), 4), Failing(variant.0));
         }

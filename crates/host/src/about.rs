@@ -24,9 +24,10 @@ pub fn this_host() -> Vec<Fact> {
     told(facts)
 }
 
-/// The facts of [`Device`] that explain a result: `device`, `kind`, `model`, `firmware`, `serial`, `size_bytes`, …, and, where it is
-/// built on others, `built_on`; of an NVMe namespace, all others as well, as `SUBJECT_FACT` (`health_power_cycles`), except
-/// those of the kernel's queue. `disk` is the disk that holds the file; a generic device (/dev/ng0n1) is asked itself.
+/// The facts of [`Device`] that explain a result: `device`, `kind`, `model`, `firmware`, `serial`, `size_bytes`, …, and
+/// `built_on` if it is built on other devices. For an NVMe namespace also all other facts, as `SUBJECT_FACT`
+/// (`health_power_cycles`), except those of the kernel's queue. `disk` is the disk that holds the file; a generic
+/// device (/dev/ng0n1) is queried directly.
 pub fn device(path: &Path, disk: Option<&Disk>) -> Vec<Fact> {
     let is_generic =
         || crate::files::look(path).is_ok_and(|found| found.is_some_and(|found| found.class.is_some()));
@@ -39,7 +40,7 @@ pub fn device(path: &Path, disk: Option<&Disk>) -> Vec<Fact> {
     }
 }
 
-/// Facts that explain a result: how they are called in reports, and where [`Device`] has them.
+/// Facts that explain a result: their names in reports, and their section and name in [`Device`].
 const EXPLAINING: [(&str, &str, &str); 38] = [
     ("model", "identity", "model"),
     ("firmware", "identity", "firmware"),
@@ -82,7 +83,7 @@ const EXPLAINING: [(&str, &str, &str); 38] = [
     ("warnings", "health", "warnings"),
 ];
 
-/// Lists (LBA formats, power states, placement handles) are told up to this many rows.
+/// Lists (LBA formats, power states, placement handles) are reported up to this many rows.
 const MOST_ROWS: usize = 32;
 
 /// The facts of a namespace that are not among those of all devices. A row of a list is one fact, `formats_0`.

@@ -34,8 +34,8 @@ impl Hierarchy {
         Ok(Hierarchy::among(&mounts))
     }
 
-    /// The one to be used of those in `/proc/self/mounts`: where the controller `blkio` of version 1 is mounted, that
-    /// is where jobs with a group have always had it.
+    /// The hierarchy to use of those in `/proc/self/mounts`. If the controller `blkio` of version 1 is mounted, it is
+    /// preferred, because jobs with a group have always used it.
     fn among(mounts: &str) -> Option<Hierarchy> {
         let find = |version: ControlGroupVersion| {
             mounts.lines().find_map(|line| {

@@ -9,11 +9,11 @@ use std::path::Path;
 /// The CPUs of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpus {
-    /// How many the machine is made for; they are numbered from 0.
+    /// The number of CPUs that the system is configured for; they are numbered from 0.
     pub configured: u32,
-    /// Those that this process runs on, in ascending order: taskset(1) may have left some out.
+    /// The CPUs that this process may run on, in ascending order: taskset(1) may have excluded some.
     pub allowed: Vec<u32>,
-    /// Those that this process could run on if it asked to, in ascending order: neither offline nor left out by its
+    /// The CPUs that this process could choose to run on, in ascending order: neither offline nor excluded by its
     /// cpuset.
     pub usable: Vec<u32>,
 }
@@ -24,7 +24,7 @@ impl Cpus {
         let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
         let configured = u32::try_from(configured).unwrap_or(1).max(1);
         let allowed = processors().unwrap_or_else(|_| (0..configured).collect());
-        // Where the kernel cannot be asked, the worker itself will see.
+        // If the kernel cannot be queried, the worker itself will find out.
         let usable = every_processor().unwrap_or_else(|_| (0..configured).collect());
         Cpus { configured, allowed, usable }
     }

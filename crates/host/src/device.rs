@@ -1,7 +1,7 @@
 //! Describes a device: for `iolite device`, and for the facts about the storage of a run in its report.
 //!
-//! Sysfs is readable by everybody. Commands to the device itself need permission to open it. Queries that are not
-//! permitted are listed in [`Device::untold`]; they are not an error.
+//! Every user can read sysfs. Commands to the device itself need permission to open it. Queries that are not permitted
+//! are listed in [`Device::untold`]; they are not an error.
 
 mod builds;
 mod nvme;
@@ -34,7 +34,7 @@ pub struct Section {
     pub name: &'static str,
     /// Whether there may be several rows of the same facts, as for formats.
     pub is_list: bool,
-    /// Facts; one row, where it is not a list.
+    /// Facts; a single row if it is not a list.
     pub rows: Vec<Vec<Fact>>,
 }
 
@@ -56,11 +56,11 @@ pub enum Value {
     Number(u64),
     /// The same with a fraction.
     Fraction(f64),
-    /// Whether it is so.
+    /// Yes or no.
     Is(bool),
 }
 
-/// Where a path leads.
+/// The device that a path leads to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The kind of the path: `block device`, `character device`, `file`.
@@ -71,7 +71,7 @@ pub struct Found {
     pub file_system: Option<String>,
     /// The partition that a block device is: its name and its bytes.
     pub partition: Option<(String, u64)>,
-    /// The device: that of the path, the whole disk of a partition, or the one that holds the file.
+    /// The device at the path, or the whole disk of the partition, or the device that holds the file.
     pub device: Device,
 }
 
@@ -96,7 +96,7 @@ pub enum NoDevice {
 }
 
 impl Value {
-    /// As words, without a unit.
+    /// As text, without a unit.
     pub fn text(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),
@@ -137,7 +137,7 @@ impl From<bool> for Value {
     }
 }
 
-/// Facts in their order, of which those that are not known are left out.
+/// Facts in order, without those that are unknown.
 #[derive(Debug, Default)]
 struct Facts(Vec<Fact>);
 
@@ -153,10 +153,10 @@ impl Facts {
 }
 
 impl Device {
-    /// The device that a path names, or that holds the file of this name.
+    /// The device at a path, or the one that holds the file of this name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such device.
     pub fn at(path: &Path) -> Result<Found, NoDevice> {
         let found = files::look(path).map_err(NoDevice::System)?.ok_or(NoDevice::Nothing)?;
         match found.kind {
@@ -185,7 +185,7 @@ impl Device {
         })
     }
 
-    /// A disk, which is asked through this node if there is one.
+    /// A disk; commands are sent to it through this node, if there is one.
     pub fn of(disk: &Disk, node: Option<&Path>) -> Device {
         let mut device = builds::of(&disk.name, &disk.directory, node);
         device
@@ -199,13 +199,13 @@ impl Device {
         self.sections.iter().find(|section| section.name == name)
     }
 
-    /// A fact by the name of its section and its own; of a list, that of the first row.
+    /// A fact by the names of its section and itself; for a list, the fact in the first row.
     pub fn fact(&self, section: &str, name: &str) -> Option<&Value> {
         let row = self.section(section)?.rows.first()?;
         row.iter().find(|fact| fact.name == name).map(|fact| &fact.value)
     }
 
-    /// The number that a fact is.
+    /// The value of a fact, if it is a number.
     pub fn number(&self, section: &str, name: &str) -> Option<u64> {
         match self.fact(section, name)? {
             Value::Number(number) => Some(*number),
@@ -228,7 +228,7 @@ impl Device {
         }
     }
 
-    /// Adds several of a kind, if there are any.
+    /// Adds a list of facts about a subject, if it is not empty.
     fn list(&mut self, name: &'static str, rows: Vec<Facts>) {
         if !rows.is_empty() {
             let rows = rows.into_iter().map(|facts| facts.0).collect();
@@ -237,7 +237,7 @@ impl Device {
     }
 }
 
-/// The node of the block device that sysfs describes there, if it has one that can be found.
+/// The node of the block device that sysfs describes in this directory, if it can be found.
 pub(crate) fn node_of(directory: &Path) -> Option<PathBuf> {
     let number = DeviceNumber::parse(&std::fs::read_to_string(directory.join("dev")).ok()?)?;
     files::device_node(number)
@@ -263,7 +263,7 @@ fn of_character_device(path: &Path, found: &FileFacts) -> Result<Found, NoDevice
     let (Some(class), Some(number)) = (found.class, found.device) else { return Err(NoDevice::NoData) };
     let block = class.block_device(number).and_then(disks::directory_of);
     let device = match (class, block) {
-        // Other views of flash are read-only, and say nothing about it.
+        // Other views of flash are read-only, and have no facts about it.
         (class, Some(directory)) if class.passes_commands() => {
             let disk = Disk::read(&directory).ok_or(NoDevice::NoData)?;
             // (Questions to a node of bsg have another form; the block device gives the same answers.)

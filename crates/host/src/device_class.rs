@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 /// The class of a character device that holds data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeviceClass {
-    /// The way of SCSI commands to a device (`/dev/sg0`).
+    /// Passes SCSI commands to a device (`/dev/sg0`).
     ScsiGeneric,
-    /// The way of SCSI commands through the block layer's generic driver (`/dev/bsg/0:0:0:0`).
+    /// Passes SCSI commands through the block layer's generic driver (`/dev/bsg/0:0:0:0`).
     ScsiBsg,
-    /// The way of NVMe commands to a namespace (`/dev/ng0n1`).
+    /// Passes NVMe commands to a namespace (`/dev/ng0n1`).
     NvmeGeneric,
     /// Flash (`/dev/mtd0`).
     Flash,
@@ -23,16 +23,16 @@ pub enum DeviceClass {
     DirectAccess,
 }
 
-/// The block devices that are another view of flash.
+/// The major number of the block devices that show the same data as flash.
 const FLASH_BLOCKS: u32 = 31;
 
 impl DeviceClass {
-    /// That of a character device; `None` = it holds no data.
+    /// The class of a character device; `None` = it holds no data.
     pub(crate) fn of(number: DeviceNumber) -> Option<DeviceClass> {
         let subsystem = fs::read_link(directory(number).join("subsystem")).ok()?;
         match subsystem.file_name()?.to_str()? {
             "scsi_generic" => Some(DeviceClass::ScsiGeneric),
-            // Adapters and transports have such nodes as well.
+            // Adapters and transports have nodes of bsg as well.
             "bsg" if directory(number).join("device/scsi_device").exists() => Some(DeviceClass::ScsiBsg),
             "nvme-generic" => Some(DeviceClass::NvmeGeneric),
             "mtd" => Some(DeviceClass::Flash),
@@ -41,7 +41,7 @@ impl DeviceClass {
         }
     }
 
-    /// Whether commands are passed through it to a block device, past everything that guards that.
+    /// Whether commands pass through it to a block device, bypassing that device's protection.
     pub(crate) fn passes_commands(self) -> bool {
         matches!(self, DeviceClass::ScsiGeneric | DeviceClass::ScsiBsg | DeviceClass::NvmeGeneric)
     }
@@ -74,25 +74,25 @@ impl DeviceClass {
                 DeviceNumber::parse(&fs::read_to_string(disk.path().join("dev")).ok()?)
             }
             DeviceClass::NvmeGeneric => {
-                // ng0n1 is the way to nvme0n1, and both are below their controller, or below their subsystem.
+                // ng0n1 passes commands to nvme0n1, and both are below their controller, or below their subsystem.
                 let node = fs::canonicalize(directory(number)).ok()?;
                 let name = node.file_name()?.to_str()?.strip_prefix("ng")?;
                 let disk = node.with_file_name(format!("nvme{name}"));
                 DeviceNumber::parse(&fs::read_to_string(disk.join("dev")).ok()?)
             }
-            // Each has a second node, which is only for reading.
+            // Each flash device has a second node, which is read-only.
             DeviceClass::Flash => Some(DeviceNumber { major: FLASH_BLOCKS, minor: number.minor / 2 }),
             DeviceClass::DirectAccess => None,
         }
     }
 }
 
-/// Where sysfs describes the character device of this number.
+/// The directory in which sysfs describes the character device of this number.
 fn directory(number: DeviceNumber) -> PathBuf {
     PathBuf::from(format!("/sys/dev/char/{}:{}", number.major, number.minor))
 }
 
-/// The UBI device that is built on this flash; `None` = there is none.
+/// The UBI device that is built on this flash, if any.
 pub(crate) fn ubi_on(flash: u32) -> Option<String> {
     let attached = |entry: &fs::DirEntry| {
         let number = fs::read_to_string(entry.path().join("mtd_num")).ok()?;

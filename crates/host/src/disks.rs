@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Disk {
     /// The kernel's name for it: `nvme0n1`.
     pub name: String,
-    /// Where sysfs describes it.
+    /// The directory in which sysfs describes it.
     pub directory: PathBuf,
     /// Its queue.
     pub queue: Queue,
@@ -29,36 +29,36 @@ pub struct Queue {
     pub physical_block: Option<u64>,
     /// The largest request that the kernel sends to it, in bytes.
     pub largest_request: Option<u64>,
-    /// How many requests wait in the queue at most.
+    /// The most requests that wait in the queue.
     pub requests: Option<u64>,
     /// The unit of discards, in bytes; 0 = it knows no discards.
     pub discard_granularity: Option<u64>,
     /// The largest discard, in bytes; 0 = it knows no discards.
     pub largest_discard: Option<u64>,
-    /// Whether it turns.
+    /// Whether it has rotating media.
     pub rotational: Option<bool>,
     /// Its I/O scheduler.
     pub scheduler: Option<Scheduler>,
-    /// Its zones; `None` = it has none.
+    /// Its zones; `None` = it is not zoned.
     pub zones: Option<Zones>,
 }
 
 /// The I/O schedulers of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scheduler {
-    /// The one that is used.
+    /// The scheduler in use.
     pub chosen: Option<String>,
     /// All schedulers that can be used.
     pub known: Vec<String>,
 }
 
 impl Scheduler {
-    /// The schedulers of the disk that sysfs describes there, as they are now.
+    /// The current schedulers of the disk that sysfs describes in this directory.
     pub fn read(directory: &Path) -> Option<Scheduler> {
         Some(Scheduler::parse(&fs::read_to_string(directory.join("queue/scheduler")).ok()?))
     }
 
-    /// `none [mq-deadline] bfq`: the one that is used is in brackets.
+    /// `none [mq-deadline] bfq`: the one in use is in brackets.
     fn parse(text: &str) -> Scheduler {
         let within = |name: &str| Some(name.strip_prefix('[')?.strip_suffix(']')?.to_owned());
         Scheduler {
@@ -71,7 +71,7 @@ impl Scheduler {
 /// The party that enforces sequential writes in zones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ZoneModel {
-    /// The host may, and the disk copes when it does not.
+    /// The host should, but the disk accepts other writes.
     HostAware,
     /// The host must: other writes fail.
     HostManaged,
@@ -84,7 +84,7 @@ pub struct Zones {
     pub model: ZoneModel,
     /// The size of a zone in bytes; the last one may be smaller.
     pub size: u64,
-    /// How many there are.
+    /// The number of zones.
     pub count: u64,
     /// How many can be open at once; 0 = all.
     pub most_open: u64,
@@ -92,7 +92,7 @@ pub struct Zones {
     pub most_active: u64,
 }
 
-/// How much can be written so that it is stored as a whole or not at all. Zeros = nothing can.
+/// The sizes of atomic writes, which are stored completely or not at all. Zeros = atomic writes are not supported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtomicWrites {
     /// The smallest such write, in bytes.
@@ -167,8 +167,8 @@ fn zones(directory: &Path, number: impl Fn(&str) -> Option<u64>) -> Option<Zones
     })
 }
 
-/// The limit of the paths to a namespace that has several (NVMe multipath): its own queue (`nvme0n1`) has none, but that of each
-/// path (`nvme0c1n1`) has the device's. 0 = there is none.
+/// The limit of the paths to a namespace that has several (NVMe multipath): its own queue (`nvme0n1`) has no limit, but
+/// the queue of each path (`nvme0c1n1`) has the device's. 0 = no limit.
 fn limit_of_paths(head: &Path, name: &str) -> u64 {
     let Some(numbers) =
         head.file_name().and_then(|name| name.to_str()?.strip_prefix("nvme")?.split_once('n'))
@@ -193,7 +193,8 @@ fn limit_of_paths(head: &Path, name: &str) -> u64 {
     paths.filter_map(limit).filter(|&limit: &u64| limit > 0).min().unwrap_or(0)
 }
 
-/// The number of the device that holds a file (or the nearest directory above it that exists), or that is the file.
+/// The number of the device that holds a file (or the nearest directory above it that exists); for a device, its own
+/// number.
 pub(crate) fn device_below(path: &Path) -> Option<DeviceNumber> {
     let absolute = std::path::absolute(path).ok()?;
     let metadata = absolute.ancestors().find_map(|path| fs::metadata(path).ok())?;
@@ -201,12 +202,12 @@ pub(crate) fn device_below(path: &Path) -> Option<DeviceNumber> {
     Some(DeviceNumber::of(if is_device { metadata.rdev() } else { metadata.dev() }))
 }
 
-/// Where sysfs describes the disk that this device is, or is a partition of.
+/// The directory in which sysfs describes the disk of this device, which may be a partition.
 pub(crate) fn directory_of(device: DeviceNumber) -> Option<PathBuf> {
     Some(whole_disk(fs::canonicalize(device.directory()).ok()?))
 }
 
-/// A partition has no counters and queue worth looking at: those of its disk count.
+/// The disk of a partition, because the disk's counters and queue are those that matter.
 fn whole_disk(directory: PathBuf) -> PathBuf {
     match directory.parent() {
         Some(parent) if directory.join("partition").exists() => parent.to_owned(),
@@ -279,7 +280,7 @@ mod tests {
             (zones.most_open, zones.most_active)
         };
         assert_eq!(limits(), (0, 0), "it has no path");
-        // The other namespaces are not its own.
+        // The paths of other namespaces do not count.
         for (controller, path, open) in [
             (0, "nvme0c0n8", "5"),
             (1, "nvme0c1n8", "4"),

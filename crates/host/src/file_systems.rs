@@ -12,9 +12,9 @@ use std::path::Path;
 pub struct FileSystem {
     /// The kernel's number for its kind (linux/magic.h).
     pub magic: i64,
-    /// The unit in which it hands out space, in bytes.
+    /// The unit in which it allocates space, in bytes.
     pub block: u64,
-    /// Its size in bytes; 0 where it has none.
+    /// Its size in bytes; 0 if it has no fixed size.
     pub bytes: u64,
     /// The space available to unprivileged processes, in bytes.
     pub available: u64,

@@ -63,18 +63,18 @@ pub struct DeviceNumber {
 }
 
 impl DeviceNumber {
-    /// From the kernel's form of it.
+    /// Decodes the kernel's number.
     pub(crate) fn of(device: u64) -> DeviceNumber {
         DeviceNumber { major: libc::major(device), minor: libc::minor(device) }
     }
 
-    /// From `8:16`.
+    /// Parses `8:16`.
     pub(crate) fn parse(text: &str) -> Option<DeviceNumber> {
         let (major, minor) = text.trim().split_once(':')?;
         Some(DeviceNumber { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
-    /// Where sysfs describes the block device of this number.
+    /// The directory in which sysfs describes the block device of this number.
     pub(crate) fn directory(self) -> PathBuf {
         PathBuf::from(format!("/sys/dev/block/{}:{}", self.major, self.minor))
     }
@@ -94,8 +94,8 @@ pub struct Identity {
 pub struct FileFacts {
     /// The kind of file.
     pub kind: EntryKind,
-    /// The size of a regular file in bytes; 0 for all else. ([`Machine::size`](crate::Machine::size) knows that of
-    /// devices, too.)
+    /// The size of a regular file in bytes; 0 for other files. ([`Machine::size`](crate::Machine::size) also knows the
+    /// sizes of devices.)
     pub bytes: u64,
     /// The same for all names of the file. Standard input and output have zeros.
     pub identity: Identity,
@@ -166,7 +166,7 @@ pub enum FileKey {
     Device(DeviceNumber),
     /// Another file that exists.
     File(Identity),
-    /// A file that does not exist: where it would be made.
+    /// A file that does not exist: the path where it would be created.
     Missing(PathBuf),
 }
 
@@ -190,7 +190,7 @@ impl FileKey {
 pub enum Access {
     /// Write to it.
     Write,
-    /// Make files in it: it is a directory.
+    /// Create files in it: it is a directory.
     MakeFiles,
 }
 
@@ -205,9 +205,9 @@ pub(crate) fn look(path: &Path) -> Result<Option<FileFacts>, Refusal> {
     }
 }
 
-/// Where a file would be made under this name: links followed, its directory without links.
+/// The path where a file of this name would be created: links followed, its directory without links.
 pub(crate) fn place_of(path: &Path) -> PathBuf {
-    /// Links that are followed before they count as a circle, as in the kernel.
+    /// The most links that are followed before they count as a loop, as in the kernel.
     const MOST_LINKS: usize = 40;
     let parent = |path: &Path| match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -267,14 +267,14 @@ pub(crate) fn access(path: &Path, access: Access) -> Result<(), Refusal> {
 }
 
 pub(crate) fn among_devices(path: &Path) -> bool {
-    // Directories that are missing would be made as well.
+    // Missing directories would be created as well.
     let existing = path.ancestors().skip(1).find_map(|ancestor| {
         let ancestor = if ancestor.as_os_str().is_empty() { Path::new(".") } else { ancestor };
         fs::canonicalize(ancestor).ok()
     });
     let Some(place) = existing else { return false };
     let number = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
-    // Where /dev is only a directory of the root file system, the name has to tell.
+    // If /dev is only a directory of the root file system, only the name can decide.
     number(&place).is_some_and(|device| number(Path::new("/dev")) == Some(device))
         && (place.starts_with("/dev") || number(Path::new("/")) != number(&place))
 }

@@ -1,9 +1,9 @@
 //! Whether the system uses a block device, so that writing to it would destroy something.
 //!
-//! A device is in use when it, one of its partitions, or the disk that it is a partition of is mounted or is swap;
-//! when another device (LVM, md, dm, bcache) is built on it; or when the kernel will not open it exclusively, which
-//! catches every user that is not listed anywhere. A character device that holds data is in use when the block device is
-//! that shows the same data, or when UBI is built on it.
+//! A device is in use when it, one of its partitions, or the disk that it is a partition of is mounted or is swap; when
+//! another device (LVM, md, dm, bcache) is built on it; or when the kernel will not open it exclusively, which also
+//! detects users that are not listed anywhere. A character device that holds data is in use when the block device that
+//! shows the same data is in use, or when UBI is built on it.
 
 use crate::device_class::{DeviceClass, ubi_on};
 use crate::files::{device_node, look};
@@ -18,15 +18,15 @@ use std::path::Path;
 /// Why a device must not be written to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum InUse {
-    /// It (or a relative of it) is mounted there.
+    /// It (or a related device) is mounted at this place.
     Mounted(String),
-    /// It (or a relative of it) is swap.
+    /// It (or a related device) is swap.
     Swap,
     /// Another device is built on it.
     Held(String),
     /// The kernel refuses to open it exclusively.
     Busy,
-    /// The system does not say; why.
+    /// Unknown, for this reason.
     Unknown(String),
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for InUse {
 /// Why the device at this path is in use, or may be; `None` when it is free, or holds no data.
 pub(crate) fn in_use(path: &Path) -> Option<InUse> {
     let found = look(path).ok()??;
-    // Passthrough commands bypass everything that guards the block device, so it must not be in use at all.
+    // Passthrough commands bypass the protection of the block device, so it must not be in use at all.
     let is_generic = found.class.is_some_and(DeviceClass::passes_commands);
     let (device, node) = match found.class {
         None => (found.block_device()?, Some(path.to_owned())),
@@ -92,8 +92,8 @@ pub(crate) fn in_use(path: &Path) -> Option<InUse> {
     held_exclusively(node.as_deref(), is_generic)
 }
 
-/// Whether the kernel refuses to open the block device exclusively. If it cannot be asked, a job that opens the block
-/// device itself fails anyway; one that uses the generic device beside it does not (`is_generic`).
+/// Whether the kernel refuses to open the block device exclusively. If it cannot be queried, a job that opens the block
+/// device itself fails anyway; a job that uses the generic device does not (`is_generic`).
 fn held_exclusively(node: Option<&Path>, is_generic: bool) -> Option<InUse> {
     let unknown = |why: String| is_generic.then_some(InUse::Unknown(why));
     let Some(node) = node else {
@@ -153,8 +153,8 @@ fn names_in(directory: &Path) -> Vec<String> {
 /// Mounted devices with their mount points, and swap devices.
 type Tables = (Vec<(DeviceNumber, String)>, Vec<DeviceNumber>);
 
-/// Reads the tables of the process file system that is mounted there. Failing to read them is an error: a device that
-/// is in use must not be taken for free.
+/// Reads the tables of the process file system that is mounted at this path. A failure to read them is an error: a
+/// device in use must not be taken for a free one.
 fn tables(proc: &Path) -> Result<Tables, Refusal> {
     let read = |name: &str| explained(&proc.join(name), fs::read_to_string(proc.join(name)));
     Ok((parse_mounts(&read("self/mountinfo")?, block_device), parse_swaps(&read("swaps")?)))
@@ -165,8 +165,8 @@ fn explained<T>(path: &Path, result: std::io::Result<T>) -> Result<T, Refusal> {
     result.map_err(|error| Refusal::from(error).about(path.display()))
 }
 
-/// Mounted devices with the place they are mounted on. File systems over several devices (btrfs) have an anonymous
-/// number in the third field and one of their devices as the source, so both are looked at.
+/// Mounted devices with their mount points. File systems over several devices (btrfs) have an anonymous number in the
+/// third field and one of their devices as the source, so both are looked at.
 ///
 /// The format is documented in proc_pid_mountinfo(5).
 fn parse_mounts(

@@ -51,14 +51,14 @@ use std::path::{Path, PathBuf};
 /// Facts are read on demand, because most plans need few of them, and do not change for the lifetime of the value. To
 /// see later changes (such as the size of a file that an earlier job wrote), create a new [`ThisMachine`].
 pub trait Machine: fmt::Debug {
-    /// The file of this name, with symbolic links followed; `None` = there is none. The name `-` is standard input or
-    /// output, which is a pipe.
+    /// The file of this name, with symbolic links followed; `None` = it does not exist. The name `-` is standard input
+    /// or output, which is a pipe.
     ///
     /// # Errors
-    /// The system refuses the query, for another reason than that the file does not exist.
+    /// The system refuses the query, for a reason other than a missing file.
     fn file(&self, path: &Path) -> Result<Option<FileFacts>, Refusal>;
 
-    /// Where a file would be made under this name: links followed, its directory without links.
+    /// The path where a file of this name would be created: links followed, its directory without links.
     fn place(&self, path: &Path) -> PathBuf;
 
     /// The key that identifies the file of this name. A file that cannot be queried counts as one that does not exist.
@@ -69,25 +69,25 @@ pub trait Machine: fmt::Debug {
         }
     }
 
-    /// The size in bytes of a regular file, a block device, or a character device that holds data; `None` = nothing is
-    /// there, or it is something else. A device is opened for this.
+    /// The size in bytes of a regular file, a block device, or a character device that holds data; `None` = it does not
+    /// exist, or is of another kind. A device is opened for this.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not report it.
     fn size(&self, path: &Path) -> Result<Option<u64>, Refusal>;
 
-    /// The kind and the size of the file that a job finds under a name, or of the regular file that it would create. The
-    /// size is `None` where the file does not exist or has none.
+    /// The kind and the size of the file that a job finds under a name, or of the regular file that it would create.
+    /// The size is `None` if the file does not exist or has no size.
     ///
     /// # Errors
-    /// It is a directory (`EISDIR`), or the system does not tell.
+    /// It is a directory (`EISDIR`), or the system does not report it.
     fn usable_file(&self, path: &Path) -> Result<(FileKind, Option<u64>), Refusal> {
         let Some(found) = self.file(path)? else { return Ok((FileKind::Regular, None)) };
         let kind = found.kind.file_kind().ok_or_else(|| Refusal::of(libc::EISDIR))?;
         Ok((kind, self.size(path)?))
     }
 
-    /// All regular files in a directory and the directories in it, sorted. Symbolic links are left out.
+    /// All regular files in a directory and its subdirectories, sorted. Symbolic links are left out.
     ///
     /// # Errors
     /// One of the directories cannot be read.
@@ -96,38 +96,37 @@ pub trait Machine: fmt::Debug {
     /// Whether this process has this kind of access.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason why it does not.
     fn access(&self, path: &Path, access: Access) -> Result<(), Refusal>;
 
-    /// Whether a file that is made under this name would lie among the device nodes, on the file system that /dev is.
-    /// (Other file systems that are mounted below /dev, such as /dev/shm, are for files.)
+    /// Whether a file created under this name would be among the device nodes, on the file system of /dev. (Other file
+    /// systems that are mounted below /dev, such as /dev/shm, are for files.)
     fn among_devices(&self, path: &Path) -> bool;
 
     /// Why the device at this path is in use, or may be; `None` = it is free, or holds no data.
     fn in_use(&self, path: &Path) -> Option<InUse>;
 
-    /// The node below /dev of the block device with this number; `None` = there is none.
+    /// The node below /dev of the block device with this number, if there is one.
     fn device_node(&self, number: DeviceNumber) -> Option<PathBuf>;
 
-    /// The disk that holds a file, or the nearest directory above it that exists; for a block device, the disk that it
-    /// is (a part of). `None` = no disk of this machine.
+    /// The disk that holds a file, or the nearest directory above it that exists; for a block device, its disk. `None`
+    /// = no disk of this machine.
     fn disk(&self, path: &Path) -> Option<Disk>;
 
-    /// The zones of a block device, or of an NVMe namespace by its generic device, as they are now; `None` = it has none. A
+    /// The current zones of a block device, or of an NVMe namespace by its generic device; `None` = it is not zoned. A
     /// device is opened for this.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not report them.
     fn zones(&self, path: &Path) -> Result<Option<Vec<Zone>>, Refusal>;
 
-    /// The NVMe namespace that a generic device is the way to; `None` = it is something else. The device is opened and asked.
+    /// The NVMe namespace of a generic device; `None` = it is not such a device. The device is opened and queried.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not report it.
     fn namespace(&self, path: &Path) -> Result<Option<Namespace>, Refusal>;
 
-    /// How much of the file at a path can be written as a whole or not at all; `None` = the system does not tell, as
-    /// for a file that is still to be made.
+    /// The sizes of atomic writes to the file at a path; `None` = unknown, as for a file that does not exist yet.
     fn atomic_writes(&self, path: &Path) -> Option<AtomicWrites>;
 
     /// The alignment that direct I/O to a file requires; `None` = unknown, as for a file that does not exist.
@@ -136,13 +135,13 @@ pub trait Machine: fmt::Debug {
     /// The file system that a file is on.
     ///
     /// # Errors
-    /// The system does not tell, or there is no such file.
+    /// The system does not report it, or there is no such file.
     fn file_system(&self, path: &Path) -> Result<FileSystem, Refusal>;
 
-    /// The directory that relative names begin in.
+    /// The directory that relative names refer to.
     ///
     /// # Errors
-    /// It is gone, or cannot be read.
+    /// It has been removed, or cannot be read.
     fn current_directory(&self) -> Result<PathBuf, Refusal>;
 
     /// The CPUs.
@@ -151,7 +150,7 @@ pub trait Machine: fmt::Debug {
     /// The memory (NUMA) nodes, in ascending order.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report them.
     fn nodes(&self) -> Result<Vec<Node>, Refusal>;
 
     /// The memory.

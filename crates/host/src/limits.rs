@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A limit of this process (getrlimit(2)); `None` = there is none.
+/// A limit of this process (getrlimit(2)); `None` = unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// The limit that holds now.
+    /// The current limit.
     pub soft: Option<u64>,
-    /// How far the process may raise it.
+    /// The limit up to which the process may raise it.
     pub hard: Option<u64>,
 }
 
 impl Limit {
     fn of(resource: libc::__rlimit_resource_t) -> Limit {
         let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: the structure lives through the call. Where the call fails there is no such limit.
+        // SAFETY: the structure lives through the call. If the call fails, there is no such limit.
         unsafe { libc::getrlimit(resource, &raw mut limit) };
         let finite = |value| (value != libc::RLIM_INFINITY).then_some(value);
         Limit { soft: finite(limit.rlim_cur), hard: finite(limit.rlim_max) }
@@ -24,9 +24,9 @@ impl Limit {
 /// The kernel's account of asynchronous requests (libaio).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AioRequests {
-    /// How many there may be: `fs.aio-max-nr`.
+    /// The maximum: `fs.aio-max-nr`.
     pub most: u64,
-    /// How many are taken: `fs.aio-nr`.
+    /// The number in use: `fs.aio-nr`.
     pub taken: u64,
 }
 
@@ -39,13 +39,13 @@ pub struct Limits {
     pub locked_memory: Limit,
     /// Processes and threads of the user.
     pub processes: Limit,
-    /// Addresses of a process, in bytes.
+    /// The address space of a process, in bytes.
     pub address_space: Limit,
-    /// Asynchronous requests of all processes; `None` = the kernel does not tell.
+    /// Asynchronous requests of all processes; `None` = unknown.
     pub aio: Option<AioRequests>,
-    /// Threads of all processes; `None` = the kernel does not tell.
+    /// Threads of all processes; `None` = unknown.
     pub threads: Option<u64>,
-    /// Mappings of a process; `None` = the kernel does not tell.
+    /// Mappings of a process; `None` = unknown.
     pub mappings: Option<u64>,
 }
 

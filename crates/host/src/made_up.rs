@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Something that is there under a name.
+/// A file, directory or device of the machine.
 #[derive(Clone, Debug)]
 struct Entry {
     facts: FileFacts,
@@ -23,8 +23,8 @@ struct Entry {
     writable: bool,
 }
 
-/// A machine that answers with values that a test has chosen. To begin with it has one CPU, one memory node, 1 GiB of
-/// memory, no limits, and no files but the directories `/`, `/dev` and `/tmp`; relative names begin in `/tmp`.
+/// A machine that answers with values that a test has chosen. Initially it has one CPU, one memory node, 1 GiB of
+/// memory, no limits, and only the directories `/`, `/dev` and `/tmp`; relative names refer to `/tmp`.
 ///
 /// ```
 /// use iolite_host::{Machine, MadeUp};
@@ -66,7 +66,7 @@ impl Default for MadeUp {
 }
 
 impl MadeUp {
-    /// Where relative names begin.
+    /// The directory that relative names refer to.
     const CURRENT: &str = "/tmp";
 
     /// A small machine.
@@ -74,7 +74,7 @@ impl MadeUp {
         MadeUp::default()
     }
 
-    /// It has so many CPUs, shared out evenly over its nodes.
+    /// With this many CPUs, distributed evenly over its nodes.
     #[must_use]
     pub fn with_cpus(mut self, number: u32) -> MadeUp {
         let all: Vec<u32> = (0..number).collect();
@@ -83,7 +83,7 @@ impl MadeUp {
         self
     }
 
-    /// It has so many memory nodes; 0 = the kernel does not know any.
+    /// With this many memory nodes; 0 = the kernel lists no nodes.
     #[must_use]
     pub fn with_nodes(mut self, count: u32) -> MadeUp {
         self.nodes = match count {
@@ -102,7 +102,7 @@ impl MadeUp {
         }
     }
 
-    /// This CPU is offline, or left out by the cpuset.
+    /// This CPU is offline, or excluded by the cpuset.
     #[must_use]
     pub fn unusable_cpu(mut self, cpu: u32) -> MadeUp {
         self.cpus.allowed.retain(|&other| other != cpu);
@@ -110,7 +110,7 @@ impl MadeUp {
         self
     }
 
-    /// The process runs on these CPUs only, as taskset(1) does it.
+    /// The process runs on these CPUs only, as with taskset(1).
     #[must_use]
     pub fn tied_to(mut self, cpus: &[u32]) -> MadeUp {
         self.cpus.allowed = cpus.to_vec();
@@ -124,52 +124,52 @@ impl MadeUp {
         self
     }
 
-    /// These are the limits.
+    /// With these limits.
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> MadeUp {
         self.limits = limits;
         self
     }
 
-    /// Control groups are made there.
+    /// With control groups in this hierarchy.
     #[must_use]
     pub fn with_control_groups(mut self, hierarchy: Hierarchy) -> MadeUp {
         self.control_groups = Some(hierarchy);
         self
     }
 
-    /// It has this address, beside those of the loopback interface.
+    /// With this address, in addition to those of the loopback interface.
     #[must_use]
     pub fn with_address(mut self, address: IpAddr) -> MadeUp {
         self.addresses.push(address);
         self
     }
 
-    /// There is a regular file of this size.
+    /// With a regular file of this size.
     #[must_use]
     pub fn with_file(self, path: impl AsRef<Path>, bytes: u64) -> MadeUp {
         self.entry(path.as_ref(), EntryKind::Regular, bytes)
     }
 
-    /// There is a directory, with those above it.
+    /// With a directory and its parents.
     #[must_use]
     pub fn with_directory(self, path: impl AsRef<Path>) -> MadeUp {
         self.entry(path.as_ref(), EntryKind::Directory, 0)
     }
 
-    /// There is a pipe.
+    /// With a pipe.
     #[must_use]
     pub fn with_pipe(self, path: impl AsRef<Path>) -> MadeUp {
         self.entry(path.as_ref(), EntryKind::Pipe, 0)
     }
 
-    /// There is a character device.
+    /// With a character device.
     #[must_use]
     pub fn with_character_device(self, path: impl AsRef<Path>) -> MadeUp {
         self.entry(path.as_ref(), EntryKind::Char, 0)
     }
 
-    /// There is a character device that holds so many bytes.
+    /// With a character device that holds this many bytes.
     #[must_use]
     pub fn with_device_of(self, class: DeviceClass, path: impl AsRef<Path>, bytes: u64) -> MadeUp {
         let mut machine = self.entry(path.as_ref(), EntryKind::Char, bytes);
@@ -177,7 +177,7 @@ impl MadeUp {
         machine
     }
 
-    /// There is the generic device of an NVMe namespace.
+    /// With the generic device of an NVMe namespace.
     #[must_use]
     pub fn with_namespace(self, path: impl AsRef<Path>, namespace: Namespace) -> MadeUp {
         let mut machine = self.with_device_of(DeviceClass::NvmeGeneric, path.as_ref(), namespace.bytes());
@@ -188,7 +188,7 @@ impl MadeUp {
     /// This character device is the same storage as a block device.
     ///
     /// # Panics
-    /// There are no such devices.
+    /// If one of the devices does not exist.
     #[must_use]
     pub fn same(mut self, path: impl AsRef<Path>, block_device: impl AsRef<Path>) -> MadeUp {
         let number = self.change(block_device.as_ref()).facts.device;
@@ -196,7 +196,7 @@ impl MadeUp {
         self
     }
 
-    /// There is a block device of this size, a disk with blocks of 512 bytes.
+    /// With a block device of this size, a disk with blocks of 512 bytes.
     #[must_use]
     pub fn with_block_device(self, path: impl AsRef<Path>, bytes: u64) -> MadeUp {
         let mut machine = self.entry(path.as_ref(), EntryKind::Block, bytes);
@@ -207,10 +207,10 @@ impl MadeUp {
         machine
     }
 
-    /// The queue of this block device is like that.
+    /// This block device has this queue.
     ///
     /// # Panics
-    /// There is no such block device.
+    /// If the block device does not exist.
     #[must_use]
     pub fn with_queue(mut self, path: impl AsRef<Path>, queue: Queue) -> MadeUp {
         self.change(path.as_ref()).disk.as_mut().expect("a block device").queue = queue;
@@ -220,7 +220,7 @@ impl MadeUp {
     /// This block device has zones.
     ///
     /// # Panics
-    /// There is no such block device.
+    /// If the block device does not exist.
     #[must_use]
     pub fn zoned(mut self, path: impl AsRef<Path>, zones: Zones) -> MadeUp {
         self.change(path.as_ref()).disk.as_mut().expect("a block device").queue.zones = Some(zones);
@@ -230,7 +230,7 @@ impl MadeUp {
     /// This block device is in use.
     ///
     /// # Panics
-    /// There is no such device.
+    /// If the device does not exist.
     #[must_use]
     pub fn used(mut self, path: impl AsRef<Path>, by: InUse) -> MadeUp {
         self.change(path.as_ref()).in_use = Some(by);
@@ -240,7 +240,7 @@ impl MadeUp {
     /// This file can be written atomically in these sizes.
     ///
     /// # Panics
-    /// There is no such file.
+    /// If the file does not exist.
     #[must_use]
     pub fn atomic(mut self, path: impl AsRef<Path>, writes: AtomicWrites) -> MadeUp {
         self.change(path.as_ref()).atomic_writes = writes;
@@ -250,7 +250,7 @@ impl MadeUp {
     /// This file or directory cannot be written to.
     ///
     /// # Panics
-    /// There is no such file.
+    /// If the file does not exist.
     #[must_use]
     pub fn read_only(mut self, path: impl AsRef<Path>) -> MadeUp {
         self.change(path.as_ref()).writable = false;
@@ -456,7 +456,7 @@ impl Machine for MadeUp {
     }
 
     fn random(&self) -> u64 {
-        // Numbers that differ from each other are random enough for a test.
+        // Distinct numbers are random enough for a test.
         self.drawn.set(self.drawn.get() + 1);
         self.drawn.get()
     }

@@ -9,16 +9,16 @@ use std::path::Path;
 pub struct HugePages {
     /// The size of a page in bytes.
     pub page_bytes: u64,
-    /// How many pages are set aside.
+    /// The number of reserved pages.
     pub total: u64,
-    /// How many of them nobody uses.
+    /// The number of free pages.
     pub free: u64,
 }
 
 /// The memory of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// All of it, in bytes; `None` = the system does not say.
+    /// The total memory in bytes; `None` = unknown.
     pub total: Option<u64>,
     /// Memory available without swapping, in bytes; `None` = unknown.
     pub available: Option<u64>,
@@ -29,7 +29,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The memory of this machine, as it is now.
+    /// The current memory of this machine.
     pub fn now() -> Memory {
         let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let mut huge_pages = huge_pages();

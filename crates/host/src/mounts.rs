@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The mounts of this machine, as proc_pid_mountinfo(5) has them, read once.
 #[derive(Clone, Debug, Default)]
 pub struct Mounts {
-    /// Where each is, and which file system.
+    /// The mount point and the file system of each mount.
     all: Vec<(PathBuf, String)>,
 }
 
@@ -25,8 +25,8 @@ impl Mounts {
         Mounts { all: mounts.collect() }
     }
 
-    /// The name of the file system at a place without symbolic links: `ext4`. The innermost mount counts; of several at one
-    /// place, the last.
+    /// The name of the file system at a path without symbolic links: `ext4`. The innermost mount counts, and of several
+    /// at one place, the last.
     pub fn file_system(&self, place: &Path) -> Option<&str> {
         let around = self.all.iter().filter(|(point, _)| place.starts_with(point));
         around.max_by_key(|(point, _)| point.as_os_str().len()).map(|(_, kind)| kind.as_str())

@@ -8,7 +8,7 @@ use std::io;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{words}")]
 pub struct Refusal {
-    /// The number of the error, where it has one.
+    /// The error number, if there is one.
     pub errno: Option<i32>,
     /// The words, without the number.
     pub words: String,
@@ -20,7 +20,7 @@ impl Refusal {
         io::Error::from_raw_os_error(errno).into()
     }
 
-    /// The refusal of a name under which nothing is.
+    /// The refusal for a file that does not exist.
     pub fn not_found() -> Refusal {
         Refusal::of(libc::ENOENT)
     }
@@ -30,7 +30,7 @@ impl Refusal {
         self.errno == Some(libc::ENOENT)
     }
 
-    /// The same refusal for a job that passes commands to a device: it says which users may.
+    /// The same refusal for a job that passes commands to a device: the text says which users may.
     #[must_use]
     pub fn of_commands(self) -> Refusal {
         match self.errno {

@@ -39,7 +39,7 @@ impl<K: Hash + Eq, V: Clone> Known<K, V> {
     }
 }
 
-/// The machine that the program runs on: it is asked once about each thing, and then answers from memory.
+/// The machine that the program runs on. Each fact is read once and then remembered.
 #[derive(Debug, Default)]
 pub struct ThisMachine {
     files: Known<PathBuf, Result<Option<FileFacts>, Refusal>>,
@@ -56,7 +56,7 @@ pub struct ThisMachine {
 }
 
 impl ThisMachine {
-    /// This machine as it is from now on: nothing has been asked yet.
+    /// This machine, without any facts read yet.
     pub fn new() -> ThisMachine {
         ThisMachine::default()
     }
@@ -177,7 +177,7 @@ impl Machine for ThisMachine {
     }
 
     fn has_address(&self, address: IpAddr) -> bool {
-        // The system refuses addresses of others, where it does not allow all (net.ipv4.ip_nonlocal_bind).
+        // The system refuses addresses of other machines, unless it allows all addresses (net.ipv4.ip_nonlocal_bind).
         let refused = UdpSocket::bind((address, 0)).err();
         refused.is_none_or(|error| error.kind() != ErrorKind::AddrNotAvailable)
     }
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_asked_once_and_a_new_one_anew() {
+    fn facts_are_cached_per_machine_value() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("f");
         let machine = ThisMachine::new();

@@ -1,18 +1,18 @@
-//! The output of `--profile=act` beside the report: for each hour, the share of reads that took too long; and whether
-//! the devices passed.
+//! The additional output of `--profile=act`: for each hour, the share of reads that took too long; and whether the
+//! devices passed.
 
 use iolite_stats::{Report, lower_bound};
 use iolite_types::Direction;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// How long a slice is.
+/// The length of a slice.
 pub const SLICE: Duration = Duration::from_secs(3600);
 
 /// The limits in milliseconds, and the percentage of reads that may exceed each: the tool's own criteria.
 const LIMITS: [(u64, f64); 3] = [(1, 5.0), (8, 1.0), (64, 0.1)];
 
-/// Reads in all, and those beyond each limit.
+/// All reads, and those beyond each limit.
 type Counts = [u64; 1 + LIMITS.len()];
 
 /// The slices so far.

@@ -26,7 +26,7 @@ const STARTER: &str = "stdio";
 /// The message of a background server to its starter once it is listening.
 const SERVES: &[u8] = b"serves";
 
-/// Serves until a signal ends it, or the client that has started it is done.
+/// Serves until a signal ends it, or until the client that has started it has finished.
 pub fn serve(name: Name, serving: &Serving) -> ExitCode {
     console::print_error(&told(name, &serving.warnings));
     let only = match &serving.only[..] {
@@ -48,7 +48,7 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
         program: name.own_version(),
         log: |text| console::print_error(&format!("iolite: server: {text}\n")),
     };
-    // Before there are threads, and before anything is made that has to be removed.
+    // Before threads start, and before anything is created that must be removed.
     let signals = match SignalQueue::of_those_not_ignored(&[libc::SIGINT, libc::SIGTERM]) {
         Ok(signals) => signals,
         Err(error) => {
@@ -61,7 +61,7 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
     }
     match begin(name, serving, &settings.permissions) {
         Ok(Some((agent, keys))) => agent.serve(Settings { keys, ..settings }, signals),
-        // The one that serves is another process.
+        // Another process serves.
         Ok(None) => ExitCode::SUCCESS,
         Err(why) => {
             complain(name, &format_args!("--server: {why}"));
@@ -70,7 +70,7 @@ pub fn serve(name: Name, serving: &Serving) -> ExitCode {
     }
 }
 
-/// Serves the client that has started this process. The client knows what goes well, so only errors are printed.
+/// Serves the client that has started this process. The client knows about success, so only errors are printed.
 fn serve_starter(name: Name, serving: &Serving, settings: Settings, signals: SignalQueue) -> ExitCode {
     let served = match &serving.pid_file {
         Some(_) => {
@@ -88,7 +88,7 @@ fn serve_starter(name: Name, serving: &Serving, settings: Settings, signals: Sig
     }
 }
 
-/// Listens; with `--daemonize` in another process, and then there is no agent in this one.
+/// Starts to listen; with `--daemonize` in another process, so that this one has no agent.
 fn begin(
     name: Name,
     serving: &Serving,
@@ -96,7 +96,7 @@ fn begin(
 ) -> Result<Option<(Agent, Option<PathBuf>)>, String> {
     let address = Address::parse(&serving.address)?;
     if address.is_protected() && serving.keys.is_some() {
-        let words = "--keys: says nothing for a socket of the file system, which is for one user";
+        let words = "--keys: has no effect with a Unix socket";
         console::print_error(&format!("{name}: warning: {words}\n"));
     }
     let keys = if address.is_protected() {
@@ -124,7 +124,7 @@ fn begin(
         check_pid_file(file)?;
     }
     let mut agent = Agent::listen(&address)?;
-    // Nobody may be there to read it.
+    // Standard error may be closed.
     let told = match name.is_strict() {
         true => format!("{name}: server listening on {}\n", agent.place()),
         false => {
@@ -141,7 +141,7 @@ fn begin(
     let (mut word, mut says) = io::pipe().map_err(failed)?;
     if process::detach().map_err(failed)? {
         drop(says);
-        // It has told why it does not serve, if it does not.
+        // If it does not serve, it has printed the reason.
         let mut said = Vec::new();
         return match word.read_to_end(&mut said) {
             Ok(_) if said == SERVES => Ok(None),
@@ -175,7 +175,7 @@ fn what_is_served(permissions: &Permissions) -> String {
     format!("{does} {what}, {programs}")
 }
 
-/// As with fio, a server that runs keeps its file.
+/// As with fio, the file of a running server is not overwritten.
 fn check_pid_file(file: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let is_alive = |pid: &i32| *pid > 0 && Path::new("/proc").join(pid.to_string()).exists();

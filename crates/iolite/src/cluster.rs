@@ -27,9 +27,9 @@ use std::os::unix::process::parent_id;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The shortest and longest interval of reports of a machine during its run, so that its measurements are known if it is lost.
+/// The shortest and longest interval of a machine's reports during its run, which keep its measurements if it is lost.
 const KEPT_MS: [u64; 2] = [1000, 5000];
-/// Of all machines together, at most one report comes in so many milliseconds.
+/// All machines together send at most one report in this many milliseconds.
 const KEPT_MS_OF_EACH: u64 = 5;
 
 /// Runs the jobs, on the ranks of a launcher if there are any; the exit status.
@@ -93,7 +93,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
             keys
         }
     };
-    // Before there are threads, so that none of them is interrupted.
+    // Before threads start, so that none of them is interrupted.
     let signals = SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGUSR1])
         .map_err(|error| vec![format!("signals cannot be received: {error}")])?;
     check_files(&addresses, process::allow_many_files()).map_err(|why| vec![why])?;
@@ -174,7 +174,7 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     );
     let together = finished.together();
     (session.cluster.start, session.cluster.steady) = (together.start, together.steady);
-    // The queue lives on: without it, the signals would not be held any more.
+    // The queue must live on: without it, the signals would no longer be blocked.
     let Wishes { signals: _held, requests, asked, mut watch, has_fired, .. } = wishes;
     if let Ok(held) = HeldSignals::new() {
         held.give_up_when_asked(requests, console::taken, INTERRUPTED.into(), move || {
@@ -186,17 +186,17 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     }
     session.cluster.end = Some(session.end_of_run(asked, has_fired));
     let is_written = session.end();
-    // A report that went nowhere is kept all the same; one of jobs that did not run is none.
+    // A report that could not be written is stored all the same; jobs that did not run have no report.
     let saving = saving.filter(|_| !session.refused);
     let is_kept = saving.is_none_or(|saving| saving.keep(&session.cluster.together()));
     session.show();
-    // Behind the report: logs may be long, and the network slow.
+    // After the report: logs may be long, and the network slow.
     finished.gather(&mut |index, told| session.take(index, told));
     if has_fired {
         if run.trigger_remote.is_some() {
             finished.trigger(&mut |index, told| session.take(index, told));
         }
-        // It may cut the power.
+        // The command may cut the power.
         let ended = watch.start_command().map(|()| watch.finish_command());
         if let Err(problem) | Ok(Some(problem)) = ended {
             complain(name, &problem);
@@ -212,12 +212,12 @@ fn perform(name: Name, asked: RunElsewhere, ranks: Option<Meeting>) -> Result<u8
     }
 }
 
-/// Whether so many open files are enough for these machines.
+/// Checks whether this limit of open files is enough for these machines.
 fn check_files(addresses: &[Address], limit: u64) -> Result<(), String> {
-    /// Other open files of this process, and those for the files that come back.
+    /// Other open files of this process, and those for returned files.
     const OTHERS: u64 = 48;
     let has_pipe = |address: &&Address| matches!(address, Address::Ssh(_) | Address::Rank { .. });
-    // A socket for each; and from what carries it, its words, and more while it is started.
+    // One descriptor per machine; three more if ssh or a launcher carries the connection.
     let carried = addresses.iter().filter(has_pipe).count() as u64;
     let needed = addresses.len() as u64 + 3 * carried + OTHERS;
     if needed <= limit {
@@ -230,9 +230,9 @@ fn check_files(addresses: &[Address], limit: u64) -> Result<(), String> {
     ))
 }
 
-/// For each machine its number among those with the same jobs, and their count.
+/// For each machine, its index among those with the same jobs, and their number.
 fn places(jobs: &[SentJobs]) -> Vec<(u64, u64)> {
-    // There are few of them, and long lists of machines.
+    // There are few different jobs, even for many machines.
     let mut kinds: Vec<(&SentJobs, u64)> = Vec::new();
     let mut numbered = Vec::new();
     for one in jobs {
@@ -247,16 +247,16 @@ fn places(jobs: &[SentJobs]) -> Vec<(u64, u64)> {
     numbered.into_iter().map(|(number, kind)| (number, kinds[kind].1)).collect()
 }
 
-/// The keys for these machines; `None` = they need none, or `--insecure` was given.
+/// The keys for these machines; `None` = no keys are needed, or `--insecure` was given.
 fn keys_for(addresses: &[Address], file: Option<&Path>, insecure: bool) -> Result<Option<Keys>, String> {
-    // Sockets of this machine, and ssh, need none.
+    // Unix sockets and ssh need no keys.
     let Some(first) = addresses.iter().find(|address| !address.is_protected()) else { return Ok(None) };
     let file = protection::keys(Role::Coordinator, file, insecure);
     let file = file.map_err(|why| format!("--client={first}: {why}"))?;
     file.map(|file| Keys::read(&file, Role::Coordinator)).transpose()
 }
 
-/// The machines that `--client` means: one, or those in a list, each with its place there.
+/// The machines that `--client` names: one, or those in a list, each with its place in the list.
 fn hosts(text: &str) -> Result<Vec<(Option<String>, String)>, String> {
     if !Path::new(text).is_file() {
         return Ok(vec![(None, text.to_owned())]);
@@ -267,7 +267,7 @@ fn hosts(text: &str) -> Result<Vec<(Option<String>, String)>, String> {
     if list.is_empty() { Err(format!("--client={text}: the list has no hosts in it")) } else { Ok(list) }
 }
 
-/// The names of machines: their own, and the address where several have the same name.
+/// The names of machines, with the address added if several have the same name.
 fn labels(name: Name, machines: &[String], addresses: &[Address]) -> Vec<String> {
     let is_alone = |machine: &String| machines.iter().filter(|other| *other == machine).count() == 1;
     let label = |(machine, address): (&String, &Address)| match is_alone(machine) || name.is_strict() {
@@ -277,8 +277,8 @@ fn labels(name: Name, machines: &[String], addresses: &[Address]) -> Vec<String>
     machines.iter().zip(addresses).map(label).collect()
 }
 
-/// How machines are called in the names of files that come from them. As with fio, that is what `--client` says of them,
-/// without the port; `sock` is the only one on a socket.
+/// The names of machines in the names of returned files. As with fio, a name is the value of `--client` without the
+/// port, and `sock` is the only machine on a socket.
 fn tags(addresses: &[Address]) -> Vec<String> {
     let is_socket = |address: &&Address| matches!(address, Address::Socket(_));
     let sockets = addresses.iter().filter(is_socket).count();
@@ -287,7 +287,7 @@ fn tags(addresses: &[Address]) -> Vec<String> {
         address => in_file_name(&address.host()),
     };
     let shorts: Vec<String> = addresses.iter().map(short).collect();
-    // Own states are called so.
+    // This machine's own states have this name.
     let is_own = |tag: &String| tag == "local";
     let is_only = |tag: &String| !is_own(tag) && shorts.iter().filter(|other| *other == tag).count() == 1;
     let with_port = |(short, address): (&String, &Address)| match address.port() {
@@ -305,7 +305,7 @@ fn tags(addresses: &[Address]) -> Vec<String> {
     tags.collect()
 }
 
-/// How many bytes of a host's name are in the names of files.
+/// The most bytes of a host's name in the names of files.
 const MOST_OF_A_NAME: usize = 64;
 
 /// The same without characters that change the directory, or start an option.
@@ -316,7 +316,7 @@ fn in_file_name(host: &str) -> String {
     let length = name.char_indices().map(|(at, _)| at).find(|at| name.len() - at <= MOST_OF_A_NAME);
     match &name[length.unwrap_or(name.len())..] {
         "" => "host".to_owned(),
-        // The state of an own job is called so.
+        // The states of this machine's own jobs begin like this.
         name if name.starts_with("local-") => format!("host-{name}"),
         name => name.to_owned(),
     }
@@ -328,7 +328,7 @@ struct Wishes<'a> {
     requests: Requests,
     /// The run was asked to end.
     asked: bool,
-    /// Set when a report is asked for.
+    /// Set when a report is requested.
     wants_report: &'a Cell<bool>,
     /// The process of the launcher that has started this one.
     launcher: Option<u32>,
@@ -394,14 +394,14 @@ struct Session<'a> {
     console: &'a mut Console,
     cluster: Cluster,
     page: Option<HostsPage>,
-    /// Where each machine stands.
+    /// The progress of each machine.
     snapshots: Vec<Snapshot>,
     /// The machines that have reported since the last interim report was printed.
     fresh: Vec<bool>,
     over: Vec<bool>,
-    /// A report was asked for, and reports from before that do not count.
+    /// A report was requested, so earlier reports do not count.
     wants_report: &'a Cell<bool>,
-    /// Set when all begin.
+    /// Set when all machines begin.
     has_begun: &'a Cell<bool>,
     /// A report is printed as soon as all machines have sent theirs.
     awaits_report: bool,
@@ -411,7 +411,7 @@ struct Session<'a> {
     drawn: Instant,
     failed: bool,
     failures: usize,
-    /// Some machine does not run its jobs, and so none does.
+    /// A machine has refused its jobs, so no machine runs.
     refused: bool,
 }
 
@@ -458,7 +458,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Has the page show something; if it is gone, the run goes on without it.
+    /// Updates the page; if the page is gone, the run continues without it.
     fn on_page(&mut self, show: impl FnOnce(&mut HostsPage) -> Result<(), Lost>) {
         if let Some(page) = &mut self.page
             && let Err(lost) = show(page)
@@ -472,7 +472,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Has the page show where a machine stands.
+    /// Shows the state of a machine on the page.
     fn stands(&mut self, index: usize, stage: Stage) {
         self.on_page(|page| page.stands(index, stage));
     }
@@ -504,7 +504,7 @@ impl<'a> Session<'a> {
                 self.refused = true;
             }
             Told::AllBegin => self.has_begun.set(true),
-            // As on this machine, that is not a failure of the run.
+            // As with a local trigger, that is not a failure of the run.
             Told::Trigger(why) => self.complain(index, &why),
             Told::NotKept(why) => {
                 self.complain(index, &why);
@@ -582,7 +582,7 @@ impl<'a> Session<'a> {
             }
             EventKind::Sample(snapshot) => self.on_page(|page| page.sampled(index, &snapshot)),
             EventKind::Slice(_) => {}
-            // The coordinator has seen to these.
+            // The coordinator has handled these.
             EventKind::InStep(_)
             | EventKind::Ready(_)
             | EventKind::Passed(_)
@@ -591,7 +591,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Keeps a report on the way; when all machines have sent one, prints them if they were asked for.
+    /// Keeps an interim report; prints the requested reports when all machines have sent theirs.
     fn status(&mut self, index: usize, report: Report) {
         if self.wants_report.take() {
             self.fresh.fill(false);
@@ -613,7 +613,7 @@ impl<'a> Session<'a> {
 
     fn text(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        // People have read why nothing has run.
+        // The user has read why nothing ran.
         let formats = self.run.output_format.iter().copied();
         let formats = formats.filter(|format| !(self.refused && *format == OutputFormat::Normal));
         let run = RunOptions { output_format: formats.collect(), ..self.run.clone() };
@@ -675,7 +675,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Nothing has failed, so a program that calls `fio` finds nothing on standard error.
+    /// This is no failure, so under the name `fio` standard error stays empty.
     fn warning(&mut self, index: usize, text: &str) {
         if self.name.is_strict() { self.note(index, text) } else { self.complain(index, text) }
     }
@@ -695,7 +695,7 @@ impl<'a> Session<'a> {
         lines.map(|line| format!("<{label}> {line}\n")).collect()
     }
 
-    /// Draws the line of all machines together.
+    /// Draws the status line of all machines together.
     fn draw(&mut self) {
         if self.drawn.elapsed() < Duration::from_millis(self.run.eta_interval) / 2 {
             return;

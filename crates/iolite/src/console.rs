@@ -13,23 +13,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Writes text to standard output. A reader that has had enough (a closed pipe) is not an error.
+/// Writes text to standard output. A reader that closes the pipe is not an error.
 pub fn print(text: &str) -> io::Result<()> {
     unless_closed(Stream::Output.write(text.as_bytes()))
 }
 
-/// Ignores the error of a closed pipe: the reader wants no more.
+/// Ignores the error of a closed pipe: the reader has finished.
 pub fn unless_closed(result: io::Result<()>) -> io::Result<()> {
     result.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
 }
 
-/// Writes text to standard error. When even that cannot be written, there is nobody left to tell.
+/// Writes text to standard error. If that fails, there is no other place for the message.
 pub fn print_error(text: &str) {
     let _ = io::stderr().lock().write_all(&harmless(text.as_bytes()));
 }
 
-/// The text with its control characters made visible, those of bidirectional text too, but not those that make lines and
-/// columns.
+/// The text with its control characters made visible, including those of bidirectional text, but not line breaks and
+/// tabs.
 pub fn harmless(text: &[u8]) -> Cow<'_, [u8]> {
     let acts = |character: char| {
         character.is_control() && !matches!(character, '\n' | '\t') || is_bidi_control(character)
@@ -70,19 +70,19 @@ impl Write for Shown<'_> {
 /// The report's destination.
 pub struct Console {
     file: Option<Destination>,
-    /// Where a page goes that is made beside the report.
+    /// The destination of the page that is made in addition to the report.
     page: Option<Destination>,
     stream: Stream,
     error: Option<io::Error>,
 }
 
-/// How much of reports was taken until now, in parts. (Of this process: it has one report.)
+/// Parts of the report written so far. (There is one report per process.)
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 
-/// The size of the parts in which reports are written, so that it is seen whether they are taken.
+/// Reports are written in parts of this size, so that progress is visible.
 const PART: usize = 64 << 10;
 
-/// How much of the report was taken until now: something that grows.
+/// Parts of the report written so far; only growth matters.
 pub fn taken() -> u64 {
     TAKEN.load(Relaxed)
 }
@@ -116,7 +116,7 @@ impl Stream {
 pub struct OpenError(String);
 
 impl OpenError {
-    /// A file that this option asks for cannot have its name: something would be lost.
+    /// The file of this option would overwrite `what`.
     pub fn taken(option: &str, what: &str) -> OpenError {
         OpenError(format!("{option}: {what}"))
     }
@@ -152,7 +152,7 @@ impl Console {
         Ok(Console { file, page, stream, error: None })
     }
 
-    /// Writes a part of the report. The first error is kept and told at the end.
+    /// Writes a part of the report. The first error is kept and reported at the end.
     pub fn write(&mut self, bytes: &[u8]) {
         let bytes = harmless(bytes);
         let result = match &mut self.file {
@@ -164,7 +164,7 @@ impl Console {
         }
     }
 
-    /// Writes the last part of the report, which is complete then.
+    /// Writes the last part of the report, which is then complete.
     ///
     /// # Errors
     /// The first error of all parts. If the report cannot go to its file, this part goes to standard output: it is not
@@ -173,7 +173,7 @@ impl Console {
         self.write(bytes);
         let written = self.error.take().map_or(Ok(()), Err);
         let completed = written.and_then(|()| self.file.as_mut().map_or(Ok(()), Destination::complete));
-        // A reader that has closed the pipe wants no more.
+        // A reader that has closed the pipe has finished.
         unless_closed(completed).map_err(|error| {
             let Some(file) = &self.file else { return LastError { error, what_then: "" } };
             let _ = self.stream.write(&harmless(bytes));
@@ -185,7 +185,7 @@ impl Console {
         })
     }
 
-    /// Writes the page that is made beside the report, if there is one.
+    /// Writes the page that is made in addition to the report, if any.
     ///
     /// # Errors
     /// It cannot be written.
@@ -195,7 +195,7 @@ impl Console {
         written.map_err(|error| LastError { error, what_then: "; the one that lacks is the page" })
     }
 
-    /// Writes to the terminal, past the report. That nobody can see it is not an error.
+    /// Writes to the terminal, separately from the report. Failure is not an error.
     pub fn show(&self, text: &str) {
         let _ = self.stream.write(text.as_bytes());
     }
@@ -214,10 +214,11 @@ impl Console {
     }
 }
 
-/// Looks whether a page may go beside the report, which has been opened. Nobody has named the page's file.
+/// Checks whether a page may be written next to the report, which has been opened. (The user has not named the page's
+/// file.)
 fn check_page(output: &Path, page: &Path) -> Result<(), OpenError> {
     let refused = |why: String| OpenError(format!("--output-format=html: {why}; give --output another name"));
-    // A page beside a name like /dev/stdout would be a file in /dev.
+    // A page next to a name like /dev/stdout would be a file in /dev.
     if output.starts_with("/dev") || output.starts_with("/proc") || !output.is_file() {
         return Err(refused(format!(
             "--output={} is not a file that a page can be beside",
@@ -238,7 +239,7 @@ fn check_page(output: &Path, page: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Whether there is a page of a report in the file.
+/// Whether the file is a page of a report.
 fn is_page(path: &Path) -> bool {
     let mut start = vec![0; iolite_page::BEGINNING.len()];
     let read = std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
@@ -248,9 +249,9 @@ fn is_page(path: &Path) -> bool {
 /// The report cannot be written.
 #[derive(Debug)]
 pub struct LastError {
-    /// Why.
+    /// The reason.
     pub error: io::Error,
-    /// The place of the output instead, or the consequence.
+    /// The other destination of the output, or the consequence.
     pub what_then: &'static str,
 }
 

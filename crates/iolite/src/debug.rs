@@ -16,11 +16,11 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
-/// Whether lines go to standard error, because standard output is for programs.
+/// Lines go to standard error, because programs read standard output.
 static TO_ERROR: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The worker that this thread is, from 1; 0 = none.
+    /// The number of this thread's worker, from 1; 0 = no worker.
     static WORKER: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -30,12 +30,12 @@ pub fn set_up(run: RunOptions) {
         if !run.output_format.contains(&OutputFormat::Normal) {
             use_standard_error();
         }
-        // Fails only when there is one already, and this is the only place that makes one.
+        // This fails only if a subscriber exists, and only this place sets one.
         let _ = tracing::subscriber::set_global_default(Printer(run.debug));
     }
 }
 
-/// Prints to standard error from now on: standard output is for another program.
+/// Prints to standard error from now on: another program reads standard output.
 pub fn use_standard_error() {
     TO_ERROR.store(true, Relaxed);
 }
@@ -84,7 +84,7 @@ impl Subscriber for Printer {
         }
         let text = format!("{:<8} {:<5} {}\n", event.metadata().target(), std::process::id(), line.text);
         let text = harmless(text.as_bytes());
-        // There is nobody left to tell that nobody reads this.
+        // If this cannot be written, there is no other place to report that.
         let _ = if TO_ERROR.load(Relaxed) {
             io::stderr().lock().write_all(&text)
         } else {

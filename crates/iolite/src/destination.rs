@@ -1,10 +1,10 @@
 //! The file that a report goes to (`--output`).
 //!
 //! An existing report is replaced atomically: however the run ends, the old report stays until the new one is complete.
-//! Until then the new one grows in a file beside it, whose name ends in `.unfinished`. A reader that follows that file
-//! (`tail -f`) sees all of it, because it is renamed to the final name. If a file of that name exists (somebody's, or
-//! left by a killed run), it is kept, and the new name gets a number. If the file is empty or did not exist, there is
-//! nothing to lose: the report grows in the file itself. If the run is refused, a file that did not exist is removed.
+//! Until then the new one grows in a file next to it, whose name ends in `.unfinished`. A reader that follows that file
+//! (`tail -f`) sees all of it, because it is renamed to the final name. If a file of that name exists (the user's, or
+//! left by a killed run), it is kept, and the new name gets a number. If the file is empty or did not exist, the report
+//! grows in the file itself. If the run is refused, a file that did not exist is removed.
 
 use iolite_os::files;
 use std::ffi::OsString;
@@ -13,13 +13,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How many names are tried for the file beside the report.
+/// How many names to try for the file next to the report.
 const MOST_BESIDE: u32 = 100;
 
 /// The suffix of an incomplete file.
 const UNFINISHED: &str = ".unfinished";
 
-/// The file beside this one in which its new content grows. (The one that a link leads to is meant.)
+/// The file next to this one in which its new content grows. (Links are followed first.)
 pub fn beside(path: &Path) -> PathBuf {
     let mut name = OsString::from(std::fs::canonicalize(path).as_deref().unwrap_or(path));
     name.push(UNFINISHED);
@@ -35,22 +35,22 @@ pub struct Destination {
 /// How the report gets into the file.
 #[derive(Debug)]
 enum Way {
-    /// It grows there. `made`: where the file is, if it did not exist before.
+    /// It grows in the file itself. `made`: the path of the file, if it did not exist before.
     InPlace { file: File, is_fresh: bool, made: Option<PathBuf> },
-    /// It grows beside it, and takes its place in the end.
+    /// It grows in a file next to it, which replaces it at the end.
     Beside { file: File, path: PathBuf, target: PathBuf },
-    /// The file cannot be replaced (its directory is not writable, it has several names, or it belongs to somebody
-    /// else). The report grows in memory.
+    /// The file cannot be replaced (its directory is not writable, it has several names, or it belongs to another
+    /// user). The report grows in memory.
     Held { file: File, report: Vec<u8> },
-    /// All is done.
+    /// The report is complete.
     Complete,
 }
 
 impl Destination {
-    /// Opens the file, and changes nothing that is in it.
+    /// Opens the file without changing its content.
     ///
     /// # Errors
-    /// The file cannot be opened for writing, or is a store of runs: to replace that is to lose them all.
+    /// The file cannot be opened for writing, or is a store of runs, which would be lost.
     pub fn open(path: &Path) -> io::Result<Destination> {
         if iolite_store::is_store(path) {
             return Err(io::Error::other("that is a store of runs, which would be lost; give another name"));
@@ -106,7 +106,8 @@ impl Destination {
         match &mut self.way {
             Way::InPlace { .. } | Way::Complete => Ok(()),
             Way::Beside { file, path, target } => {
-                // Some file systems tell only now that there was no room; and a power cut must not leave an empty file.
+                // Some file systems report only now that they are full; and a power failure must not leave an empty
+                // file.
                 file.sync_data()?;
                 std::fs::rename(path, target)
             }
@@ -126,7 +127,7 @@ impl Drop for Destination {
     /// A run that could not begin has no report.
     fn drop(&mut self) {
         let path = match &self.way {
-            // If it cannot be removed, the next run takes it.
+            // If it cannot be removed, the next run uses it.
             Way::Beside { path, .. } => path,
             Way::InPlace { file, is_fresh: true, made: Some(path) }
                 if file.metadata().is_ok_and(|found| found.len() == 0) =>
@@ -139,7 +140,7 @@ impl Drop for Destination {
     }
 }
 
-/// A file that can take the place of the one at this path; `None` = there can be none.
+/// A file that can replace the one at this path; `None` = not possible.
 fn replacement(path: &Path, old: &std::fs::Metadata) -> Option<Way> {
     if old.nlink() > 1 {
         return None;
@@ -155,7 +156,7 @@ fn replacement(path: &Path, old: &std::fs::Metadata) -> Option<Way> {
     Some(Way::Beside { file, path, target })
 }
 
-/// Makes a file of this name or, if that is taken, of the name with a number.
+/// Creates a file with this name or, if it exists, with a number appended.
 fn new_file(path: &Path) -> Option<(File, PathBuf)> {
     for number in 0..MOST_BESIDE {
         let mut name = OsString::from(path);
@@ -171,10 +172,10 @@ fn new_file(path: &Path) -> Option<(File, PathBuf)> {
     None
 }
 
-/// Replaces the content of a file. If there is no room for the new one, the old one stays.
+/// Replaces the content of a file. If there is no room for the new content, the old content stays.
 fn overwrite(file: &mut File, report: &[u8]) -> io::Result<()> {
     match files::reserve(file, report.len() as u64) {
-        // Not every file system can do that.
+        // Not every file system supports that.
         Err(error) if error.kind() != io::ErrorKind::Unsupported => return Err(error),
         _ => {}
     }
@@ -278,7 +279,7 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         let old = "old, and longer than what follows";
         fs::write(path("report"), old).unwrap();
-        // No more names are free beside it; and the report has a second name.
+        // All names next to it are taken; and the report has a second name.
         fs::write(path("report.unfinished"), "").unwrap();
         (1..MOST_BESIDE).for_each(|n| fs::write(path(&format!("report.unfinished.{n}")), "").unwrap());
         fs::write(path("one"), old).unwrap();

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// At the end of a run, at most this much is read, which takes some seconds. `iolite report` reads more.
+/// At the end of a run, at most this many bytes are read, which takes some seconds. `iolite report` reads more.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The logs that a run writes.
@@ -21,7 +21,7 @@ pub struct Logs(Vec<Written>);
 struct Written {
     /// Its path and kind; the job is filled in once there is a report.
     file: LogFile,
-    /// The report block of the job that writes it; `None` = several jobs, or none.
+    /// The report block of the job that writes it; `None` = several jobs, or no block.
     block: Option<u32>,
 }
 

@@ -30,7 +30,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // If the agent has gone, nobody can be told.
+    // If the agent is gone, there is no one to report to.
     let Ok(mut request) = channel.request() else { return ExitCode::FAILURE };
     let permissions = Permissions::of(words);
     request.jobs.run.readonly |= !permissions.changes;
@@ -52,7 +52,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
         Err(refusal) => Some(refusal),
     };
     if let Some(mut refusal) = refused {
-        // The kernel does not say whether it was this, or the file's own permissions.
+        // The kernel does not distinguish this from the file's own permissions.
         if !permissions.only.is_empty() && refusal.problems.iter().any(|problem| problem.contains(DENIED)) {
             let words = served::words(&permissions.only);
             refusal.problems.push(format!("unless the file's own permissions forbid it: {words}"));
@@ -68,7 +68,8 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
 type Over = (Option<StartGate>, Left);
 
 /// Runs after the result was sent. Sends the files of the run when the client asks for them (others may still be
-/// measuring), and runs the command of the trigger when the client fires it. Ends when the client wants no more.
+/// measuring), and runs the command of the trigger when the client fires it. Ends when the client closes the
+/// connection.
 fn afterwards((gate, left): Over, command: Option<&str>, channel: &mut Channel) {
     let mut left = Some(left);
     if let Some(nothing) = left.take_if(|left| left.is_nothing()) {
@@ -103,7 +104,7 @@ fn run_command(command: &str) -> Option<String> {
     }
 }
 
-/// What names of files mean on this machine, for a client whose files are not found.
+/// The meaning of file names on this machine, for a client whose files are not found.
 fn names_here(problems: &[String], client: &str) -> Option<String> {
     let is_missing = |problem: &&String| {
         ["No such file or directory", "does not exist"].iter().any(|words| problem.contains(words))
@@ -121,7 +122,7 @@ fn names_here(problems: &[String], client: &str) -> Option<String> {
     })
 }
 
-/// The system's words where Landlock denies access to a file.
+/// The system's message if Landlock denies access to a file.
 pub const DENIED: &str = "Permission denied";
 
 /// Confines the process: from here on, it can only use the served files and the run's own directory.
@@ -147,7 +148,7 @@ fn name_after(client: &str, job: &mut JobOptions) {
     job.files.filename = job.files.filename.iter().map(named).collect();
 }
 
-/// Runs the jobs, and tells their result.
+/// Runs the jobs, and sends their result.
 fn perform(
     name: Name,
     request: &Request,
@@ -179,13 +180,13 @@ fn perform(
     for warning in &warnings {
         channel.tell(&FromAgent::Warning(warning.as_warning().to_string()));
     }
-    // Before anything is asked of an engine in a file, which would run its code.
+    // Before anything is asked of an engine in a file: asking would run its code.
     let executing: Vec<String> =
         batches.iter().flatten().flat_map(|job| executing(job, permissions.exec)).collect();
     if !executing.is_empty() {
         return Err(refusal(executing));
     }
-    // Before anything is made: traces are merged while jobs are planned.
+    // Before anything is created: traces are merged while jobs are planned.
     let making = batches.iter().flatten().filter(|_| !permissions.changes).flat_map(making);
     let making: Vec<String> = making.collect();
     if !making.is_empty() {
@@ -202,7 +203,7 @@ fn perform(
     let machine = ThisMachine::new();
     let mut more = String::new();
     let drafted = draft(name, batches, run, &machine, &mut more).map_err(|problem| refusal([problem]))?;
-    // Without jobs there is nothing to do, and merging traces alone is not asked of other machines.
+    // Without jobs there is nothing to do: clients do not ask for merging traces alone.
     let Some(Drafted { plan, problems: found }) = drafted else { return Err(refusal(["nothing is to run"])) };
     if writes_to_output(&plan) {
         problems.push("standard output is not a place for the data of a job on another machine".to_owned());
@@ -262,12 +263,12 @@ fn perform(
 /// Samples that the client gets, for its page: of all workers together.
 struct Forwarding {
     interval_ns: u64,
-    /// When the next one is due, by the run's time.
+    /// When the next one is due, in time of the run.
     due_ns: u64,
 }
 
 impl Forwarding {
-    /// One about every so many milliseconds. The run is sampled at least as often.
+    /// One sample about every `interval_ms`. The run is sampled at least as often.
     fn new(interval_ms: u64, settings: &mut Settings) -> Forwarding {
         let interval = Duration::from_millis(interval_ms);
         if interval_ms > 0 && settings.sample_interval.is_none() {
@@ -306,7 +307,7 @@ fn read(request: &Request, only: &[PathBuf], name: Name) -> Result<(Batches, Vec
     }
 }
 
-/// The refusal where that is not allowed.
+/// The refusal if that is not allowed.
 const NOT_EXEC: &str = "the server lets no jobs run programs or change the machine (--serve-exec)";
 
 /// Why a job from another machine cannot have an engine in a file, whatever the server permits.
@@ -331,7 +332,7 @@ pub fn executes(job: &JobOptions) -> impl Iterator<Item = &'static str> {
     found.into_iter().filter(|(_, is_there)| *is_there).map(|(option, _)| option)
 }
 
-/// Refuses what runs code, except what the server permits.
+/// Refuses options that run code, except those that the server permits.
 fn executing(job: &JobOptions, is_permitted: bool) -> Vec<String> {
     let told = executes(job).filter_map(|option| {
         let why = match option {
@@ -344,8 +345,8 @@ fn executing(job: &JobOptions, is_permitted: bool) -> Vec<String> {
     told.collect()
 }
 
-/// Options that create, replace or remove a file in spite of `--readonly`. A local run may do that, for records of
-/// itself in files that its user has chosen. On a server, somebody else has chosen them.
+/// Options that create, replace or remove a file in spite of `--readonly`. A local run may do that, for its own records
+/// in files that its user has chosen. On a server, the client has chosen them.
 fn making(job: &JobOptions) -> Vec<String> {
     let waits_at_socket = |net: &NetOptions| net.protocol == Protocol::Unix && job.waits_for_peer();
     let found = [

@@ -1,4 +1,4 @@
-//! The facets that engines in shared objects declare, read before there is a plan.
+//! The facets that engines in shared objects declare, read before planning.
 //!
 //! Reading them means running the engine's code. So this is done only for jobs from users who may run their own code
 //! here: jobs of the command line and of local job files. In a plan for other jobs, such engines are refused.

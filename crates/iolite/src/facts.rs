@@ -9,13 +9,13 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// More places than these are not told: a report is not an inventory.
+/// The most places that are described: a report is not an inventory.
 const MOST_TARGETS: usize = 16;
-/// How many files of a worker, and of all workers, are looked at: each costs system calls before the run.
+/// The most files of a worker, and of all workers, that are examined: each costs system calls before the run.
 const MOST_OF_A_WORKER: usize = 16;
 const MOST_FILES: usize = 1000;
 
-/// The machine, and where the jobs' data is.
+/// Facts about the machine and the places of the jobs' data.
 pub fn of(plan: &Plan, machine: &dyn Machine) -> Facts {
     let mut survey = Survey::new(machine);
     for worker in &plan.workers {
@@ -30,15 +30,16 @@ pub fn of(plan: &Plan, machine: &dyn Machine) -> Facts {
     Facts { host: about::this_host(), targets, warnings: Vec::new() }
 }
 
-/// Collects the facts about the files and devices of a run. Nothing is asked twice: a thousand workers may share one directory.
+/// Collects the facts about the files and devices of a run. Each is queried only once: a thousand workers may share one
+/// directory.
 struct Survey<'a> {
     machine: &'a dyn Machine,
     mounts: Mounts,
     targets: Vec<Target>,
-    /// Names that have been looked at, and which target each is of; `None` = one that is not told.
+    /// Names that have been examined, and their targets; `None` = a target that is not described.
     seen: HashMap<PathBuf, Option<usize>>,
     known: HashMap<Place, Vec<Fact>>,
-    /// The answers of disks, by their directories: a disk that is asked again may have counted more.
+    /// Facts about disks, by their directories: a disk that is queried again may have counted more.
     disks: HashMap<PathBuf, Vec<Fact>>,
 }
 
@@ -47,19 +48,19 @@ struct Survey<'a> {
 enum Place {
     /// A device, by its number.
     Device(u64),
-    /// A directory, and the device that files in it are on: a file may be mounted there.
+    /// A directory, and the device of the files in it: a file may be mounted there.
     Directory(PathBuf, u64),
 }
 
-/// Things that lie in the same place.
+/// Files or engines with the same facts.
 struct Target {
     /// Their kind: `files`, `engine`.
     what: &'static str,
-    /// The name of the first.
+    /// The name of the first one.
     first: String,
-    /// How many more there are.
+    /// The number of the others.
     more: usize,
-    /// Not all of them have been counted.
+    /// The count is incomplete.
     is_cut: bool,
     facts: Vec<Fact>,
 }
@@ -112,7 +113,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Adds a thing to those that have the same facts, if there are some; `None` = there are too many targets.
+    /// Adds a file or engine to a target with the same facts, or to a new target; `None` = too many targets.
     fn add(&mut self, what: &'static str, name: String, facts: Vec<Fact>) -> Option<usize> {
         let is_same = |target: &Target| what == "files" && target.what == what && target.facts == facts;
         if let Some(found) = self.targets.iter().position(is_same) {
@@ -143,7 +144,7 @@ impl<'a> Survey<'a> {
         };
         let (machine, mounts, disks) = (self.machine, &self.mounts, &mut self.disks);
         let found = self.known.entry(place).or_insert_with(|| {
-            // A device is on no file system, whatever its name is on.
+            // A device has no file system, although its name has one.
             let file_system = directory.as_ref().and_then(|directory| {
                 let place = fs::canonicalize(path).unwrap_or_else(|_| directory.clone());
                 mounts.file_system(&place).map(str::to_owned)
@@ -163,7 +164,7 @@ impl<'a> Survey<'a> {
     }
 }
 
-/// The directory, without symbolic links, that a file is in, or will be made in.
+/// The directory, without symbolic links, of an existing or future file.
 fn directory_of(path: &Path, is_there: bool) -> Option<PathBuf> {
     let path = std::path::absolute(path).ok()?;
     let mut ancestors = path.ancestors();

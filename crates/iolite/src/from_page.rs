@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 /// The name of the job file in messages; the editor shows places without it.
 const FILE: &str = "job.fio";
-/// How many files of a directory are confirmed one by one; more are confirmed by the name of the directory.
+/// The most files of a directory that are confirmed one by one; more are confirmed by the name of the directory.
 const MOST_ALONE: usize = 4;
 /// At most this many mistakes are reported.
 const MOST_MISTAKES: usize = 200;
@@ -48,7 +48,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     let own = child::spool(words);
     // Before the job is read.
     let confined = settle(&permissions, &own);
-    // If the server has gone, nobody can be told.
+    // If the server is gone, there is no one to report to.
     let Ok(written) = channel.written() else { return ExitCode::FAILURE };
     match confined {
         Ok(()) => perform(name, written, &permissions, channel),
@@ -57,7 +57,7 @@ pub fn run(name: Name, words: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Goes to the first directory that is served, and gives up everything else.
+/// Changes to the first served directory, and gives up access to everything else.
 fn settle(permissions: &Permissions, own: &Path) -> Result<(), String> {
     if permissions.only.is_empty() {
         return Err("without --serve-only, nothing is run for a page".to_owned());
@@ -158,7 +158,7 @@ fn read(
         sections: Vec::new(),
         run: run.clone(),
     };
-    // There are no files besides the one that is sent.
+    // There are no files except the one that is sent.
     let may_read = |_: &Path| Err("a job file of a page includes nothing".to_owned());
     match iolite_options::parse_sent(&sent, &|variable| std::env::var(variable).ok(), &may_read, name) {
         Ok(Invocation::Run { batches, warnings: told, .. }) => {
@@ -170,7 +170,7 @@ fn read(
     }
 }
 
-/// The plan of the jobs, if jobs of a page may do that.
+/// The plan of the jobs, if a page may run such jobs.
 fn plan(
     name: Name,
     batches: Vec<Vec<JobOptions>>,
@@ -257,13 +257,13 @@ fn held(found: Vec<(PathBuf, Option<u64>)>) -> Vec<Held> {
     held
 }
 
-/// A name as it is typed: on one line.
+/// A name as the user types it: on one line.
 fn shown(path: &Path) -> String {
     path.display().to_string().replace(char::is_control, "\u{fffd}")
 }
 
 fn judgement(mut mistakes: Vec<Mistake>, warnings: Vec<Mistake>, permissions: &Permissions) -> Judgement {
-    // The kernel does not say whether it was this, or the file's own permissions.
+    // The kernel does not distinguish this from the file's own permissions.
     if mistakes.iter().any(|one| one.message.contains(DENIED)) {
         let words = served::words(&permissions.only);
         mistakes.push(mistake(format!("unless the file's own permissions forbid it: {words}")));

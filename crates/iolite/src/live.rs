@@ -1,4 +1,4 @@
-//! `--web`: the page of a run that goes on, from the run's side.
+//! `--web`: the page of a running run, from the run's side.
 
 use crate::console;
 use iolite_options::{Name, RunOptions, WebTls};
@@ -33,22 +33,22 @@ pub fn told(tls: Option<&WebTls>, certified: Option<&Certified>) -> Option<Strin
 /// The subject of a page.
 #[derive(Debug)]
 pub struct About {
-    /// The report before anything was measured, with the facts.
+    /// The report before the first measurement, with the facts.
     pub outline: Report,
     /// The report block of each worker.
     pub blocks: Vec<Option<u32>>,
     /// The time between two samples.
     pub interval: Duration,
-    /// The jobs are other machines, of which the first is all together.
+    /// The jobs stand for other machines; the first stands for all of them together.
     pub of_hosts: bool,
 }
 
-/// The page of a run, if one was asked for.
+/// The page of a run, if requested.
 #[derive(Debug, Default)]
 pub struct Live(Option<LivePage>);
 
 impl Live {
-    /// Starts to serve it, and tells where.
+    /// Starts to serve the page, and prints its addresses.
     ///
     /// # Errors
     /// Why it cannot be served.
@@ -72,7 +72,7 @@ impl Live {
         Ok(Live(Some(page)))
     }
 
-    /// Passes an event on.
+    /// Passes on an event.
     ///
     /// # Errors
     /// The page's process has ended, which is reported once.
@@ -89,10 +89,10 @@ impl Live {
         if self.0.as_ref().is_none_or(LivePage::is_lost) {
             return Ok(());
         }
-        // `own_version`, even if the program is called by the name fio: the page is not fio's.
+        // `own_version`, even under the name `fio`: the page is not fio's.
         let program =
             Program { version: name.own_version().to_owned(), own_version: name.own_version().to_owned() };
-        // The run has made this JSON itself, and writing to memory does not fail.
+        // The run has generated this JSON itself, and writing to memory does not fail.
         self.end_with(iolite_page::of_report(report, &program, logs).unwrap_or_default())
     }
 

@@ -47,15 +47,15 @@ use std::process::ExitCode;
 
 /// The exit status when a signal ended the run, as users of fio know it.
 const INTERRUPTED: u8 = 128;
-/// The highest exit status that counts failed jobs: those above it have meanings of their own in a shell. (fio's own
-/// count wraps, so that 256 failed jobs are a success.)
+/// The highest exit status that counts failed jobs: higher ones have special meanings in a shell. (fio's count wraps,
+/// so that 256 failed jobs count as success.)
 const MOST_FAILURES: usize = 125;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
     let name = Name::of(&args.next().unwrap_or_default());
     let args: Vec<OsString> = args.collect();
-    // Where that fails, a limit of file sizes kills, as it does elsewhere.
+    // If that fails, exceeding the limit of file sizes kills the program, as usual.
     let _ = survive_size_limit();
     if args.first().is_some_and(|word| word == iolite_remote::child::WORD) {
         return elsewhere::run(name, &args[1..]);
@@ -135,7 +135,7 @@ fn inflate(name: &str, file: &Path) -> ExitCode {
     }
 }
 
-/// Prints the answer, and exits with this status unless printing fails.
+/// Prints the answer. The exit status is this one unless printing fails.
 fn answer(name: &str, text: &str, status: u8) -> ExitCode {
     match console::print(text) {
         Ok(()) => ExitCode::from(status),
@@ -159,18 +159,18 @@ fn program(name: Name) -> Program {
     Program { version: name.version().to_owned(), own_version: name.own_version().to_owned() }
 }
 
-/// Runs all jobs, and tells the warnings about the input where they are expected; the exit status.
+/// Runs all jobs, and prints the warnings about the input where users expect them. Returns the exit status.
 ///
-/// Callers of `fio` take any line on standard error for a failure. There, warnings are lines of the normal report, as
-/// fio's own notices are, and reports for programs are without them. Only of a run that is refused, standard error has
-/// them too, because they may explain why.
+/// Callers of `fio` take any line on standard error for a failure. Under that name, warnings are lines of the normal
+/// report, like fio's own notices, and reports for programs do not contain them. If a run is refused, they also go to
+/// standard error, because they may explain why.
 fn run_all(name: Name, batches: Vec<Vec<JobOptions>>, run: &RunOptions, mut warnings: String) -> u8 {
     let told = warnings.clone();
     if !name.is_strict() {
         console::print_error(&std::mem::take(&mut warnings));
     }
     let status = run_jobs(name, batches, run, &told, &mut warnings);
-    // There was no report to have them.
+    // There was no report for the warnings.
     if status != 0 {
         console::print_error(&warnings);
     } else if run.output_format.contains(&OutputFormat::Normal) && console::print(&warnings).is_err() {
@@ -246,7 +246,7 @@ fn run_jobs(
     told: &str,
     warnings: &mut String,
 ) -> u8 {
-    // Everything is decided from the same facts.
+    // All decisions use the same facts.
     let machine = ThisMachine::new();
     let Drafted { plan, problems } = match draft(name, batches, run, &machine, warnings) {
         Ok(Some(drafted)) => drafted,
@@ -266,7 +266,7 @@ fn run_jobs(
         Ok(prepared) => prepared,
         Err(error) => return refuse(name, run, &plan, &machine, &error),
     };
-    // Before the place of the report is opened, and becomes an empty one.
+    // Before the file of the report is opened and becomes an empty file.
     let check = |store: &Path| run_files::check_store(store, &plan, &machine);
     let opened = Saving::prepare(name, run, &check)
         .map_err(console::OpenError::from)
@@ -310,9 +310,9 @@ fn run_jobs(
     if let Err(error) = &written {
         complain(name, error);
     }
-    // A report that went nowhere is kept all the same.
+    // A report that could not be written is stored all the same.
     let is_kept = saving.is_none_or(|saving| saving.keep(&outcome.report));
-    // Nothing is lost that is written and kept, if the page's process hangs.
+    // Shown last: if the page's process hangs, the report is already written and stored.
     session.show(&outcome.report);
     match exit_status(name, &outcome) {
         _ if written.is_err() => 1,
@@ -326,7 +326,7 @@ fn exit_status(name: Name, outcome: &Outcome) -> u8 {
     status_of(name, outcome.signal.is_some(), outcome.failed, outcome.failures)
 }
 
-/// The exit status of a run that a signal has ended, or that has failed, with so many failed workers.
+/// The exit status of a run that a signal has ended, or that has failed, with this many failed workers.
 fn status_of(name: Name, is_interrupted: bool, has_failed: bool, failures: usize) -> u8 {
     match has_failed {
         _ if is_interrupted => INTERRUPTED,
@@ -336,7 +336,7 @@ fn status_of(name: Name, is_interrupted: bool, has_failed: bool, failures: usize
     }
 }
 
-/// Opens the place of the report, unless something that the run needs would be lost.
+/// Opens the destination of the report, unless a file that the run needs would be lost.
 fn open_console(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<Console, console::OpenError> {
     run_files::check(run, plan, machine)?;
     let output_is_data = writes_to_output(plan);
@@ -346,7 +346,7 @@ fn open_console(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<
     Console::open(run, output_is_data)
 }
 
-/// Whether standard output is where some job's data goes.
+/// Whether a job writes its data to standard output.
 fn writes_to_output(plan: &Plan) -> bool {
     plan.workers.iter().any(|worker| {
         let job = plan.job_of(worker);
@@ -356,7 +356,7 @@ fn writes_to_output(plan: &Plan) -> bool {
     })
 }
 
-/// Says why nothing runs, to a person and to programs.
+/// Reports why nothing runs, to the user and to programs.
 fn refuse(name: Name, run: &RunOptions, plan: &Plan, machine: &ThisMachine, error: &RunError) -> u8 {
     tell_refusal(name, error);
     if !run.parse_only && session::has_program_format(run) {
@@ -378,7 +378,7 @@ fn tell_refusal(name: Name, error: &RunError) {
     words_of(error).iter().for_each(|words| complain(name, words));
 }
 
-/// Everything that is in the way of a run.
+/// All problems that prevent a run.
 fn words_of(error: &RunError) -> Vec<String> {
     match error {
         RunError::Problems(problems) => problems.iter().map(ToString::to_string).collect(),

@@ -1,7 +1,7 @@
 //! Merging block traces before a replay (`merge_blktrace_file`).
 //!
-//! The merged trace takes the place of its inputs in the job. It gets its name only when it is complete, so a merge that
-//! fails leaves nothing behind and overwrites nothing.
+//! The merged trace replaces its inputs in the job. It gets its final name only when it is complete, so a failed merge
+//! leaves nothing behind and overwrites nothing.
 
 use iolite_options::JobOptions;
 use iolite_plan::Problem;
@@ -34,7 +34,7 @@ fn one(job: &JobOptions, to: &Path) -> Result<(), String> {
     check_target(&inputs, to)?;
     let words = |error: io::Error| format!("{}: {error}", to.display());
     if to.exists() && !to.is_file() {
-        // A pipe or a character device: there is nothing to be kept.
+        // A pipe or a character device has no content to keep.
         let mut output = BufWriter::new(File::options().write(true).open(to).map_err(words)?);
         return merge_into(&inputs, &mut output, to);
     }
@@ -43,7 +43,7 @@ fn one(job: &JobOptions, to: &Path) -> Result<(), String> {
     let merged =
         merge_into(&inputs, &mut output, to).and_then(|()| std::fs::rename(&half_done, to).map_err(words));
     if merged.is_err() {
-        // There may be nothing to remove, and the first error is the one that matters.
+        // The file may not exist, and only the first error matters.
         let _ = std::fs::remove_file(&half_done);
     }
     merged
@@ -58,7 +58,7 @@ fn merge_into(inputs: &[MergeInput], output: &mut BufWriter<File>, to: &Path) ->
     Ok(())
 }
 
-/// A name beside the final one.
+/// A temporary name in the same directory.
 fn half_done_name(to: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(to.file_name().unwrap_or_default());
@@ -89,7 +89,7 @@ fn inputs(job: &JobOptions) -> Result<Vec<MergeInput>, String> {
     job.replay.read_iolog.iter().enumerate().map(input).collect()
 }
 
-/// The result must not take the place of an input, of a device's data, nor of anything but an earlier result.
+/// The result must not overwrite an input or a device, nor any file except an earlier result.
 fn check_target(inputs: &[MergeInput], to: &Path) -> Result<(), String> {
     use std::os::unix::fs::FileTypeExt;
     if let Ok(target) = std::fs::canonicalize(to)

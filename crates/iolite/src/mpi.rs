@@ -25,11 +25,12 @@ pub fn run(name: Name, args: &[OsString], launched: &Launched) -> ExitCode {
         }
     };
     if meeting.leads() {
-        // It takes signals in its own way.
+        // The run handles signals itself.
         drop(signals);
         return perform(name, args, Some(meeting));
     }
-    // ^C at mpirun reaches all ranks: rank 0 ends the run, and this rank's part with it. If rank 0 is gone, this rank ends for that reason.
+    // ^C at mpirun reaches all ranks: rank 0 ends the run, including this rank's part. If rank 0 is gone, this rank
+    // ends, too.
     let _signals = signals;
     let serving = &launched.serving;
     let settings = Settings {
@@ -42,7 +43,7 @@ pub fn run(name: Name, args: &[OsString], launched: &Launched) -> ExitCode {
     };
     match meeting.attend(settings) {
         Ok(Work::Served) => ExitCode::SUCCESS,
-        // Rank 0 says why.
+        // Rank 0 reports the reason.
         Ok(Work::CalledOff) => ExitCode::FAILURE,
         Err(why) => {
             complain(name, &format_args!("--mpi: {why}"));

@@ -13,9 +13,9 @@ use runner::{End, Runner};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Runs that belong together, in the order in which they are made.
+/// Runs that belong together, in their order.
 pub trait Points {
-    /// The name of the whole in messages.
+    /// The name of the series in messages.
     fn whole(&self) -> &'static str;
     /// The plural of a point's name.
     fn several(&self) -> &'static str;
@@ -23,33 +23,33 @@ pub trait Points {
     fn is_quiet(&self) -> bool {
         false
     }
-    /// How many they are.
+    /// The number of points.
     fn count(&self) -> usize;
-    /// The name of the report of one in the directory.
+    /// File name of a point's report.
     fn report(&self, position: usize) -> String;
     /// Describes a point.
     fn words(&self, position: usize) -> String;
-    /// How many seconds it takes at least, as far as it says so.
+    /// The shortest time that a point takes, in seconds, as far as its options say.
     fn seconds(&self, position: usize) -> u64;
-    /// How it is run.
+    /// The command of a point.
     ///
     /// # Errors
-    /// None can be run any more.
+    /// No more points can be run.
     fn start(&self, position: usize) -> Result<Start, String>;
-    /// It was run just now, and this is the text of its report, which gets its name next.
+    /// Called with the report of a point that has just run, before it is renamed.
     fn keep(&mut self, _position: usize, _text: &str) {}
     /// Takes the report of a point; returns a line about it.
     ///
     /// # Errors
     /// It is not a report of such a run.
     fn take(&mut self, position: usize, report: &Value) -> Result<String, String>;
-    /// It was run just now, and failed; returns the reason as it is told.
+    /// Called when a point has failed; returns the message.
     fn give_up(&mut self, _position: usize, why: &str) -> String {
         why.to_owned()
     }
 }
 
-/// How it went.
+/// How the series ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
     /// All have been run. (Some may have failed.)
@@ -119,7 +119,7 @@ pub fn perform(program: &str, points: &mut dyn Points, directory: &Directory) ->
     Ok(Course::Through)
 }
 
-/// Tells something about the whole on standard error.
+/// Prints a message about the series on standard error.
 pub fn tell(program: &str, points: &dyn Points, what: &str) {
     crate::complain(program, &format_args!("{}: {what}", points.whole()));
 }
@@ -162,7 +162,7 @@ pub fn short(figures: &Figures) -> String {
     )
 }
 
-/// How long jobs take at least, in seconds, as far as they say so.
+/// The shortest time that jobs take, in seconds, as far as their options say.
 pub fn seconds(jobs: &[JobOptions]) -> u64 {
     let of = |job: &JobOptions| (job.schedule.ramp_time + job.schedule.runtime) / 1_000_000;
     jobs.iter().map(of).max().unwrap_or(0)

@@ -17,11 +17,11 @@ pub fn keys(role: Role, file: Option<&Path>, insecure: bool) -> Result<Option<Pa
     decide(role, file, insecure, &|name| std::env::var_os(name))
 }
 
-/// How long before their end keys are warned of.
+/// How long before their expiry keys cause a warning.
 const SOON: Duration = Duration::from_secs(30 * 86_400);
 
-/// Warns of keys that expire soon. All keys of a set are made on the same day, so all machines stop working at once. Under
-/// the name of fio nothing is printed: nothing has failed, and a program that calls it finds nothing on standard error.
+/// Warns of keys that expire soon. All keys of a set are made on the same day, so all machines stop working at once.
+/// Under the name `fio` nothing is printed, because this is no failure.
 pub fn warn_of_end(name: Name, keys: &Keys) {
     if !name.is_strict() && keys.until <= SystemTime::now() + SOON {
         let (file, until) = (keys.file.display(), keys::date(keys.until));
@@ -60,7 +60,7 @@ fn decide(
     let ways = format!("--keys=FILE, or {}", keys::VARIABLE);
     let place = match usual {
         Some(place) => format!("copy {file} to {} here, or name it ({ways})", place.display()),
-        // As in a unit of systemd.
+        // For example in a unit of systemd.
         None => format!(
             "name {file} ({ways}; there is no default place, because XDG_CONFIG_HOME and HOME are not set)"
         ),

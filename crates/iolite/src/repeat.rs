@@ -88,7 +88,7 @@ fn perform(name: Name, repeated: &Repeated) -> Result<u8, Vec<String>> {
     Ok(status)
 }
 
-/// The directory of repeats that name none: called after the job files, where they were started.
+/// The default directory of repeats: named after the job files, in the current directory.
 fn usual_place(cases: &[Case]) -> PathBuf {
     /// File systems take names of 255 bytes.
     const MOST: usize = 60;
@@ -115,12 +115,12 @@ struct Repeats<'a> {
     order: Vec<(usize, usize)>,
     /// The runs of each case.
     runs: Vec<Vec<Run>>,
-    /// The warnings of runs that were told, by case.
+    /// The warnings that were printed, by case.
     warned: BTreeSet<(usize, String)>,
     place: PathBuf,
     /// Some run had an error.
     has_failed: bool,
-    /// All runs are kept that are to be.
+    /// All runs that must be kept have been kept.
     is_kept: bool,
 }
 
@@ -198,8 +198,8 @@ impl Repeats<'_> {
         save.is_some() && output.is_none() && !self.has_format(OutputFormat::Html)
     }
 
-    /// Tells the warnings that arose in a run, each once for all runs of its job file. (Those about the job file itself
-    /// were told before the first run.)
+    /// Prints the warnings of a run, each once for all runs of its job file. (Those about the job file itself were
+    /// printed before the first run.)
     fn tell_warnings(&mut self, position: usize, report: &Value) {
         let case = self.order[position].1;
         let warnings = report["iolite"]["warnings"].as_array().into_iter().flatten();
@@ -264,7 +264,7 @@ impl Repeats<'_> {
         Ok((text, answer.json()))
     }
 
-    /// How `iolite compare` finds the sides; `None` = runs in the store have no label by which it could.
+    /// The sides for `iolite compare`; `None` = the runs in the store have no label.
     fn sides(&self) -> Option<Vec<String>> {
         let label = |case: &Case| {
             let label = case.saving.as_ref().map_or("", |saving| saving.label());

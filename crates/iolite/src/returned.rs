@@ -1,6 +1,6 @@
-//! The files that a run leaves for its client: logs, which are kept nowhere else, and verify states.
+//! The files that a run leaves for its client: logs, which exist nowhere else, and verify states.
 //!
-//! Logs are in a directory of their own until they are sent: a run writes any amount of them in the memory that it has.
+//! Logs are in a separate directory until they are sent: they may be larger than memory.
 
 use iolite_options::JobOptions;
 use iolite_plan::{Plan, Problem};
@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 
 /// The logs of a run on a server until they are sent. The agent removes logs that were sent, and keeps the others.
 pub struct Logs {
-    /// `None` = there are none.
+    /// `None` = no logs.
     directory: Option<PathBuf>,
 }
 
 impl Logs {
-    /// Has jobs write their logs into this directory, which is made if there are any.
+    /// Makes jobs write their logs into this directory, which is created if there are any logs.
     ///
     /// # Errors
     /// Why that is not possible.
@@ -60,7 +60,7 @@ impl Logs {
                     left.missing.push(format!("the logs do not come back: {}: {error}", directory.display()))
                 }
             }
-            // Where a job ends others, some may never have begun.
+            // If a job ends others, some of them may never have begun.
             let ends_others = plan.jobs.iter().any(|job| job.end.ends_others || job.end.ends_others_on_error);
             if is_whole && !ends_others && left.missing.is_empty() {
                 let expected: BTreeSet<PathBuf> =
@@ -79,7 +79,7 @@ impl Logs {
 impl Drop for Logs {
     fn drop(&mut self) {
         if let Some(directory) = &self.directory {
-            // Nothing has run. If that fails, the agent tries it again.
+            // Nothing has run. If removing fails, the agent tries again.
             let _ = fs::remove_dir_all(directory);
         }
     }
@@ -88,26 +88,26 @@ impl Drop for Logs {
 /// The files of a run, kept until the client fetches them. States stay here as well, for later runs to load.
 #[derive(Default)]
 pub struct Left {
-    /// Where its logs are.
+    /// The directory of its logs.
     directory: Option<PathBuf>,
     files: BTreeSet<PathBuf>,
-    /// Why something is not there.
+    /// Why files are missing.
     missing: Vec<String>,
 }
 
 impl Left {
-    /// Whether there is nothing to send or to tell.
+    /// Whether there is nothing to send or to report.
     pub fn is_nothing(&self) -> bool {
         self.files.is_empty() && self.missing.is_empty()
     }
 
-    /// Sends it, and removes logs that are sent: how many files could not be sent.
+    /// Sends the files and removes logs that were sent. Returns how many could not be sent.
     pub fn send(mut self, channel: &mut Channel) -> u64 {
         let mut is_there = true;
         for file in &self.files {
             match parts(file, |part| channel.tell(&FromAgent::File(Box::new(part)))) {
                 Ok(true) => {}
-                // Nobody is there any more.
+                // The client is gone.
                 Ok(false) => {
                     is_there = false;
                     break;
@@ -122,7 +122,7 @@ impl Left {
             channel.tell(&FromAgent::Event(Box::new(trouble(why.clone()))));
         }
         if let (Some(directory), true) = (&self.directory, is_there) {
-            // Before the client knows that it is over. If that fails, the agent tries it again.
+            // Before the client knows that the run is over. If removing fails, the agent tries again.
             let _ = fs::remove_dir_all(directory);
         }
         self.missing.len() as u64
@@ -133,7 +133,7 @@ fn trouble(why: String) -> Event {
     Event { version: EVENT_VERSION, host: None, at_ns: 0, source: None, kind: EventKind::Trouble(why) }
 }
 
-/// Logs that cannot come back, because there would be no room for the machine in their names.
+/// Logs that cannot be returned, because their names have no room for the machine's name.
 pub fn too_long(plan: &Plan) -> Vec<String> {
     let long = iolite_plan::logs_asked(plan).filter_map(|(job, option, path)| {
         let name = path.file_name()?;
@@ -145,10 +145,10 @@ pub fn too_long(plan: &Plan) -> Vec<String> {
     long.collect()
 }
 
-/// The verify states that are there before a run: those of earlier ones.
+/// The verify states that exist before a run.
 pub struct States(HashMap<PathBuf, Identity>);
 
-/// Differs once a file has been written again: device, inode, and times of modification.
+/// Changes when a file is written again: device, inode, and times of modification.
 type Identity = (u64, u64, i64, i64);
 
 impl States {
@@ -186,7 +186,7 @@ fn redirect(
         let whole = if prefix.is_empty() { name.clone() } else { prefix.clone() };
         let last = whole.rsplit('/').next().unwrap_or_default().to_owned();
         *prefix = directory.join(&last).display().to_string();
-        // The number of a worker is in the name otherwise, and so no other job has the same.
+        // Otherwise the name contains the number of the worker, so no other job has the same name.
         if logs_are_numbered {
             continue;
         }

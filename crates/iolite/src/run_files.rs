@@ -1,4 +1,4 @@
-//! The files of a run as a whole: report, bandwidth log, trigger. None may be something that a job needs.
+//! The files of the whole run: report, bandwidth log, trigger. None of them may be a file that a job needs.
 
 use crate::console::OpenError;
 use crate::destination;
@@ -7,10 +7,10 @@ use iolite_options::RunOptions;
 use iolite_plan::{Plan, own_files};
 use std::path::Path;
 
-/// Looks whether the store of runs is something that the run needs.
+/// Checks that the run does not need the store's file.
 ///
 /// # Errors
-/// The run has this file.
+/// The run needs this file.
 pub fn check_store(store: &Path, plan: &Plan, machine: &ThisMachine) -> Result<(), String> {
     own_files::at(plan, store, machine).map_or(Ok(()), |what| {
         Err(format!(
@@ -20,16 +20,16 @@ pub fn check_store(store: &Path, plan: &Plan, machine: &ThisMachine) -> Result<(
     })
 }
 
-/// Looks whether a file of the run as a whole has the name of something that the run needs.
+/// Checks that no file of the whole run has the name of a file that the run needs.
 ///
 /// # Errors
-/// One has, and something would be lost.
+/// One has, and a file would be lost.
 pub fn check(run: &RunOptions, plan: &Plan, machine: &ThisMachine) -> Result<(), OpenError> {
     check_against(run, &|path| own_files::at(plan, path, machine))
 }
 
-/// Checks whether a file of the run as a whole is a store of runs, or another file that must be kept: `needed` names
-/// it.
+/// Checks that no file of the whole run is a store of runs, or another file that must be kept: `needed` describes
+/// those.
 ///
 /// # Errors
 /// One is, and its content would be lost.

@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The environment variable that stands for `--save`.
 pub const VARIABLE: &str = "IOLITE_SAVE";
 
-/// More runs that were dropped are not named.
+/// The most dropped runs that are named.
 const MOST_NAMED: usize = 10;
 
 /// Where the run is kept.
@@ -28,21 +28,21 @@ pub struct Saving {
     name: Name,
     store: PathBuf,
     label: String,
-    /// By `--save`, not by the environment.
+    /// Requested by `--save`, not by the environment.
     is_demanded: bool,
 }
 
 impl Saving {
-    /// Looks whether this run is to be kept, and can be; `None` = it is not kept. `check`: whether a file may be the store.
+    /// Checks whether this run must be kept, and can be; `None` = not kept. `check`: whether a file may be the store.
     ///
     /// # Errors
-    /// It is to be kept, and cannot be.
+    /// It must be kept, but cannot be.
     pub fn prepare(
         name: Name,
         run: &RunOptions,
         check: &dyn Fn(&Path) -> Result<(), String>,
     ) -> Result<Option<Saving>, String> {
-        // Scripts that call `fio` get the behaviour of fio.
+        // Under the name `fio`, the program behaves like fio.
         if name.is_strict() {
             return Ok(None);
         }
@@ -85,7 +85,7 @@ impl Saving {
         }
     }
 
-    /// The label that the run gets; empty = none.
+    /// The label of the run; empty = no label.
     pub fn label(&self) -> &str {
         &self.label
     }
@@ -115,7 +115,7 @@ impl Saving {
     }
 }
 
-/// Tells which runs had to go.
+/// Reports which runs were dropped.
 pub fn dropped(name: impl std::fmt::Display, runs: &[Run]) {
     if runs.is_empty() {
         return;
@@ -128,7 +128,7 @@ pub fn dropped(name: impl std::fmt::Display, runs: &[Run]) {
     console::print_error(&diagnostic(name, &what));
 }
 
-/// Runs by number, but not more than can be read.
+/// Runs by number, up to a readable amount.
 pub fn named(runs: &[Run]) -> String {
     let named: Vec<String> = runs.iter().take(MOST_NAMED).map(shown).collect();
     let more = runs.len().saturating_sub(MOST_NAMED);
@@ -153,7 +153,7 @@ fn patience(is_demanded: bool) -> Duration {
     if is_demanded { iolite_store::PATIENCE } else { Duration::from_secs(1) }
 }
 
-/// Opens the store, and makes it if there is none.
+/// Opens the store; creates it if it does not exist.
 pub fn open(path: &Path) -> Result<Store, String> {
     open_within(path, iolite_store::PATIENCE)
 }

@@ -33,9 +33,9 @@ pub fn run(program: &'static str, test: &SelfTest) -> ExitCode {
 /// How long one speed is measured.
 const SPAN: Duration = Duration::from_millis(20);
 
-/// MiB per second at which `work` gets through `bytes` bytes, repeated for a while.
+/// The speed of `work` in MiB per second, if a call processes `bytes` bytes. Repeats it for a while.
 fn speed(bytes: usize, mut work: impl FnMut()) -> f64 {
-    /// The clock is read once in so much data.
+    /// The clock is read once per this much data.
     const STEP: usize = 1 << 20;
     let rounds = (STEP / bytes.max(1)).max(1);
     work();
@@ -53,7 +53,7 @@ fn speed(bytes: usize, mut work: impl FnMut()) -> f64 {
     }
 }
 
-/// The entries of a table that are asked for, in its order; all where none is named.
+/// The requested entries of a table, in its order; all if none is named.
 fn chosen<'a, T>(
     option: &str,
     table: &'a [(&'static str, T)],

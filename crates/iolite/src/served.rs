@@ -26,8 +26,8 @@ pub fn outside_of_jobs(sent: &SentJobs, only: &[PathBuf]) -> Vec<String> {
 }
 
 /// The paths of a job that are not served: those of all options that name files of this machine
-/// ([`Definition::files`](iolite_options::definition::Definition::files)), and sockets. The kernel does not refuse to connect to
-/// those. (Nor does it refuse what patterns name, which is read while the job file is.)
+/// ([`Definition::files`](iolite_options::definition::Definition::files)), and sockets. The kernel does not refuse
+/// connections to sockets. (Nor does it refuse the files of patterns, which are read together with the job file.)
 pub fn outside(job: &JobOptions, only: &[PathBuf]) -> Vec<Problem> {
     let named = job.files_named().into_iter().map(|(option, name)| (option, PathBuf::from(name)));
     let mut found: Vec<(&'static str, PathBuf)> = named.collect();
@@ -124,8 +124,8 @@ mod tests {
         );
     }
 
-    /// An option whose help speaks of a file says which files its value names, unless it is known not to be about one that
-    /// is used. Logs go where the run's own files go.
+    /// Every option whose help mentions a file declares `names_files`, except those listed. Logs go where the run's own
+    /// files go.
     #[test]
     fn options_that_name_files_say_so() {
         let speaks = |help: &str| {

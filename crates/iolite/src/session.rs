@@ -1,4 +1,4 @@
-//! One run as its user sees it: the announcement, notes and status lines on the way, the report.
+//! One run as its user sees it: the announcement, notes and status lines during the run, the report.
 
 use crate::act;
 use crate::console::{self, Console, LastError};
@@ -31,7 +31,7 @@ pub struct Session<'a> {
     /// The run over time, for formats that have it.
     recorder: Option<Recorder>,
     facts: Option<Facts>,
-    /// The warnings about the input and during the run.
+    /// The warnings about the input, and those during the run.
     warnings: Vec<String>,
     workers: usize,
     /// The page of `--web`.
@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
         let asked = |format| self.run.output_format.contains(&format);
         let is_told = asked(OutputFormat::Json) || asked(OutputFormat::JsonPlus);
         let is_shown = asked(OutputFormat::Html) || self.run.web.is_some();
-        // Under the name fio, JSON has fio's keys only.
+        // Under the name `fio`, JSON has only fio's keys.
         if !is_kept && !is_shown && (!is_told || self.name.is_strict()) {
             return;
         }
@@ -120,7 +120,7 @@ impl<'a> Session<'a> {
     }
 
     fn remember_one(&mut self, warning: &str) {
-        /// More than these are nothing to read.
+        /// The most warnings that are kept.
         const MOST: usize = 100;
         if self.warnings.len() < MOST {
             let prefix = format!("{}: ", self.name);
@@ -129,7 +129,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Serves the page of the run, if that was asked for. `outline`: the report before anything was measured.
+    /// Serves the page of the run, if requested. `outline`: the report before the first measurement.
     ///
     /// # Errors
     /// Why it cannot be served.
@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Announces the jobs, behind warnings about the input that are lines of the report.
+    /// Announces the jobs, after warnings about the input that are lines of the report.
     pub fn begin(&mut self, plan: &Plan, warnings: &str) {
         if !self.is_readable() {
             return;
@@ -179,20 +179,20 @@ impl<'a> Session<'a> {
         self.write_last(report)
     }
 
-    /// Shows the report to the readers of the run's page, and waits for the page's process, but not for long.
+    /// Shows the report to the readers of the run's page, and waits a short time for the page's process.
     pub fn show(&mut self, report: &Report) {
         if let Err(lost) = self.live.end(self.name, report, &self.drawings) {
             self.warning(&lost.to_string());
         }
     }
 
-    /// Tells the readers of the run's page why it has not begun.
+    /// Shows the readers of the run's page why it has not begun.
     pub fn show_refusal(&mut self, why: Vec<String>, report: Report) {
         let facts = Facts { warnings: why, ..self.facts.take().unwrap_or_default() };
         self.show(&Report { facts: Some(facts), ..report });
     }
 
-    /// Writes a report in all formats that were asked for, each to where it goes.
+    /// Writes a report in all requested formats, each to its destination.
     fn write_last(&mut self, report: &Report) -> Result<(), LastError> {
         let without = self.run.no_series.then(|| Report { series: None, ..report.clone() });
         let text = self.text_of(without.as_ref().unwrap_or(report));
@@ -209,7 +209,7 @@ impl<'a> Session<'a> {
         self.console.write_page(made?.as_bytes())
     }
 
-    /// Writes the report of a run that did not begin, in the formats that programs parse. People have read why.
+    /// Writes the report of a run that did not begin, in the formats that programs parse. The user has read the reason.
     ///
     /// # Errors
     /// It cannot be written.
@@ -225,7 +225,7 @@ impl<'a> Session<'a> {
         self.write_last(report)
     }
 
-    /// A report in the formats that were asked for, but for a page, of which there is one, at the end.
+    /// A report in all requested formats except html. (There is one page, at the end.)
     fn text_of(&self, report: &Report) -> Vec<u8> {
         let mut bytes = Vec::new();
         for exporter in &self.exporters {
@@ -235,7 +235,7 @@ impl<'a> Session<'a> {
         bytes
     }
 
-    /// Makes room for a line in place of the status line.
+    /// Erases the status line, to make room for other output.
     fn clear_line(&mut self) {
         let erased = self.line.erase();
         if !erased.is_empty() {
@@ -246,13 +246,13 @@ impl<'a> Session<'a> {
 
 /// Output during the run.
 impl Session<'_> {
-    /// Shows an event in the way of the output format.
+    /// Shows an event as the output format requires.
     pub fn take(&mut self, event: Event) {
         if let Err(lost) = self.live.take(&event) {
             self.warning(&lost.to_string());
         }
         match event.kind {
-            // Announcements of engines begin with the peer's name; print this program's.
+            // Announcements of engines begin with fio's name; print this program's.
             EventKind::Note(text) => match text.strip_prefix("fio: ") {
                 Some(words) => self.note(&format!("{}: {words}", self.name)),
                 None => self.note(&text),
@@ -264,7 +264,7 @@ impl Session<'_> {
             }
             EventKind::WrongData(text) => {
                 self.clear_line();
-                // Without the program's name: tools search for these lines as they are in fio.
+                // Without the program's name: tools search for these lines in fio's form.
                 console::print_error(&format!("{text}\n"));
             }
             EventKind::Failed { pid, error } => self.failed(pid, &error),
@@ -284,7 +284,7 @@ impl Session<'_> {
                     slices.take(&report);
                 }
             }
-            // Only a run that is a part of one on several machines keeps step.
+            // Only a part of a run on several machines keeps step.
             EventKind::InStep(_)
             | EventKind::Ready(_)
             | EventKind::Passed(_)
@@ -307,7 +307,7 @@ impl Session<'_> {
         }
     }
 
-    /// Nothing has failed, so a program that calls `fio` finds nothing on standard error.
+    /// This is no failure, so under the name `fio` standard error stays empty.
     fn warning(&mut self, text: &str) {
         self.clear_line();
         self.remember_one(text);
@@ -349,7 +349,7 @@ pub fn jobs_announced(plan: &Plan, name: Name) -> String {
         if job.found_files {
             text += &header::files_found(plan.workers[job.first_worker].files.len());
         }
-        // Where there is no I/O, there is nothing to say of it; the engine announces itself.
+        // Without I/O, the engine announces itself.
         if job.does_io() {
             text += &header::job_header(&job_header(job));
         } else if name.is_strict() && job.clones > 1 {
@@ -375,7 +375,7 @@ fn program_formats(run: &RunOptions) -> impl Iterator<Item = OutputFormat> {
     formats.filter(|format| *format != OutputFormat::Normal)
 }
 
-/// The files whose appearance asks for a report: where users of fio know it, and beside the run's other files.
+/// The files whose appearance asks for a report: at fio's place, and next to the run's other files.
 fn status_files(run: &RunOptions) -> Vec<PathBuf> {
     const NAME: &str = "fio-dump-status";
     let mut files = vec![std::env::temp_dir().join(NAME)];
@@ -383,7 +383,7 @@ fn status_files(run: &RunOptions) -> Vec<PathBuf> {
     files
 }
 
-/// The formats asked for, each once, in the order in which users expect them.
+/// The requested formats, each once, in the order in which users expect them.
 pub fn exporters(run: &RunOptions) -> Vec<Box<dyn Exporter>> {
     let asked = |format| run.output_format.contains(&format);
     let mut exporters: Vec<Box<dyn Exporter>> = Vec::new();

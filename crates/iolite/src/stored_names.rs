@@ -1,5 +1,5 @@
-//! `opendir` with an engine that has its own storage: the names are listed before there is a plan, because listing
-//! needs a connection.
+//! `opendir` with an engine that has its own storage: the names are listed before planning, because listing needs a
+//! connection.
 
 use iolite_engine::{apart_telling, storage_of};
 use iolite_options::JobOptions;
@@ -7,8 +7,8 @@ use iolite_options::engines::Data;
 use iolite_plan::Problem;
 use std::path::{Path, PathBuf};
 
-/// Puts the names that a storage has where jobs ask for all in a directory. They are asked for in processes of their own,
-/// and this one has to be single-threaded.
+/// Sets `filename` to the names that a storage has in the directory of `opendir`. Separate processes query the storage,
+/// so this process must be single-threaded.
 ///
 /// # Errors
 /// Why names cannot be listed, for all jobs.
@@ -26,7 +26,7 @@ pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
             }
             Ok(mut names) => {
                 job.files.limit(&mut names);
-                // (`opendir` stays: files that were found are treated as such.)
+                // (`opendir` stays set: found files are treated specially.)
                 job.files.filename = names;
             }
             Err(message) => {

@@ -53,7 +53,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
         text.map(|text| (text, 0))
     });
     match answer {
-        // Stored results may come from anybody, so control characters are escaped for a terminal.
+        // Stored results may come from anyone, so control characters are escaped for a terminal.
         Ok((text, status)) if io::stdout().is_terminal() => {
             let shown = crate::console::harmless(text.as_bytes());
             crate::answer(program, &String::from_utf8_lossy(&shown), status)
@@ -66,7 +66,7 @@ pub fn run(program: &str, command: &Command, words: &[OsString]) -> ExitCode {
     }
 }
 
-/// Prints an answer that may be longer than memory, as it is made.
+/// Prints an answer piece by piece: it may be larger than memory.
 fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<String, String> {
     let mut output = BufWriter::with_capacity(64 << 10, io::stdout().lock());
     let written = write(&mut output).and_then(|()| output.flush());

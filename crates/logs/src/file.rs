@@ -29,7 +29,7 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// A log of which nothing has been written yet.
+    /// A log without any entries yet.
     pub fn new(
         kind: LogKind,
         path: PathBuf,

@@ -104,8 +104,8 @@ impl HistogramLine {
     }
 }
 
-/// A percentile of counts, which are by the first bucket of a group of so many: the middle of the first group at which at least this
-/// share of all has been seen.
+/// A percentile of counts, each of a group of this many buckets, which is listed by its first bucket: the middle of the
+/// first group at which at least this share of all has been seen.
 pub fn percentile(counts: &BTreeMap<usize, u64>, percentile: f64, buckets: usize) -> u64 {
     let total = counts.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
     let wanted = percentile / 100.0 * total as f64;

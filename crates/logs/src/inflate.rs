@@ -8,8 +8,8 @@ use std::io::{self, BufRead, Read, Write};
 ///
 /// # Errors
 ///
-/// Those of reading and writing. If `from` is not a compressed log, or is damaged, an error of the kind `InvalidData`, and if it is
-/// cut off, of the kind `UnexpectedEof`, that names the place and the reason.
+/// The errors of reading and writing. If `from` is not a compressed log, or is damaged, an error of the kind
+/// `InvalidData`, and if it is cut off, of the kind `UnexpectedEof`, that names the place and the reason.
 pub fn streams(from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
     let mut place = 0;
     while !from.fill_buf()?.is_empty() {
@@ -59,7 +59,7 @@ fn stream(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Reads until the buffer is full or there is no more. How much that was.
+/// Reads until the buffer is full or the input ends. Returns the number of bytes.
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

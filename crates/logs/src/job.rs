@@ -8,22 +8,22 @@ pub trait JobSigns: Send + Sync {
     /// Whether the job has to stop. A thread that waits for the reader of a pipe then gives up.
     fn is_stopping(&self) -> bool;
 
-    /// Whether the process may be killed soon, so that all that is in memory has to go to the files now.
+    /// Whether the process may be killed soon, so that all data in memory has to be written to the files now.
     fn must_save(&self) -> bool {
         false
     }
 
-    /// One more thread has something in memory.
+    /// One more thread has data in memory.
     fn holds(&self) {}
 
     /// A thread has ended, or has responded to [`JobSigns::must_save`]: its entries are in the files.
     fn saved(&self) {}
 
-    /// Something was written to a file.
+    /// Data was written to a file.
     fn wrote(&self) {}
 }
 
-/// A job that logs are written for.
+/// A job for which logs are written.
 #[derive(Clone)]
 pub struct Job(Arc<dyn JobSigns>);
 
@@ -33,7 +33,7 @@ impl Job {
         Job(Arc::new(signs))
     }
 
-    /// A job of which no more is known than whether it is asked to stop.
+    /// A job that only signals whether it is asked to stop.
     pub fn stopping_when(asked: impl Fn() -> bool + Send + Sync + 'static) -> Job {
         Job::new(StoppingWhen(asked))
     }
@@ -65,7 +65,7 @@ impl<F: Fn() -> bool + Send + Sync> JobSigns for StoppingWhen<F> {
     }
 }
 
-/// As long as this lives, a thread has something in memory, unless it has been saved.
+/// As long as this lives, a thread has data in memory, unless it has been saved.
 #[derive(Debug)]
 pub(crate) struct Holding {
     job: Job,

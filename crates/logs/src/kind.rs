@@ -33,7 +33,7 @@ impl LogKind {
         LogKind::FirstByte,
     ];
 
-    /// The position in [`LogKind::VALUES`]; that of histograms is behind them.
+    /// The position in [`LogKind::VALUES`]; histograms come after them.
     pub const fn index(self) -> usize {
         self as usize
     }

@@ -1,7 +1,7 @@
 //! The destination of a log: a file, or a pipe that may or may not have a reader.
 //!
 //! Nothing here blocks in the kernel waiting for the reader of a pipe. So a job that is asked to stop does stop, and
-//! data that nobody reads is dropped then.
+//! unread data is dropped then.
 
 use crate::Job;
 use std::fs::{self, File, OpenOptions};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How often a waiting thread checks whether the pipe is ready, and whether the job is asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// While the job is asked to stop, a pipe that takes nothing for this long is given up.
+/// If the job is asked to stop, a pipe that accepts no data for this long is abandoned.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// An open log.
@@ -26,7 +26,7 @@ pub struct Outlet {
 }
 
 impl Outlet {
-    /// The job that the log is of.
+    /// The job of the log.
     pub fn job(&self) -> &Job {
         &self.job
     }
@@ -63,7 +63,7 @@ impl Outlet {
     ///
     /// # Errors
     ///
-    /// The error of writing; or that the pipe takes nothing, when the job is asked to stop.
+    /// The error of writing; or that the pipe accepts no data although the job is asked to stop.
     pub fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let mut moved = Instant::now();
         while !bytes.is_empty() {

@@ -31,8 +31,8 @@ pub(crate) enum Layout {
 }
 
 impl Layout {
-    /// The layout of the entries that begin here: the older one only if the bytes make sense in it, and not in the other.
-    /// `is_all` = nothing follows these bytes.
+    /// The layout of the entries that begin here: the older one only if the bytes make sense in it, and not in the
+    /// other. `is_all` = no more bytes follow.
     pub fn of(bytes: &[u8], is_all: bool) -> Layout {
         let make_sense = |layout: Layout| layout.makes_sense(bytes, is_all);
         match !make_sense(Layout::Of3_41) && make_sense(Layout::Of3_33) {

@@ -1,7 +1,7 @@
 //! The queue from a worker to a thread of the same process that writes for it.
 //!
 //! The worker puts small entries into a queue of fixed size, and the thread passes them to a [`Sink`], many at a time.
-//! So the memory is known at the start, nothing is lost, and a worker that is faster than the disk waits. The thread
+//! So the memory is known at the start, no entry is lost, and a worker that is faster than the disk waits. The thread
 //! sleeps until a part of the queue is full or some time has passed: entries in batches cost both sides less than
 //! single ones, and a slow job is not disturbed by frequent wake-ups.
 
@@ -220,7 +220,7 @@ impl<S: Sink> Writing<S> {
                 return self.sink.finish();
             }
             if must_save {
-                // The worker hangs or is slow. If it goes on, so do its logs.
+                // The worker hangs or is slow. If it continues, so do its logs.
                 self.sink.finish()?;
                 holding.saved();
             }

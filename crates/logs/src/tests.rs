@@ -152,8 +152,8 @@ fn each_form_says_the_same() {
     assert_eq!(packed, plain);
 }
 
-/// The time of issue is where latencies of submission end and those of completion begin. Other values have nothing to do
-/// with it.
+/// The time of issue is where latencies of submission end and those of completion begin. Other values do not depend on
+/// it.
 #[test]
 fn only_latencies_that_have_to_do_with_it_have_a_time_of_issue() {
     let columns = |average_ns| {

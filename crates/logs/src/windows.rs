@@ -77,7 +77,7 @@ struct Window {
 }
 
 impl Window {
-    /// This window and the next as one.
+    /// Joins this window and the next.
     fn join(mut self, later: &Window) -> Window {
         self.span += later.span;
         self.end = later.end;

@@ -16,8 +16,9 @@ const PORT_OF_MAPPER: u16 = 111;
 /// The default port of NFS.
 const USUAL: u16 = 2049;
 
-/// The port of NFS on a server. Many servers with a firewall, and those of version 4 only, have no port mapper that can be
-/// asked; NFS is then at its usual port, and connecting to it fails otherwise, with that port in the message.
+/// The port of NFS on a server. Many servers with a firewall, and those of version 4 only, have no reachable port
+/// mapper. The usual port of NFS is then assumed; if that is wrong, connecting fails with a message that names the
+/// port.
 pub(crate) fn port_of_nfs(address: &Address, caller: &Caller, deadline: &mut Deadline) -> u16 {
     let asked = || mapped(address, protocol::NFS, caller, deadline).ok();
     address.nfs_port.or_else(asked).unwrap_or(USUAL)
@@ -93,7 +94,7 @@ fn mapped(
     })
 }
 
-/// Makes one call on a connection of its own.
+/// Makes one call on a separate connection.
 fn ask(
     host: &str,
     port: u16,

@@ -90,7 +90,7 @@ pub struct Session {
     /// The largest reads and writes that the server accepts.
     most_read: usize,
     most_written: usize,
-    /// When the server last sent anything, or when the first request was sent after none had been in flight.
+    /// When the server last sent data, or when the first request was sent after a time without requests in flight.
     heard: Instant,
 }
 
@@ -309,7 +309,7 @@ impl Session {
         }
     }
 
-    /// Waits less from now on if the job was asked to end.
+    /// Shortens the waits from now on if the job was asked to end.
     fn look_for_the_end(&mut self) {
         if let Some((is_asked, longest)) = self.stopping
             && is_asked()
@@ -318,7 +318,7 @@ impl Session {
         }
     }
 
-    /// For how long the server was waited for, as text.
+    /// How long the session waited for the server, as text.
     fn within(&self) -> String {
         let patience = self.limits.patience;
         match self.hurried {
@@ -402,7 +402,7 @@ impl Session {
         self.calls.later.iter().map(|(when, _)| when.saturating_duration_since(now)).min()
     }
 
-    /// Gives up on a server that has not answered for too long.
+    /// Gives up on a server that has been silent for too long.
     fn check_silence(&mut self) {
         let silence = self.heard.elapsed();
         // (The calls in `later` have not been sent again yet, so the server has nothing to answer.)

@@ -1,9 +1,9 @@
 //! The second phase: sections become typed jobs.
 //!
 //! A job starts as a copy of the defaults that apply at its place: those of the language, changed by the `[global]`
-//! sections before it. The options of a job file are applied in fio's order, whatever order they are written in:
-//! units first, because they give numbers their meaning; an engine's own options after the choice of the engine; file
-//! names last. On a command line they are applied as written.
+//! sections before it. The options of a job file are applied in fio's order, regardless of the order in which they are
+//! written: units first, because they give numbers their meaning; an engine's own options after the choice of the
+//! engine; file names last. On a command line they are applied as written.
 
 use crate::command_line::owner_names;
 use crate::engines::E4defragOptions;
@@ -21,7 +21,7 @@ pub(crate) struct Assembler<'a> {
     pristine: JobOptions,
     /// The defaults that apply at this place.
     defaults: JobOptions,
-    /// The options that changed them.
+    /// The options that changed the defaults.
     default_given: Vec<(String, String)>,
     loners: Loners,
     /// Workers of the jobs so far that `--section` leaves out.
@@ -46,7 +46,7 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    /// Forgets all changes to the defaults: each job file starts with those of the language.
+    /// Discards all changes to the defaults: each job file starts with those of the language.
     pub fn forget_defaults(&mut self) {
         self.defaults = self.pristine.clone();
         self.default_given.clear();
@@ -116,7 +116,7 @@ impl<'a> Assembler<'a> {
         self.left_out = self.left_out.saturating_add(job.schedule.numjobs.into());
     }
 
-    /// All jobs are made: warns about options that mattered to none of them.
+    /// Called after the last job: warns about options that had an effect on none of them.
     pub fn finish(self) {
         self.warnings.extend(self.loners.warnings());
     }

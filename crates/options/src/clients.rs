@@ -1,7 +1,7 @@
-//! Many machines: `--server`, `--client`, and the job files that travel from one to the other.
+//! Many machines: `--server`, `--client`, and the job files that are sent from one to the other.
 //!
-//! Job files travel as text, each with its name, so that the machine that runs them resolves them with its own facts,
-//! and mistakes come back with line and column. Included files travel with them.
+//! Job files are sent as text, each with its name, so that the machine that runs them resolves them with its own facts,
+//! and mistakes are reported with line and column. Included files are sent with them.
 
 use crate::jobfile::{self, Surroundings, Texts};
 use crate::others::{Named, WhenLost, on_command_line};
@@ -16,9 +16,9 @@ use std::path::PathBuf;
 /// A job file for another machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SentFile {
-    /// Its text travels with the jobs.
+    /// Its text is sent with the jobs.
     Here(String),
-    /// It lies on the other machine.
+    /// It is on the other machine.
     There(String),
 }
 
@@ -27,7 +27,7 @@ pub enum SentFile {
 pub struct SentJobs {
     /// The job files, in order.
     pub files: Vec<SentFile>,
-    /// The texts of the files that travel, and of their includes, by name.
+    /// The texts of the files that are sent, and of their includes, by name.
     pub texts: BTreeMap<String, Vec<u8>>,
     /// The sections to run; empty = all.
     pub sections: Vec<String>,
@@ -35,7 +35,7 @@ pub struct SentJobs {
     pub run: RunOptions,
 }
 
-/// A machine that is to run jobs.
+/// A machine that will run jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Client {
     /// The value of `--client`: an address, or a file with a list of addresses.
@@ -47,7 +47,7 @@ pub struct Client {
 /// A run on other machines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunElsewhere {
-    /// The machines, with their jobs. With [`RunElsewhere::on_ranks`], one stands for all.
+    /// The machines, with their jobs. With [`RunElsewhere::on_ranks`], one entry represents all.
     pub clients: Vec<Client>,
     /// `--mpi`: the machines are those of the ranks of a launcher.
     pub on_ranks: bool,
@@ -55,7 +55,7 @@ pub struct RunElsewhere {
     pub run: RunOptions,
     /// The file of this end's keys (`--keys`).
     pub keys: Option<PathBuf>,
-    /// Talk without protection (`--insecure`).
+    /// Communicate without protection (`--insecure`).
     pub insecure: bool,
     /// `--push`: send the program along to machines on which ssh starts it.
     pub push: bool,
@@ -69,7 +69,7 @@ pub struct RunElsewhere {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// A server to be.
+/// The settings of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
     /// The value of `--server`; empty = the usual port of all interfaces.
@@ -78,7 +78,7 @@ pub struct Serving {
     pub pid_file: Option<PathBuf>,
     /// The file of this end's keys (`--keys`).
     pub keys: Option<PathBuf>,
-    /// Talk without protection (`--insecure`).
+    /// Communicate without protection (`--insecure`).
     pub insecure: bool,
     /// `--readonly`
     pub readonly: bool,
@@ -95,7 +95,7 @@ pub struct Serving {
 /// A process that a launcher has started as one of many (`--mpi`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launched {
-    /// How it finds the others; empty = as the launcher offers it.
+    /// How it finds the others; empty = by the means of the launcher.
     pub way: String,
     /// How it serves the others. (It does not choose its own address.)
     pub serving: Serving,
@@ -121,7 +121,7 @@ fn serving_as(asked: &Asked, address: String) -> Serving {
     }
 }
 
-/// The server that the command line asks for; `None` = it asks for none.
+/// The server that the command line requests, if any.
 pub(crate) fn serving(
     asked: &Asked,
     sections: &[Section],
@@ -168,7 +168,7 @@ fn not_served(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
     let idle = idle.into_iter().filter(|(_, is_given)| *is_given);
     let mut told: Vec<Diagnostic> = idle
         .map(|(option, _)| {
-            on_command_line(format!("{option}: says nothing beside --server; it is for who sends the jobs"))
+            on_command_line(format!("{option}: has no effect with --server; it is an option of the client"))
         })
         .collect();
     let set = sections.iter().filter(|section| !section.settings.is_empty());
@@ -180,7 +180,7 @@ fn not_served(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
     told
 }
 
-/// The run on other machines that the command line asks for. Reads the job files.
+/// The run on other machines that the command line requests. Reads the job files.
 pub(crate) fn elsewhere(
     asked: &Asked,
     sections: &[Section],
@@ -266,7 +266,7 @@ fn not_sent(asked: &Asked, sections: &[Section]) -> Vec<Diagnostic> {
     told
 }
 
-/// Reads the job files for one machine, with all that they include.
+/// Reads the job files for one machine, with their includes.
 fn jobs(
     asked: &Asked,
     files: &[OsString],

@@ -33,7 +33,7 @@ pub(crate) struct Scanned {
     pub sections: Vec<Section>,
     /// Job files, in order.
     pub files: Vec<OsString>,
-    /// All options in order, each as one word with its whole name.
+    /// All options in order, each as one word with its full name.
     pub options: Vec<Given>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Scanned {
 pub(crate) struct Given {
     /// Its name.
     pub name: &'static str,
-    /// Whether it is one of the run as a whole.
+    /// Whether it is an option of the whole run.
     pub is_of_run: bool,
     value: Option<String>,
 }
@@ -223,7 +223,7 @@ impl Scanner<'_> {
             .flatten()
     }
 
-    /// The option that a name refers to: its whole name, or a prefix of it.
+    /// The option that a name refers to: its full name, or a prefix of it.
     fn look_up(&self, name: &str) -> Lookup {
         if name.is_empty() {
             return Lookup::Unknown;
@@ -271,7 +271,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// An option was recognised: fetches its value and stores it.
+    /// Handles a recognised option: fetches its value and stores it.
     fn option(&mut self, target: Target, text: &str, attached: Option<&str>) {
         let origin = Origin::CommandLine(self.position);
         let value = match (target.argument(), attached) {
@@ -332,7 +332,7 @@ impl Scanner<'_> {
         let Some(body) = value.strip_prefix("--") else { return };
         let (name, own) = split(body);
         if let Lookup::Found(meant) = self.look_up(name) {
-            // The value has a value of its own, which may be a secret.
+            // The value is an option that has a value itself, which may be a secret.
             let own = own.map(|own| format!("={}", registry::shown(meant.name(), own))).unwrap_or_default();
             let value = format!("--{name}{own}");
             self.warn(format!(
@@ -432,7 +432,8 @@ impl Scanner<'_> {
         self.skip_value(text);
     }
 
-    /// The text of an unknown option, without what follows a blank or a colon, if that may have been meant as a secret value.
+    /// The text of an unknown option, without what follows a blank or a colon, which may have been meant as a secret
+    /// value.
     fn without_secret<'a>(&self, text: &'a str) -> &'a str {
         let Some(place) = text.find([' ', '\t', ':']) else { return text };
         let name = text[..place].trim_start_matches('-');

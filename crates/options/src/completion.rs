@@ -23,9 +23,9 @@ pub fn script(shell: &str) -> Option<String> {
 /// The possible values of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Value {
-    /// Nothing: the option has no value.
+    /// The option has no value.
     None,
-    /// Something that cannot be completed.
+    /// A value that cannot be completed.
     Anything,
     /// The name of a file or directory.
     File,

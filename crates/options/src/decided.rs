@@ -1,6 +1,6 @@
 //! Decisions that depend on several options, made once.
 //!
-//! Code that needs one of these values asks here, and does not read the options that it depends on.
+//! Code that needs one of these decisions calls these functions, and does not read the options that it depends on.
 
 use crate::engines::{EngineInfo, Facets, IoUringCmdOptions, NetOptions, NvmeWriteMode, Protocol, chosen};
 use crate::{BlockSizes, DataPlacement, JobOptions, Range, ReadWrite, SubmitMode, registry};
@@ -21,7 +21,7 @@ impl ReadWrite {
         Direction::ALL.into_iter().filter(move |&direction| self.uses(direction))
     }
 
-    /// The workload writes or trims.
+    /// Whether the workload writes or trims.
     pub fn changes(self) -> bool {
         self.writes() || self.trims()
     }
@@ -41,8 +41,8 @@ impl JobOptions {
         self.engine.makes_requests() && !self.measurement.disable_clat
     }
 
-    /// The block sizes that the job has I/Os of, in a direction. With `bs_is_seq_rand`, the place of the sizes decides
-    /// between sequential and random I/Os instead of directions.
+    /// The block sizes of the job's I/Os in a direction. With `bs_is_seq_rand`, the place of a size stands for
+    /// sequential or random I/Os instead of a direction.
     pub fn block_size(&self, direction: Direction) -> BlockSize {
         if !self.pattern.bs_is_seq_rand {
             return self.block_size_as_given(direction);
@@ -56,7 +56,7 @@ impl JobOptions {
         }
     }
 
-    /// The block sizes that stand at the place of a direction in `bs`, `bsrange` or `bssplit`.
+    /// The block sizes at the place of a direction in `bs`, `bsrange` or `bssplit`.
     pub fn block_size_as_given(&self, direction: Direction) -> BlockSize {
         let bs = self.pattern.bs[direction];
         match &self.pattern.block_sizes[direction] {
@@ -90,8 +90,8 @@ impl JobOptions {
         }
     }
 
-    /// The option beside which `bs` has no effect, if there is one: it decides the block sizes of each direction that
-    /// the job uses.
+    /// The option that leaves `bs` without effect, if there is one: it determines the block sizes of every direction
+    /// that the job uses.
     pub fn instead_of_bs(&self) -> Option<&'static str> {
         let decides = |direction: Direction| match self.pattern.block_sizes[direction] {
             BlockSizes::Split(_) => Some("bssplit"),
@@ -123,13 +123,13 @@ impl JobOptions {
         sizes.all(|size| size == first).then_some(first)
     }
 
-    /// The job's engine, with the facets that follow from its own options; `None` = no engine has the name.
+    /// The job's engine, with the facets that follow from its own options; `None` = no engine has this name.
     pub fn chosen_engine(&self) -> Option<EngineInfo> {
         chosen(&self.ioengine, &self.engine)
     }
 
-    /// Whether a worker can have more than one I/O in flight with an engine of these facets. Threads that submit make
-    /// that possible with any engine.
+    /// Whether a worker can have more than one I/O in flight with an engine of these facets. With threads that submit,
+    /// this is possible with any engine.
     pub fn can_queue(&self, facets: Facets) -> bool {
         !facets.is_synchronous() || self.depth.io_submit_mode == SubmitMode::Offload
     }
@@ -150,7 +150,7 @@ impl JobOptions {
         !self.replay.read_iolog.is_empty()
     }
 
-    /// Whether the job's files are found in a directory, and so belong to others.
+    /// Whether the job finds its files in a directory, so that it does not own them.
     pub fn finds_files(&self) -> bool {
         self.files.opendir.is_some() && !self.is_replay()
     }
@@ -170,7 +170,7 @@ impl JobOptions {
         if self.is_set("cpus_allowed") { "cpus_allowed" } else { "cpumask" }
     }
 
-    /// Whether its files are files and devices of this machine. (Of an engine that nobody knows, they may be.)
+    /// Whether its files are files and devices of this machine. (This is assumed for an unknown engine.)
     pub fn has_files_here(&self) -> bool {
         let is_socket = self.engine.of::<NetOptions>().is_some_and(|own| own.protocol == Protocol::Unix);
         is_socket || self.chosen_engine().is_none_or(|engine| engine.facets.has_local_files())
@@ -187,7 +187,8 @@ impl JobOptions {
             .collect()
     }
 
-    /// Whether the job goes through its writes without doing them: an earlier run has done them (`verify_only`).
+    /// Whether the job goes through its writes without performing them, because an earlier run has done so
+    /// (`verify_only`).
     pub fn skips_writes(&self) -> bool {
         self.verification.verify_only && self.pattern.rw.writes()
     }
@@ -210,7 +211,7 @@ impl JobOptions {
         self.pattern.rw.changes() && !self.skips_writes() && !self.loads_state() && !self.files.create_only
     }
 
-    /// The option by which a job that writes asks for syncs.
+    /// The option by which a job that writes requests syncs.
     pub fn sync_asked_for(&self) -> Option<&'static str> {
         let (durability, writes) = (&self.durability, self.pattern.rw.changes());
         let asked = [
@@ -280,12 +281,12 @@ impl JobOptions {
         self.loads_state() || (self.verifies_writes() && (verification.do_verify || verification.verify_only))
     }
 
-    /// Whether the next I/O may be a read or a write. A mix in which one direction has 100% leaves no choice.
+    /// Whether the next I/O can be either a read or a write. A mix in which one direction has 100% leaves no choice.
     pub fn has_choice(&self) -> bool {
         self.pattern.rw.reads() && self.pattern.rw.writes() && (1..100).contains(&self.pattern.rwmixread)
     }
 
-    /// Whether the I/Os of a direction keep to a rate.
+    /// Whether the I/Os of a direction have a rate.
     pub fn has_rate(&self, direction: Direction) -> bool {
         self.rates.rate[direction] > 0 || self.rates.rate_iops[direction] > 0
     }

@@ -13,7 +13,7 @@ static DEFAULTS: LazyLock<JobOptions> = LazyLock::new(|| {
 });
 
 impl Default for JobOptions {
-    /// A job to which nothing was given.
+    /// A job without any given options.
     fn default() -> Self {
         DEFAULTS.clone()
     }

@@ -153,7 +153,7 @@ pub enum Scope {
 /// Whether an option has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It has.
+    /// It has an effect.
     Works,
     /// It is known, but any value other than its default is an error.
     NotYet,
@@ -202,7 +202,7 @@ impl Land {
     }
 }
 
-/// The files of this machine that the value of an option names, in a job where it is settled.
+/// The files of this machine that the value of an option names, in a job whose options are settled.
 pub type FilesOf = fn(&JobOptions) -> Vec<String>;
 
 /// One option of the language.
@@ -232,7 +232,7 @@ pub struct Definition {
     pub off: &'static [&'static str],
     /// In a job file its value is optional, although it is a text.
     pub stands_alone: bool,
-    /// Its value is a key, a password or a token: nothing that is printed or stored shows it.
+    /// Its value is a key, a password or a token, which no output and no stored result shows.
     pub is_secret: bool,
     /// The local files that its value names, for checking them against the files that a client may use.
     pub files: Option<FilesOf>,
@@ -338,7 +338,7 @@ impl Definition {
         self
     }
 
-    /// Says that its value names files of this machine, and which.
+    /// Declares that its value names files of this machine, and how to get their names.
     pub const fn names_files(mut self, files: FilesOf) -> Self {
         self.files = Some(files);
         self

@@ -12,7 +12,7 @@ use std::fmt::Write;
 pub struct Help {
     /// The whole text, with its final newline.
     pub text: String,
-    /// The exit status: 0, or 1 if there is nothing of that name.
+    /// The exit status: 0, or 1 if no option or engine has that name.
     pub status: u8,
 }
 

@@ -1,8 +1,8 @@
 //! Job files: ini text in, sections out.
 //!
 //! A line is a `[section]` header, a `key` or `key=value`, an `include FILE`, or empty. A comment begins at the first
-//! `;` or `#`, wherever it stands, and ends with the line. Mistakes are collected with their places, and parsing goes
-//! on after them.
+//! `;` or `#`, anywhere in the line, and ends with the line. Mistakes are collected with their places, and parsing
+//! continues.
 
 use crate::section::{Section, Setting, is_global_name, odd_global_name, shortened};
 use crate::sys::MachineFacts;
@@ -26,7 +26,7 @@ pub(crate) struct Surroundings<'a> {
     pub facts: MachineFacts,
     /// The contents of the file named `-`.
     pub standard_input: &'a mut dyn Read,
-    /// Where the texts of job files are.
+    /// The source of the texts of job files.
     pub texts: Texts<'a>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Texts<'a> {
     OnDisk,
     /// The disk; the texts are kept here, by name. An include with variables is kept under its line.
     Kept(BTreeMap<String, Vec<u8>>),
-    /// From the disk, if they may be read; otherwise this says why not.
+    /// From the disk, if the function permits it; its error is the reason why not.
     Served(&'a dyn Fn(&Path) -> Result<(), String>),
     /// Another machine has sent them, by name.
     Sent(&'a BTreeMap<String, Vec<u8>>),
@@ -90,11 +90,11 @@ struct Reader<'a, 'b> {
     including: Vec<PathBuf>,
     /// How many bytes may still be read.
     bytes_left: u64,
-    /// Options outside of any section were reported: once is enough.
+    /// Options outside of any section have been reported, which is done once.
     complained: bool,
 }
 
-/// One line: where it is, and its text without the comment.
+/// One line: its place, and its text without the comment.
 struct Line<'a> {
     path: &'a Path,
     number: u32,
@@ -145,7 +145,7 @@ impl Reader<'_, '_> {
         Ok(bytes)
     }
 
-    /// Whether there is a text of this name.
+    /// Whether a text of this name exists.
     fn is_there(&self, path: &Path) -> bool {
         match &self.surroundings.texts {
             Texts::Sent(texts) => texts.contains_key(&path.display().to_string()),
@@ -156,7 +156,7 @@ impl Reader<'_, '_> {
 
     fn file(&mut self, path: &Path, bytes: &[u8]) {
         self.including.push(path.to_owned());
-        // Some editors put a byte order mark in front.
+        // Some editors insert a byte order mark at the beginning.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
@@ -312,7 +312,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The name in an include, with its variables replaced where the file is: that is where the line was written.
+    /// The name in an include, with its variables replaced on the machine where the file is, because the line was
+    /// written there.
     fn included_name(&mut self, written: &str, origin: &Origin) -> String {
         let key = format!("include {written}");
         if let Texts::Sent(texts) = &self.surroundings.texts

@@ -74,7 +74,7 @@ fn sections_and_settings() {
     assert_eq!(outcome.sections.iter().map(|section| section.is_global).collect::<Vec<_>>(), [true, false]);
 }
 
-// fio 3.33 ends a line at the first ; or #, wherever it stands.
+// fio 3.33 ends a line at the first ; or #, wherever it is.
 #[test]
 fn comments_end_a_line_anywhere() {
     assert_clean(

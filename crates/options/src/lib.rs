@@ -78,10 +78,10 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Something wrong or suspicious in the input, with its place.
+/// A mistake or a suspicious part of the input, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
-    /// The place; `None` if no single place is to blame.
+    /// The place; `None` if it is not at a single place.
     pub origin: Option<Origin>,
     /// The mistake and the remedy, with the names of option and value.
     pub message: String,
@@ -121,7 +121,7 @@ pub enum Invocation {
     RunElsewhere(Box<RunElsewhere>),
     /// Run the jobs of other machines.
     Serve(Serving),
-    /// Measure something about this machine.
+    /// Test or measure this machine.
     Test(SelfTest),
     /// Print the lines of this compressed log.
     InflateLog(PathBuf),
@@ -132,7 +132,7 @@ pub enum Invocation {
         /// The exit status.
         status: u8,
     },
-    /// There is nothing to do: print the usage, and say that there are no jobs, which is an error.
+    /// No jobs are given: print the usage, and report the missing jobs as an error.
     NoJobs {
         /// The whole text, with its final newline.
         usage: String,

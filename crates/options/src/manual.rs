@@ -1,7 +1,7 @@
 //! The manual, generated from the tables: `docs/options.md`, the man page `docs/iolite.1`, and the table of facets in
 //! `docs/engines.md`.
 //!
-//! They are checked in, so that they can be read without building anything. After a change to an option or an engine,
+//! They are checked in, so that they can be read without a build. After a change to an option or an engine,
 //! `cargo run -p iolite-options --example manual` generates them again; until then a test fails.
 
 mod facets;

@@ -1,7 +1,7 @@
 //! The name under which the program was called, and its consequences.
 //!
-//! Scripts that call `fio` depend on the output of fio: they parse its version, and they take any line on standard
-//! error for a failure. So a program called `fio` speaks as fio does, to the letter. Under its own name it says more.
+//! Scripts that call `fio` depend on the output of fio: they parse its version, and they treat any line on standard
+//! error as a failure. So a program called `fio` reproduces fio's output exactly. Under its own name it prints more.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -9,13 +9,13 @@ use std::path::Path;
 
 /// The version of Iolite.
 const OWN_VERSION: &str = concat!("iolite-", env!("CARGO_PKG_VERSION"));
-/// The version of fio whose language we speak, in its own format: scripts parse the text after the dash.
+/// The version of fio whose language is implemented, in fio's own format: scripts parse the text after the dash.
 const LANGUAGE: &str = "fio-3.42";
 
 /// The name under which the program was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// `iolite`, or anything that is not `fio`.
+    /// `iolite`, or any name other than `fio`.
     Iolite,
     /// `fio`, through a link of that name.
     Fio,
@@ -31,7 +31,7 @@ impl Name {
         }
     }
 
-    /// The name, as messages begin with it.
+    /// The name with which messages begin.
     pub const fn word(self) -> &'static str {
         match self {
             Name::Iolite => "iolite",
@@ -39,7 +39,7 @@ impl Name {
         }
     }
 
-    /// The name and version in one word, where programs look for them: `iolite-0.1.0`, or `fio-3.42`.
+    /// The name and version in one word, in the form that programs look for: `iolite-0.1.0`, or `fio-3.42`.
     pub const fn version(self) -> &'static str {
         match self {
             Name::Iolite => OWN_VERSION,
@@ -52,7 +52,7 @@ impl Name {
         OWN_VERSION
     }
 
-    /// Whether scripts expect fio: standard error is empty where fio's is, and exit statuses are fio's.
+    /// Whether scripts expect fio: standard error is empty whenever fio's is, and exit statuses are fio's.
     pub const fn is_strict(self) -> bool {
         matches!(self, Name::Fio)
     }

@@ -1,8 +1,8 @@
 //! Options that have an effect only together with others.
 //!
-//! `log_hist_msec` has no effect in a job without `write_hist_log`. Someone who gives it alone has probably forgotten
-//! the other option, so a warning names it. There is no warning about a value that switches the option off (a
-//! default, say), nor about an option in `[global]` that has an effect on some of the jobs after it.
+//! `log_hist_msec` has no effect in a job without `write_hist_log`. A user who gives it alone has probably forgotten
+//! the other option, so a warning names it. There is no warning about a value that switches the option off (a default,
+//! say), nor about an option in `[global]` that has an effect on some of the jobs after it.
 
 use crate::engines::{CommandPriorities, IoUringOptions};
 use crate::registry::{asks_for_nothing, find};
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 /// Some options, and the condition under which they have an effect.
 struct Need {
     options: &'static [&'static str],
-    /// The condition in the words of a message.
+    /// The condition, as in the message.
     leader: &'static str,
     is_met: fn(&JobOptions) -> bool,
 }
@@ -50,7 +50,8 @@ fn may_have_several_files(job: &JobOptions) -> bool {
     job.files.nrfiles > 1 || job.files.filename.len() > 1 || job.files.opendir.is_some() || replays(job)
 }
 
-/// Whether `rwmixread` fits the directions of the job: it is a mix, or all I/Os are of the one direction it has.
+/// Whether `rwmixread` fits the directions of the job: the job is a mix, or the percentage gives all I/Os to its only
+/// direction.
 fn mixes(job: &JobOptions) -> bool {
     match (job.pattern.rw.reads(), job.pattern.rw.writes()) {
         (true, true) => true,
@@ -166,7 +167,7 @@ static NEEDS: &[Need] = &[
     need(&["cpus_allowed_policy"], "cpus_allowed", |job| !job.placement.cpus_allowed.is_empty()),
     need(&["cgroup_weight", "cgroup_nodelete"], "cgroup", |job| job.placement.cgroup.is_some()),
     need(
-        // Options that switch off a check, or the state file, ask only for the behaviour of a job without verify.
+        // Options that switch off a check, or the state file, request only the behaviour of a job without verify.
         &[
             "verify_policy",
             "verify_interval",
@@ -240,7 +241,7 @@ impl Loners {
         }
     }
 
-    /// A warning for each option that had an effect on no job; if it has several conditions, for the first.
+    /// A warning for each option that had an effect on no job; if it has several conditions, about the first.
     pub fn warnings(self) -> Vec<Diagnostic> {
         let rank = |leader: &str| NEEDS.iter().position(|need| need.leader == leader);
         let mut found: Vec<_> =

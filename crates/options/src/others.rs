@@ -3,7 +3,7 @@
 use crate::{Diagnostic, Origin, RunOptions};
 use std::path::PathBuf;
 
-/// How long a machine may be silent before it is given up, in milliseconds.
+/// How long a machine may be silent before it counts as lost, in milliseconds.
 const CLIENT_TIMEOUT_MS: u64 = 10_000;
 
 /// The options that fire a trigger.
@@ -12,7 +12,7 @@ const CONDITIONS: &str = "--trigger-file or --trigger-timeout";
 /// The fate of a run when a machine is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenLost {
-    /// The others go on.
+    /// The others continue.
     #[default]
     Continue,
     /// The others are ended.
@@ -30,7 +30,7 @@ pub(crate) struct Others {
     pub clients: Vec<Named>,
     /// `--mpi`: how the ranks find each other.
     pub mpi: Option<String>,
-    /// `--remote-config` in front of the first `--client`.
+    /// `--remote-config` before the first `--client`.
     pub remote_files: Vec<String>,
     /// `--keys`
     pub keys: Option<PathBuf>,
@@ -53,7 +53,7 @@ pub(crate) struct Others {
 pub(crate) struct Named {
     /// Its address.
     pub address: String,
-    /// How many job files are in front of it.
+    /// The number of job files before it.
     pub files_before: usize,
     /// Job files on the other machine.
     pub remote_files: Vec<String>,

@@ -50,7 +50,7 @@ pub fn parse_with(
 
 /// Parses job files that another machine has sent, with the facts and the environment of this one. Reads local job
 /// files and their includes if that is permitted. As on a server of fio, the jobs of all files run together, and the
-/// defaults of a file hold for the files behind it.
+/// defaults of a file also apply to the files after it.
 ///
 /// # Errors
 /// All mistakes in the job files, with their places.
@@ -98,7 +98,7 @@ pub fn launched(args: &[OsString]) -> Option<Launched> {
     clients::launched(&asked)
 }
 
-/// The runs that `--repeat` asks for; `None` = no repeats, or there are mistakes, which [`parse`] reports. Job files
+/// The runs that `--repeat` requests; `None` = no repeats, or there are mistakes, which [`parse`] reports. Job files
 /// are not read.
 pub fn repeated(args: &[OsString], name: Name) -> Option<Repeated> {
     let mut errors = Vec::new();
@@ -112,7 +112,7 @@ pub fn repeated(args: &[OsString], name: Name) -> Option<Repeated> {
     repeat::repeated(&asked, common, files)
 }
 
-/// [`parse`] with everything that it would ask the system for.
+/// [`parse`] with given values for everything that it otherwise gets from the system.
 pub(crate) fn parse_in(
     args: &[OsString],
     mut surroundings: Surroundings<'_>,
@@ -156,7 +156,7 @@ pub(crate) fn parse_in(
     Input { asked, sections, files, paths, together: false, errors, warnings }.invocation(name)
 }
 
-/// The use of other machines, or by them, that the command line asks for.
+/// The run on other machines, or the server for them, that the command line requests.
 fn on_other_machines(
     asked: &Asked,
     sections: &[Section],
@@ -182,7 +182,7 @@ fn warnings_of(invocation: &Invocation) -> &[Diagnostic] {
     }
 }
 
-/// The parsed input, before jobs are made of it.
+/// The parsed input, before jobs are made from it.
 #[derive(Default)]
 struct Input {
     asked: Asked,
@@ -294,7 +294,7 @@ fn command_line_jobs(sections: &[Section], assembler: &mut Assembler<'_>) -> Vec
     jobs
 }
 
-/// The sections of a file that `--section` selects: all defaults, and the jobs that were asked for.
+/// The sections of a file that `--section` selects: all defaults, and the requested jobs.
 fn selected<'a>(file: &'a [Section], asked: &Asked) -> Vec<&'a Section> {
     file.iter().filter(|section| section.is_global || asked.wants(&section.name)).collect()
 }
@@ -327,7 +327,7 @@ fn defaults_not_shared(sections: &[Section], files: &[Vec<Section>]) -> Option<D
     })
 }
 
-/// Defaults of a job file on another machine apply to the files behind it, as in fio.
+/// Defaults of a job file on another machine also apply to the files after it, as in fio.
 fn defaults_shared(files: &[Vec<Section>]) -> Option<Diagnostic> {
     let is_default = |section: &&Section| section.is_global && !section.settings.is_empty();
     let before_last = files.len().saturating_sub(1);
@@ -362,19 +362,19 @@ fn jobs_beside_profile(sections: &[Section], files: &[OsString]) -> Option<Diagn
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 
-/// A page that other machines could read on its way.
+/// Refuses a page that an eavesdropper could read on the network.
 fn page_for_all(asked: &Asked) -> Option<Diagnostic> {
     let address = asked.run.web?;
     let why = check_web(address, asked.run.web_tls.as_ref(), "--web-tls").err()?;
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message: format!("--web={address}: {why}") })
 }
 
-/// Options about the page of a run say nothing where there is none.
+/// Options for the page of a run have no effect without such a page.
 fn page_of_no_run(asked: &Asked) -> Option<Diagnostic> {
     let message = match (asked.run.web, asked.run.web_linger) {
         (None, Some(_)) => "--web-linger: has no effect without --web",
         (None, None) if asked.run.web_tls.is_some() => "--web-tls: has no effect without --web",
-        (Some(_), _) if asked.others.server.is_some() => "--web: says nothing together with --server",
+        (Some(_), _) if asked.others.server.is_some() => "--web: has no effect with --server",
         _ => return None,
     };
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message: message.to_owned() })
@@ -404,7 +404,7 @@ fn page_without_place(asked: &Asked, name: Name) -> Option<Diagnostic> {
     Some(Diagnostic { origin: Some(Origin::CommandLine(0)), message })
 }
 
-/// fio does not keep runs, repeat them, or report their course over time.
+/// fio does not store runs, repeat them, or report them over time.
 fn ours_alone(asked: &Asked, name: Name) -> Option<Diagnostic> {
     let run = &asked.run;
     let ours = [
@@ -444,7 +444,7 @@ fn tidy(mut diagnostics: Vec<Diagnostic>, mut paths: Vec<String>) -> Vec<Diagnos
     diagnostics
 }
 
-/// The text that fio prints when there is nothing to do.
+/// The text that fio prints when there are no jobs.
 pub const NO_JOBS: &str = "No job(s) defined";
 
 fn no_jobs(mut warnings: Vec<Diagnostic>, name: Name) -> Result<Invocation, Vec<Diagnostic>> {

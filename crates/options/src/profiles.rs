@@ -59,7 +59,7 @@ pub(crate) fn ignore(given: &mut Given<'_>) -> Result<(), String> {
             integer(given.required()?, given.kb_base, &mut given.notes)?;
         }
         Kind::Time => {
-            // A duration below 0 is one for fio, too.
+            // fio also accepts a duration below 0.
             let text = given.required()?;
             time(text.strip_prefix('-').unwrap_or(text), SECOND, &mut given.notes)?;
         }
@@ -77,7 +77,7 @@ impl Profile {
     }
 }
 
-/// A profile that was chosen, and the options that were given for it.
+/// A chosen profile, and the options that were given for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
     /// The profile.

@@ -19,7 +19,8 @@ pub fn run_options() -> impl Iterator<Item = (&'static str, Status)> {
         .map(|option| (option.name, if option.land.is_some() { Status::Works } else { Status::NotYet }))
 }
 
-/// The option of this name or alias: of every job or of this engine; else one of fio's past, or of a profile.
+/// The option of this name or alias: of every job or of this engine; otherwise an obsolete one of fio, or one of a
+/// profile.
 pub fn find(name: &str, engine: &str) -> Option<&'static Definition> {
     find_job(name)
         .or_else(|| engines::engine(engine)?.option(name))
@@ -37,21 +38,20 @@ pub fn find_any_engine(name: &str) -> Vec<(&'static EngineInfo, &'static Definit
     engines::engines().iter().filter_map(|engine| Some((engine, engine.option(name)?))).collect()
 }
 
-/// The value of an option as it may be shown: a placeholder, where it is a secret of any engine, and without the passwords
-/// of URLs.
+/// The value of an option for output: a placeholder if it is a secret of any engine, and without the passwords of URLs.
 pub fn shown<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     let is_secret = || find_any_engine(name).iter().any(|(_, definition)| definition.is_secret);
     if !value.is_empty() && is_secret() {
         return Cow::Borrowed(engines::PLACEHOLDER);
     }
     match value.rsplit_once('@') {
-        // (A host without a scheme, which is refused. There may be a password in it.)
+        // (A host without a scheme, which is refused. It may contain a password.)
         Some((_, host)) if name == "http_host" => format!("{}@{host}", engines::PLACEHOLDER).into(),
         _ => engines::masked(value),
     }
 }
 
-/// A line without `=`, as it may be shown: only its first word, where that is an option whose value is a secret.
+/// A line without `=`, for output: only its first word if that is an option whose value is a secret.
 pub fn shown_line(line: &str) -> &str {
     let name = line.split_whitespace().next().unwrap_or_default();
     if shown(name, line) == line { line } else { name }
@@ -123,7 +123,7 @@ pub(crate) fn asks_for_nothing(definition: &Definition, text: Option<&str>) -> b
     values::split(text, &[',']).into_iter().all(same)
 }
 
-/// Whether two texts have the same meaning, and neither gives rise to a note.
+/// Whether two texts have the same meaning, and neither causes a note.
 fn same_value<T: PartialEq>(
     left: &str,
     right: &str,

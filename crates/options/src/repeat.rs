@@ -1,14 +1,14 @@
 //! `--repeat`: runs that are made several times.
 //!
 //! Each job file is a separate run, repeated many times, in its own process. Its command line is this one, without the
-//! other job files, and without the options for all runs together: where reports go, in which formats, and the status
-//! output.
+//! other job files, and without the options for all runs together: the destination and formats of reports, and the
+//! status output.
 
 use crate::run_options::Asked;
 use crate::{Diagnostic, OutputFormat, RunOptions};
 use std::ffi::OsString;
 
-/// No more repeats than these.
+/// The most repeats.
 const MOST: u32 = 1000;
 
 /// `--repeat`
@@ -42,7 +42,7 @@ impl Repeat {
 /// A command line with `--repeat`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeated {
-    /// How often, and in which order.
+    /// The number of repeats, and the seed of their order.
     pub repeat: Repeat,
     /// Options of all runs together.
     pub run: RunOptions,
@@ -50,11 +50,11 @@ pub struct Repeated {
     pub common: Vec<OsString>,
     /// The job files, each of which is run on its own.
     pub files: Vec<OsString>,
-    /// Options that cannot be combined with repeats, and options without effect beside them.
+    /// Options that cannot be combined with repeats, and options that have no effect with repeats.
     pub obstacles: Vec<Diagnostic>,
 }
 
-/// Options that are about all runs together, and not for each.
+/// Options that apply to all runs together, and not to each run.
 pub(crate) const OF_ALL_RUNS: [&str; 11] = [
     "repeat",
     "output",
@@ -69,7 +69,7 @@ pub(crate) const OF_ALL_RUNS: [&str; 11] = [
     "eta-newline",
 ];
 
-/// The runs that the command line asks for; `None` = no repeats, or it asks for something other than runs.
+/// The runs that the command line requests; `None` = no repeats, or a request other than a run.
 pub(crate) fn repeated(asked: &Asked, common: Vec<OsString>, files: Vec<OsString>) -> Option<Repeated> {
     let repeat = asked.run.repeat?;
     if asked.question.is_some() || asked.showcmd {

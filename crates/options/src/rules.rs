@@ -39,7 +39,7 @@ pub(crate) fn settle(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Tells of the engine's own options that have no effect.
+/// Warns of the engine's own options that have no effect.
 fn settle_engine(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     for (name, why) in job.engine.without_effect().into_iter().filter(|(name, _)| job.is_set(name)) {
         let message = format!("{name}: has no effect: {why}");
@@ -63,7 +63,7 @@ fn settle_http(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// The address of a device on a server says all: where no name is given, all clones of a job have the same one.
+/// The address of a device on a server identifies it: if no name is given, all clones of a job use the same device.
 fn settle_device(job: &mut JobOptions) {
     let has_names = job.files.names_files() || job.is_set("filename_format");
     if job.engine.of::<NbdOptions>().is_some() && !has_names {
@@ -141,8 +141,8 @@ fn settle_depth(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// A pattern takes precedence over zeroes, and neither is scrambled unless that was asked for. Compressible and
-/// duplicate data is generated for each write.
+/// A pattern takes precedence over zeroes, and neither is scrambled unless requested. Compressible and duplicate data
+/// is generated for each write.
 fn settle_buffers(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if !job.buffers.buffer_pattern.is_empty() {
         job.buffers.zero_buffers = false;
@@ -247,7 +247,7 @@ fn settle_comparisons(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     warnings.push(Diagnostic { origin: origin(job, "verify_mode"), message });
 }
 
-/// A job that only makes, looks up or removes names writes no data that could be synced.
+/// A job that only creates, looks up or removes names writes no data that could be synced.
 fn settle_syncs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.chosen_engine().and_then(|engine| engine.facets.name_use()).is_none() {
         return;
@@ -279,7 +279,7 @@ fn settle_logs(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Clones that record into one file mix up their records.
+/// Clones that record into one file mix their records.
 fn settle_traces(job: &JobOptions, warnings: &mut Vec<Diagnostic>) {
     if job.replay.write_iolog.is_some() && job.schedule.numjobs > 1 {
         let numjobs = job.schedule.numjobs;

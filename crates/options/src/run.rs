@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// `--eta`: when the live status line is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EtaWhen {
-    /// On a terminal, if the output goes there too.
+    /// On a terminal, if the output also goes there.
     #[default]
     Auto,
     /// Always.
@@ -74,36 +74,38 @@ pub struct RunOptions {
     pub bandwidth_log: bool,
     /// `--trigger-file`: the trigger fires when this file appears.
     pub trigger_file: Option<PathBuf>,
-    /// `--trigger-timeout`: the trigger fires after so many milliseconds.
+    /// `--trigger-timeout`: the trigger fires after this many milliseconds.
     pub trigger_timeout: Option<u64>,
     /// `--trigger`: the command that the trigger runs.
     pub trigger: Option<String>,
     /// `--trigger-remote`: the command that it runs on other machines.
     pub trigger_remote: Option<String>,
-    /// `--web`: where the page of the running jobs is; port 0 = any that is free. Other machines get there only encrypted.
+    /// `--web`: the address of the page of the running jobs; port 0 = any free port. Other machines can reach it only
+    /// encrypted.
     pub web: Option<SocketAddr>,
     /// `--web-tls`: the certificate and key of that page. Other machines serve no page.
     #[serde(skip)]
     pub web_tls: Option<WebTls>,
     /// `--web-linger`: for how many milliseconds that page stays after the run.
     pub web_linger: Option<u64>,
-    /// `--save`: the run is kept in the store, with this label (empty = none). Other machines keep nothing.
+    /// `--save`: the run is kept in the store, with this label (empty = none). Other machines store no runs.
     #[serde(skip)]
     pub save: Option<String>,
     /// `--store`: the store, instead of the one in the user's data directory.
     #[serde(skip)]
     pub store: Option<PathBuf>,
-    /// `--no-series`: JSON has no run over time. (Pages and kept runs have.)
+    /// `--no-series`: JSON has no series over time. (Pages and stored runs have it.)
     #[serde(skip)]
     pub no_series: bool,
-    /// `--repeat`: each job file is a separate run, repeated this often. The caller makes the runs of it.
+    /// `--repeat`: each job file is a separate run, repeated this often. The caller performs the runs.
     #[serde(skip)]
     pub repeat: Option<Repeat>,
 }
 
 impl RunOptions {
-    /// The file for a page beside other formats: the report's name with `.html` in place of an ending that names a
-    /// format, else appended (`disk.4k` and `disk.8k` have two pages). A page alone goes where a report goes.
+    /// The file for a page beside other formats: the report's name with `.html` instead of an ending that names a
+    /// format, or else appended (`disk.4k` and `disk.8k` have two pages). A page without other formats goes where a
+    /// report goes.
     pub fn page_file(&self) -> Option<PathBuf> {
         let is_beside = self.output_format.contains(&OutputFormat::Html) && self.output_format.len() > 1;
         let output = self.output.as_ref().filter(|_| is_beside)?;
@@ -164,7 +166,7 @@ pub enum IdleProfile {
     PerCpu,
 }
 
-/// A measurement of this machine, without jobs.
+/// A test or measurement of this machine, without jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SelfTest {
     /// `--crctest`: these checksums; all if none is named.

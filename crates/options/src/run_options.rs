@@ -31,7 +31,7 @@ pub(crate) struct Asked {
     pub notes: Vec<String>,
     /// The options that concern other machines.
     pub others: Others,
-    /// How many job files came until now.
+    /// The number of job files so far.
     pub files: usize,
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum Argument {
     Required(&'static str),
     /// The same, but an empty value counts as not given: scripts pass on variables that may be unset (`--eta="$ETA"`).
     Clearable(&'static str),
-    /// An optional value, after `=` only. An empty one is none.
+    /// An optional value, after `=` only. An empty value counts as none.
     Optional(&'static str),
 }
 
@@ -241,7 +241,7 @@ pub(crate) static ALL: &[RunOption] = &[
     option(
         "append-terse",
         'f',
-        // fio takes a value, whatever it is, and does nothing with it.
+        // fio accepts any value and ignores it.
         Optional("anything"),
         &["Report in the terse format as well"],
         Some(|asked, _| {
@@ -598,7 +598,7 @@ pub(crate) static ALL: &[RunOption] = &[
         &["Fire the trigger when the jobs have run this long"],
         Some(|asked, value| {
             if value.trim_start().starts_with('-') {
-                // As in fio, whose clock never gets there.
+                // As in fio, whose clock never reaches it.
                 asked.notes.push("a negative time never comes".to_owned());
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! The result of the first phase: the input, word for word and with its place, before it is interpreted.
+//! The result of the first phase: the input before its interpretation, word for word and with its places.
 //!
 //! A job file and a command line have the same form: a list of sections, each a list of `key[=value]`.
 
@@ -39,7 +39,7 @@ impl Section {
         self.last("name").unwrap_or(&self.name)
     }
 
-    /// The value that the section gives an option.
+    /// The last value of an option in the section.
     pub fn last(&self, key: &str) -> Option<&str> {
         self.settings.iter().rev().find(|setting| setting.key == key)?.value.as_deref()
     }

@@ -2,10 +2,10 @@
 //!
 //! Names are canonical, and options are in the order in which they are applied. The defaults of the command line, and
 //! those at the start of the file, come first, without a name; later defaults need `--name=global`, otherwise they
-//! would be options of the job before them. Values that a shell would split are quoted. An option without a value
-//! that stands for the job's name (`write_lat_log`) gets that name, because on a command line the next word would be
-//! its value; in defaults it becomes an option of each job. A section that `name=` renames gets the `filename_format`
-//! that keeps its file names. A placeholder stands where a secret would.
+//! would be options of the job before them. Values that a shell would split are quoted. An option without a value that
+//! stands for the job's name (`write_lat_log`) gets that name, because on a command line the next word would be its
+//! value; in defaults it becomes an option of each job. A section that `name=` renames gets the `filename_format` that
+//! keeps its file names. A placeholder replaces each secret.
 
 use crate::assemble::{files_named_after, in_file_order};
 use crate::registry;

@@ -1,8 +1,8 @@
 //! Substitution in job files: `${NAME}` from the environment, and the reserved words `$pagesize`, `$mb_memory`
 //! and `$ncpus` with simple maths.
 //!
-//! A reserved word is replaced wherever it stands. If the resulting value is arithmetic as a whole (`8*$mb_memory`,
-//! `($ncpus+1)/2`), it is computed; any other text (`/data/$ncpus-a`) is left alone. Division drops the fraction, as
+//! A reserved word is replaced wherever it occurs. If the whole resulting value is arithmetic (`8*$mb_memory`,
+//! `($ncpus+1)/2`), it is computed; any other text (`/data/$ncpus-a`) is not computed. Division drops the fraction, as
 //! in fio.
 
 use crate::sys::MachineFacts;

@@ -29,7 +29,7 @@ pub struct Range {
     pub high: u64,
 }
 
-/// What decides the block sizes of a direction.
+/// The block sizes of a direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum BlockSizes {
     /// `bs`: one size.
@@ -183,7 +183,7 @@ keyword_enum!(/// `unified_rw_reporting`
 keyword_enum!(/// The mode of `numa_mem_policy`
     NumaPolicyMode { Default = "default", Prefer = "prefer", Bind = "bind", Interleave = "interleave", Local = "local" });
 
-/// A distribution that prefers some of many items to others.
+/// A distribution that prefers some items to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are the options' own keywords")]
 pub enum SkewLaw {
@@ -210,7 +210,7 @@ pub struct Skew {
     pub law: SkewLaw,
     /// The exponent of zipf, the power of pareto, the deviation of normal in percent.
     pub value: f64,
-    /// Where the most popular place is, from 0 to 1.
+    /// The most popular place, from 0 to 1.
     pub centre: Option<f64>,
 }
 
@@ -312,7 +312,7 @@ pub enum PatternPiece {
     Offset,
 }
 
-/// One entry of `cmdprio_bssplit`: the share of the I/Os of a size that get a priority of their own.
+/// One entry of `cmdprio_bssplit`: the share of the I/Os of a size that get a separate priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PriorityShare {
     /// The block size in bytes.
@@ -336,7 +336,7 @@ pub struct SteadyState {
 }
 
 impl SteadyState {
-    /// The limit as it was understood, in fio's words; latencies in the same manner.
+    /// The limit as it was understood, in fio's format; latencies similarly.
     pub fn threshold(&self) -> String {
         use SteadyStateCriterion::{Bw, BwSlope, Iops, IopsSlope, Lat, LatSlope};
         let limit = self.limit;
@@ -349,7 +349,7 @@ impl SteadyState {
     }
 }
 
-/// `continue_on_error`: the kinds of I/O after whose errors a job goes on.
+/// `continue_on_error`: the kinds of I/O after whose errors a job continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorKinds {
     /// Reads.
@@ -367,7 +367,7 @@ impl ErrorKinds {
     pub const ALL: ErrorKinds = ErrorKinds { read: true, write: true, verify: true };
 }
 
-/// `ignore_error`: error numbers after which a job goes on. A list that is not empty replaces those implied by
+/// `ignore_error`: error numbers after which a job continues. A list that is not empty replaces those implied by
 /// `continue_on_error`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IgnoredErrors {

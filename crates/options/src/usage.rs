@@ -11,7 +11,7 @@ const INDENT: usize = 32;
 pub(crate) fn usage(program: Name) -> String {
     let speaker = match program {
         Name::Iolite => String::new(),
-        // Everything else says that this is fio, because scripts parse it. Here a person reads.
+        // All other output says that this is fio, because scripts parse it. This text is read by people.
         Name::Fio => format!("This is {}, which speaks the language of fio.\n", program.own_version()),
     };
     let mut text = format!(

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The certificate for the encryption of pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WebTls {
-    /// A key that is made for this time.
+    /// A newly generated key.
     New,
     /// Files in PEM.
     Files {
@@ -18,10 +18,10 @@ pub enum WebTls {
     },
 }
 
-/// Where a page is: an address and a port; nothing is any port of this machine's own address.
+/// The address and port of a page; an empty value means any port of the loopback address.
 ///
 /// # Errors
-/// In words, why the value is no such address.
+/// The reason why the value is not such an address, as text.
 pub fn web_address(value: &str) -> Result<SocketAddr, String> {
     let here = Ipv4Addr::LOCALHOST;
     if value.is_empty() {
@@ -33,10 +33,10 @@ pub fn web_address(value: &str) -> Result<SocketAddr, String> {
         .ok_or_else(|| "not an address and a port, such as 127.0.0.1:8080 or [::1]:8080".to_owned())
 }
 
-/// The meaning of `new`, or of the names of one or two files.
+/// Parses `new`, or the names of one or two files.
 ///
 /// # Errors
-/// The value is none of these.
+/// The value has neither form.
 pub fn web_tls(value: &str) -> Result<WebTls, String> {
     let mut files = value.split(',');
     match (value, files.next(), files.next(), files.next()) {
@@ -52,7 +52,7 @@ pub fn web_tls(value: &str) -> Result<WebTls, String> {
 }
 
 /// Whether pages may be served at this address: for other machines they must be encrypted. `option`: the option that
-/// asks for it.
+/// requests it.
 ///
 /// # Errors
 /// An eavesdropper could read the pages.

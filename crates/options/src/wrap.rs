@@ -1,6 +1,6 @@
 //! Wrapping text.
 
-/// Breaks a text into lines of at most `width` characters; a longer word gets a line of its own.
+/// Breaks a text into lines of at most `width` characters; a longer word gets its own line.
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     let mut used = 0;

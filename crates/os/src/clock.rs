@@ -2,7 +2,7 @@
 //!
 //! If the processor has an invariant time stamp counter, a reading takes about ten nanoseconds and no system call. The
 //! counter is calibrated once against `CLOCK_MONOTONIC`, before anything forks. Otherwise, or if the job's
-//! `clocksource` asks for it, the clock is a system call.
+//! `clocksource` requests it, the clock is a system call.
 
 use crate::time;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ const SHIFT: u32 = 32;
 /// of them this far apart give the rate to about 20 parts per million.
 const CALIBRATION_NS: u64 = 5_000_000;
 
-/// The clock that a job asks for.
+/// The clock that a job requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockSource {
     /// The best clock of this machine: the processor's counter if it is reliable.
@@ -82,14 +82,14 @@ impl Clock {
         }
     }
 
-    /// This clock, or the one that a job asks for instead.
+    /// This clock, or the one that a job requests instead.
     pub fn chosen(self, source: ClockSource) -> Clock {
         match source {
             _ if matches!(self.kind, Kind::Kept(_)) => self,
             ClockSource::Best => self,
             ClockSource::Monotonic => Clock { kind: Kind::Monotonic, ..self },
             ClockSource::TimeOfDay => {
-                // Shift the origin by the difference between the two clocks, so that it is the same moment.
+                // Shift the origin by the difference between the two clocks, so that it denotes the same moment.
                 let distance = time::wall_ns().wrapping_sub(time::monotonic_ns());
                 Clock { kind: Kind::TimeOfDay, origin_ns: self.origin_ns.wrapping_add(distance) }
             }

@@ -1,11 +1,11 @@
 //! Access to mapped files that the system cannot satisfy.
 //!
-//! A page of a mapped file can be missing for good: the file system has no room for it, the medium cannot be read, the
-//! file has become shorter. The system tells that by SIGBUS, which kills the process. A copy that is [`guarded`] survives
-//! it and reports it, so that it can be tried again by a system call, which says what is wrong.
+//! A page of a mapped file can be unavailable: the file system has no room for it, the medium cannot be read, or the
+//! file has been truncated. The kernel then sends SIGBUS, which kills the process. A copy that is [`guarded`] survives
+//! this and reports it, so that it can be repeated by a system call, which returns the error.
 //!
-//! The handler puts anonymous memory where the page is missing, and the copy goes on in that. So a mapping in which a
-//! fault was seen no longer shows the file, and has to be made again.
+//! The handler puts anonymous memory in place of the missing page, and the copy continues there. So after a fault, a
+//! mapping no longer shows the file, and has to be created again.
 
 use crate::error::check;
 use std::cell::Cell;

@@ -50,7 +50,7 @@ pub fn try_lock(file: &std::fs::File) -> io::Result<()> {
     check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }).map(drop)
 }
 
-/// Reserves room for so many bytes from the beginning of a file. Its content and size stay as they are.
+/// Reserves space for this many bytes from the beginning of a file. Its content and size stay as they are.
 ///
 /// # Errors
 /// `Unsupported` = the file system cannot reserve; otherwise see fallocate(2).

@@ -4,7 +4,7 @@ use std::ptr;
 use std::sync::atomic::AtomicU32;
 
 /// Sleeps until another thread or process wakes this word. Returns at once if the word is not `value`. May also return
-/// for no reason, so check the word again.
+/// spuriously, so check the word again.
 pub fn wait(word: &AtomicU32, value: u32) {
     // SAFETY: the word is valid. The futex is shared (no FUTEX_PRIVATE_FLAG), because other processes wake it.
     unsafe {
@@ -12,7 +12,7 @@ pub fn wait(word: &AtomicU32, value: u32) {
     };
 }
 
-/// Wakes everyone who waits for this word.
+/// Wakes all threads that wait for this word.
 pub fn wake(word: &AtomicU32) {
     // SAFETY: the word is valid.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };

@@ -89,8 +89,7 @@ fn of_capability(told: &Capability) -> Result<Integrity, String> {
     Ok(Integrity { interval: told.interval.into(), metadata, protection })
 }
 
-/// From sysfs, for kernels before 6.17. They do not report metadata beside the protection information, so none is
-/// assumed.
+/// From sysfs, for kernels before 6.17. They report only protection information, so no other metadata is assumed.
 fn of_sysfs(directory: &Path) -> Result<Integrity, String> {
     let read = |name: &str| fs::read_to_string(directory.join("integrity").join(name)).unwrap_or_default();
     let format = read("format");
@@ -114,7 +113,7 @@ fn of_sysfs(directory: &Path) -> Result<Integrity, String> {
 /// How many write streams an open block device has.
 ///
 /// # Errors
-/// It has none, or the kernel knows none, in words for the user.
+/// It has none, or the kernel does not support them; the error is a message for the user.
 pub fn write_streams(device: RawFd) -> Result<u16, String> {
     let told = fs::read_to_string(directory(device)?.join("queue/max_write_streams"));
     let told = told.map_err(|_| "the kernel has no write streams, which Linux has since 6.16".to_owned())?;

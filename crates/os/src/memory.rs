@@ -45,8 +45,8 @@ fn map_for(
 /// The descriptor cannot be mapped.
 ///
 /// # Safety
-/// A mapping that the caller owns starts at `address` and has at least this many bytes, and nobody has references into
-/// them.
+/// A mapping that the caller owns starts at `address` and has at least this many bytes, and there are no references
+/// into them.
 pub unsafe fn map_over(
     address: *mut libc::c_void,
     bytes: usize,

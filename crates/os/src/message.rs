@@ -1,4 +1,4 @@
-//! Messages from workers to the controller, through one socket that keeps them whole and in order.
+//! Messages from workers to the controller, through one socket that keeps message boundaries and order.
 
 use crate::socket::Socket;
 use std::io;
@@ -13,7 +13,7 @@ pub enum Message {
     Phase(u32),
     /// A line for the user, like "Laying out IO file".
     Note(u32, String),
-    /// A warning for the user: something is suspicious, and nothing has failed.
+    /// A warning for the user: something is suspicious, but nothing has failed.
     Warning(u32, String),
     /// Something went wrong, for example with an I/O or a file.
     Trouble(u32, String),
@@ -49,7 +49,7 @@ impl Message {
         let _ = socket.send(&bytes);
     }
 
-    /// Receives the next message; `None` = there is none now.
+    /// Receives the next message; `None` = no message is waiting.
     ///
     /// # Errors
     /// `UnexpectedEof` if no sender is left. Otherwise the socket cannot be read.

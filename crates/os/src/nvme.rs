@@ -134,7 +134,7 @@ impl Command {
     /// Sends it by an ioctl of an open device, and waits for its end.
     ///
     /// # Safety
-    /// The addresses are those of memory that is valid for the lengths beside them.
+    /// The addresses are those of memory that is valid for the corresponding lengths.
     unsafe fn perform(&mut self, device: RawFd, ioctl: libc::c_ulong) -> io::Result<()> {
         // SAFETY: the kernel reads and writes the command and the memory it points to, as the caller promises.
         match unsafe { libc::ioctl(device, ioctl as _, &raw mut *self) } {
@@ -168,7 +168,7 @@ pub fn is_cancelled(errno: i32) -> bool {
     matches!(errno, libc::EINTR | libc::ECANCELED)
 }
 
-/// The words for a command that the driver has given up.
+/// The message for a command that the driver has cancelled.
 pub const CANCELLED: &str =
     "the driver has cancelled the command, after a timeout or a reset of the controller";
 
@@ -181,7 +181,7 @@ pub fn forbidden(errno: i32) -> String {
     )
 }
 
-/// Asks for the number of the namespace behind a descriptor.
+/// Queries the number of the namespace behind a descriptor.
 ///
 /// # Errors
 /// It is not an NVMe namespace (ENOTTY).
@@ -204,8 +204,8 @@ pub fn flush(device: RawFd, nsid: u32) -> io::Result<()> {
     unsafe { command.perform(device, IOCTL_IO) }
 }
 
-/// I/O Management Receive: the first bytes of an answer, as many as there is room for (a multiple of 4). A device may refuse
-/// to be asked for more than it has.
+/// I/O Management Receive: the first bytes of an answer, as many as fit (a multiple of 4). A device may refuse a
+/// request for more bytes than it has.
 ///
 /// # Errors
 /// The device does not know the operation, or it has fewer bytes.
@@ -216,7 +216,7 @@ fn receive(device: RawFd, nsid: u32, operation: u8, answer: &mut [u8]) -> io::Re
         address: answer.as_mut_ptr() as u64,
         data_length: answer.len() as u32,
         cdw10: operation.into(),
-        // How many dwords, from 0.
+        // The number of dwords, less one.
         cdw11: answer.len() as u32 / 4 - 1,
         ..Command::default()
     };
@@ -241,13 +241,13 @@ pub fn identify(device: RawFd, nsid: u32, structure: u8, command_set: u8) -> io:
     Ok(answer)
 }
 
-/// Get Log Page: the first bytes of a page, as many as there is room for (a multiple of 4). `specific` is the Log Specific
+/// Get Log Page: the first bytes of a page, as many as fit (a multiple of 4). `specific` is the Log Specific
 /// Identifier, which for some pages is the number of an endurance group.
 ///
 /// # Errors
-/// The device does not know the page, or the user may not ask.
+/// The device does not know the page, or the user may not send the command.
 pub fn log_page(device: RawFd, nsid: u32, page: u8, specific: u16, answer: &mut [u8]) -> io::Result<()> {
-    // The number of dwords, from 0, in two halves.
+    // The number of dwords, less one, in two halves.
     let dwords = (answer.len() / 4) as u32 - 1;
     let command = Command {
         opcode: admin::GET_LOG_PAGE,
@@ -259,10 +259,10 @@ pub fn log_page(device: RawFd, nsid: u32, page: u8, specific: u16, answer: &mut 
     ask(device, command, answer)
 }
 
-/// Get Features: the present value of a feature, as far as it is in the first dword of the answer.
+/// Get Features: the current value of a feature; only the first dword of the answer.
 ///
 /// # Errors
-/// The device does not know the feature, or the user may not ask.
+/// The device does not know the feature, or the user may not send the command.
 pub fn feature(device: RawFd, nsid: u32, feature: u8, dword11: u32) -> io::Result<u32> {
     let mut command = Command {
         opcode: admin::GET_FEATURES,

@@ -10,15 +10,15 @@ use crate::error::check;
 /// Waits until a descriptor is readable or hung up, a signal arrives, or the time is over; `None` = without limit.
 ///
 /// # Errors
-/// ppoll(2) fails for another reason than a signal.
+/// ppoll(2) fails for a reason other than a signal.
 pub fn wait_readable(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<()> {
     wait_for(libc::POLLIN, descriptors, timeout)
 }
 
-/// Waits until a write to a descriptor would not wait, or would fail, a signal arrives, or the time is over.
+/// Waits until a write to a descriptor would not block, or would fail, a signal arrives, or the time is over.
 ///
 /// # Errors
-/// ppoll(2) fails for another reason than a signal.
+/// ppoll(2) fails for a reason other than a signal.
 pub fn wait_writable(descriptor: RawFd, timeout: Duration) -> io::Result<()> {
     wait_for(libc::POLLOUT, &[descriptor], Some(timeout))
 }
@@ -40,7 +40,7 @@ fn wait_for(events: libc::c_short, descriptors: &[RawFd], timeout: Option<Durati
     }
 }
 
-/// Whether a write to this descriptor would not wait.
+/// Whether a write to this descriptor would not block.
 pub fn is_writable(descriptor: RawFd) -> bool {
     let mut polled = libc::pollfd { fd: descriptor, events: libc::POLLOUT, revents: 0 };
     // SAFETY: there is one structure, which is valid during the call.

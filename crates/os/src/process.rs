@@ -68,16 +68,16 @@ pub fn die_with_parent(parent: libc::pid_t) {
     }
 }
 
-/// Takes back [`die_with_parent`]: this process stays when its parent ends.
+/// Undoes [`die_with_parent`]: this process survives the end of its parent.
 pub fn outlive_parent() {
     // SAFETY: no pointers are involved.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) };
 }
 
-/// Bytes that nobody can guess, for secrets.
+/// Unpredictable bytes, for secrets.
 ///
 /// # Errors
-/// The kernel has none yet, or is too old to give them (before 3.17).
+/// The kernel has no random bytes yet, or is too old (before 3.17).
 pub fn secret<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     // SAFETY: the buffer is valid for its length.
@@ -91,7 +91,7 @@ pub fn secret<const N: usize>() -> io::Result<[u8; N]> {
 
 /// From now on, processes whose parents have ended become children of this one, if they descend from it.
 pub fn adopt_orphans() {
-    // SAFETY: no pointers are involved. A kernel without it answers an error, and orphans go where they always went.
+    // SAFETY: no pointers are involved. A kernel without it returns an error, and orphans go to the usual process.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
@@ -108,15 +108,15 @@ pub fn tie_to_this_thread(command: &mut Command) {
     unsafe {
         command.pre_exec(move || {
             die_with_parent(parent);
-            // The run has blocked signals for itself. The program is to get them.
+            // The run has blocked signals for itself; the program must receive them.
             unblock_all();
             Ok(())
         })
     };
 }
 
-/// Starts a program in a process group of its own. `group` has the group's number before the program begins, so that others
-/// that share this memory can end all that it starts, even if this process is killed at that moment.
+/// Starts a program in its own process group. `group` has the group's number before the program begins, so that other
+/// processes that share this memory can end the whole group, even if this process is killed at that moment.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -137,7 +137,7 @@ pub fn start_in_group(mut command: Command, group: &AtomicI32) -> io::Result<Chi
     started
 }
 
-/// Has a program that is about to be started begin with no signals blocked, whichever this process has blocked for itself.
+/// Makes a program that is about to be started begin without blocked signals, even if this process has blocked some.
 pub fn start_with_none_blocked(command: &mut Command) {
     // SAFETY: between fork and exec, the closure makes a few system calls and allocates nothing.
     unsafe {
@@ -165,11 +165,11 @@ fn close_others_on_exec() {
     const FIRST: libc::c_int = libc::STDERR_FILENO + 1;
     // SAFETY: no pointers are involved.
     unsafe {
-        // The system call itself: not every C library has a function for it.
+        // A raw system call: not every C library has a function for it.
         if libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) == 0 {
             return;
         }
-        // Kernels before 5.11 take one at a time.
+        // Kernels before 5.11 take one descriptor at a time.
         let end = libc::c_int::try_from(libc::sysconf(libc::_SC_OPEN_MAX)).unwrap_or(libc::c_int::MAX);
         for descriptor in FIRST..end {
             libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
@@ -186,7 +186,8 @@ fn unblock_all() {
     }
 }
 
-/// Has a program that is about to be started begin with these signals blocked. They wait until it takes them.
+/// Makes a program that is about to be started begin with these signals blocked. They stay pending until it accepts
+/// them.
 pub fn start_with_blocked(command: &mut Command, signals: &'static [libc::c_int]) {
     // SAFETY: between fork and exec, the closure makes a few system calls and allocates nothing.
     unsafe {
@@ -202,14 +203,14 @@ pub fn start_with_blocked(command: &mut Command, signals: &'static [libc::c_int]
     };
 }
 
-/// A process that is not mixed up with another one that gets its number later.
+/// A reference to a process that stays correct if another process gets its number later.
 #[derive(Debug)]
 pub struct Process(OwnedFd);
 
 impl Process {
-    /// The process of this number; `None` = there is none, or the kernel cannot hold on to processes (before 5.3).
+    /// The process of this number; `None` = it does not exist, or the kernel has no such references (before 5.3).
     pub fn of(id: libc::pid_t) -> Option<Process> {
-        // SAFETY: no pointers are involved. The descriptor is new and nobody else's.
+        // SAFETY: no pointers are involved. The descriptor is new, and nothing else owns it.
         unsafe {
             let descriptor = libc::syscall(libc::SYS_pidfd_open, id, 0);
             (descriptor >= 0).then(|| Process(OwnedFd::from_raw_fd(descriptor as libc::c_int)))
@@ -219,11 +220,11 @@ impl Process {
     /// Sends it a signal. Does nothing if it has ended.
     pub fn signal(&self, signal: libc::c_int) {
         let nothing: *const libc::siginfo_t = std::ptr::null();
-        // SAFETY: without a pointer to more, the kernel fills it in itself.
+        // SAFETY: with a null pointer, the kernel fills in the signal information.
         unsafe { libc::syscall(libc::SYS_pidfd_send_signal, self.0.as_raw_fd(), signal, nothing, 0) };
     }
 
-    /// Whether it has ended, even if nobody has asked how.
+    /// Whether it has ended, even if it has not been reaped.
     pub fn has_ended(&self) -> bool {
         let mut state = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: there is one structure.
@@ -231,12 +232,12 @@ impl Process {
     }
 }
 
-/// The present children of a process.
+/// The current children of a process.
 pub fn children_of(parent: libc::pid_t) -> Vec<libc::pid_t> {
     family(&[parent], false)
 }
 
-/// The present descendants of a process: its children, their children, and so on.
+/// The current descendants of a process: its children, their children, and so on.
 pub fn descendants_of(ancestor: libc::pid_t) -> Vec<libc::pid_t> {
     family(&[ancestor], true)
 }
@@ -265,7 +266,7 @@ struct Parent {
     of_zombie: bool,
 }
 
-/// All processes of the system with their parents, as far as they are still there when they are looked at.
+/// All processes of the system with their parents, without those that end in the meantime.
 fn parents() -> impl Iterator<Item = (libc::pid_t, Parent)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -275,14 +276,14 @@ fn parents() -> impl Iterator<Item = (libc::pid_t, Parent)> {
 /// The parent of a process; `None` = the process is gone.
 fn parent_of(id: libc::pid_t) -> Option<Parent> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name stands in parentheses and may contain anything.
+    // The name is in parentheses and may contain any character.
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let of_zombie = fields.next()? == "Z";
     Some(Parent { id: fields.next()?.parse().ok()?, of_zombie })
 }
 
-/// Kills all children of this process but these, and those that become its children meanwhile
-/// ([`adopt_orphans`]). Does not wait longer than this for them. Nobody is reaped.
+/// Kills all children of this process except these, including those that become its children in the meantime
+/// ([`adopt_orphans`]). Waits for them, but no longer than `patience`. Does not reap them.
 pub fn end_children(except: &[libc::pid_t], patience: Duration) {
     let until = Instant::now() + patience;
     let mut dead = None;
@@ -292,8 +293,8 @@ pub fn end_children(except: &[libc::pid_t], patience: Duration) {
         let children: Vec<_> =
             parents().filter(|(id, parent)| is_ours(*id, parent)).map(|(id, _)| id).collect();
         let left: Vec<_> = children.iter().copied().filter(|&child| !is_over(child)).collect();
-        // A process gives its children away before it is over. So if all are over, and there are no others the next
-        // time, nobody comes any more.
+        // A process passes its children on before it is over. So if all are over, and the next look finds no others, no
+        // more children will come.
         if left.is_empty() && dead.replace(children.clone()) == Some(children) {
             return;
         }
@@ -303,7 +304,7 @@ pub fn end_children(except: &[libc::pid_t], patience: Duration) {
 }
 
 /// Whether a child has ended with all its threads. (A process whose first thread has ended is a zombie, although other
-/// threads may still be there, and have children.)
+/// threads may still run and have children.)
 fn is_over(child: libc::pid_t) -> bool {
     let Ok(id) = libc::id_t::try_from(child) else { return true };
     // SAFETY: the structure is plain data, valid as zeros, and the pointer is valid.
@@ -336,7 +337,7 @@ pub fn thread_id() -> libc::pid_t {
 }
 
 /// Raises the limit on open files as far as allowed, for this process and its children. Jobs with many files need that,
-/// and nothing here depends on small descriptor numbers. The limit from now on.
+/// and nothing here depends on small descriptor numbers. Returns the new limit.
 pub fn allow_many_files() -> u64 {
     // SAFETY: the structure is plain data, valid as zeros. If a call fails, the old limit stays.
     unsafe {
@@ -354,7 +355,7 @@ pub fn allow_many_files() -> u64 {
     }
 }
 
-/// The largest size in bytes that this process can give a file (`ulimit -f`); `None` = there is no limit.
+/// The largest size in bytes that this process can give a file (`ulimit -f`); `None` = unlimited.
 pub fn file_size_limit() -> Option<u64> {
     // SAFETY: the structure is plain data, valid as zeros, and filled in by a call that succeeds.
     unsafe {
@@ -374,7 +375,7 @@ pub enum ChildEnd {
 }
 
 impl ChildEnd {
-    /// From the status that wait(2) gives.
+    /// Decodes the status that wait(2) returns.
     fn of(status: libc::c_int) -> ChildEnd {
         if libc::WIFSIGNALED(status) {
             ChildEnd::Killed(libc::WTERMSIG(status))
@@ -404,7 +405,7 @@ pub fn reap_child() -> Option<(libc::pid_t, ChildEnd, Usage)> {
     (pid > 0).then(|| (pid, ChildEnd::of(status), Usage::from(&usage)))
 }
 
-/// How this child ended; `None` = it has not, or it was reaped elsewhere. Does not block.
+/// How this child ended; `None` = it has not ended, or it was reaped elsewhere. Does not block.
 pub fn reap(pid: libc::pid_t) -> Option<ChildEnd> {
     let mut status = 0;
     // SAFETY: the pointer is valid.
@@ -446,7 +447,8 @@ mod tests {
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "{}", io::Error::last_os_error());
         if child == 0 {
-            // SAFETY: the child has a copy of the descriptor, which nobody else in it uses. The calls end a thread and a process.
+            // SAFETY: the child has a copy of the descriptor, which only this code uses. The calls end a thread and a
+            // process.
             unsafe {
                 libc::close(writing);
                 std::thread::spawn(move || {

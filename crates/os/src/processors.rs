@@ -41,7 +41,7 @@ pub fn run_on(cpus: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// The processors that this process could use if it set its affinity: all that are online and in its cpuset.
+/// The processors that this process could use if it set its affinity: those that are online and in its cpuset.
 ///
 /// # Errors
 /// A thread cannot be started, or its affinity cannot be set or read.

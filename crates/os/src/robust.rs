@@ -5,7 +5,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// A lock in shared memory. If its owner ends or is killed, the next one to lock it gets the lock and learns of that.
+/// A lock in shared memory. If its owner ends or is killed, the next thread that locks it gets the lock and is told so.
 #[repr(transparent)]
 pub struct RobustLock(UnsafeCell<libc::pthread_mutex_t>);
 
@@ -19,25 +19,25 @@ unsafe impl Sync for RobustLock {}
 pub enum Locked {
     /// It is held by this thread now.
     Yes,
-    /// It is held by this thread now, and its last owner died with it.
+    /// It is held by this thread now, and its last owner died while holding it.
     Inherited,
-    /// The lock is held elsewhere.
+    /// Another thread holds it.
     No,
 }
 
 impl RobustLock {
-    /// Makes an unlocked lock of this memory.
+    /// Creates an unlocked lock in this memory.
     ///
     /// # Errors
-    /// The system has no such locks.
+    /// The system does not support such locks.
     ///
     /// # Safety
-    /// The memory is valid and aligned, nobody uses it yet, and it is shared by all who will.
+    /// The memory is valid, aligned and unused, and it is shared by all processes that will use the lock.
     pub unsafe fn place(memory: *mut RobustLock) -> io::Result<()> {
         let check = |errno| if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) };
         let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
         let attributes = attributes.as_mut_ptr();
-        // SAFETY: the attributes are initialised first; the caller answers for the memory.
+        // SAFETY: the attributes are initialised first; the caller guarantees the memory.
         unsafe {
             check(libc::pthread_mutexattr_init(attributes))?;
             let made = check(libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED))
@@ -50,13 +50,13 @@ impl RobustLock {
         }
     }
 
-    /// Locks it if nobody else has it. The thread must not hold it already.
+    /// Locks it if it is free. The thread must not hold it already.
     pub fn try_lock(&self) -> Locked {
         // SAFETY: the mutex was initialised by `place`.
         self.outcome(unsafe { libc::pthread_mutex_trylock(self.0.get()) })
     }
 
-    /// Locks it, and waits so long for it. The thread must not hold it already.
+    /// Locks it, and waits for it at most this long. The thread must not hold it already.
     pub fn lock_within(&self, time: Duration) -> Locked {
         let mut until = MaybeUninit::<libc::timespec>::uninit();
         // SAFETY: the clock is read before its value is used; the mutex was initialised by `place`.
@@ -83,7 +83,7 @@ impl RobustLock {
         }
     }
 
-    /// Gives it back. The thread must hold it.
+    /// Unlocks it. The thread must hold it.
     pub fn unlock(&self) {
         // SAFETY: the mutex was initialised by `place`.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };

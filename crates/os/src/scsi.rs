@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 /// The ioctl that sends a command and waits for its end.
 const SG_IO: libc::c_ulong = 0x2285;
 
-/// Milliseconds after which the kernel gives up a command.
+/// Milliseconds after which the kernel aborts a command.
 pub const TIMEOUT: u32 = 60_000;
 
 /// The interface that a node of a device has.
@@ -67,7 +67,7 @@ impl Header {
     /// Poll the device for the end of the command (`SGV4_FLAG_HIPRI`).
     pub const POLLED: u32 = 0x800;
 
-    /// A command without a command.
+    /// A header without a command.
     pub const EMPTY: Header = Header {
         interface_id: b'S' as i32,
         dxfer_direction: Transfer::None as i32,
@@ -93,7 +93,7 @@ impl Header {
         info: 0,
     };
 
-    /// Whether the device, the adapter and the driver are content.
+    /// Whether the device, the adapter and the driver report success.
     pub fn succeeded(&self) -> bool {
         succeeded(self.status, self.host_status, self.driver_status)
     }
@@ -104,7 +104,7 @@ impl Header {
     /// The command could not be sent. The device's own errors are in the header.
     ///
     /// # Safety
-    /// The pointers are valid for the lengths beside them; for a transfer from the device, the data is writable.
+    /// The pointers are valid for the corresponding lengths; for a transfer from the device, the data is writable.
     pub unsafe fn perform(&mut self, device: RawFd) -> io::Result<()> {
         loop {
             // SAFETY: the caller promises that the header's pointers are valid.
@@ -119,29 +119,29 @@ impl Header {
     }
 }
 
-/// Whether these are the statuses of a device, an adapter and a driver that are content.
+/// Whether these statuses of a device, an adapter and a driver mean success.
 pub(crate) const fn succeeded(device: u8, host: u16, driver: u16) -> bool {
     const GOOD: u8 = 0;
     /// The answer to PRE-FETCH if all blocks fit into the cache.
     const CONDITION_MET: u8 = 4;
-    /// The driver says that there is sense data, which the status says as well.
+    /// The driver reports that there is sense data; so does the device's status.
     const SENSE: u16 = 8;
     matches!(device, GOOD | CONDITION_MET) && host == 0 && driver & !SENSE == 0
 }
 
-/// How large a disk is.
+/// The size of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Logical blocks.
     pub blocks: u64,
-    /// Bytes of one.
+    /// Bytes per block.
     pub block: u32,
 }
 
-/// Asks a device how large it is (READ CAPACITY).
+/// Queries the size of a device (READ CAPACITY).
 ///
 /// # Errors
-/// It takes no SCSI commands, or not this one.
+/// It does not accept SCSI commands, or not this one.
 pub fn capacity(device: RawFd, interface: Interface) -> io::Result<Capacity> {
     /// The result of READ CAPACITY(10) if 32 bits do not suffice.
     const MORE: u32 = u32::MAX;
@@ -157,7 +157,7 @@ pub fn capacity(device: RawFd, interface: Interface) -> io::Result<Capacity> {
     Ok(Capacity { blocks: word(&long[..8]).saturating_add(1), block: word(&long[8..12]) as u32 })
 }
 
-/// Sends a command that answers with data (or, with an empty slice, without), and waits for its end.
+/// Sends a command that returns data (or no data, with an empty slice), and waits for its end.
 ///
 /// # Errors
 /// It could not be sent, or the device refuses it (EIO).
@@ -169,7 +169,7 @@ pub fn read(device: RawFd, interface: Interface, command: &[u8], data: &mut [u8]
     if succeeded { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EIO)) }
 }
 
-/// Sends a command by version 3; whether it succeeded.
+/// Sends a command by version 3. Returns whether it succeeded.
 fn ask(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<bool> {
     let transfer = if data.is_empty() { Transfer::None } else { Transfer::FromDevice };
     let mut header = Header {
@@ -180,7 +180,7 @@ fn ask(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<bool> {
         dxferp: data.as_mut_ptr(),
         ..Header::EMPTY
     };
-    // SAFETY: all pointers are to slices of the lengths that stand beside them, and live through the call.
+    // SAFETY: all pointers are to slices of the given lengths that live through the call.
     unsafe { header.perform(device)? };
     Ok(header.succeeded())
 }

@@ -1,7 +1,7 @@
 //! The memory that the processes of a run share: one anonymous mapping, created before the first fork.
 //!
-//! Zeroed memory is the valid initial state of everything in it. Each word has one writer, which its documentation
-//! names, unless that says otherwise.
+//! Zeroed memory is the valid initial state of everything in it. Each word has one writer, named in its documentation,
+//! unless that says otherwise.
 
 use crate::futex;
 use crate::memory;
@@ -11,7 +11,7 @@ use std::sync::atomic::{
     AtomicI32, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-/// How far a worker has come. Only the worker writes it.
+/// The progress of a worker. Only the worker writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Phase {
@@ -81,7 +81,7 @@ pub mod attention {
     /// Flush logs to disk: the worker may be killed soon. (For the threads that write its logs; the worker itself may
     /// hang.)
     pub const SAVE: u32 = 4;
-    /// Look again whether the ramp is over (see [`Control::hold_ramp`](super::Control::hold_ramp)).
+    /// Check again whether the ramp is over (see [`Control::hold_ramp`](super::Control::hold_ramp)).
     pub const RAMP: u32 = 8;
 }
 
@@ -114,21 +114,21 @@ pub struct Control {
     pub ended_ns: AtomicU64,
     /// The number of I/Os issued, adjusted as the flow needs it (see `worker::flow`). Written by the worker.
     pub flow_ios: AtomicU64,
-    /// While the worker reads back: the total number of reads that it will have done at the end. Written by the worker.
+    /// While the worker reads back: the total number of reads at the end. Written by the worker.
     pub read_until: AtomicU64,
     /// The worker's use of shared zones; 0 = none. Written by the worker, and by the controller after the worker has
     /// ended.
     pub zones: AtomicU32,
     /// Bytes moved in a ramp that is measured in bytes. Written by the worker.
     pub ramp_bytes: AtomicU64,
-    /// 1 = the ramp goes on, however much has been moved. Written by the controller.
+    /// 1 = the ramp continues, however much data has been moved. Written by the controller.
     ramp_held: AtomicU32,
-    /// 1 = enough has been moved in a ramp that is held. Written by the worker.
+    /// 1 = enough data has been moved in a ramp that is held. Written by the worker.
     ramp_moved: AtomicU32,
     /// How long the worker's I/O waited for its logs, in nanoseconds. Written by the worker.
     pub log_wait_ns: AtomicU64,
-    /// How many of the threads that write its logs have something in memory that is not in their files. They count
-    /// themselves when they begin, and no more when they have ended or have answered [`attention::SAVE`].
+    /// How many of the threads that write its logs have data in memory that is not in their files. A thread counts from
+    /// its start until it has ended or has answered [`attention::SAVE`].
     pub unsaved: AtomicU32,
     /// Counts the writes of these threads, so that the controller sees whether they make progress.
     pub log_writes: AtomicU64,
@@ -198,12 +198,12 @@ impl Control {
         self.ramp_held.load(Acquire) != 0
     }
 
-    /// Notes that enough has been moved. Called by the worker. Returns whether that is new.
+    /// Notes that enough data has been moved. Called by the worker. Returns whether this is the first time.
     pub fn note_ramp_moved(&self) -> bool {
         self.ramp_moved.swap(1, Release) == 0
     }
 
-    /// Whether the worker has moved enough in a ramp that is held.
+    /// Whether the worker has moved enough data in a ramp that is held.
     pub fn is_ramp_moved(&self) -> bool {
         self.ramp_moved.load(Acquire) != 0
     }
@@ -264,8 +264,8 @@ impl Arena {
     /// If there is no such worker.
     pub fn slot(&self, worker: usize) -> &Slot {
         assert!(worker < self.count);
-        // SAFETY: in bounds, aligned (page-aligned mapping, size a multiple of the alignment), zero bytes are a
-        // valid Slot, and nobody ever has a unique reference.
+        // SAFETY: in bounds, aligned (page-aligned mapping, size a multiple of the alignment), zero bytes are a valid
+        // Slot, and no unique reference ever exists.
         unsafe { &*self.slots.add(worker) }
     }
 }

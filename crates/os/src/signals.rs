@@ -34,8 +34,8 @@ impl SignalQueue {
         }
     }
 
-    /// The same, but signals that this process ignores stay ignored: whoever started it wanted that (as `nohup` does, and
-    /// shells that start something in the background).
+    /// The same, but signals that this process ignores stay ignored, because its starter wanted that (like `nohup`, or
+    /// a shell that starts a background job).
     ///
     /// # Errors
     /// As [`SignalQueue::new`].
@@ -116,7 +116,7 @@ pub fn become_interruptible() -> io::Result<()> {
 pub fn survive_size_limit() -> io::Result<()> {
     extern "C" fn nothing(_signal: libc::c_int) {}
     // SAFETY: the structure is plain data, valid as zeros. The handler does nothing, so it is safe at any moment. (An
-    // ignored signal would stay ignored in programs that are started.)
+    // ignored signal would stay ignored in started programs.)
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use crate::error::check;
 
-/// One end of a pair of connected sockets that keep messages whole.
+/// One end of a pair of connected sockets that keep message boundaries.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
@@ -24,7 +24,7 @@ impl Socket {
         Ok(unsafe { (Socket(OwnedFd::from_raw_fd(ends[0])), Socket(OwnedFd::from_raw_fd(ends[1]))) })
     }
 
-    /// Sends one message. Waits until there is room. If the other end is gone, that is an error and no signal.
+    /// Sends one message. Waits until there is room. If the other end is gone, returns an error; no signal is raised.
     ///
     /// # Errors
     /// The other end is gone, or the message is too long.
@@ -81,7 +81,7 @@ impl Socket {
         self.receive_with(buffer, 0)
     }
 
-    /// The length of the next message; `None` = there is none now.
+    /// Receives the next message and returns its length; `None` = no message is waiting.
     ///
     /// # Errors
     /// `UnexpectedEof` if the other end is gone. Otherwise the socket cannot be read.
@@ -105,14 +105,14 @@ impl Socket {
     }
 }
 
-/// For a socket that another program has left to this one.
+/// For a socket that another program has passed to this one.
 impl From<OwnedFd> for Socket {
     fn from(descriptor: OwnedFd) -> Socket {
         Socket(descriptor)
     }
 }
 
-/// For leaving it to another program.
+/// For passing it to another program.
 impl From<Socket> for OwnedFd {
     fn from(socket: Socket) -> OwnedFd {
         socket.0

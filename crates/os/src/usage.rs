@@ -29,7 +29,7 @@ impl Usage {
     }
 
     /// The usage of a thread of this process so far, by its id; `None` if it has ended. Only the CPU time is known. The
-    /// sum is exact; how much of it is user time is known only in ticks of 10 ms.
+    /// sum is exact; its division into user and system time is known only in ticks of 10 ms.
     pub fn of_thread(id: i32) -> Option<Usage> {
         let total = cpu_time_us(id)?;
         let (user, system) = ticks(&std::fs::read_to_string(stat_of(id)).ok()?)?;

@@ -5,7 +5,7 @@
 pub enum ZoneKind {
     /// It can be written anywhere.
     Conventional,
-    /// It is written at its write pointer only.
+    /// It can be written at its write pointer only.
     Sequential,
     /// It should be written at its write pointer.
     Preferred,
@@ -16,9 +16,9 @@ pub enum ZoneKind {
 pub enum ZoneCondition {
     /// It has no write pointer.
     Conventional,
-    /// Nothing is written.
+    /// It contains no data.
     Empty,
-    /// A part is written, and the device has opened it.
+    /// The device has opened it for a write.
     ImplicitlyOpen,
     /// The host has opened it.
     ExplicitlyOpen,
@@ -26,15 +26,15 @@ pub enum ZoneCondition {
     Closed,
     /// It can only be read.
     ReadOnly,
-    /// It has no room.
+    /// It has no room left.
     Full,
     /// It can be neither read nor written.
     Offline,
 }
 
 impl ZoneCondition {
-    /// The condition of a zone with a write pointer. The numbers of the kernel (`BLK_ZONE_COND_*`) are those of the Zoned
-    /// Namespace Command Set Specification; `None` = they name no such condition.
+    /// The condition of a zone with a write pointer. The numbers of the kernel (`BLK_ZONE_COND_*`) are those of the
+    /// Zoned Namespace Command Set Specification; `None` = another number.
     pub(crate) fn of(code: u8) -> Option<ZoneCondition> {
         Some(match code {
             1 => ZoneCondition::Empty,
@@ -52,13 +52,13 @@ impl ZoneCondition {
 /// A zone, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Where it begins.
+    /// The offset of its first byte.
     pub start: u64,
-    /// From there to the next zone.
+    /// The distance to the next zone.
     pub size: u64,
-    /// How much of that can be used.
+    /// How many of these bytes can be used.
     pub capacity: u64,
-    /// Where the next write goes; means nothing for conventional, full, read-only and offline zones.
+    /// The offset of the next write; meaningless for conventional, full, read-only and offline zones.
     pub pointer: u64,
     /// Its kind.
     pub kind: ZoneKind,

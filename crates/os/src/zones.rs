@@ -11,14 +11,14 @@ use std::os::unix::fs::FileTypeExt;
 
 /// Sectors of the kernel's interface have 512 bytes, whatever the size of a block is.
 const SECTOR: u64 = 512;
-/// How many zones are asked for with one call.
+/// The zones requested with one call.
 const BATCH: usize = 512;
 
 const REPORT: libc::c_ulong = 0xc010_1282;
 const RESET: libc::c_ulong = 0x4010_1283;
 const FINISH: libc::c_ulong = 0x4010_1288;
 
-/// The flag of a report that has capacities.
+/// The flag of a report with capacities.
 const HAS_CAPACITY: u32 = 1;
 
 #[repr(C)]
@@ -81,7 +81,7 @@ impl RawZone {
 pub enum ZonedDevice {
     /// A block device.
     Block(File),
-    /// The way of commands to an NVMe namespace.
+    /// The generic device of an NVMe namespace.
     Nvme(File, Box<Namespace>),
 }
 
@@ -122,7 +122,7 @@ impl ZonedDevice {
         }
     }
 
-    /// Finishes zones: they become full without their rest being written. The range consists of whole zones.
+    /// Finishes zones: they become full, although their rest is unwritten. The range consists of whole zones.
     ///
     /// # Errors
     /// The error of the kernel or the device.

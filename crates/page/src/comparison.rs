@@ -70,7 +70,7 @@ pub fn of_comparison(
     frame("Comparison", SCRIPT, &body, &packed(&drawn))
 }
 
-/// The outcomes of limits; of each, the intervals that it is about.
+/// The outcomes of limits, each with its intervals.
 fn add_limits(body: &mut String, comparison: &Comparison, limits: &[Limit]) {
     if limits.is_empty() {
         return;
@@ -123,7 +123,7 @@ fn add(body: &mut String, block: &Block, of_side: Option<&str>) {
     told.iter().for_each(|words| put!(body, "<p>{}</p>\n", escaped(words)));
 }
 
-/// A figure, and by how much the runs differ, as markup.
+/// A figure, and the spread of the runs, as markup.
 fn shown(figure: Figure, summary: Option<Summary>) -> String {
     let Some(summary) = summary else { return "–".to_owned() };
     let value = match figure {

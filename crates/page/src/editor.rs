@@ -4,20 +4,20 @@
 use crate::text::escaped;
 use std::path::PathBuf;
 
-/// The content policy: the page may use our style and script and send requests to its server, nothing else.
+/// The content policy: the page may only use our style and script, and send requests to its server.
 pub const POLICY: &str = crate::live::POLICY;
 
-/// Its style, `edit.css` beside it.
+/// Its style, `edit.css` next to it.
 pub const STYLE: &str = concat!(
     include_str!("../assets/style.css"),
     include_str!("../assets/live.css"),
     include_str!("../assets/edit.css")
 );
 
-/// Its script, `edit.js` beside it.
+/// Its script, `edit.js` next to it.
 pub const SCRIPT: &str = concat!("\"use strict\";\n", include_str!("../assets/edit.js"));
 
-/// The first text of the editor: a job that makes its own file and does no harm.
+/// The initial text of the editor: a harmless job that makes its own file.
 const EXAMPLE: &str = "[job]\nfilename=iolite-trial\nsize=64m\nrw=randread\nbs=4k\ntime_based\nruntime=10s\n";
 
 /// The page for a reader whose requests carry this proof. `only`: the files that jobs may use.
@@ -46,7 +46,7 @@ pub fn page(only: &[PathBuf], proof: &str) -> String {
     )
 }
 
-/// The page of a run that has left no report.
+/// The page of a run without a report.
 pub fn failed(why: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<link rel=\"icon\" href=\"data:,\">\n<title>No report</title>\n\

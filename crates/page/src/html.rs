@@ -17,9 +17,9 @@ const SCRIPT: &str = concat!(
     include_str!("../assets/report.js")
 );
 
-/// More sentences than this are too many to read: of a thousand jobs, the table tells.
+/// The most sentences: for a thousand jobs, the table is better.
 const MOST_SENTENCES: usize = 20;
-/// More of one kind (facts, options of a job) than any run has are not shown: a stored file may be anything.
+/// The most entries of a kind (facts, options of a job), more than any run has: a stored file may contain anything.
 const MOST_ENTRIES: usize = 500;
 
 /// The beginning of every page.
@@ -27,12 +27,12 @@ pub const BEGINNING: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta 
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
     <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src ";
 
-/// The content policy: a page may use its own style and script, nothing else.
+/// The content policy: a page may use only its own style and script.
 pub fn policy() -> String {
     policy_of(SCRIPT)
 }
 
-/// The same of a page with another script.
+/// The content policy of a page with another script.
 pub fn policy_of(script: &str) -> String {
     format!(
         "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
@@ -61,7 +61,7 @@ pub fn page(result: &Outcome<'_>, data: &str) -> String {
     frame(&title(result), SCRIPT, &page, data)
 }
 
-/// A whole page: its title and body, as markup, its data, and the script that draws the data.
+/// A complete page: its title and body, as markup, its data, and the script that draws the data.
 pub fn frame(title: &str, script: &str, body: &str, data: &str) -> String {
     let mut page = String::with_capacity(data.len() + body.len() + (128 << 10));
     page.push_str(BEGINNING);
@@ -97,7 +97,7 @@ pub fn title(result: &Outcome<'_>) -> String {
     }
 }
 
-/// A run that did not go to its planned end. Jobs with errors have a notice of their own.
+/// The notice about a run that did not reach its planned end. Jobs with errors have a separate notice.
 fn end(page: &mut String, result: &Outcome<'_>) {
     let Some(end) = &result.end else { return };
     let (class, words) = match end.status {
@@ -202,7 +202,7 @@ fn line(page: &mut String, name: &str, row: &Row, errors: &str, attributes: &str
     put!(page, "<td>{errors}</td><td class=\"words\">{words}</td></tr>\n");
 }
 
-/// Where one number does not describe the run.
+/// Sentences about jobs that one number does not describe.
 fn doubts(page: &mut String, result: &Outcome<'_>) {
     let mut sentences = Vec::new();
     let (mut looked_at, mut steady, mut all) = (0, 0, 0);
@@ -320,7 +320,7 @@ const NAMES: [(&str, &str); 46] = [
     ("built_on", "built on"),
 ];
 
-/// More sections of facts than this are closed until somebody opens them.
+/// If there are more sections of facts, they are closed at first.
 const MOST_OPEN: usize = 12;
 
 /// The machine and the storage of the run.
@@ -344,7 +344,7 @@ pub fn surroundings(page: &mut String, result: &Outcome<'_>) {
     put!(page, "</div>\n{}", if is_long { "</details>\n" } else { "" });
 }
 
-/// The facts about one thing. Many that have no names here are closed.
+/// The facts about one subject. A section with many unnamed facts is closed at first.
 fn section(page: &mut String, heading: &str, facts: &[(&str, String)]) {
     let is_known = |key: &str| NAMES.iter().any(|(known, _)| *known == key);
     let (known, others): (Vec<_>, Vec<_>) =
@@ -378,7 +378,7 @@ fn fact(key: &str, value: &str) -> (Cow<'static, str>, String) {
     (name, amount.map_or_else(|| value.to_owned(), bytes))
 }
 
-/// The facts of each machine, of a run on several: there, they are called `MACHINE: fact`.
+/// The facts of each machine, for a run on several machines: there, a fact's name is `MACHINE: fact`.
 fn by_machine<'a>(facts: &'a [(&'a str, String)]) -> Vec<(&'a str, Vec<(&'a str, &'a str)>)> {
     let mut machines: Vec<(&str, Vec<(&str, &str)>)> = Vec::new();
     for (key, value) in facts.iter().take(MOST_ENTRIES * 10) {
@@ -422,9 +422,9 @@ fn machine_table(page: &mut String, machines: &[(&str, Vec<(&str, &str)>)]) {
     put!(page, "</tbody></table></div>\n");
 }
 
-/// The jobs as a job file. Of secrets it has placeholders: fio writes options as they were given.
+/// The jobs as a job file, with placeholders for secrets: fio writes options as given.
 pub fn options(page: &mut String, result: &Outcome<'_>) {
-    /// A job file of a thousand jobs is in the data, and each job's options are beside its pictures.
+    /// The most jobs. (The data has all of them, and each job's options are shown next to its pictures.)
     const MOST_JOBS: usize = 100;
     let mut text = String::new();
     let mut section = |name: &str, options: &[(&str, String)]| {

@@ -11,8 +11,8 @@
 //!
 //! Another page is for writing and starting a job (`editor.rs`).
 //!
-//! Nothing of a report can become markup: texts are escaped here, the scripts make text nodes only, and the page's own
-//! policy allows no script but those in `assets`.
+//! No part of a report can become markup: texts are escaped here, the scripts create only text nodes, and the page's
+//! own policy allows only the scripts in `assets`.
 
 /// `write!` into a string, which cannot fail.
 macro_rules! put {
@@ -58,7 +58,7 @@ impl Exporter for Html {
     }
 }
 
-/// A report in JSON, with all that its page shows.
+/// A report in JSON, with everything that its page shows.
 ///
 /// # Errors
 /// It cannot be written as JSON.
@@ -81,7 +81,7 @@ pub fn of_report(report: &Report, program: &Program, logs: &Drawings) -> io::Res
 /// The page of the last report in a text ([`iolite_stored::last_report`]).
 ///
 /// # Errors
-/// There is none in it.
+/// The text contains no report.
 pub fn of_text(text: &str) -> Result<String, NoReport> {
     of_value(&iolite_stored::last_report(text)?)
 }

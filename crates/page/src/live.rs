@@ -1,5 +1,5 @@
 //! The page of a running run. Its data arrives as events (`assets/live.js` describes them); style and script are
-//! separate files, so that the policy can allow nothing but these.
+//! separate files, so that the policy can allow only these.
 
 use crate::html::{options, surroundings, title};
 use crate::result::Outcome;
@@ -7,14 +7,14 @@ use crate::text::escaped;
 use iolite_stored::NoReport;
 use serde_json::Value;
 
-/// The content policy: the page may use our style and script and send requests to its server, nothing else.
+/// The content policy: the page may only use our style and script, and send requests to its server.
 pub const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; \
                           base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Its style, `style.css` beside it.
+/// Its style, `style.css` next to it.
 pub const STYLE: &str = concat!(include_str!("../assets/style.css"), include_str!("../assets/live.css"));
 
-/// Its script, `script.js` beside it.
+/// Its script, `script.js` next to it.
 pub const SCRIPT: &str = concat!(
     "\"use strict\";\n",
     include_str!("../assets/draw.js"),
@@ -22,14 +22,14 @@ pub const SCRIPT: &str = concat!(
     include_str!("../assets/live.js")
 );
 
-/// The page of a run whose report, before anything was measured, is this one. `stop`: the proof that the reader may end
-/// the run; `None` = this one may not. `of_hosts`: its jobs are machines, of which the first is all together.
+/// The page of a run. `outline`: its report before the first measurement. `stop`: the proof that the reader may end the
+/// run; `None` = not allowed. `of_hosts`: its jobs stand for machines, the first for all of them together.
 ///
 /// # Errors
 /// It is not a report.
 pub fn page(outline: &Value, stop: Option<&str>, of_hosts: bool) -> Result<String, NoReport> {
     let run = Outcome::of(outline)?;
-    // The first is all of them.
+    // The first one stands for all of them.
     let title = match run.jobs.len() {
         2 if of_hosts => "One host".to_owned(),
         count if of_hosts => format!("{} hosts", count - 1),

@@ -1,7 +1,7 @@
 //! Pictures that are drawn from the logs of a run (`write_bw_log` and the others) instead of from its samples.
 //!
 //! A log may have a line for each I/O of a day, so it is condensed while it is read, and keeps its extremes
-//! (`logs/curve.rs`, `logs/grid.rs`). The page says how much of a log its picture shows. The name of a log tells to
+//! (`logs/curve.rs`, `logs/grid.rs`). The page states how much of a log its picture shows. The name of a log shows to
 //! which job of a stored result it belongs (`logs/places.rs`).
 
 mod curve;
@@ -31,7 +31,7 @@ const MOST_OF_A_PICTURE: usize = 3_000;
 const MOST_COLUMNS_OF_A_PICTURE: usize = 500;
 /// Pictures with fewer points are useless.
 const LEAST_OF_A_PICTURE: usize = 50;
-/// No run takes longer (36 thousand years).
+/// The longest possible run (36 thousand years).
 const LATEST_MS: u64 = 1 << 50;
 /// A later time, in milliseconds (three years), can only be that of a clock.
 const FAR_MS: u64 = 100_000_000_000;
@@ -41,7 +41,7 @@ pub(crate) const BUCKETS_PER_CLASS: usize = 8;
 /// A log of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// The kind of its values.
     pub kind: LogKind,

@@ -9,8 +9,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::io::{BufWriter, Write};
 
-/// The report, packed. fio writes options as they were given: secrets have placeholders here. Counts of latency classes over time,
-/// which are most of a report with a series, have two digits: more are not seen in a heat map, and take as much room again.
+/// The report, packed. Secrets are replaced by placeholders, because fio writes options as given. Counts of latency
+/// classes over time, which are most of a report with a series, have two digits: a heat map does not show more, and
+/// they would double the size.
 pub fn packed(report: &Value) -> String {
     let value = &masked_below("", report, true);
     let mut encoder = BufWriter::new(ZlibEncoder::new(Vec::new(), Compression::default()));
@@ -27,7 +28,7 @@ pub fn masked(report: &Value) -> Value {
     masked_below("", report, false)
 }
 
-/// `name`: the key that the value is behind. `is_coarse`: counts have two digits.
+/// `name`: the key of the value. `is_coarse`: counts have two digits.
 fn masked_below(name: &str, value: &Value, is_coarse: bool) -> Value {
     match value {
         Value::String(text) => Value::String(registry::shown(name, text).into_owned()),
@@ -60,7 +61,7 @@ fn with_two_digits(pairs: &Value) -> Value {
     pairs.iter().enumerate().map(one).collect()
 }
 
-/// How a page's policy names the text of a script or a style sheet that it allows.
+/// The hash by which a page's policy allows a script or a style sheet.
 pub fn fingerprint(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }

@@ -15,7 +15,7 @@ pub const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 pub struct Outcome<'a> {
     /// The program and its version.
     pub program: String,
-    /// When it was made, in the words of the program.
+    /// When it was made, as the program's text.
     pub time: Option<&'a str>,
     /// How it ended; `None` = unknown.
     pub end: Option<RunEnd>,
@@ -23,7 +23,7 @@ pub struct Outcome<'a> {
     pub options: Vec<(&'a str, String)>,
     /// The machine.
     pub host: Vec<(&'a str, String)>,
-    /// Where the data is.
+    /// The places of the data.
     pub targets: Vec<Vec<(&'a str, String)>>,
     /// The warnings of the run.
     pub warnings: Vec<&'a str>,
@@ -31,7 +31,8 @@ pub struct Outcome<'a> {
     pub notes: Vec<&'a str>,
     /// The jobs.
     pub jobs: Vec<Job<'a>>,
-    /// Sums, and what they are of: all machines, and each one that has several jobs; or each group that has several.
+    /// Sums, with their names: of all machines, and of each machine with several jobs; or of each group with several
+    /// jobs.
     pub sums: Vec<(String, Vec<Row>)>,
     /// The run was sampled.
     pub has_series: bool,
@@ -43,7 +44,7 @@ pub struct Job<'a> {
     pub name: &'a str,
     /// The errno of its error; 0 = none.
     pub error: i32,
-    /// Errors after which it went on.
+    /// Errors despite which it continued.
     pub went_on: u64,
     /// Its own options.
     pub options: Vec<(&'a str, String)>,
@@ -60,9 +61,9 @@ pub struct Row {
     pub iops: f64,
     /// Bytes per second.
     pub bandwidth: f64,
-    /// Latencies of [`PERCENTILES`], in nanoseconds; `None` = not known.
+    /// Latencies at [`PERCENTILES`], in nanoseconds; `None` = not known.
     pub percentiles: [Option<f64>; PERCENTILES.len()],
-    /// They are total latencies, because those of completion have no percentiles.
+    /// They are total latencies, because completion latencies have no percentiles.
     pub is_total: bool,
     /// How steady it was; `None` = too short to tell.
     pub steadiness: Option<Steadiness>,
@@ -143,7 +144,7 @@ impl Row {
     }
 }
 
-/// The windows of a direction, in pieces: between them, nothing was expected of it. `None` = it has no series.
+/// The windows of a direction, in pieces: between the pieces, no I/O was expected. `None` = no series.
 fn points(over_time: &Value, series: &Value) -> Option<Vec<Vec<Point>>> {
     let first = usize::try_from(over_time["first_window"].as_u64()?).ok()?;
     let ramp = over_time["ramp_windows"].as_u64().and_then(|ramp| usize::try_from(ramp).ok()).unwrap_or(0);
@@ -174,7 +175,7 @@ fn sums(report: &Value, jobs: &[&Value]) -> Vec<(String, Vec<Row>)> {
     for job in jobs {
         groups.entry(group(job)).or_default().push(job);
         let Some(name) = job["hostname"].as_str() else { continue };
-        // The jobs of a machine follow each other.
+        // The jobs of a machine are consecutive.
         match hosts.last_mut().filter(|(last, _)| *last == name) {
             Some((_, own)) => own.push(job),
             None => hosts.push((name, vec![job])),
@@ -202,8 +203,8 @@ fn rows(members: &[&Value]) -> Vec<Row> {
     DIRECTIONS.into_iter().filter_map(|direction| sum(direction, members)).collect()
 }
 
-/// The total of several jobs: amounts over the longest run time, as groups are reported; percentiles if all histograms are
-/// there.
+/// The total of several jobs: amounts over the longest run time, like those of groups; percentiles if all jobs have
+/// histograms.
 fn sum(direction: &'static str, members: &[&Value]) -> Option<Row> {
     let of_all = |key: &str| members.iter().map(|job| number(&job[direction], key)).sum::<f64>();
     let longest = members.iter().map(|job| number(&job[direction], "runtime")).fold(0.0, f64::max) / 1000.0;
@@ -229,7 +230,7 @@ fn sum(direction: &'static str, members: &[&Value]) -> Option<Row> {
     })
 }
 
-/// A report of several machines whose jobs say on which one they ran, in the words that the program uses of them.
+/// A report of several machines, with the machine added to the names of jobs, as the program shows them.
 pub fn with_hosts(report: &Value) -> Cow<'_, Value> {
     if report["jobs"].is_array() || !report["client_stats"].is_array() {
         return Cow::Borrowed(report);

@@ -2,9 +2,9 @@
 //! and whether it jumped between two levels.
 //!
 //! The rules, and why:
-//! - The *coefficient of variation* is the deviation of the windows' rates in percent of their mean. It depends on the length
-//!   of the windows, so that is told with it. Neighbouring windows are joined until they have [`MANY_IOS`] I/Os on average: with
-//!   few, chance alone makes rates vary (by 1/√n).
+//! - The *coefficient of variation* is the deviation of the windows' rates in percent of their mean. It depends on the
+//!   length of the windows, so that length is reported, too. Neighbouring windows are joined until they have
+//!   [`MANY_IOS`] I/Os on average: with few, chance alone makes rates vary (by 1/√n).
 //! - A *trend* is a line of least squares that explains more than half of the variation, and changes by more than [`TREND`] from end
 //!   to end.
 //! - *Two levels* are the two classes that explain most of the variation (Otsu's method: an even spread reaches 75%, a normal
@@ -16,21 +16,21 @@
 
 use crate::text;
 
-/// How many I/Os a window has on average: chance makes 5% of them.
+/// The I/Os that a window has on average: chance makes 5% of variation.
 const MANY_IOS: f64 = 400.0;
-/// How many I/Os a sample has to have, usually, before one with hardly any means something.
+/// The usual number of I/Os per sample below which a nearly empty sample means nothing.
 const ENOUGH_IOS: f64 = 50.0;
-/// Below so many windows nothing is said of trends and levels: chance makes them in a few.
+/// The fewest windows for statements about trends and levels: in a few windows, they may be due to chance.
 const FEWEST_FOR_SHAPES: usize = 20;
-/// Below so many windows nothing is said.
+/// The fewest windows for any statement.
 const FEWEST: usize = 5;
-/// Beyond so many, neighbours are joined.
+/// The most windows: beyond that, neighbours are joined.
 const MOST: usize = 240;
-/// The change from end to end that is a trend.
+/// The smallest change from end to end that counts as a trend.
 const TREND: f64 = 0.10;
-/// The share of the variation that two classes have to explain.
+/// The share of the variation that two classes must explain.
 const TWO_CLASSES: f64 = 0.85;
-/// How far apart they are, in parts of the mean.
+/// The least distance between them, relative to the mean.
 const APART: f64 = 0.20;
 /// A coefficient of variation up to which a run is steady, and beyond which its mean says little.
 const STEADY: f64 = 0.05;
@@ -47,12 +47,12 @@ pub struct Point {
     pub lowest: f64,
 }
 
-/// Times in which nearly nothing moved.
+/// Times with nearly no I/O.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stalls {
-    /// How many there were; of windows longer than samples, how many had one.
+    /// The number of stalls; or of windows with one, if windows are longer than samples.
     pub count: usize,
-    /// How long the longest took, in seconds; `None` = windows are longer than samples, and do not tell.
+    /// The length of the longest stall in seconds; `None` = unknown, because windows are longer than samples.
     pub longest: Option<f64>,
 }
 
@@ -63,33 +63,33 @@ pub struct Levels {
     pub low: f64,
     /// The mean rate of the higher windows.
     pub high: f64,
-    /// The share of time of the lower ones.
+    /// The share of time with the lower rate.
     pub low_share: f64,
-    /// How often it went from one to the other.
+    /// The number of changes between them.
     pub jumps: usize,
 }
 
 /// How steady a rate was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steadiness {
-    /// Seconds of a window; `None` = there is no series, and the deviation is that of the samples of the report.
+    /// Seconds of a window; `None` = no series: the deviation is that of the report's samples.
     pub window: Option<f64>,
-    /// How many windows there are.
+    /// The number of windows.
     pub windows: usize,
     /// The mean rate of all windows.
     pub mean: f64,
-    /// The deviation, in parts of the mean.
+    /// The deviation, relative to the mean.
     pub variation: f64,
-    /// The change from the beginning to the end, in parts of the mean.
+    /// The change from the beginning to the end, relative to the mean.
     pub trend: Option<f64>,
-    /// Where it stood still.
+    /// Its stalls.
     pub stalls: Option<Stalls>,
-    /// Where it had two levels.
+    /// Its two levels.
     pub levels: Option<Levels>,
 }
 
 impl Steadiness {
-    /// Looks at a series, which may have gaps between pieces; `None` = it is too short.
+    /// The steadiness of a series, which may have gaps between pieces; `None` = too short.
     pub fn of_series(pieces: &[Vec<Point>], sample_seconds: f64) -> Option<Steadiness> {
         let inner = pieces.iter().filter_map(|piece| piece.get(1..piece.len().saturating_sub(1)));
         let inner: Vec<Point> = inner.flatten().copied().collect();
@@ -120,7 +120,7 @@ impl Steadiness {
         })
     }
 
-    /// The steadiness by the samples of a report without a series; `None` = there are too few.
+    /// The steadiness from the samples of a report without a series; `None` = too few samples.
     pub fn of_samples(count: u64, mean: f64, deviation: f64) -> Option<Steadiness> {
         let windows = usize::try_from(count).ok().filter(|&count| count >= FEWEST)?;
         (mean > 0.0).then_some(Steadiness {
@@ -231,7 +231,7 @@ fn spread(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
-/// Neighbouring windows joined, so that there are not too many, and enough I/Os in each.
+/// Joins neighbouring windows, so that there are not too many, with enough I/Os in each.
 fn joined(points: &[Point]) -> Vec<Point> {
     let total: f64 = points.iter().map(|point| point.ios).sum();
     let mean = total / points.len().max(1) as f64;
@@ -303,7 +303,7 @@ fn stalls(points: &[Point], sample_seconds: f64) -> Option<Stalls> {
     if median * sample_seconds < ENOUGH_IOS {
         return None;
     }
-    // A window of several samples tells that one of them was low, and neither how many nor which.
+    // A window of several samples shows that one of them was low, but not how many or which.
     let is_low = |point: &&Point| point.lowest < median / 20.0;
     let seconds: f64 = points.iter().map(|point| point.seconds).sum();
     if seconds / points.len() as f64 > 1.5 * sample_seconds {
@@ -338,7 +338,7 @@ mod tests {
         Steadiness::of_series(&[series(rates)], 0.1).unwrap()
     }
 
-    /// A small disturbance that repeats itself, and is neither a trend nor two levels.
+    /// A small periodic disturbance, which is neither a trend nor two levels.
     fn noise(position: usize) -> f64 {
         [0.3, -0.9, 1.1, -0.2, 0.6, -1.0, 0.1][position % 7]
     }
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(levels.jumps, 9);
         let words = of(&jumping).sentences().join(" ");
         assert!(words.contains("two levels, about 5") && words.contains("9 changes"), "{words}");
-        // An even spread has none.
+        // An even spread has no levels.
         let even: Vec<f64> = (0..100).map(|n| 50_000.0 + 400.0 * f64::from(n * 37 % 100)).collect();
         assert_eq!((of(&even).levels, of(&even).trend), (None, None));
         assert!(!of(&even).is_one_number());
@@ -385,7 +385,7 @@ mod tests {
         points[20].lowest = 0.0;
         points[40].lowest = 100.0;
         points[41].lowest = 0.0;
-        // The job began and ended in these.
+        // The job began and ended in these windows.
         points[0].lowest = 0.0;
         points[59].lowest = 0.0;
         let found = Steadiness::of_series(&[points], 0.1).unwrap();
@@ -394,7 +394,7 @@ mod tests {
         assert!((stalls.longest.unwrap() - 0.2).abs() < 1e-9);
         assert!(found.sentences()[0].contains("2 times, for up to 0.2 s"), "{:?}", found.sentences());
         assert!(found.in_short().starts_with("2 stalls (CV 0%"), "{}", found.in_short());
-        // Windows of ten samples tell only that there was one.
+        // Windows of ten samples show only that there was a stall.
         let mut long: Vec<Point> =
             (0..60).map(|_| Point { seconds: 1.0, ios: 50_000.0, lowest: 50_000.0 }).collect();
         (20..30).for_each(|at| long[at].lowest = 0.0);
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(found.stalls, Some(Stalls { count: 10, longest: None }));
         assert!(found.sentences()[0].starts_with("In 10 windows I/O stood nearly still"));
         assert!(found.in_short().starts_with("stalls in 10 windows (CV"), "{}", found.in_short());
-        // A run that varies as well has both said.
+        // A run that also varies gets both sentences.
         let wild: Vec<f64> = (0..60).map(|n| 50_000.0 + 400.0 * f64::from(n * 37 % 100)).collect();
         let mut points = series(&wild);
         points[20].lowest = 0.0;

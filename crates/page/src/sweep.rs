@@ -12,7 +12,7 @@ use std::fmt::Write;
 const SCRIPT: &str =
     concat!("\"use strict\";\n", include_str!("../assets/draw.js"), include_str!("../assets/sweep.js"));
 
-/// The page of a sweep's result, as `iolite sweep` writes it in JSON.
+/// The page of a sweep's result, given in the JSON form of `iolite sweep`.
 pub fn of_sweep(result: &Value) -> String {
     let sweep = &result["sweep"];
     let title = format!("Sweep: {}", short(text(&sweep["name"])));
@@ -93,7 +93,7 @@ fn values(of: &Value, varied: &[&str]) -> String {
 
 /// Each warning once, with the points that had it.
 fn warnings(body: &mut String, result: &Value, varied: &[&str]) {
-    /// Warnings, and points that are named with one.
+    /// The most warnings, and the most points that are named with one.
     const MOST: usize = 100;
     const MOST_NAMES: usize = 4;
     let all = list(&result["warnings"]);
@@ -126,7 +126,7 @@ fn warnings(body: &mut String, result: &Value, varied: &[&str]) {
     put!(body, "</ul></div>\n");
 }
 
-/// Where each curve has its knee.
+/// The knee of each curve.
 fn saturation(body: &mut String, result: &Value, varied: &[&str]) {
     let curves = list(&result["curves"]);
     if curves.is_empty() {
@@ -145,7 +145,7 @@ fn saturation(body: &mut String, result: &Value, varied: &[&str]) {
     );
 }
 
-/// Targets beside each other, each relative to the first.
+/// The targets, each relative to the first.
 fn relative(body: &mut String, result: &Value) {
     let table = &result["relative"];
     let columns = list(&table["columns"]);
@@ -223,7 +223,7 @@ mod tests {
         assert!(page.starts_with(crate::BEGINNING));
         assert_eq!((page.matches("<script").count(), page.contains('\u{1b}')), (2, false));
         assert!(page.contains("&lt;script&gt;alert(1)") && page.contains("data-iops=\"5.0\""));
-        // A result that lacks everything is a page without figures.
+        // An empty result gives a page without figures.
         assert!(of_sweep(&json!({})).contains("0 points"));
     }
 

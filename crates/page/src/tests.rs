@@ -64,7 +64,8 @@ fn two_levels_are_said() {
     assert!(page.contains("two levels: 50k and 100k"));
 }
 
-/// A verified job writes and reads back by turns: while it reads back, it writes nothing, and that is not a stall.
+/// A verified job alternates between writing and reading back: while it reads back, it writes nothing, and that is not
+/// a stall.
 #[test]
 fn gaps_are_left_out() {
     let mut report = report("gaps", &[5000; 90]);
@@ -136,7 +137,7 @@ fn many_facts_of_a_device_are_closed() {
     assert!(after.contains("<dt>formats 19</dt><dd>data_bytes=19</dd>"), "{after}");
 }
 
-/// A file of a few megabytes makes no page of hundreds.
+/// A file of a few megabytes must not make a page of hundreds.
 #[test]
 fn values_have_a_limit() {
     let mut report = report("a", &[5000; 30]);
@@ -168,7 +169,7 @@ fn names_are_never_markup() {
     ] {
         let page = page(&report(name, &[5000; 30]));
         assert!(!page.contains(name), "{name}");
-        // The data is base64; the description of the job ends no script.
+        // The data is base64, so the description of the job cannot end a script.
         assert_eq!(page.matches("<script").count(), 2, "{name}");
         assert_eq!(page.matches("</script>").count(), 2, "{name}");
         assert!(!page.contains("<b>") && !page.contains("<img"), "{name}");
@@ -286,7 +287,7 @@ fn a_report_of_several_machines_has_their_sums() {
         [vec![row("All clients", all), row("all jobs on one", each)], jobs.to_vec()].concat()
     };
     assert_eq!(rows(json!({"client_stats": stats, "hosts": hosts})), expected("5000", "1000"));
-    // As they are kept: side by side, with their machine, and without the sum.
+    // As stored: side by side, with their machine, and without the sum.
     let mut together = stats.as_array().unwrap()[..3].to_vec();
     for (job, (name, host)) in
         together.iter_mut().zip([("x on one", "one"), ("y on one", "one"), ("x on two", "two")])
@@ -296,8 +297,8 @@ fn a_report_of_several_machines_has_their_sums() {
     assert_eq!(rows(json!({"jobs": together})), expected("1000", "1000"));
 }
 
-/// Of a hundred jobs that read and write for a day there are 20,000 windows of one of them in one direction, each with some
-/// sixty classes of latency, and hundreds of bins for each: 5 MB. This is a tenth of that.
+/// A hundred jobs that read and write for a day have 20,000 windows (of one job in one direction), each with some sixty
+/// classes of latency, and hundreds of bins for each: 5 MB. This is a tenth of that.
 #[test]
 fn a_day_of_a_hundred_jobs_is_small() {
     const WINDOWS: usize = 100;
@@ -358,7 +359,7 @@ fn a_day_of_a_hundred_jobs_is_small() {
     assert!(size < 450_000, "{size}");
 }
 
-/// Of several machines, each has a row; what is not known of one is a dash.
+/// Each of several machines has a row; an unknown value is a dash.
 #[test]
 fn machines_are_a_table() {
     let mut report = report("a on one", &[5; 40]);
@@ -371,7 +372,7 @@ fn machines_are_a_table() {
     assert!(!page.contains("<h3>Machine</h3>"));
 }
 
-/// A run that did not go to its planned end has a notice that says why.
+/// A run that did not reach its planned end has a notice with the reason.
 #[test]
 fn an_unplanned_end_is_noticed() {
     let mut report = report("a", &[5; 40]);

@@ -1,13 +1,13 @@
-//! Texts and numbers for people.
+//! Readable texts and numbers.
 
 use iolite_types::is_bidi_control;
 use std::fmt::Write;
 
-/// Characters that a name has at most where there is little room.
+/// The most characters of a name if there is little room.
 const SHORT: usize = 80;
 
-/// Text that is not markup, whatever is in it. Characters that act (control characters, and those that turn the direction of
-/// writing) are shown as their numbers.
+/// Escapes a text so that it is not markup. Control characters, and those that change the direction of writing, are
+/// shown as their numbers.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     for character in text.chars() {
@@ -37,7 +37,7 @@ pub fn limited(value: &str) -> String {
     }
 }
 
-/// The text on one line, cut after so many characters. (It is not escaped.)
+/// The text on one line, cut after this many characters. (It is not escaped.)
 pub fn one_line(text: &str, most: usize) -> String {
     let mut characters =
         text.chars().map(|character| if character.is_whitespace() { ' ' } else { character });
@@ -118,7 +118,7 @@ pub fn percent(value: f64) -> String {
     format!("{}%", digits(value))
 }
 
-/// A change, in parts, as percent with its sign.
+/// A relative change as a percentage with its sign.
 pub fn signed(change: f64) -> String {
     let percent = change * 100.0;
     match percent.abs() {

@@ -5,7 +5,7 @@ use iolite_host::{AtomicWrites, Machine};
 use iolite_options::JobOptions;
 use iolite_types::Direction;
 
-/// Problems of jobs that use a feature which the system does not support.
+/// Problems of jobs that use a feature that the system does not support.
 pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let clocks = plan.jobs.iter().filter_map(|job| {
         let message = without_clock(&job.options, machine)?;
@@ -41,7 +41,7 @@ fn atomic_writes(job: &JobPlan, worker: &WorkerPlan, machine: &dyn Machine) -> O
     }
     let sizes = options.block_size(Direction::Write);
     worker.files.iter().find_map(|file| {
-        // A file that does not exist yet cannot be asked.
+        // A file that does not exist yet cannot be queried.
         let writes = machine.atomic_writes(&file)?;
         let reason = refusal(writes, sizes.min()).or_else(|| refusal(writes, sizes.max()))?;
         Some(format!("atomic=1: {} cannot be written atomically: {reason}", file.display()))

@@ -10,8 +10,8 @@ use iolite_options::{CpusPolicy, JobOptions, NumaPolicy, NumaPolicyMode};
 /// An option to blame, and the reason.
 type Obstacle = (&'static str, String);
 
-/// The CPU affinity that a job asks for (`cpus_allowed`, `cpumask`), or this worker's share of it, without the reserved
-/// CPU; `None` = it does not ask for any.
+/// The CPU affinity that a job requests (`cpus_allowed`, `cpumask`), or this worker's share of it, without the reserved
+/// CPU; `None` = it requests none.
 pub(crate) fn of_worker(options: &JobOptions, worker: usize, reserved: Option<u32>) -> Option<Vec<u32>> {
     if options.placement.cpus_allowed.is_empty() {
         return None;
@@ -112,14 +112,14 @@ fn without_worker(
     })
 }
 
-/// Why one of these workers has no CPU among those that the job allows.
+/// Why one of these workers has no usable CPU among those that the job allows.
 fn on_named(
     options: &JobOptions,
     workers: std::ops::Range<usize>,
     reserved: Option<u32>,
     machine: &dyn Machine,
 ) -> Option<String> {
-    // The shares of further workers are the same again.
+    // Further workers have the same shares again.
     let different = match options.placement.cpus_allowed_policy {
         CpusPolicy::Shared => 1,
         CpusPolicy::Split => options.placement.cpus_allowed.len(),
@@ -192,7 +192,7 @@ mod tests {
         let keeper = || job(|o| o.measurement.gtod_cpu = Some(3));
         assert_eq!(told(vec![allowed(&[3])], &machine), [""; 0]);
         assert_eq!(told(vec![keeper()], &machine), [""; 0]);
-        // The clock of one job is the clock of all.
+        // The clock of one job serves all jobs.
         let found = told(vec![allowed(&[3]), keeper()], &machine);
         let taken = "CPU 3 does nothing but keep the time (gtod_cpu=3)";
         assert_eq!(found, [format!("cpumask: {taken}, and the job may run on no other; allow it one")]);

@@ -1,7 +1,6 @@
-//! Checks that what only block devices can do is asked of block devices only: trims (BLKDISCARD), write streams and
-//! metadata.
+//! Refuses trims (BLKDISCARD), write streams and metadata for files other than block devices.
 //!
-//! Without this check the file would be made and filled, and the first I/O would fail. Engines that trim files in
+//! Without this check the file would be created and filled, and the first I/O would fail. Engines that trim files in
 //! another way are not checked.
 
 use iolite_host::{EntryKind, Machine};
@@ -10,19 +9,19 @@ use iolite_options::engines::IoUringOptions;
 use iolite_types::is_standard_stream;
 use std::path::{Path, PathBuf};
 
-/// Something that a job asks of its files, and only block devices can do.
+/// A feature that a job needs and only block devices have.
 pub(crate) struct Need {
     /// The option that asks for it.
     option: &'static str,
     /// The option in a job file.
     text: String,
-    /// Why other files will not do.
+    /// Why other files are refused.
     because: &'static str,
-    /// What to do instead.
+    /// The alternative, for the message.
     remedy: &'static str,
 }
 
-/// Why these files will not do: the option to blame, and the message.
+/// Why these files are refused: the option to blame, and the message.
 pub(crate) fn obstacle<'a>(
     need: &Need,
     options: &JobOptions,
@@ -85,7 +84,7 @@ pub(crate) fn metadata(options: &JobOptions) -> Option<Need> {
     })
 }
 
-/// The kind of this file, unless it is a block device (or will never be made).
+/// The kind of this file, unless it is a block device (or will never be created).
 fn other_than_block_device(path: &Path, machine: &dyn Machine) -> Option<&'static str> {
     if is_standard_stream(path) {
         return Some("is a pipe");

@@ -24,8 +24,8 @@ impl Plan {
         if problems.is_empty() { Ok(plan) } else { Err(problems) }
     }
 
-    /// The plan as far as it can be made, and everything that is in the way. Every job of a known engine is in it, with
-    /// its clones, so that a report can say which jobs were refused.
+    /// The plan as far as it can be made, and all problems. It has every job of a known engine, with its clones, so
+    /// that a report can list the refused jobs.
     pub fn draft(jobs: Vec<JobOptions>, run: &RunOptions, machine: &dyn Machine) -> (Plan, Vec<Problem>) {
         let mut builder = Builder {
             plan: Plan { jobs: Vec::new(), workers: Vec::new(), waves: 1, readonly: run.readonly },
@@ -109,7 +109,7 @@ impl Builder<'_> {
             .or_else(|| Some(("numjobs", self.more_than_there_may_be(&options)?)));
         if let Some((option, message)) = exceeded {
             self.problems.push(Problem::of(&options, option, message));
-            // If there are too many clones, one stands for all of them.
+            // If there are too many clones, plan only one.
             options.schedule.numjobs = 1;
             let common = Common { engine, replays: &[], wait_for: 0..0, seed: 0 };
             self.plan.workers.push(self.worker(&options, &common, 0, Names::default()));
@@ -148,8 +148,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Why the workers of this job are more than the system has room for. fio knows no such limit: as many run as there
-    /// are jobs, whatever `--max-jobs` says.
+    /// Why the system cannot run as many workers as this job has. fio has no such limit: it runs all jobs, whatever
+    /// `--max-jobs` says.
     fn more_than_there_may_be(&self, options: &JobOptions) -> Option<String> {
         let most = self.machine.limits().threads.unwrap_or(MOST_WORKERS);
         let workers = self.plan.workers.len() as u64 + u64::from(options.schedule.numjobs);
@@ -158,7 +158,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Adds the clones of the job that comes next.
+    /// Adds the clones of the next job.
     fn add_clones(&mut self, options: &mut JobOptions, engine: EngineInfo) {
         let awaited = self.awaited(options);
         let recording = self.recording_of(options, awaited.as_ref().unwrap_or(&(0..0)));
@@ -193,7 +193,7 @@ impl Builder<'_> {
         }));
     }
 
-    /// A clone of the job that comes next.
+    /// A clone of the next job.
     fn worker(&self, options: &JobOptions, common: &Common<'_>, clone: u32, files: Names) -> WorkerPlan {
         let index = self.plan.workers.len();
         let place = options.left_out_before.saturating_add(index as u64);
@@ -213,7 +213,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The files of a clone, or the option that is in the way and why.
+    /// The files of a clone, or the option to blame and the reason.
     fn worker_files(
         &self,
         options: &JobOptions,
@@ -243,7 +243,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The earlier job that records the trace which this job replays, if there is one.
+    /// The earlier job that records the trace that this job replays, if any.
     fn recording_of(&self, options: &JobOptions, wait_for: &Range<usize>) -> Option<Recording> {
         if !options.is_replay() {
             // This is quick for the many jobs without a trace.
@@ -287,7 +287,7 @@ impl Builder<'_> {
     }
 }
 
-/// A trace that is made in the run that replays it.
+/// A trace that is recorded in the run that replays it.
 struct Recording {
     trace: String,
     job: String,

@@ -48,8 +48,8 @@ pub fn job(
     obstacles.into_iter().map(|(option, message)| Problem::of(options, option, message)).collect()
 }
 
-/// Everything that a whole plan asks of this machine and that the machine cannot do. Reporting it before the first file
-/// is touched is better than letting workers fail.
+/// The demands of a whole plan that this machine cannot meet. Reporting them before the first file is touched is better
+/// than letting workers fail.
 pub fn impossible(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let of_plan = [limits::problems, abilities::problems, affinity::problems, logs::problems];
     of_plan.iter().flat_map(|problems| problems(plan, machine)).collect()

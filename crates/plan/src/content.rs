@@ -5,7 +5,7 @@ use iolite_content::{Compress, Dedupe, Fill, PatternPiece, Share, Spec, WorkingS
 use iolite_options::{DedupeMode, JobOptions};
 use iolite_types::Direction;
 
-/// Duplicates of fewer bytes are of no use to anybody.
+/// No storage deduplicates smaller blocks.
 const SMALLEST_BLOCK: u64 = 512;
 
 /// The content that a worker writes.
@@ -51,7 +51,7 @@ pub fn block(options: &JobOptions) -> usize {
     options.block_size(Direction::Write).min().max(SMALLEST_BLOCK) as usize
 }
 
-/// How buffers are made compressible; `None` = they are not.
+/// How buffers are made compressible; `None` = not at all.
 pub fn compress(options: &JobOptions) -> Option<Compress> {
     options.is_set("buffer_compress_percentage").then_some(Compress {
         percentage: options.buffers.buffer_compress_percentage,

@@ -21,7 +21,7 @@ pub struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// The group that the job names; `None` = it names none.
+    /// The group that the job names, if any.
     pub(crate) fn of(options: &JobOptions, machine: &dyn Machine) -> Result<Option<ControlGroup>, String> {
         let Some(name) = &options.placement.cgroup else { return Ok(None) };
         let found = machine.control_groups().map_err(|refusal| refusal.to_string())?;

@@ -1,16 +1,16 @@
 //! Duplicate data: checks for `dedupe_mode=working_set`, and the state that workers share with `dedupe_global`.
 //!
 //! Workers in several processes write the same blocks without communicating. The content of the working set's blocks
-//! follows from one seed and their numbers, so each worker needs to know only the seed, and which of the blocks it is
-//! the first to write.
+//! follows from one seed and their numbers, so each worker needs only the seed, and the numbers of the blocks that it
+//! writes first.
 
 use crate::{JobPlan, WorkerPlan, files};
 use iolite_options::{DedupeMode, JobOptions};
 
-/// A worker's share of the working set that all jobs with `dedupe_global` have in common.
+/// A worker's share of the working set of all jobs with `dedupe_global`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedContent {
-    /// The seed of the set, which all sharing workers have in common.
+    /// The seed of the set, the same for all sharing workers.
     pub seed: u64,
     /// The index among the sharing workers, from 0.
     pub position: u64,

@@ -137,7 +137,7 @@ fn of_own_options(options: &JobOptions) -> Option<String> {
     None
 }
 
-/// Workloads that cannot write to files that only allow appending and replacing.
+/// Refuses workloads that write in other ways than appending and replacing.
 fn of_chunks(options: &JobOptions) -> Option<String> {
     let (own, rw) = (options.engine.of::<HdfsOptions>()?, options.pattern.rw);
     let skips = options.pattern.rw_modifier.0;
@@ -405,13 +405,13 @@ fn of_sockets(options: &JobOptions, net: &NetOptions, engine: &EngineInfo) -> Ve
     found
 }
 
-/// The most hops that a packet can be given to live.
+/// The most hops that a packet may make (its TTL).
 const MOST_HOPS: u32 = 255;
 
 /// The most bytes that a datagram carries.
 const MOST_IN_DATAGRAM: u64 = 65507;
 
-/// The peer that a job connects to, if it does: `filename` stands in for `hostname`.
+/// The peer that a job connects to, if any: `filename` may replace `hostname`.
 pub(crate) fn connects_to<'a>(options: &'a JobOptions, net: &'a NetOptions) -> Option<&'a str> {
     if options.waits_for_peer() || net.protocol == Protocol::Unix {
         return None;

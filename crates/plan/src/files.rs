@@ -62,7 +62,7 @@ pub fn nominal(options: &JobOptions, clone: u32) -> Names {
 /// The placeholder for the number of a file in `filename_format`.
 const FILE_NUMBER: &str = "$filenum";
 
-/// The format of a clone's names, in which only the number of the file is left open.
+/// The format of a clone's names, with a placeholder only for the number of the file.
 fn format_of(options: &JobOptions, clone: u32) -> String {
     let format = if options.files.filename_format.is_empty() {
         "$jobname.$jobnum.$filenum"

@@ -61,7 +61,7 @@ pub struct JobPlan {
     pub limits: RateLimits,
     /// How often its bandwidth and IOPS are sampled.
     pub sampling: SamplingRules,
-    /// The steady state that ends it; `None` = it does not look for one.
+    /// The steady state that ends it; `None` = it has no `steadystate`.
     pub steady: Option<SteadyRules>,
     /// The basis for estimates of its remaining time.
     pub estimate: EstimateRules,
@@ -93,7 +93,7 @@ pub struct EndRules {
     pub ends_others: bool,
     /// The end of a worker with an error ends others (`exitall_on_error`).
     pub ends_others_on_error: bool,
-    /// The others that end (`exit_what`).
+    /// The workers that end (`exit_what`).
     pub whom: ExitWhat,
 }
 
@@ -106,15 +106,15 @@ impl EndRules {
         }
     }
 
-    /// The workers that end with one that has ended, or has `failed`; `None` = no others.
+    /// The workers that end after one of the job has ended, or has `failed`; `None` = no others.
     pub fn ended_by(&self, failed: bool) -> Option<ExitWhat> {
         (self.ends_others || (self.ends_others_on_error && failed)).then_some(self.whom)
     }
 }
 
 impl JobPlan {
-    /// The job with these options. The builder of the plan fills in its place in the plan, and what depends on the
-    /// options of the run and on the machine.
+    /// The job with these options. The builder of the plan fills in its place in the plan, and the parts that depend on
+    /// the options of the run and on the machine.
     pub(crate) fn of(options: JobOptions, engine: EngineInfo) -> JobPlan {
         JobPlan {
             name: options.name.clone(),
@@ -153,7 +153,7 @@ impl JobPlan {
         }
     }
 
-    /// Whether its workers do I/O, rather than work without.
+    /// Whether its workers do I/O, or only work.
     pub fn does_io(&self) -> bool {
         self.engine.facets.unit != UnitKind::Works
     }
@@ -172,7 +172,7 @@ impl JobPlan {
     }
 }
 
-/// Whether disk statistics do not apply to it, so that fio reports none: it makes names, or acts on names of
+/// Whether disk statistics do not apply to it, so that fio reports none: it creates names, or acts on names of
 /// directories.
 fn is_without_disk(engine: &EngineInfo) -> bool {
     let acts_without =

@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 pub struct FileFacts {
     /// The kind of the file, or of the file that would be made.
     pub kind: FileKind,
-    /// Its size in bytes; `None` = it does not exist, or has none (pipes, character devices).
+    /// Its size in bytes; `None` = it does not exist, or has no size (pipes, character devices).
     pub size: Option<u64>,
 }
 
 impl FileFacts {
-    /// Whether it is a device that holds so much and no more.
+    /// Whether it is a device of fixed capacity.
     pub fn is_device_of_a_size(self) -> bool {
         self.kind == FileKind::Block || (self.kind == FileKind::Char && self.size.is_some())
     }
@@ -40,9 +40,9 @@ pub struct FileLayout {
     pub offset: u64,
     /// How many bytes may be touched.
     pub length: u64,
-    /// The size that it has to be made or extended to before the job can run.
+    /// The size to which it must be created or extended before the job can run.
     pub extend_to: Option<u64>,
-    /// The region is all of the file: then a sequential skip past its end goes on at its beginning.
+    /// The region is the complete file: then a sequential skip past its end continues at its beginning.
     pub is_whole: bool,
     /// Its zones, if it is used by zones (`zonemode=zbd`).
     pub zoned: Option<ZonedFile>,
@@ -55,13 +55,13 @@ pub struct Layout {
     pub files: Vec<FileLayout>,
     /// Bytes to move in one pass, where that is not the sum of the files' lengths.
     pub pass_bytes: Option<u64>,
-    /// The files that were found (`opendir`) and that it does not use.
+    /// The files that `opendir` found and that it does not use.
     pub left_out: LeftOut,
     /// The files of an engine that acts on names, which are not among `files`.
     pub named: Option<NamedFiles>,
 }
 
-/// Files of which an engine uses only the names. There may be millions, so only facts about all of them together are
+/// Files of an engine that uses only their names. There may be millions, so only facts about all of them together are
 /// kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedFiles {
@@ -71,18 +71,18 @@ pub struct NamedFiles {
     pub name_use: NameUse,
     /// The sizes that they count as.
     pub counted: FileSizes,
-    /// The sizes that files are made with which have to be there; `None` = they have to be there already.
+    /// The sizes of files that are created before the job; `None` = they must exist.
     pub sizes: Option<FileSizes>,
-    /// Missing files may be made.
+    /// Missing files may be created.
     pub may_be_made: bool,
 }
 
-/// Files that were found and have no room for one block.
+/// Files that were found but are smaller than one block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// How many of them are empty.
     pub empty: u64,
-    /// How many others there are.
+    /// How many others are too short.
     pub short: u64,
     /// The smallest block, in bytes.
     pub block: u64,
@@ -161,10 +161,10 @@ pub enum LayoutError {
     NoSize {
         /// The file.
         path: String,
-        /// Whether it is missing, empty, or nothing that has a size.
+        /// Whether it is missing, empty, or without a size.
         state: &'static str,
     },
-    /// Nothing says how much is to be done, and the engine has no files.
+    /// No option limits the amount of work, and the engine has no files.
     #[error("the data is {place}, so its size is unknown; you need to specify size=")]
     NoAmount {
         /// Where its data lives.
@@ -177,7 +177,7 @@ pub enum LayoutError {
     OffsetBehindEnd {
         /// The file.
         path: String,
-        /// The offset asked for.
+        /// The requested offset.
         offset: u64,
         /// The size of the file.
         size: u64,
@@ -189,10 +189,10 @@ pub enum LayoutError {
         path: String,
         /// The percentage.
         percent: u32,
-        /// Whether it is missing, empty, or nothing that has a size.
+        /// Whether it is missing, empty, or without a size.
         state: &'static str,
     },
-    /// No offset of a file can be that large.
+    /// No file offset can be that large.
     #[error("{path}: offset={offset} and {length} bytes from there are beyond the largest offset, 2^63 - 1")]
     BeyondOffsets {
         /// The file.
@@ -202,7 +202,7 @@ pub enum LayoutError {
         /// Its length.
         length: u64,
     },
-    /// Of the files that were found, none has room for a block.
+    /// No file that was found has room for a block.
     #[error("opendir={directory}: there is nothing to work on; {}", .left_out.in_words().unwrap_or_default())]
     NothingFound {
         /// The directory.
@@ -234,7 +234,7 @@ pub struct LayoutContext {
     pub seed: u64,
 }
 
-/// The layout of an engine that does this to names.
+/// The layout of an engine that acts on names in this way.
 pub(crate) fn layout_of_names(
     options: &JobOptions,
     context: LayoutContext,
@@ -303,7 +303,7 @@ fn keeps_sizes(options: &JobOptions, context: LayoutContext) -> bool {
     options.finds_files() && context.facets.needs_files() && !(options.pattern.rw.writes() && says_sizes)
 }
 
-/// Whether a file of its present size has room for one block. Counts those that do not.
+/// Whether a file of its present size has room for one block. Counts files without room.
 fn has_room(options: &JobOptions, context: LayoutContext, facts: &FileFacts, left_out: &mut LeftOut) -> bool {
     let (real, block) = (facts.size.unwrap_or(0), options.smallest_block());
     let has_room = real.saturating_sub(start(options, context.clone, facts, block)) >= block;
@@ -315,7 +315,7 @@ fn has_room(options: &JobOptions, context: LayoutContext, facts: &FileFacts, lef
     has_room
 }
 
-/// `io_size`, or `size` where `filesize` has taken over its other meaning.
+/// `io_size`, or `size` if `filesize` gives the sizes of files.
 fn pass_bytes(options: &JobOptions, layout: &Layout) -> Option<u64> {
     match (options.extent.io_size, options.extent.filesize, options.extent.size) {
         (Some(SizeValue::Bytes(bytes)), _, _) => Some(bytes),
@@ -338,7 +338,7 @@ fn one(
     let real = facts.size.unwrap_or(0);
     let min_block = options.smallest_block();
     let data = context.facets.data;
-    // The length is counted from here, also where the I/O is appended.
+    // The length counts from here, even for appended I/O.
     let offset = start_offset(options, context.clone, real, min_block);
     let found = Found { path, facts, data, real, offset, keeps_size: keeps_sizes(options, context) };
     let length = found.length(options, seed, count, min_block)?;
@@ -368,10 +368,10 @@ struct Found<'a> {
     facts: FileFacts,
     /// Where the engine's data lives.
     data: Data,
-    /// Its size, 0 where it has none.
+    /// Its size; 0 = no size.
     real: u64,
     offset: u64,
-    /// It stays as large as it is.
+    /// It keeps its present size.
     keeps_size: bool,
 }
 
@@ -380,7 +380,7 @@ impl Found<'_> {
         self.path.display().to_string()
     }
 
-    /// Why it has no size to go by.
+    /// Why it has no usable size.
     fn state(&self) -> &'static str {
         match self.facts.kind {
             FileKind::Char => "is a character device",
@@ -390,7 +390,7 @@ impl Found<'_> {
         }
     }
 
-    /// Why it has no size to go by, for the message.
+    /// The error for a file without a usable size.
     fn without_size(&self) -> LayoutError {
         match self.data {
             Data::OtherEnd => LayoutError::NoAmount { place: "at the other end of a connection" },
@@ -431,7 +431,7 @@ impl Found<'_> {
         Ok(length)
     }
 
-    /// How long it was asked for; `None` = all that is there.
+    /// The requested length; `None` = up to the end of the file.
     fn wanted(
         &self,
         options: &JobOptions,
@@ -451,7 +451,7 @@ impl Found<'_> {
         }
         Ok(match options.extent.size {
             Some(SizeValue::Bytes(bytes)) => Some(bytes / count.max(1)),
-            // They are bytes before a layout is made.
+            // Zones are converted to bytes before a layout is made.
             Some(SizeValue::Zones(_)) => None,
             Some(SizeValue::Percent(percent)) if real == 0 => {
                 let state = self.state();
@@ -467,7 +467,7 @@ impl Found<'_> {
     }
 }
 
-/// Whether only the end of the file system ends the files: `fill_device` without a size.
+/// Whether the files grow until the file system is full: `fill_device` without a size.
 pub fn is_endless(options: &JobOptions) -> bool {
     options.extent.fill_device && options.extent.size.is_none() && options.extent.filesize.is_none()
 }
@@ -481,13 +481,13 @@ fn start(options: &JobOptions, clone: u32, facts: &FileFacts, min_block: u64) ->
     }
 }
 
-/// `offset` plus the clone's `offset_increment`s. Where one of them is a percentage (of the real size), the sum is
-/// rounded up to `offset_align`, or to the smallest block (both as the peer does it).
+/// `offset` plus the clone's `offset_increment`s. If one of them is a percentage (of the real size), the sum is rounded
+/// up to `offset_align`, or to the smallest block (both as in fio).
 fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> u64 {
     let bytes = |value: SizeValue, times: u64| match value {
         SizeValue::Bytes(bytes) => bytes.saturating_mul(times),
         SizeValue::Percent(percent) => share(real.saturating_mul(times), percent),
-        // They are bytes before a layout is made.
+        // Zones are converted to bytes before a layout is made.
         SizeValue::Zones(_) => 0,
     };
     let sum = bytes(options.extent.offset, 1)
@@ -500,7 +500,7 @@ fn start_offset(options: &JobOptions, clone: u32, real: u64, min_block: u64) -> 
     sum.checked_next_multiple_of(align).unwrap_or(sum)
 }
 
-/// The option that makes the start of a clone's region a share of its file, if there is one, and the percentage.
+/// The option that makes the start of a clone's region a share of its file, if any, and the percentage.
 pub(crate) fn start_share(options: &JobOptions, clone: u32) -> Option<(&'static str, u32)> {
     match (options.extent.offset, options.extent.offset_increment) {
         (SizeValue::Percent(percent), _) => Some(("offset", percent)),
@@ -513,7 +513,7 @@ fn share(of: u64, percent: u32) -> u64 {
     (u128::from(of) * u128::from(percent) / 100) as u64
 }
 
-/// A size in the range, a multiple of the block where the range is wide enough.
+/// A size in the range; a multiple of the block if the range is wide enough.
 fn pick(range: Range, seed: u64, block: u64) -> u64 {
     let width = (range.high - range.low).saturating_add(1);
     let value = range.low + ((u128::from(seed) * u128::from(width)) >> 64) as u64;

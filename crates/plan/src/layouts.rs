@@ -106,7 +106,7 @@ impl Search<'_> {
             Some(namespace) => {
                 let makes = options.pattern.rw.changes() || options.files.create_only;
                 if facets.can(Capability::OnlyWritersMake) && (!makes || options.relies_on_earlier_run()) {
-                    // (A run that was interrupted may have left less than its size. Its state knows how much.)
+                    // (An interrupted run may have left a shorter file. Its state has the actual size.)
                     let may_be_short = options.loads_state();
                     layout.files.iter().try_for_each(|file| is_there(file, may_be_short)).map_err(missing)?;
                 }
@@ -132,7 +132,7 @@ impl Search<'_> {
         self.known.get(&key).copied().ok_or_else(untold)
     }
 
-    /// Asks a storage about all names of a job's workers at once: it has to be connected to.
+    /// Asks a storage about all names of a job's workers at once, because asking requires a connection.
     fn ask(&mut self, job: &JobPlan, namespace: Namespace) -> Result<(), String> {
         let names = self.plan.workers[self.plan.clones(job)].iter().flat_map(|worker| worker.files.iter());
         let mut names: Vec<PathBuf> = names
@@ -146,7 +146,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The layout, if its files may be created. Later workers find them as it says.
+    /// The layout, if its files may be created. Later workers find the files in that state.
     fn checked(&mut self, job: &JobPlan, layout: Layout, namespace: Namespace) -> Result<Layout, Refusal> {
         let options = &*job.options;
         for file in &layout.files {
@@ -201,7 +201,7 @@ fn missing(words: String) -> Refusal {
     Refusal { errno: Some(libc::ENOENT), words }
 }
 
-/// The refusal of an impossible request by us, not by the system.
+/// The refusal of a request by this program, not by the system.
 fn invalid(words: String) -> Refusal {
     Refusal { errno: Some(libc::EINVAL), words }
 }
@@ -221,8 +221,8 @@ fn check_kind(options: &JobOptions, path: &Path, found: FileFacts) -> Result<(),
     Err(format!("filetype={}: {} is not of that type", options.files.filetype.keyword(), path.display()))
 }
 
-/// Where blocks are objects, a file is made and removed block by block from its beginning: a region that does not begin
-/// with one of these blocks would be made of other objects.
+/// If blocks are objects, a file is created and removed block by block from its beginning: a region that does not begin
+/// at a block would consist of other objects.
 fn check_blocks(job: &JobPlan, layout: &Layout) -> Result<(), String> {
     let (files, block) = (&job.options.files, job.storage_config().block);
     let by_blocks = files.removal().is_some() || job.engine.facets.needs_files();

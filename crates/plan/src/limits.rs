@@ -9,7 +9,7 @@ pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     requests.into_iter().chain(checking_threads(plan)).collect()
 }
 
-/// How many verifying threads are started in one process. Each needs several of the 65530 mappings of a process.
+/// The most verifying threads in one process. Each needs several of the 65530 mappings of a process.
 const MOST_CHECKING_THREADS: u64 = 8192;
 
 /// Workers that are threads share one process, and its limits, with all their verifying threads.

@@ -19,7 +19,7 @@ pub fn files(options: &JobOptions, worker: usize) -> Vec<(LogKind, PathBuf)> {
     kinds(options).into_iter().map(|(kind, _, prefix)| (kind, path(options, worker, kind, prefix))).collect()
 }
 
-/// All log files that a run writes: whose, with the option that says so.
+/// All log files that a run writes: the job, the option, and the path.
 pub fn logs_asked(plan: &Plan) -> impl Iterator<Item = (&JobPlan, &'static str, PathBuf)> {
     let writing = plan.workers.iter().map(|worker| (worker, plan.job_of(worker)));
     let writing = writing.filter(|(_, job)| job.options.writes_logs());
@@ -28,8 +28,8 @@ pub fn logs_asked(plan: &Plan) -> impl Iterator<Item = (&JobPlan, &'static str, 
     })
 }
 
-/// The log files of each worker that writes any: its number, the kind, the path, and whether other workers write there
-/// too.
+/// The log files of each worker that writes logs: its number, the kind, the path, and whether other workers write
+/// there, too.
 pub fn logs_of_workers(plan: &Plan) -> impl Iterator<Item = (usize, LogKind, PathBuf, bool)> {
     let writing = plan.workers.iter().map(|worker| (worker, &plan.job_of(worker).options));
     let writing = writing.filter(|(_, options)| options.writes_logs());
@@ -41,7 +41,7 @@ pub fn logs_of_workers(plan: &Plan) -> impl Iterator<Item = (usize, LogKind, Pat
     })
 }
 
-/// The log files of a worker, with the options that say so.
+/// The log files of a worker, each with its option.
 pub fn asked(options: &JobOptions, worker: usize) -> Vec<(&'static str, PathBuf)> {
     kinds(options)
         .into_iter()
@@ -84,7 +84,7 @@ pub fn room(plan: &Plan) -> usize {
     (MOST_WAITING / all.max(1)).clamp(LEAST_ROOM, MOST_ROOM)
 }
 
-/// Everything that prevents logs from being written, as far as the facts tell.
+/// Everything that prevents logs from being written, as far as it is known.
 pub(crate) fn problems(plan: &Plan, machine: &dyn Machine) -> Vec<Problem> {
     let mut seen = HashSet::new();
     let mut problems = Vec::new();
@@ -142,7 +142,7 @@ fn unwritable(path: &Path, machine: &dyn Machine) -> Option<String> {
     }
 }
 
-/// Why no file can be made in this directory.
+/// Why no file can be created in this directory.
 pub(crate) fn no_place_for_files(directory: &Path, machine: &dyn Machine) -> Option<String> {
     let shown = directory.display();
     match machine.file(directory) {

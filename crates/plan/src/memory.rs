@@ -1,4 +1,4 @@
-//! Checks that the file that a job maps as its buffers holds no data.
+//! Refuses to map a file with data as the buffers of a job.
 
 use iolite_host::{EntryKind, FileSystem, Machine};
 use iolite_options::{JobOptions, MemoryKind};
@@ -35,7 +35,7 @@ pub fn holds_data(machine: &dyn Machine, path: &Path) -> bool {
     is_filled && !is_on(FileSystem::HUGE_PAGES) && !is_on(FileSystem::SYSFS)
 }
 
-/// Whether a worker would make this file, or give it a size, to have its buffers in it. (Files of hugetlbfs are memory.)
+/// Whether a worker would create this file, or give it a size, to map its buffers. (Files of hugetlbfs are memory.)
 pub(crate) fn is_made(machine: &dyn Machine, path: &Path) -> bool {
     let found = machine.file(path).ok().flatten();
     let is_made = found.is_none_or(|found| found.kind == EntryKind::Regular && found.bytes == 0);

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The most names that are looked at one by one, if they follow one pattern.
+/// The most names with a common pattern that are examined one by one.
 const MANY: usize = 1000;
 
 /// Names in order, from 0.
@@ -18,7 +18,7 @@ pub struct Names(Form);
 enum Form {
     Listed(Vec<PathBuf>),
     Numbered {
-        /// The directory that all are in; empty = the current one.
+        /// The directory of all names; empty = the current one.
         directory: PathBuf,
         /// The text before, between and behind the numbers.
         pieces: Vec<String>,
@@ -53,12 +53,12 @@ impl Names {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The name of this number, if there is one.
+    /// The name with this number, if any.
     pub fn get(&self, index: usize) -> Option<Cow<'_, Path>> {
         match &self.0 {
             Form::Listed(names) => names.get(index).map(|name| Cow::Borrowed(name.as_path())),
@@ -73,7 +73,7 @@ impl Names {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// Paths that lie where all of these do, for finding out about disks: mostly a single one.
+    /// Paths that stand for all names when disks are looked up: usually one.
     ///
     /// Names that differ in numbers are in one directory, unless the number is part of the directory's name. Of more
     /// than a thousand, the first stands for all.
@@ -81,8 +81,9 @@ impl Names {
         self.iter().take(if self.are_many_alike() { 1 } else { self.len() })
     }
 
-    /// The names that may lead to a file at one of these places (without links). Returns all names, but of more than a
-    /// thousand in one directory only those with the file name of a place: so many are not searched for links.
+    /// The names that may lead to a file at one of these places (without links). Returns all names, but if there are
+    /// more than a thousand in one directory, only those with the file name of a place: so many are not searched for
+    /// links.
     pub fn near<'a>(&'a self, places: &'a [PathBuf]) -> Box<dyn Iterator<Item = Cow<'a, Path>> + 'a> {
         if self.are_many_alike() {
             Box::new(places.iter().filter_map(|place| self.named(place.file_name()?)))
@@ -105,7 +106,7 @@ impl Names {
             .find(|name| name.file_name() == Some(file_name))
     }
 
-    /// Whether there are many, all in one directory, which differ in numbers only.
+    /// Whether there are many names, all in one directory, that differ only in numbers.
     fn are_many_alike(&self) -> bool {
         match &self.0 {
             Form::Numbered { pieces, .. } => {
@@ -157,7 +158,7 @@ mod tests {
         assert_eq!(near("a.#.b#", 2000, &["a.12.b12", "a.12.b13"]), ["d/a.12.b12"]);
         assert_eq!(near("a#5", 2000, &["a125"]), ["d/a125"]);
         assert_eq!(near("same", 2000, &["same", "other"]), ["d/same"]);
-        // Few names may be links, and names in different directories have nothing in common.
+        // A few names may be links, and names in different directories share no pattern.
         assert_eq!(near("a.#", 2, &["x"]), ["d/a.0", "d/a.1"]);
         assert_eq!(near("#/a", 1001, &["x"]).len(), 1001);
     }

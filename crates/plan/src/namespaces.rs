@@ -38,7 +38,7 @@ fn of_namespace(options: &JobOptions, name: &Path, namespace: &Namespace) -> Opt
             }
             data => format!("{data} bytes"),
         };
-        let message = format!("bs={odd}: {name} has blocks of {what}, and commands are about whole ones");
+        let message = format!("bs={odd}: {name} has blocks of {what}, and a command must cover whole blocks");
         return Some(("bs", message));
     }
     let apart = u64::from(format.apart(own.pi_act));
@@ -64,7 +64,7 @@ fn of_namespace(options: &JobOptions, name: &Path, namespace: &Namespace) -> Opt
     })
 }
 
-/// Commands that the namespace does not support, or not for such blocks.
+/// Refuses commands that the namespace does not support, or not for its blocks.
 fn of_optional_commands(
     options: &JobOptions,
     own: &IoUringCmdOptions,
@@ -95,7 +95,7 @@ fn of_optional_commands(
     let largest = namespace.zones.map_or(0, |zones| zones.largest_append);
     let written = (!options.is_replay()).then(|| options.block_size(Direction::Write).max());
     let why = match written {
-        // (Without zonemode=zbd, the job is told that it is needed.)
+        // (Without zonemode=zbd, another message asks for it.)
         _ if namespace.zones.is_none() && !zoned => return None,
         _ if namespace.zones.is_none() => format!("{name} has no zones; use write_mode=write"),
         _ if has_metadata => {
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(told(plain, |_| ()), [""; 0]);
         assert_eq!(
             told(plain, |o| o.pattern.bs.values = [512; 3]),
-            ["bs=512: /dev/ng0n1 has blocks of 4096 bytes, and commands are about whole ones"]
+            ["bs=512: /dev/ng0n1 has blocks of 4096 bytes, and a command must cover whole blocks"]
         );
     }
 

@@ -56,7 +56,7 @@ fn preconditioning(options: &JobOptions) -> Option<(&'static str, String)> {
 }
 
 /// Why the regions of `sprandom` do not fit into the files, with the option to blame. A write cache that holds a whole
-/// region merges the two writes of a block, so that nothing is invalidated.
+/// region merges the two writes of a block, so that no block is invalidated.
 pub(crate) fn regions(options: &JobOptions, layout: &Layout) -> Option<(&'static str, String)> {
     let (cache, regions) = (options.pattern.spr_cs, u64::from(options.pattern.spr_num_regions));
     if !options.pattern.sprandom {

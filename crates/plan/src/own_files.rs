@@ -11,14 +11,14 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// A file that the run needs as it is.
+/// A file that the run needs unchanged.
 enum Own<'a> {
     Trace(&'a ReplayPlan),
     State { path: PathBuf, job: &'a str, used: StateUse },
 }
 
 impl Own<'_> {
-    /// Whether it has to be another file than this one of a job.
+    /// Whether a job's file must not be this file.
     fn minds(&self, is_changed: bool) -> bool {
         match self {
             // A state that is kept replaces the file at its path.
@@ -44,7 +44,7 @@ impl Own<'_> {
     }
 }
 
-/// A file that a job creates or replaces, and which is not its data.
+/// A file that a job creates or replaces in addition to its data.
 struct Beside<'a> {
     job: &'a JobPlan,
     /// The option that asks for it.
@@ -62,7 +62,7 @@ enum Kind {
 }
 
 impl Beside<'_> {
-    /// The problem of a file with this name, if it were `what`.
+    /// The problem if this file is also `what`.
     fn refusal(&self, what: &str) -> Problem {
         let (option, path) = (self.option, self.path.display());
         let message = match self.kind {
@@ -89,8 +89,8 @@ impl Beside<'_> {
     }
 }
 
-/// The jobs that would change a file which the run needs as it is. (The files that a live replay names are looked at when
-/// they come.)
+/// The jobs that would change a file that the run needs unchanged. (The files of a live replay are checked when the
+/// trace names them.)
 pub fn overwritten(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Vec<Problem> {
     let own = own_files(plan, machine);
     let mut found = beside_data(plan, layouts, &own, machine);
@@ -105,7 +105,7 @@ pub fn overwritten(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Ve
                 .extend(own.filter(|own| own.minds(is_changed)).map(|own| problem(plan, worker, &path, own)));
         }
     }
-    // Mostly all clones do the same.
+    // Usually all clones have the same problem.
     found.dedup();
     found
 }
@@ -123,8 +123,8 @@ fn own_files<'a>(plan: &'a Plan, machine: &dyn Machine) -> HashMap<FileKey, Own<
     states.chain(traces).collect()
 }
 
-/// The files of a worker, all or those that may lie at one of these places, and whether it writes to them, trims them,
-/// removes them, or extends them.
+/// The files of a worker, all or only those that may lie at one of these places, and whether it changes them (writes,
+/// trims, removes or extends).
 fn files<'a>(
     plan: &Plan,
     worker: &'a WorkerPlan,
@@ -184,7 +184,7 @@ fn beside_data(
     found
 }
 
-/// All files that workers write beside their data.
+/// All files that workers write in addition to their data.
 fn all_beside(plan: &Plan) -> impl Iterator<Item = Beside<'_>> {
     plan.workers.iter().flat_map(|worker| {
         let job = plan.job_of(worker);
@@ -199,7 +199,8 @@ fn all_beside(plan: &Plan) -> impl Iterator<Item = Beside<'_>> {
     })
 }
 
-/// The files that jobs make beside their data, with the options that ask for them: logs, outputs of programs, donors.
+/// The files that jobs create in addition to their data, with the options that ask for them: logs, outputs of programs,
+/// donors.
 pub fn made(plan: &Plan) -> impl Iterator<Item = (&JobOptions, &'static str, PathBuf)> {
     all_beside(plan).map(|file| (&*file.job.options, file.option, file.path))
 }
@@ -213,7 +214,7 @@ pub fn holding(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Vec<(P
         if !known.insert(machine.key(path)) {
             return;
         }
-        // Files that cannot be examined cannot be written to, either.
+        // A file that cannot be examined cannot be written either.
         match machine.usable_file(path) {
             Ok((FileKind::Regular, None | Some(0)) | (FileKind::Pipe, _)) | Err(_) => {}
             Ok((FileKind::Char, None)) if !keeps_data(machine, path) => {}
@@ -245,7 +246,7 @@ fn logs(job: &JobPlan, worker: &WorkerPlan) -> impl Iterator<Item = (&'static st
     recorded.into_iter().chain(crate::logs::asked(&job.options, worker.index))
 }
 
-/// Where the programs print that a job starts, with the options that say so.
+/// The output files of the programs that a job starts, with their options.
 fn outputs(job: &JobPlan) -> impl Iterator<Item = (&'static str, PathBuf)> {
     let options = &job.options;
     let of_command = |option, command: &Option<String>, when| {
@@ -260,7 +261,7 @@ fn outputs(job: &JobPlan) -> impl Iterator<Item = (&'static str, PathBuf)> {
     commands.into_iter().flatten().chain(programs.into_iter().flatten().map(|path| ("std_redirect", path)))
 }
 
-/// Of these files at these places, those in which jobs have their data, with the names of the jobs.
+/// Those of these files that hold data of jobs, with the names of the jobs.
 fn data<'a>(
     plan: &'a Plan,
     layouts: &[Layout],
@@ -272,7 +273,7 @@ fn data<'a>(
     for worker in plan.workers.iter().filter(|worker| plan.job_of(worker).engine.facets.has_local_files()) {
         let name = plan.job_of(worker).options.name.as_str();
         let Layout { files, named, .. } = &layouts[worker.index];
-        // A device that keeps nothing may take both.
+        // A device that stores nothing (such as /dev/null) may take both.
         let kept = files.iter().filter(|file| matches!(file.kind, FileKind::Regular | FileKind::Block));
         let kept = kept.map(|file| machine.key(&file.path));
         let named = named.iter().flat_map(|named| named.names.near(places)).map(|name| machine.key(&name));
@@ -288,7 +289,7 @@ pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     if let Some(own) = own_files(plan, machine).get(&key) {
         return Some(own.what());
     }
-    // A device that keeps nothing may take both.
+    // A device that stores nothing (such as /dev/null) may take both.
     if machine.usable_file(path).is_ok_and(|(kind, _)| matches!(kind, FileKind::Char | FileKind::Pipe)) {
         return None;
     }
@@ -305,7 +306,7 @@ pub fn at(plan: &Plan, path: &Path, machine: &dyn Machine) -> Option<String> {
     is_block.then(|| "a block device".to_owned())
 }
 
-/// Whether the trace that a job records is replayed by others only when that is done.
+/// Whether other jobs replay this recording only after the job has ended.
 fn is_made_before(plan: &Plan, job: &JobPlan, trace: &FileKey, machine: &dyn Machine) -> bool {
     plan.workers.iter().all(|worker| match worker.replay.as_deref() {
         Some(replay) if machine.key(&replay.name) == *trace => {

@@ -3,7 +3,7 @@
 use iolite_options::JobOptions;
 use std::collections::BTreeSet;
 
-/// How many priorities of a direction can have latencies of their own, including the priority of the job.
+/// The most priorities of a direction with separate latencies, including the priority of the job.
 pub const MOST_PRIORITIES: usize = 16;
 
 /// The obstacles: each with the option to blame and the reason.
@@ -20,7 +20,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
         own.len()
     });
     let most = different.max().unwrap_or(0);
-    // One place is for the priority of the job itself.
+    // The priority of the job itself counts, too.
     if most >= MOST_PRIORITIES {
         let message = format!(
             "cmdprio_bssplit: {most} different priorities are more than the {} whose latency can be kept separately",

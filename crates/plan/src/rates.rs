@@ -9,9 +9,9 @@ use iolite_types::Direction;
 /// The index of this host among several with the same jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Its number, from 0.
+    /// The index of this host, from 0.
     pub index: u64,
-    /// How many there are.
+    /// The number of hosts.
     pub of: u64,
 }
 
@@ -21,7 +21,7 @@ impl Share {
         amount / self.of.max(1) + u64::from(self.index < amount % self.of.max(1))
     }
 
-    /// Leaves a job this host's part of the rates that hosts share (`rate_scope=all`). Returns the problems.
+    /// Reduces the rates of a job to this host's part if hosts share them (`rate_scope=all`). Returns the problems.
     pub fn take(self, job: &mut JobOptions) -> Vec<Problem> {
         if job.rates.rate_scope == RateScope::Host {
             return Vec::new();
@@ -38,7 +38,7 @@ impl Share {
             for amount in amounts.values.iter_mut().filter(|amount| **amount > 0) {
                 let part = self.part(*amount);
                 let why = format!("{option}={amount}: {} hosts cannot share it (rate_scope=all)", self.of);
-                // 0 would be no limit at all.
+                // 0 would mean no limit.
                 if part == 0 && !blamed.contains(&(option, why.clone())) {
                     blamed.push((option, why));
                 }

@@ -1,4 +1,4 @@
-//! `--readonly` forbids all changes to existing files and devices, and making new ones.
+//! `--readonly` forbids all changes to existing files and devices, and creating new ones.
 //!
 //! Everything is decided before the run. A job whose options ask for a change is refused for these options
 //! ([`obstacles`]); a job whose files are missing, or shorter than it needs, is refused for the file ([`check`]). So a
@@ -51,7 +51,7 @@ pub(crate) fn obstacles(
 /// Whether a file can be used as it is.
 ///
 /// # Errors
-/// It would have to be made or extended.
+/// It would have to be created or extended.
 pub(crate) fn check(file: &FileLayout) -> Result<(), String> {
     let path = file.path.display();
     match file.extend_to {

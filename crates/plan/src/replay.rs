@@ -43,15 +43,15 @@ pub struct ReplayPlan {
     pub mapping: Mapping,
     /// Where the I/O goes.
     pub target: Target,
-    /// For each file of the trace, which of the worker's files it is.
+    /// For each file of the trace, the index of the worker's file.
     pub places: Vec<u32>,
     /// How the trace uses each of the worker's files.
     pub needs: Vec<FileNeeds>,
-    /// Bytes of all I/Os, where they are known.
+    /// Bytes of all I/Os, if known.
     pub bytes: Option<u64>,
-    /// I/Os of each direction, where they are known.
+    /// I/Os of each direction, if known.
     pub ios: PerDirection<u64>,
-    /// Sizes and offsets of the I/Os of each direction, where they are known.
+    /// Sizes and offsets of the I/Os of each direction, if known.
     pub blocks: PerDirection<Blocks>,
     /// The trace has flushes.
     pub flushes: bool,
@@ -68,9 +68,9 @@ pub struct ReplayPlan {
 pub struct FileNeeds {
     /// The end of the farthest I/O, in bytes.
     pub end: PerDirection<u64>,
-    /// Where in the trace that is.
+    /// Its place in the trace.
     pub farthest: PerDirection<Option<Place>>,
-    /// Where in the trace the first I/O of each direction is.
+    /// The place in the trace of the first I/O of each direction.
     pub first: PerDirection<Option<Place>>,
 }
 
@@ -93,7 +93,7 @@ impl ReplayPlan {
         }
     }
 
-    /// Whether the scan of the trace may have seen this I/O. (The trace may have changed since.)
+    /// Whether this I/O agrees with the scan of the trace. (The trace may have changed since.)
     pub fn foresaw(&self, file: u32, direction: Direction, offset: u64, length: u64) -> bool {
         let reaches = |needs: &FileNeeds| offset.saturating_add(length) <= needs.end[direction];
         self.is_live
@@ -106,7 +106,7 @@ impl ReplayPlan {
         files.iter().zip(&self.needs).any(|(path, needs)| path == name && needs.changes())
     }
 
-    /// The worker's files that the trace uses.
+    /// Learns from the scan how the trace uses the worker's files.
     fn learn(
         &mut self,
         scan: &Scan,
@@ -206,7 +206,7 @@ pub fn of_job(
     Ok(replays)
 }
 
-/// An option that does not go with the way in which this job reads its traces.
+/// An option that contradicts the way in which this job reads its traces.
 fn obstacle(
     options: &JobOptions,
     engine: &EngineInfo,

@@ -3,12 +3,12 @@
 use crate::{Plan, Problem};
 
 impl Plan {
-    /// The workers that are reported as one: neighbours of one group that all ask for it. (If one did not, its numbers
-    /// would appear under the name of another job.) A job without statistics is a separate block, and does not separate
-    /// the jobs before it from those after it.
+    /// The workers that are reported as one: neighbours in one group that all have `group_reporting`. (The numbers of a
+    /// job without it would appear under the name of another job.) A job without statistics is a separate block, and
+    /// does not separate the jobs before and after it.
     pub fn reporting_blocks(&self) -> Vec<Vec<usize>> {
         let mut blocks: Vec<Vec<usize>> = Vec::new();
-        // The block that may get more members, and the group that they must belong to.
+        // The block that may get more members, and their group.
         let mut open: Option<(usize, u32)> = None;
         for worker in &self.workers {
             let job = self.job_of(worker);
@@ -26,7 +26,7 @@ impl Plan {
         blocks
     }
 
-    /// The report block of each worker; `None` = it has none.
+    /// The report block of each worker; `None` = the worker is not reported.
     pub fn blocks_of_workers(&self) -> Vec<Option<u32>> {
         let mut blocks = vec![None; self.workers.len()];
         for (block, members) in (0..).zip(self.reporting_blocks()) {
@@ -38,7 +38,7 @@ impl Plan {
         blocks
     }
 
-    /// Jobs that are reported as one but are not looking for the same steady state.
+    /// Jobs that are reported as one but have different `steadystate` options.
     pub(crate) fn disagreements(&self) -> Vec<Problem> {
         let job = |worker: &usize| self.job_of(&self.workers[*worker]);
         let blocks = self.reporting_blocks();

@@ -1,5 +1,5 @@
-//! Checks that the lists which a job asks for, of files and of I/Os in flight, fit into memory, and the buffers of all
-//! jobs. Otherwise the program would be killed while it builds them, or the machine would swap all else away.
+//! Checks that a job's lists of files and of I/Os in flight fit into memory, and so do the buffers of all jobs.
+//! Otherwise the program would be killed while it builds them, or the machine would swap out everything else.
 
 use crate::resolve::buffers_in_use;
 use crate::workload::workload_spec;
@@ -15,7 +15,7 @@ const PER_FILE: u64 = 512;
 const PER_IO: u64 = 256;
 
 /// The option that asks for more memory than is `available` (bytes), and a message; `None` = all fits. A run that only
-/// `parses` makes lists of files as well, but no queues.
+/// `parses` also makes lists of files, but no queues.
 pub fn exceeded(options: &JobOptions, parses: bool, available: u64) -> Option<(&'static str, String)> {
     let numbered = !options.files.names_files() && !options.is_replay();
     let depth = if parses { 0 } else { options.depth.iodepth };
@@ -39,8 +39,9 @@ pub fn exceeded(options: &JobOptions, parses: bool, available: u64) -> Option<(&
     })
 }
 
-/// The buffers of workers that run together, if they need more memory than there is without swapping. Counted is what
-/// data will be moved through for certain: neither a depth that is never reached, nor the largest of several block sizes.
+/// The problem if the buffers of workers that run together need more memory than is available without swapping. Only
+/// memory that will certainly carry data counts: neither a depth that is never reached, nor the largest of several
+/// block sizes.
 pub fn buffers(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Option<Problem> {
     let available = machine.memory().available?;
     (0..plan.waves).find_map(|wave| {
@@ -80,7 +81,7 @@ pub fn buffers(plan: &Plan, layouts: &[Layout], machine: &dyn Machine) -> Option
     })
 }
 
-/// The number of a worker's buffers that take memory, and the least size of the data moved through each.
+/// The number of a worker's buffers that take memory, and the smallest size of the data moved through each.
 fn buffers_of(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> (u64, u64) {
     let job = plan.job_of(worker);
     let kind = job.options.buffers.mem;

@@ -12,8 +12,8 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Whether nothing has this name, and a file created under it would lie among the device nodes. The user means a device
-/// that does not exist.
+/// Whether this name does not exist and would be a file among the device nodes: the user means a device that does not
+/// exist.
 pub fn is_missing_device(machine: &dyn Machine, path: &Path) -> bool {
     !is_standard_stream(path) && !matches!(machine.file(path), Ok(Some(_))) && machine.among_devices(path)
 }
@@ -126,7 +126,7 @@ fn without_extents(
     names.iter().filter_map(told).collect()
 }
 
-/// Why these names must not be removed: they belong to something that no job creates.
+/// Why these names must not be removed: they are of a kind that no job creates.
 fn not_to_be_removed(
     engine: &EngineInfo,
     names: &[&PathBuf],
@@ -147,7 +147,7 @@ fn not_to_be_removed(
     found.collect()
 }
 
-/// Whether the job changes this one of its files.
+/// Whether the job changes this file.
 fn is_changed(name: &Path, replays: &[Replay]) -> bool {
     replays.is_empty() || replays.iter().any(|(replay, files)| replay.changes(files, name))
 }
@@ -188,7 +188,7 @@ fn names(options: &JobOptions, engine: &EngineInfo, replays: &[Replay]) -> BTree
     let mut all = BTreeSet::new();
     for names in of_clones {
         if engine.facets.name_use().is_some() {
-            // There may be millions. The places of single names are checked when they are made.
+            // There may be millions. The places of single names are checked when they are created.
             all.extend(names.places().map(Cow::into_owned));
         } else {
             all.extend(names.iter().map(Cow::into_owned));

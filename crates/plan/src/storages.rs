@@ -21,7 +21,7 @@ pub trait Storages {
     ) -> Result<Vec<Option<u64>>, String>;
 }
 
-/// The storages of jobs that have none: local files, and engines that keep nothing.
+/// For plans without storages: local files, and engines that keep no data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoStorages;
 
@@ -64,7 +64,7 @@ impl Namespaces {
     }
 }
 
-/// The facts about the names of a job in its storage.
+/// Facts about the names of a job in its storage.
 ///
 /// # Errors
 /// The storage does not answer, or refuses.

@@ -38,9 +38,9 @@ pub struct WorkerPlan {
     pub files: Names,
     /// Seed of all its random choices.
     pub seed: u64,
-    /// Its replay; `None` = it has none.
+    /// Its replay, if any.
     pub replay: Option<Arc<ReplayPlan>>,
-    /// Its share of the content that several workers repeat (`dedupe_global`); `None` = it has none.
+    /// Its share of the content that several workers repeat (`dedupe_global`), if any.
     pub shared_content: Option<SharedContent>,
 }
 
@@ -58,7 +58,7 @@ impl WorkerPlan {
     /// Its random choices, each with its seed.
     pub fn seeds(&self) -> Vec<(&'static str, u64)> {
         let streams = iolite_workload::stream_seeds(self.seed);
-        // Choices without a stream of their own use the worker's seed itself.
+        // Choices without a separate stream use the worker's seed itself.
         streams.into_iter().chain([("order of blocks, sizes of files, content", self.seed)]).collect()
     }
 }
@@ -70,12 +70,12 @@ pub enum Barrier {
     Wave(u32),
     /// The workers of this job, which wait for those of another one.
     Job(usize),
-    /// The end of the ramp of this job, which is measured in bytes (`ramp_size`): it is over when those of all hosts are.
+    /// The end of this job's ramp in bytes (`ramp_size`): it ends when the ramps of all hosts are over.
     Ramp(usize),
 }
 
 impl Plan {
-    /// Whether the first of these workers, of the same wave, begins when the second has ended.
+    /// Whether the first of these workers of one wave begins only when the second has ended.
     pub(crate) fn waits_for(&self, one: usize, other: usize) -> bool {
         let wait_for = &self.workers[one].wait_for;
         // All clones of a job wait for the same workers.

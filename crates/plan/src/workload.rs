@@ -19,10 +19,10 @@ pub(crate) fn workload_spec(job: &JobPlan, worker: &WorkerPlan, layout: &Layout)
     }
 }
 
-/// A trace described as a workload: it may write anywhere again, in blocks of these sizes.
+/// A trace described as a workload: it may write anywhere, repeatedly, in blocks of these sizes.
 fn replayed(replay: &ReplayPlan, workload: iolite_workload::Spec) -> iolite_workload::Spec {
     iolite_workload::Spec {
-        // The trace says when files are opened.
+        // The trace decides when files are opened.
         open_files: 0,
         mix: Mix::Single(Direction::Write),
         block_size: per_direction(|direction| replayed_sizes(replay, direction)),
@@ -42,8 +42,8 @@ fn replayed(replay: &ReplayPlan, workload: iolite_workload::Spec) -> iolite_work
     }
 }
 
-/// The sizes of the I/Os of a direction of a trace: the smallest, the largest, and one so that what divides them all
-/// divides these.
+/// The I/O sizes of a trace in one direction: the smallest, the largest, and a third one, so that their greatest common
+/// divisor is that of all sizes.
 pub(crate) fn replayed_sizes(replay: &ReplayPlan, direction: Direction) -> BlockSize {
     let Blocks { smallest, largest, common, .. } = replay.blocks[direction];
     match direction {
@@ -95,8 +95,8 @@ fn generated(options: &JobOptions, facets: Facets, layout: &Layout, seed: u64) -
         mix,
         random_percent: if random { options.pattern.percentage_random } else { PerDirection::all(0) },
         align: per_direction(|direction| match options.pattern.ba[direction] {
-            // Without a map, the size at the place of the direction is the alignment even with `bs_is_seq_rand` (as with
-            // fio).
+            // Without a map, the block size given for the direction is the alignment, even with `bs_is_seq_rand` (as
+            // with fio).
             0 if options.pattern.norandommap => options.block_size_as_given(direction).min(),
             0 => block_size[direction].min(),
             align => align,

@@ -1,7 +1,7 @@
 //! Zones of devices (`zonemode=zbd`): where a job may use them, and how.
 //!
-//! A zoned device reports its zones. On any other block device or regular file, `zonesize` makes zones that only the
-//! run knows, and that are empty when it begins.
+//! A zoned device reports its zones. On any other block device or regular file, `zonesize` defines emulated zones,
+//! which exist only for the run and are empty when it begins.
 
 mod devices;
 
@@ -31,34 +31,34 @@ pub struct ZonedFile {
     pub size: u64,
     /// They are the device's own.
     pub is_real: bool,
-    /// The most zones that may be open when the worker opens another; 0 = no limit.
+    /// The limit of open zones, of all workers together; 0 = no limit.
     pub most_open: u32,
 }
 
 /// How a worker uses zones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ZoneRules {
-    /// Bytes of a zone, of all its files.
+    /// Bytes of a zone, the same for all its files.
     pub zone: u64,
-    /// Bytes left out behind a zone that is done.
+    /// Bytes skipped behind a finished zone.
     pub skip: u64,
     /// Reads may go beyond the write pointer.
     pub read_beyond: bool,
     /// Full zones are written again.
     pub rewrites: bool,
-    /// All zones are made empty before each pass.
+    /// All zones are reset before each pass.
     pub begins_empty: bool,
     /// The rest of a zone is written with a smaller block.
     pub writes_remainder: bool,
     /// Zones are reset when more than this share is written.
     pub reset_threshold: f64,
-    /// The next zone is reset after so many writes; 0 = never.
+    /// The next zone is reset after this many writes; 0 = never.
     pub reset_every: u64,
-    /// The most zones that the worker has open; 0 = no own limit.
+    /// The most zones that this worker may have open; 0 = no such limit.
     pub most_open: u32,
     /// After a failed write, the device is asked for the write pointer.
     pub recovers: bool,
-    /// A zone of a device has one write in flight at a time: the engine hands them over in any order.
+    /// A zone of a device has one write in flight at a time, because the engine submits writes in any order.
     pub one_by_one: bool,
     /// Skips past the end continue at the beginning.
     pub skip_wraps: bool,
@@ -142,10 +142,10 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
     found
 }
 
-/// The options with their sizes in zones (`4z`) in bytes.
+/// The options with sizes in zones (`4z`) converted to bytes.
 ///
 /// # Errors
-/// Nothing says how large a zone is.
+/// The size of a zone is unknown.
 pub(crate) fn in_bytes<'a>(
     options: &'a JobOptions,
     paths: &[&Path],
@@ -186,7 +186,7 @@ pub(crate) fn in_bytes<'a>(
     Ok(Cow::Owned(options))
 }
 
-/// The size of the real zones of a device, and the limits of how many may be open and active.
+/// The size of the real zones of a device, and the limits of open and active zones.
 fn own_zones(path: &Path, machine: &dyn Machine) -> Option<(u64, u64, u64)> {
     let found = machine.file(path).ok()??;
     if found.is_block_device() {
@@ -202,7 +202,7 @@ fn own_zones(path: &Path, machine: &dyn Machine) -> Option<(u64, u64, u64)> {
 /// Fits the regions of a layout to the zones of its files.
 ///
 /// # Errors
-/// Why the files cannot be used by zones, with the remedy.
+/// Why the files cannot be used with zones, and the remedy.
 pub(crate) fn fit(
     options: &JobOptions,
     engine: &EngineInfo,
@@ -324,7 +324,7 @@ fn most_open_of_device(path: &Path, machine: &dyn Machine) -> (u32, bool) {
     (most.min(u64::from(u32::MAX)) as u32, active > 0)
 }
 
-/// The zones of a file, as they are or as they are thought to be.
+/// The zones of a file, real or emulated.
 fn zones_of(
     options: &JobOptions,
     file: &FileLayout,
@@ -352,7 +352,7 @@ fn zones_of(
 fn size_of_zoned(options: &JobOptions, file: &FileLayout, machine: &dyn Machine) -> u64 {
     let now = machine.size(&file.path).ok().flatten().unwrap_or(0);
     match options.extent.fill_device {
-        // The possible length of the file is not known; its zones are the existing ones.
+        // The final length of the file is not known; its zones are those of its present length.
         true => now,
         false => now.max(file.extend_to.unwrap_or(0)),
     }
@@ -361,7 +361,7 @@ fn size_of_zoned(options: &JobOptions, file: &FileLayout, machine: &dyn Machine)
 /// Refuses writes through the page cache to sequential zones of a device, because the cache writes in any order.
 fn refuse_cached(options: &JobOptions, engine: &EngineInfo, path: &Path) -> Result<(), String> {
     let path = path.display();
-    // Commands do not go through it.
+    // Commands bypass the cache.
     if engine.facets.target == Target::Nvme {
         return Ok(());
     }
@@ -380,7 +380,7 @@ fn refuse_cached(options: &JobOptions, engine: &EngineInfo, path: &Path) -> Resu
     Ok(())
 }
 
-/// Rounds a region to whole zones, unless it is among conventional zones only.
+/// Rounds a region to complete zones, unless it has only conventional zones.
 fn round(
     options: &JobOptions,
     engine: &EngineInfo,
@@ -430,7 +430,7 @@ fn is_unordered(options: &JobOptions, engine: &EngineInfo) -> bool {
         || options.engine.of::<IoUringOptions>().is_some_and(|own| own.force_async > 0)
 }
 
-/// How a worker uses zones; `None` = as any other bytes.
+/// How a worker uses zones; `None` = it does not.
 pub(crate) fn rules(job: &JobPlan, layout: &Layout) -> Option<ZoneRules> {
     let options = &*job.options;
     let zone = layout.files.iter().find_map(|file| file.zoned)?.size;
@@ -450,12 +450,12 @@ pub(crate) fn rules(job: &JobPlan, layout: &Layout) -> Option<ZoneRules> {
             _ => 0,
         },
         most_open: zones.job_max_open_zones,
-        // A failed command that appends leaves no gap, and those behind it go on.
+        // A failed Zone Append leaves no gap, and the commands after it continue.
         recovers: zones.recover_zbd_write_error || options.appends(),
         one_by_one: is_unordered(options, &job.engine)
             && layout.files.iter().any(|file| file.zoned.is_some_and(|zoned| zoned.is_real)),
         skip_wraps: layout.files.iter().all(|file| file.is_whole),
-        // `io_size` is how much is to be done. (`size` with `filesize` is not: it ends a pass early.)
+        // `io_size` is the amount of work. (`size` with `filesize` is not: it ends a pass early.)
         laps: options.extent.io_size.is_some(),
     })
 }

@@ -1,4 +1,4 @@
-//! Command lines are resolved on machines that nobody here has: no test looks at this one.
+//! Command lines are resolved on made-up machines: no test depends on this machine.
 
 use iolite_host::{Format, InUse, Machine, MadeUp, Namespace, ZoneGeometry, ZoneModel, Zones};
 use iolite_options::{Invocation, Name, parse_with};
@@ -99,7 +99,7 @@ fn four_memory_nodes() {
     assert_eq!(found, ["numa_cpu_nodes: there is no memory node 4, only 0, 1, 2, 3"]);
 }
 
-/// Buffers that will be used take memory; those of depths that are not reached, or that nothing is moved through, do not.
+/// Buffers that will be used take memory; buffers of depths that are not reached, or without data, do not.
 #[test]
 fn buffers_for_which_there_is_no_memory() {
     let machine = MadeUp::new().with_memory(GIB).with_block_device("/dev/big", 100 * TIB);
@@ -116,7 +116,7 @@ fn buffers_for_which_there_is_no_memory() {
     assert!(refused("--bs=16m --numjobs=65").starts_with("numjobs: the buffers of 65 workers need 1040 MiB"));
     assert!(refused("--bs=16g --ioengine=null --rw=write --size=1t").starts_with("bs: "));
     for taken in [
-        // Synchronous engines have one I/O in flight, and others no more than there are.
+        // Synchronous engines have one I/O in flight, and others no more than the job has.
         "--bs=1m --ioengine=psync --iodepth=100000",
         "--bs=1m --ioengine=libaio --iodepth=100000 --number_ios=64",
         "--bs=1m --ioengine=io_uring --iodepth=100000 --size=64m",
@@ -124,7 +124,7 @@ fn buffers_for_which_there_is_no_memory() {
         "--bs=600m --name=b --stonewall --filename=/dev/big --bs=600m",
         // No data is moved.
         "--bs=16g --ioengine=null --iodepth=64 --size=1t",
-        // The pages of others.
+        // Huge pages are reserved separately.
         "--bs=16g --mem=mmaphuge",
         "--bs=16g --mem=mmap:/tmp/buffers",
         // Most of the blocks may be small.
@@ -222,7 +222,7 @@ fn regions_of_whole_zones() {
     assert_eq!(region("/tmp/file", "--zonesize=256m --fill_device=1"), (0, 1 << 30));
 }
 
-/// Only zoned disks have their zones reset; on others beside them a trim stays a trim.
+/// Trims reset zones only on zoned disks; on other disks of the job they stay trims.
 #[test]
 fn trims_reset_zones_only_where_there_are_some() {
     let machine = zoned_machine();
@@ -483,14 +483,14 @@ fn other_ends(machine: &MadeUp, arguments: &str) -> Vec<Vec<usize>> {
 fn ends_of_several_connections_are_told_apart() {
     let machine = MadeUp::new().with_address("192.0.2.1".parse().unwrap());
     let net = "--ioengine=net --size=64k --port=7 --thread";
-    // At one port there may be several groups, or a group and no group.
+    // One port may have several groups, or a group and a single address.
     let line = format!(
         "{net} --protocol=udp --name=a --rw=read --hostname=239.0.0.1 --name=b --rw=read --hostname=239.0.0.2 \
          --name=c --rw=write --hostname=239.0.0.2 --name=d --rw=write --hostname=239.0.0.1 \
          --name=e --rw=read --name=f --rw=write --hostname=localhost"
     );
     assert_eq!(other_ends(&machine, &line), [[3], [2], [1], [0], [5], [4]]);
-    // A connection to another machine does not end here.
+    // A connection to another machine has no end here.
     let line =
         |host: &str| format!("{net} --name=a --rw=read --listen --name=b --rw=write --hostname={host}");
     for here in ["127.0.0.1", "192.0.2.1", "localhost", "a.name"] {
@@ -507,7 +507,7 @@ fn ends_of_several_connections_are_told_apart() {
     };
     let line = format!("{net} {} {}", pair(["a", "b"], ""), pair(["c", "d"], "--stonewall"));
     assert_eq!(other_ends(&machine, &line), [[1], [0], [3], [2]]);
-    // An end that comes too late is one that never comes.
+    // An end that starts too late never connects.
     let line =
         format!("{net} --name=b --rw=write --hostname=localhost --name=a --stonewall --rw=read --listen");
     assert_eq!(other_ends(&machine, &line), [[1], [0]]);

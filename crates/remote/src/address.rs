@@ -1,4 +1,4 @@
-//! Where agents are: `sock:PATH`, `ip:HOST,PORT`, `ip6:HOST,PORT`, `HOST,PORT`, `,PORT`, `ssh:USER@HOST,PORT`.
+//! Addresses of agents: `sock:PATH`, `ip:HOST,PORT`, `ip6:HOST,PORT`, `HOST,PORT`, `,PORT`, `ssh:USER@HOST,PORT`.
 
 use crate::ssh::Target;
 use std::fmt;
@@ -21,22 +21,22 @@ pub enum Address {
         /// `Some(true)` = version 6 of IP only, `Some(false)` = version 4 only.
         six: Option<bool>,
     },
-    /// ssh starts it there.
+    /// A machine on which ssh starts the agent.
     Ssh(Target),
     /// A rank of a launcher.
     Rank {
         /// The rank's number.
         number: u32,
-        /// Where it can be reached, the best first; this process itself starts the agent where there is none.
+        /// Its addresses, the best first; if there are none, this process starts the agent.
         places: Vec<Address>,
     },
 }
 
 impl Address {
-    /// Reads an address. An empty one is the usual port of all interfaces.
+    /// Parses an address. An empty one means the default port on all interfaces.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why it is not an address.
     pub fn parse(text: &str) -> Result<Address, String> {
         if let Some(path) = text.strip_prefix("sock:") {
             return match path {
@@ -64,7 +64,7 @@ impl Address {
         Ok(Address::Port { host: host.to_owned(), port, six })
     }
 
-    /// The host or path, as reports have it.
+    /// The host or path, for reports.
     pub fn host(&self) -> String {
         match self {
             Address::Socket(path) => path.display().to_string(),
@@ -74,7 +74,7 @@ impl Address {
         }
     }
 
-    /// The port, as reports have it. (As with fio, a socket has the usual one.) 0 = ssh decides.
+    /// The port, for reports. (As with fio, a socket has the default port.) 0 = ssh decides.
     pub fn port(&self) -> u16 {
         match self {
             Address::Socket(_) => PORT,
@@ -84,7 +84,7 @@ impl Address {
         }
     }
 
-    /// Whether its transport keeps others out: the file system, or ssh.
+    /// Whether its transport protects it: the file system, or ssh.
     pub fn is_protected(&self) -> bool {
         match self {
             Address::Socket(_) | Address::Ssh(_) => true,
@@ -107,7 +107,7 @@ impl fmt::Display for Address {
 
 /// Checks that this can be the name or the address of a host; empty = all interfaces.
 fn check_host(host: &str) -> Result<(), String> {
-    // Other programs separate the port by a colon, and then put the address into brackets.
+    // Other programs separate the port by a colon, and put the address into brackets.
     let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
     let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));

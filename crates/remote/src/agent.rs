@@ -41,7 +41,7 @@ const GRACE: Duration = Duration::from_secs(3);
 const GREETING: Duration = Duration::from_secs(10);
 /// The most concurrent connections that are authenticated.
 const MOST_CLIENTS: usize = 64;
-/// The interval of checks while somebody waits for the result.
+/// The interval of checks while a client waits for the result.
 const SHORT: Duration = Duration::from_millis(5);
 /// How long to wait when a connection cannot be accepted (too many open files, say).
 const AGAIN: Duration = Duration::from_millis(100);
@@ -51,16 +51,16 @@ const AGAIN: Duration = Duration::from_millis(100);
 pub struct Agent {
     listener: Listener,
     place: String,
-    /// They are removed when a signal ends it.
+    /// Files to remove when a signal ends the agent.
     files: Vec<OwnFile>,
 }
 
-/// How an agent works.
+/// The settings of an agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The file of its keys, which is read for each connection; `None` = every client is served.
     pub keys: Option<PathBuf>,
-    /// A coordinator that is silent for so long is gone.
+    /// A coordinator that is silent for this long counts as gone.
     pub timeout: Duration,
     /// The permissions of its clients.
     pub permissions: Permissions,
@@ -79,10 +79,10 @@ struct Shared {
     turns: Turns,
     strangers: Strangers,
     refusals: Refusals,
-    /// How many clients have identified themselves, and are still there.
+    /// The number of clients that have identified themselves and are still connected.
     clients: AtomicUsize,
     ending: Ending,
-    /// A run was asked for.
+    /// A run was requested.
     has_run: AtomicBool,
 }
 
@@ -100,13 +100,13 @@ impl Agent {
         Ok(Agent { place: listener.place(address), listener, files })
     }
 
-    /// Has the agent remove this file when a signal ends it.
+    /// Makes the agent remove this file when a signal ends it.
     pub fn owns(&mut self, file: &Path) {
         self.files.extend(OwnFile::at(file));
     }
 
-    /// Serves the process that started this one, over standard input and output, until it is done. Nothing else may be
-    /// written there meanwhile. Each of these signals ends the run, and then the process.
+    /// Serves the process that started this one, over standard input and output, until it has finished. Nothing else
+    /// may be written there meanwhile. Each of these signals ends the run, and then the process.
     ///
     /// # Errors
     /// Serving is not possible, or the other end is not a client.
@@ -119,10 +119,10 @@ impl Agent {
         attend(&connection, Peer::Starter, &shared, &place)
     }
 
-    /// Serves one run until it is done. Waits this long for its client.
+    /// Serves one run to its end. Waits this long for its client.
     ///
     /// # Errors
-    /// No client comes, or it may not be served.
+    /// No client connects, or it may not be served.
     pub fn serve_one(&self, settings: Settings, patience: Duration) -> Result<(), String> {
         spool::remove_dead();
         let shared = Shared::new(settings);
@@ -148,7 +148,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -181,7 +181,7 @@ impl Agent {
             let number = shared.strangers.admit(&connection, peer).keep();
             let theirs = shared.clone();
             let body = move || {
-                // The place lasts until the connection is closed: a refused client that still gets its answer has a
+                // The place is held until the connection is closed: a refused client that still gets its answer has a
                 // thread, too.
                 let place = theirs.strangers.place(number);
                 if let Err(why) = attend(&connection, peer, &theirs, &place) {

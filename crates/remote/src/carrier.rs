@@ -1,4 +1,4 @@
-//! Programs that carry a connection to an agent: ssh, or an agent that this process has started itself.
+//! Programs that carry a connection to an agent: ssh, or an agent that this process has started.
 //!
 //! Such a program has one end of a pair of sockets as its standard input and output. Its messages on standard error are
 //! kept, to be reported if the connection is lost.
@@ -15,12 +15,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many lines of its words are kept, and how long each may be.
+/// How many lines of its messages are kept, and the most bytes of each.
 const LINES: usize = 8;
 pub(crate) const LINE: usize = 512;
-/// How long it has to end when nothing is left to say.
+/// How long it may take to end after the connection has ended.
 pub(crate) const GRACE: Duration = Duration::from_secs(4);
-/// How long the reason of a lost connection is waited for.
+/// How long to wait for the reason of a lost connection.
 pub(crate) const REASON: Duration = Duration::from_secs(1);
 
 /// A program that carries a connection.
@@ -44,11 +44,11 @@ impl Carrier {
     pub fn start(name: &'static str, mut command: Command, socket: UnixStream) -> io::Result<Carrier> {
         let output = socket.try_clone()?;
         command.stdin(OwnedFd::from(socket)).stdout(OwnedFd::from(output)).stderr(Stdio::piped());
-        // A ^C is meant for this program, which ends the run in order, and not for the carrier.
+        // A ^C is meant for this program, which ends the run in order, not for the carrier.
         command.process_group(0);
         start_with_none_blocked(&mut command);
         let mut process = command.spawn()?;
-        // It has the only other handle of the socket now.
+        // The child now has the only other handle of the socket.
         drop(command);
         let words = Arc::new(Words::default());
         if let Some(said) = process.stderr.take() {
@@ -62,7 +62,7 @@ impl Carrier {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for its end; `None` = it has not ended.
+    /// Waits for its end; `None` = not ended in this time.
     pub fn end_within(&self, patience: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + patience;
         loop {
@@ -76,10 +76,10 @@ impl Carrier {
         }
     }
 
-    /// Ends it at once, with all its children, such as the program that ssh connects through.
+    /// Kills it with all its children, such as ssh's proxy command.
     fn kill(&self) {
         let mut process = self.process();
-        // As long as it has not been waited for, its number is that of its group.
+        // Until it has been reaped, its number is that of its group.
         if let Ok(None) = process.try_wait() {
             signals::kill_group(process.id() as libc::pid_t, libc::SIGKILL);
             let _ = process.wait();
@@ -105,8 +105,8 @@ impl Carrier {
     }
 }
 
-/// Waits for the carriers whose connections are closed: when they end, their agents have ended, and a program that was
-/// sent along is removed. Those that still run after `patience` are killed.
+/// Waits for the carriers after their connections were closed: when they end, their agents have ended, and a pushed
+/// program has been removed. Those that still run after `patience` are killed.
 pub(crate) fn wait_for_all(carriers: &[Arc<Carrier>], patience: Duration) {
     let until = Instant::now() + patience;
     for carrier in carriers {
@@ -115,7 +115,7 @@ pub(crate) fn wait_for_all(carriers: &[Arc<Carrier>], patience: Duration) {
     }
 }
 
-/// All carriers of a run, so that they can be ended while they still connect.
+/// All carriers of a run, so that they can be ended while they are still connecting.
 #[derive(Debug, Default)]
 pub(crate) struct Carriers {
     /// The carriers, and whether they have been asked to end.
@@ -127,7 +127,7 @@ impl Carriers {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one, unless all are to end.
+    /// Adds a carrier, unless all must end.
     pub fn add(&self, carrier: &Arc<Carrier>) -> Result<(), String> {
         let mut all = self.all();
         if all.1 {
@@ -138,7 +138,7 @@ impl Carriers {
         Ok(())
     }
 
-    /// Ends all carriers now, and those that are still to come.
+    /// Ends all carriers now, and those that are added later.
     pub fn end(&self) {
         let mut all = self.all();
         all.1 = true;
@@ -155,7 +155,7 @@ impl Drop for Carrier {
 }
 
 impl Words {
-    /// Keeps the last lines, to the end.
+    /// Reads to the end, and keeps the last lines.
     fn keep(&self, said: impl Read) {
         let mut said = BufReader::new(said);
         loop {
@@ -177,7 +177,7 @@ impl Words {
         self.is_complete.notify_all();
     }
 
-    /// The last lines in one. If the connection has just been lost, the reason may be about to come.
+    /// The last lines, joined. If the connection has just been lost, the reason may still be on its way.
     fn said(&self) -> String {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.is_complete.wait_timeout_while(lines, REASON, |(_, is_complete)| !*is_complete);

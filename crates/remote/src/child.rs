@@ -16,11 +16,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-/// The first word behind the program's name.
+/// The first argument.
 pub const WORD: &str = "--run-for-an-agent";
-/// A word behind it: see [`Permissions::exec`].
+/// A further argument: see [`Permissions::exec`].
 const EXEC: &str = "exec";
-/// Another one: see [`Permissions::changes`].
+/// A further argument: see [`Permissions::changes`].
 const CHANGES: &str = "changes";
 
 /// The beginning of an argument that names a file or directory that may be used.
@@ -41,9 +41,9 @@ const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1];
 pub struct Permissions {
     /// Run programs, and change settings of the machine.
     pub exec: bool,
-    /// Write, trim, make and remove.
+    /// Write, trim, create and remove files.
     pub changes: bool,
-    /// Use these files and directories, and no others: see [`crate::confine`]. Empty = all.
+    /// Use only these files and directories: see [`crate::confine`]. Empty = all.
     pub only: Vec<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ fn with(word: &str, path: &Path) -> OsString {
 /// yet; the agent removes it at the end.
 pub fn spool(words: &[OsString]) -> PathBuf {
     let named = words.iter().find_map(|word| word.as_bytes().strip_prefix(SPOOL.as_bytes()));
-    // Without one it cannot be made.
+    // An empty path cannot be created.
     named.map(|path| Path::new(OsStr::from_bytes(path)).to_owned()).unwrap_or_default()
 }
 
@@ -93,18 +93,19 @@ pub(crate) struct Started {
 /// The command that starts this program again, with this word, as the process of a run with these permissions. It is killed when
 /// this thread ends.
 pub fn command(word: &str, as_fio: bool, permissions: &Permissions, spool: &Path) -> Command {
-    // Not by name: the file may have been replaced, and both ends must be the same program.
+    // Not by path: the file may have been replaced, and both ends must be the same program.
     let mut command = Command::new("/proc/self/exe");
     command.arg0(if as_fio { "fio" } else { "iolite" }).arg(word).args(permissions.words());
     command.arg(with(SPOOL, spool));
     if !permissions.only.is_empty() {
-        // Variables of the environment that are not on the list are not served either.
+        // Clients get only the environment variables on the list, too.
         let kept: Vec<_> =
             std::env::vars_os().filter(|(name, _)| KEPT.iter().any(|kept| name == kept)).collect();
         command.env_clear().envs(kept);
     }
     tie_to_this_thread(&mut command);
-    // A run that is asked to end while it is being planned is not killed by that: it takes the signal later, and reports.
+    // If a run is asked to end while it is being planned, the signal must not kill it: it takes the signal later, and
+    // reports.
     start_with_blocked(&mut command, &SIGNALS);
     command
 }
@@ -147,7 +148,7 @@ impl Channel {
         Ok(Channel { stream, gate: Some(gate) })
     }
 
-    /// The run that is asked for.
+    /// The requested run.
     ///
     /// # Errors
     /// The agent is gone.
@@ -161,7 +162,7 @@ impl Channel {
         }
     }
 
-    /// Where the moment of the start comes.
+    /// The socket on which the moment of the start arrives.
     pub fn gate(&mut self) -> Option<Socket> {
         self.gate.take()
     }

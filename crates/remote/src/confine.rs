@@ -2,9 +2,9 @@
 //!
 //! The kernel enforces it (Landlock): the process of the run gives up all other files before it reads its jobs, for
 //! itself and for all workers and programs that it starts, and cannot get them back. The kernel checks the file that is
-//! finally opened, made or removed, whatever links, mounts and names lead to it, so a link cannot be swapped in
-//! between. Besides the served files, a run can read those that programs need to work at all (`READ`), and use devices
-//! that keep no data (`USED`).
+//! actually opened, created or removed, whatever links, mounts and names lead to it, so swapping a link does not help.
+//! In addition to the served files, a run can read files that every program needs (`READ`), and use devices that keep
+//! no data (`USED`).
 //!
 //! Landlock does not restrict connecting to a socket in the file system, nor asking for the existence and the size of a
 //! file. Sockets are refused by their names ([`covers`]).
@@ -41,7 +41,7 @@ const READ: [&str; 31] = [
     "/etc/passwd",
     "/etc/group",
     "/etc/ca-certificates",
-    // Beside these are private keys, which a server of root could read.
+    // Private keys are in a directory next to this one, and a server that runs as root could read them.
     "/etc/ssl/certs",
     "/etc/ssl/cert.pem",
     "/etc/ssl/ca-bundle.pem",
@@ -53,14 +53,14 @@ const READ: [&str; 31] = [
 ];
 /// Devices that every run may use.
 const USED: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
-/// Where settings of the machine are.
+/// Places of settings of the machine.
 const SETTINGS: [&str; 2] = ["/sys/block", "/sys/fs/cgroup"];
 
 const EXECUTE: u64 = 1 << 0;
 const WRITE_FILE: u64 = 1 << 1;
 const READ_FILE: u64 = 1 << 2;
 const READ_DIR: u64 = 1 << 3;
-/// Make devices: nobody may, as they could stand for others.
+/// Creating device nodes: never allowed, because they could give access to other devices.
 const MAKE_DEVICES: u64 = 1 << 6 | 1 << 11;
 const TRUNCATE: u64 = 1 << 14;
 const IOCTL_DEV: u64 = 1 << 15;
@@ -122,7 +122,7 @@ pub fn covers(only: &[PathBuf], path: &Path) -> bool {
     only.iter().any(|served| whole.starts_with(served))
 }
 
-/// Gives up all other files, for this process and all that it will start. The process must have one thread.
+/// Gives up access to all other files, for this process and all that it will start. The process must have one thread.
 ///
 /// # Errors
 /// The kernel cannot do that, or a served path is gone.
@@ -159,7 +159,7 @@ pub fn confine(wish: Wish<'_>) -> Result<(), String> {
 
 /// The version of the kernel's interface.
 fn version() -> Result<u32, String> {
-    /// Asks for the version instead of making a set of rules.
+    /// Asks for the version instead of creating a set of rules.
     const ASK: c_long = 1;
     // SAFETY: without attributes, the call only answers a number.
     let answer =
@@ -218,7 +218,7 @@ fn add(rules: &OwnedFd, path: &Path, rights: u64) -> io::Result<()> {
 }
 
 fn restrict(rules: &OwnedFd) -> io::Result<()> {
-    // SAFETY: no pointers are involved. Programs that would run as another user run as this one from now on.
+    // SAFETY: no pointers are involved. From now on, setuid programs run as this user.
     let answers = unsafe {
         let answer = libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         (

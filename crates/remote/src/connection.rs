@@ -1,4 +1,4 @@
-//! Connections to agents, and where those arrive: sockets of the file system, and TCP.
+//! Connections to agents, and listeners for them: Unix sockets, and TCP.
 
 use crate::address::Address;
 use crate::greeting::{self, Stranger};
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A connection. Its clones are handles of the same one: one thread may read while another one writes.
+/// A connection. Its clones are handles of the same connection: one thread may read while another one writes.
 #[derive(Clone, Debug)]
 pub(crate) enum Connection {
     /// Unencrypted: local sockets of this user, ssh, or `--insecure`.
@@ -30,7 +30,7 @@ impl Connection {
     /// Connects to an agent.
     ///
     /// # Errors
-    /// Nobody listens there, or the socket belongs to another user.
+    /// There is no listener, or the socket belongs to another user.
     fn to(address: &Address, patience: Duration) -> io::Result<Connection> {
         match address {
             Address::Socket(path) => {
@@ -65,11 +65,11 @@ impl Connection {
         }
     }
 
-    /// Connects to an agent, and authenticates it by its keys if it is reached over TCP and there are any. This, and
+    /// Connects to an agent, and authenticates it by its keys if it is reached over TCP and keys are given. This, and
     /// the greeting after it, must be done within the patience.
     ///
     /// # Errors
-    /// There is no agent, it is the wrong one, or one end's keys are refused.
+    /// There is no agent, it is the wrong agent, or the keys of one end are refused.
     pub fn reach(address: &Address, keys: Option<&Keys>, patience: Duration) -> Result<Connection, String> {
         let connection = Connection::to(address, patience).map_err(|error| not_reached(address, &error))?;
         connection.set_deadline(Some(Instant::now() + patience));
@@ -90,7 +90,7 @@ impl Connection {
         Ok(self)
     }
 
-    /// The same with TLS over it: the coordinator's or the agent's end, as the keys are.
+    /// The connection with TLS, as coordinator or as agent, depending on the keys.
     pub fn protect(&self, keys: &Keys) -> Result<Connection, Stranger> {
         let Connection::Plain(stream) = self else { return Ok(self.clone()) };
         let encrypted = match keys.role {
@@ -106,7 +106,7 @@ impl Connection {
         why.to_string()
     }
 
-    /// Over the stream of an agent that ssh has started.
+    /// A connection over the stream of an agent that ssh has started.
     pub fn carried(stream: Arc<Stream>) -> Connection {
         Connection::Plain(stream)
     }
@@ -123,8 +123,8 @@ impl Connection {
         }
     }
 
-    /// Ends it when the other end has read the last message, or has had time for it: a connection that is closed with
-    /// unread data loses the data on its way.
+    /// Ends it when the other end has read the last message, or has had time for that: closing a connection with unread
+    /// data would lose data on its way.
     pub fn part(&self) {
         self.stream().part();
     }
@@ -149,7 +149,7 @@ impl Connection {
         self.stream().set_patience(patience);
     }
 
-    /// When reads and writes have to be over; `None` = there is no such moment.
+    /// The deadline of reads and writes; `None` = no deadline.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         self.stream().set_deadline(deadline);
     }
@@ -195,7 +195,7 @@ impl Write for Connection {
     }
 }
 
-/// Why an agent is not reached, and what helps.
+/// Why an agent cannot be reached, and the remedy.
 fn not_reached(address: &Address, error: &io::Error) -> String {
     let words = error.to_string();
     match (address, error.kind()) {
@@ -226,7 +226,7 @@ fn check_peer(stream: &UnixStream) -> io::Result<()> {
     ))
 }
 
-/// Why a client does not find a host.
+/// The error of a client that does not find a host.
 fn unknown(error: io::Error) -> io::Error {
     let text = error.to_string();
     let why = text.rsplit(": ").next().unwrap_or_default();
@@ -245,7 +245,7 @@ fn resolve(address: &Address) -> io::Result<Vec<SocketAddr>> {
     }
 }
 
-/// Where connections arrive.
+/// Accepts connections.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Socket(UnixListener),
@@ -260,7 +260,8 @@ impl Listener {
     pub fn at(address: &Address) -> io::Result<Listener> {
         match address {
             Address::Socket(path) => {
-                // Of two servers that find the same dead socket, one looks after the other has its own.
+                // If two servers find the same dead socket, the lock makes one of them check after the other has
+                // created its own.
                 let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
                 let directory = File::open(directory.unwrap_or(Path::new(".")))?;
                 user::lock(&directory)?;
@@ -294,7 +295,7 @@ impl Listener {
         }
     }
 
-    /// Waits for a connection, at most so long: whether there is one.
+    /// Waits at most this long for a connection. Returns whether there is one.
     pub fn is_ready_within(&self, patience: Duration) -> bool {
         let descriptor = match self {
             Listener::Socket(listener) => listener.as_fd(),

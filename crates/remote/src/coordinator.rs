@@ -1,7 +1,7 @@
 //! The coordinator: sends jobs to agents, starts all of them at the same moment, and receives their messages.
 //!
 //! Each agent has a thread that reads its messages, and one channel brings everything to the caller's thread. So an
-//! agent that hangs delays the others no longer than the time for which it may be silent.
+//! agent that hangs delays the others at most for the time that it may be silent.
 
 mod ear;
 mod step;
@@ -37,10 +37,11 @@ const LOOK: Duration = Duration::from_millis(50);
 const ROUND_TRIPS: u32 = 32;
 /// Round trips of a later comparison, if one of them is about as short as the shortest so far.
 const ROUND_TRIPS_AGAIN: u32 = 4;
-/// How many clocks are compared at a time: a round trip is to measure the network, and not the queue in front of these CPUs.
+/// How many clocks are compared at a time: a round trip must measure the network, not the queue for this machine's
+/// CPUs.
 const COMPARED_AT_A_TIME: usize = 8;
-/// How long a machine waits for its turn. If the others take longer than that, their round trips are mostly network, and more can
-/// run at a time.
+/// How long a machine waits for its turn. If the others take longer, most of their round trips is network time, so more
+/// can run at a time.
 const WAIT_FOR_TURN: Duration = Duration::from_secs(3);
 /// While a machine waits for others, its clock is compared again after this time: clocks drift by some tens of microseconds
 /// in a second.
@@ -48,21 +49,21 @@ const DRIFT: Duration = Duration::from_secs(2);
 /// But it waits at least this many times as long as the last comparison took, including the wait for its turn: among a
 /// thousand machines, those that are ready must not keep the others from comparing.
 const REST: u32 = 8;
-/// How many machines are connected to at a time. Encrypted, a connection costs about a millisecond of CPU time.
+/// How many connections are set up at a time. An encrypted one costs about a millisecond of CPU time.
 const REACHED_AT_A_TIME: usize = 64;
 /// The most concurrent logins by ssh: servers and jump hosts drop some from ten on (MaxStartups).
 const LOGINS_AT_A_TIME: usize = 8;
-/// The time from the decision to start until the start itself, besides the delay of messages.
+/// The time from the decision to start until the start, in addition to the delay of messages.
 const MARGIN_NS: u64 = 100_000_000;
 /// The time to send a start message to one machine.
 const TELLING_NS: u64 = 200_000;
 /// Memory for the stack of a thread that reads messages.
 const STACK: usize = 512 << 10;
 
-/// How a run on several machines is made.
+/// The settings of a run on several machines.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// A machine that is silent for so long is lost.
+    /// A machine that is silent for this long counts as lost.
     pub timeout: Duration,
     /// When a machine is lost, the others are ended.
     pub abort_when_lost: bool,
@@ -77,11 +78,11 @@ pub struct Settings {
 /// Messages of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
-    /// Suspicious input that is accepted.
+    /// A warning about accepted input.
     Warning(String),
     /// The lines that announce its jobs.
     Begun(String),
-    /// Something happened in its run.
+    /// An event of its run.
     Event(Box<Event>),
     /// Its jobs do not run.
     Refused(Box<Refusal>),
@@ -108,7 +109,7 @@ pub enum Told {
 /// Requests of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// Nothing.
+    /// No request.
     None,
     /// To end the run, and report.
     Stop,
@@ -123,14 +124,14 @@ pub enum Wish {
 struct Link {
     connection: Connection,
     hello: Hello,
-    // Behind the connection, because it waits for the end of that.
+    // After the connection, because the carrier waits for its end.
     carrier: Option<Arc<Carrier>>,
 }
 
 /// Why no run begins.
 #[derive(Debug)]
 pub enum NotReached {
-    /// These cannot be reached, each with its number and the reason.
+    /// These agents cannot be reached, each with its index and the reason.
     Failed(Vec<(usize, String)>),
     /// The user has asked for the end.
     Stopped,
@@ -150,16 +151,16 @@ enum Heard {
     InStep(InStep),
     /// It waits at this barrier, with this clock; without a clock, none of its jobs waits there any more.
     Waits(u32, Option<Clock>),
-    /// It has begun, so many nanoseconds after the moment that it was given.
+    /// It has begun, this many nanoseconds after the given moment.
     Started(u64),
     Measured(Measured),
-    /// It has sent the files that its run has left, except for so many.
+    /// It has sent the files that its run has left, except for this many.
     Sent(u64),
     /// The command of its trigger has ended, with this error.
     Triggered(Option<String>),
 }
 
-/// Where a machine stands.
+/// The state of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Its run is not over.
@@ -170,22 +171,22 @@ enum State {
     Safe,
     /// The command of its trigger runs.
     Triggered,
-    /// No further message comes from it.
+    /// It sends no further messages.
     Over,
 }
 
 /// Joint results of several machines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Together {
-    /// How far apart they began, if they did.
+    /// The spread of their starts, if they started.
     pub start: Option<StartSpread>,
     /// The steady states that were judged over several machines.
     pub steady: Vec<SteadyReport>,
 }
 
 impl Coordinator {
-    /// Reaches all agents; those reached over TCP must hold keys of this set. Agents that are reached get signs of life
-    /// while others are still waited for.
+    /// Reaches all agents; those reached over TCP must hold keys of this set. Agents that have been reached get signs
+    /// of life while this waits for others.
     ///
     /// This starts threads, so the process must not fork any more.
     ///
@@ -225,8 +226,8 @@ impl Coordinator {
         self.links.iter().map(|link| &link.hello)
     }
 
-    /// Has each machine run its jobs, all from the same moment on. Ends when each is done, has refused, or is lost. The machines
-    /// have these names in those of the files that their runs leave.
+    /// Makes each machine run its jobs, all from the same moment on. Ends when each has finished, has refused, or is
+    /// lost. `tags`: the machines' names in the names of returned files.
     pub fn run(
         self,
         requests: Vec<Request>,
@@ -248,7 +249,7 @@ impl Coordinator {
             writers: Vec::new(),
         };
         let turns = Arc::new(Turns::new(COMPARED_AT_A_TIME));
-        // They are waited for together, when all connections are closed.
+        // Waits for them together, when all connections are closed.
         let carriers: Vec<_> = links.iter().filter_map(|link| link.carrier.clone()).collect();
         for (index, ((link, request), tag)) in links.into_iter().zip(requests).zip(tags).enumerate() {
             let keeper = Keeper::new(Path::new(""), tag);
@@ -258,7 +259,7 @@ impl Coordinator {
                 Ok(writer) => run.writers.push(Some(writer)),
                 Err(error) => {
                     run.writers.push(None);
-                    // The receiver is here.
+                    // This cannot fail: the receiver exists here.
                     let _ = sender.send((index, Heard::Told(Told::Lost(error.to_string()))));
                 }
             }
@@ -290,8 +291,7 @@ impl Finished {
         self.run.hear_while(State::Done, &self.heard, tell);
     }
 
-    /// Makes the machines run the command of the trigger. The command may well cut off a machine, so a lost one is
-    /// expected.
+    /// Makes the machines run the command of the trigger. The command may cut off a machine, so losing one is expected.
     pub fn trigger(&mut self, tell: &mut dyn FnMut(usize, Told)) {
         self.run.send_to_those(State::Safe, &ToAgent::Trigger);
         for state in self.run.states.iter_mut().filter(|state| **state == State::Safe) {
@@ -341,7 +341,7 @@ impl Run {
                 Err(RecvTimeoutError::Timeout) => {}
                 // The last message of each thread says that its machine is done, unless the thread has failed.
                 Err(RecvTimeoutError::Disconnected) => {
-                    return self.give_up("nobody listens to it any more: this program has failed", tell);
+                    return self.give_up("internal error: the thread of this host has ended", tell);
                 }
             }
             match wish() {
@@ -367,13 +367,13 @@ impl Run {
         while self.states.contains(&state) {
             // The last message of each thread says that its machine is lost, unless the thread has failed.
             let Ok((index, what)) = heard.recv() else {
-                return self.give_up("nobody listens to it any more: this program has failed", tell);
+                return self.give_up("internal error: the thread of this host has ended", tell);
             };
             self.take(index, what, tell);
         }
     }
 
-    /// Waits for no machine any more.
+    /// Stops waiting for all machines.
     fn give_up(&mut self, why: &str, tell: &mut dyn FnMut(usize, Told)) {
         for (index, state) in self.states.iter_mut().enumerate() {
             // Files of other machines may still arrive.
@@ -402,7 +402,7 @@ impl Run {
             }
             Heard::Told(Told::Lost(why)) if state != State::Running => {
                 self.states[index] = State::Over;
-                // Its result is here.
+                // Its result has arrived.
                 if state == State::Done {
                     tell(index, Told::NotKept(format!("what its run has left does not come back: {why}")));
                 }
@@ -445,7 +445,7 @@ impl Run {
         }
     }
 
-    /// The meaning of the end of a run.
+    /// Whether a run ended normally or was cut short.
     fn judge(&self, done: Box<Done>) -> Told {
         match done.signal {
             Some(signal) if !self.is_stopped => Told::CutShort(signal, done),
@@ -453,7 +453,7 @@ impl Run {
         }
     }
 
-    /// Gives the machines that wait at a barrier the moment at which they go on, once all are there.
+    /// Sends the machines that wait at a barrier the moment at which to continue, once all have arrived.
     fn begin_what_is_ready(&mut self, tell: &mut dyn FnMut(usize, Told)) {
         if self.is_stopped {
             return;
@@ -502,7 +502,7 @@ impl Run {
         }
     }
 
-    /// How far apart they began; `None` = there were no two.
+    /// The spread of the starts; `None` = fewer than two machines started.
     fn spread(&self) -> Option<StartSpread> {
         let lates = || self.lates.iter().flatten().copied();
         lates().nth(1)?;
@@ -533,16 +533,16 @@ fn reach_all(
         let body = move || {
             let [turns, of_ssh] = &*turns;
             let turns = if matches!(address, Address::Ssh(_)) { of_ssh } else { turns };
-            // Machines may hang, and the others do not wait for long because of that.
+            // Machines may hang, and the others must not wait long for them.
             let mut turn = turns.take_within(settings.timeout / 2);
             let mut logged_in = || drop(turn.take());
-            // If nobody waits any more, the link ends here.
+            // If the caller no longer waits, the link ends here.
             let _ =
                 theirs.send((index, reach(&address, keys.as_deref(), settings, &carriers, &mut logged_in)));
         };
         let started = thread::Builder::new().name("iolite-reach".into()).stack_size(STACK).spawn(body);
         if let Err(error) = started {
-            // The receiver is there until all are reached.
+            // The receiver exists until all are reached.
             let _ = sender.send((index, Err(error.to_string())));
         }
     }
@@ -553,7 +553,7 @@ fn reach_all(
         match arriving.recv_timeout(LOOK) {
             Ok((index, one)) => reached[index] = Some(one),
             Err(RecvTimeoutError::Timeout) => {}
-            // A thread has failed without a word.
+            // A thread has panicked.
             Err(RecvTimeoutError::Disconnected) => break,
         }
         if matches!(wish(), Wish::Stop | Wish::GiveUp) {

@@ -1,4 +1,4 @@
-//! Frames: a byte for the kind, four bytes of length (big endian), and as many bytes of CBOR.
+//! Frames: a byte for the kind, four bytes of length (big endian), and that many bytes of CBOR.
 //!
 //! Each kind has a limit, which is checked before anything is read. Memory is allocated as bytes arrive, so a false
 //! length costs nothing.
@@ -6,10 +6,10 @@
 use crate::message::Message;
 use std::io::{self, Read, Write};
 
-/// Bytes in front of the content.
+/// Bytes before the content.
 pub const HEADER: usize = 5;
 
-/// How deep values may be nested: far more than any message is, and few enough for the stack of a thread that reads them.
+/// The deepest nesting of values: far more than in any message, but little enough for the stack of a reading thread.
 const DEEPEST: usize = 64;
 
 /// Why a frame cannot be read.
@@ -21,7 +21,7 @@ pub enum FrameError {
     /// The connection has failed, or ended within a frame.
     #[error("{0}")]
     Lost(#[from] io::Error),
-    /// There is no such message here.
+    /// No such message exists in this direction.
     #[error("a frame of kind {0}, which is none of this protocol")]
     Unknown(u8),
     /// It is longer than a message of this kind may be.
@@ -44,7 +44,7 @@ pub enum FrameError {
     },
 }
 
-/// The bytes of a frame with this message.
+/// Encodes a frame with this message.
 ///
 /// # Errors
 /// The message is longer than its kind may be.
@@ -91,7 +91,7 @@ pub fn read_raw<M: Message>(from: &mut dyn Read) -> Result<Vec<u8>, FrameError> 
     Ok(bytes)
 }
 
-/// The message in the bytes of a frame.
+/// Decodes the message of a frame.
 ///
 /// # Errors
 /// The frame is damaged.

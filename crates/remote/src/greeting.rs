@@ -1,5 +1,5 @@
-//! The first bytes of both ends: enough of them that a foreign server sees a complete message to reject, and that each
-//! end can recognise the other.
+//! The first bytes from both ends: enough for a foreign server to see a complete message to reject, and for each end to
+//! recognise the other.
 
 use crate::message::VERSION;
 use crate::stream::Stream;
@@ -70,7 +70,7 @@ pub(crate) fn send(to: &mut dyn Write) -> Result<(), Stranger> {
     to.write_all(&greeting(&VERSION.to_string())).map_err(Stranger::Silent)
 }
 
-/// Why a client is not served. The message goes to an Iolite without encryption, or one that understands it.
+/// Why a client is not served. The message goes to an Iolite without encryption, or to one that understands it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Refusal {
     NeedsKeys,
@@ -78,7 +78,7 @@ pub(crate) enum Refusal {
     IsFull,
 }
 
-/// Tells the other end why it is not served. It may not hear it.
+/// Tells the other end why it is not served. The message may not arrive.
 pub(crate) fn refuse(stream: &Stream, why: Refusal) {
     let words = match why {
         Refusal::NeedsKeys => NEEDS_KEYS,
@@ -86,7 +86,7 @@ pub(crate) fn refuse(stream: &Stream, why: Refusal) {
         Refusal::IsFull => IS_FULL,
     };
     if stream.is_writable() {
-        // So few bytes fit at once, or not at all.
+        // These few bytes fit at once, or not at all.
         let _ = stream.write(&greeting(words));
     }
 }
@@ -124,14 +124,14 @@ fn gather(from: &mut dyn Read) -> Result<Vec<u8>, Stranger> {
             Ok(0) => break,
             Ok(count) => bytes.extend_from_slice(&more[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Its key, or this end's, is refused.
+            // The key of one end is refused.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 return Err(Stranger::Keys(error.to_string()));
             }
             Err(error) if !bytes.is_empty() && error.kind() != io::ErrorKind::TimedOut => break,
             Err(error) => return Err(Stranger::Silent(error)),
         }
-        // A program other than Iolite may wait for an answer before it sends a whole greeting.
+        // A program other than Iolite may wait for an answer before it sends this many bytes.
         let common = bytes.len().min(NAME.len());
         if bytes.len() >= ENOUGH && bytes[..common] != NAME.as_bytes()[..common] {
             break;
@@ -145,7 +145,7 @@ pub(crate) fn is_tls(bytes: &[u8]) -> bool {
     matches!(bytes, [0x14..=0x17, 0x03, ..])
 }
 
-/// The program that sends these bytes where TLS was expected.
+/// The program that sends these bytes instead of TLS.
 pub(crate) fn stranger(bytes: &[u8]) -> Stranger {
     judge(bytes).err().unwrap_or(Stranger::Plain)
 }

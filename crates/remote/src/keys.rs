@@ -37,7 +37,7 @@ const LONGEST: u64 = 256 << 10;
 /// The owner of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Issues keys to the others, and connects to nobody.
+    /// Issues keys to the others; does not connect.
     Authority,
     /// Sends jobs.
     Coordinator,
@@ -97,11 +97,11 @@ pub struct Issued {
 /// The content of a file of keys.
 #[derive(Debug)]
 pub struct Keys {
-    /// Where it is from.
+    /// The file.
     pub file: PathBuf,
     /// The owner of the key.
     pub role: Role,
-    /// The certificate that is shown. (An authority's own certificate.)
+    /// The certificate to show. (For an authority, its own certificate.)
     pub(crate) certificate: CertificateDer<'static>,
     /// The private key of the certificate.
     pub(crate) key: PrivateKeyDer<'static>,
@@ -111,13 +111,13 @@ pub struct Keys {
     pub(crate) ids: [String; 2],
     /// When it expires.
     pub until: SystemTime,
-    /// Keys that are not trusted any more.
+    /// Keys that are no longer trusted.
     pub revoked: BTreeSet<String>,
     /// The keys that an authority has issued and that have not expired; other files have none.
     pub issued: Vec<Issued>,
 }
 
-/// The id of a key: the first 8 bytes of the SHA-256 of the public key in its certificate. Not of the whole
+/// The id of a key: the first 8 bytes of the SHA-256 of the public key in its certificate. Not of the complete
 /// certificate: anyone can re-encode its signature so that it stays valid, and a revoked key would have another id.
 pub(crate) fn id(certificate: &CertificateDer<'_>) -> Result<String, rustls::Error> {
     let public = ParsedCertificate::try_from(certificate)?.subject_public_key_info();
@@ -136,7 +136,7 @@ impl Keys {
     /// Reads a file of keys, which must be for this role.
     ///
     /// # Errors
-    /// It cannot be read, other users can read it, it is no such file, or it has expired.
+    /// It cannot be read, other users can read it, it is not a file of keys, or it has expired.
     pub fn read(file: &Path, role: Role) -> Result<Keys, String> {
         let keys = Keys::read_any(file)?;
         if keys.role != role {
@@ -162,7 +162,7 @@ impl Keys {
     /// keys are in its memory.
     ///
     /// # Errors
-    /// It cannot be read, other users can read it, or it is no such file.
+    /// It cannot be read, other users can read it, or it is not a file of keys.
     pub fn read_any(file: &Path) -> Result<Keys, String> {
         iolite_os::process::keep_memory_private();
         let text = read_private(file).map_err(|why| format!("{}: {why}", file.display()))?;
@@ -182,7 +182,7 @@ impl Keys {
         let role = roles.into_iter().find(|known| known.word() == role).ok_or_else(none)?;
         let damaged = |what: &str| format!("the file is damaged: {what}");
         let (mut until, mut revoked, mut issued) = (None, None, Vec::new());
-        // Unknown lines are refused and not skipped: they may restrict access.
+        // Unknown lines are refused, not skipped: they may restrict access.
         for line in lines {
             match line.split_once(':') {
                 Some(("key" | "authority", _)) => {}
@@ -217,7 +217,7 @@ impl Keys {
         };
         let ids =
             ids(&certificate, &authority).map_err(|error| damaged(&format!("its certificates: {error}")))?;
-        // A key that does not match its certificate would only be noticed when somebody connects.
+        // A key that does not match its certificate would otherwise be noticed only at the first connection.
         let pair = KeyPair::try_from(&key).map_err(|error| damaged(&format!("its key: {error}")))?;
         let shown = ParsedCertificate::try_from(&certificate)
             .map_err(|error| damaged(&format!("its certificates: {error}")))?
@@ -281,7 +281,7 @@ fn is_id(word: &str) -> bool {
     word.len() == 16 && word.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// A moment as files say it, in seconds since 1970.
+/// A moment in the form of files, in seconds since 1970.
 fn seconds(moment: SystemTime) -> u64 {
     moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
@@ -307,7 +307,7 @@ fn pem(kind: &str, bytes: &[u8]) -> String {
 
 /// Reads a file that only its user can read. The check applies to the open file, so renaming does not matter.
 fn read_private(file: &Path) -> Result<String, String> {
-    // A FIFO without a writer must not hold anybody up.
+    // Opening a FIFO without a writer must not block.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(file);
     let opened = opened.map_err(|error| error.to_string())?;
     let found = opened.metadata().map_err(|error| error.to_string())?;
@@ -335,7 +335,7 @@ fn read_private(file: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// The directory of this user's keys: `$XDG_CONFIG_HOME/iolite`, else `~/.config/iolite`.
+/// The directory of this user's keys: `$XDG_CONFIG_HOME/iolite`, or `~/.config/iolite`.
 pub fn directory(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let set = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
@@ -484,7 +484,7 @@ mod tests {
         let refused = home::revoke(directory.path(), &["agents".into()], 30, now).unwrap_err();
         assert!(refused.contains("coordinator.keys: others may be able to read"), "{refused}");
         assert_eq!(fs::read(&coordinator.file).unwrap(), before);
-        // A missing file is made again.
+        // A missing file is created again.
         fs::remove_file(&coordinator.file).unwrap();
         home::revoke(directory.path(), &["agents".into()], 30, now).unwrap();
         assert_ne!(Keys::read(&coordinator.file, Role::Coordinator).unwrap().id(), coordinator.id());

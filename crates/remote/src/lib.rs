@@ -5,8 +5,9 @@
 //! and are resolved on the agent's machine; events and the report travel back. They exchange frames of limited size
 //! ([`frame`]) that contain messages ([`message`]) in CBOR (RFC 8949).
 //!
-//! Everything is set up on all machines first. Then the coordinator compares clocks and gives each machine the same moment.
-//! A silent peer is given up after a time limit: the coordinator names the machine, and an agent ends its workers.
+//! Everything is set up on all machines first. Then the coordinator compares clocks and gives each machine the same
+//! moment. A silent peer counts as lost after a time limit: the coordinator names the machine, and an agent ends its
+//! workers.
 
 pub mod address;
 pub mod agent;

@@ -6,24 +6,24 @@ use iolite_stats::{Event, Report};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The version of the protocol. Both ends have the same: reports and options have the same form then.
+/// The version of the protocol. It must be equal at both ends, so that reports and options have the same form.
 pub const VERSION: u32 = 1;
 
 /// The remedy if the versions differ.
 pub(crate) const SAME_VERSION: &str = "both ends have to have the same version";
 
-/// How many characters the name of a program or a machine may have.
+/// The most characters of the name of a program or a machine.
 const LONGEST_NAME: usize = 256;
 /// The size limit of a message without lists.
 const SMALL: u32 = 64 << 10;
-/// The size limit of a message that is a few numbers, which may come often.
+/// The size limit of a message of a few numbers, which may be frequent.
 const TINY: u32 = 256;
-/// Job files, with all that they include.
+/// The size limit of job files, with everything that they include.
 const JOBS: u32 = 64 << 20;
-/// A report of thousands of jobs.
+/// The size limit of a report, which may have thousands of jobs.
 const REPORT: u32 = 256 << 20;
 
-/// A part of a file, with its name.
+/// The size limit of a part of a file, with its name.
 const FILE_PART: u32 = PART as u32 + SMALL;
 
 /// The kind of [`ToAgent::Run`].
@@ -33,7 +33,7 @@ pub(crate) const RUN: u8 = 1;
 pub trait Message: Serialize + DeserializeOwned {
     /// Its kind.
     fn kind(&self) -> u8;
-    /// How many bytes a message of this kind may have; `None` = there is no such kind.
+    /// The size limit of a message of this kind; `None` = no such kind.
     fn limit(kind: u8) -> Option<u32>;
 }
 
@@ -49,7 +49,7 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// The same, with texts that fit into any other message.
+    /// A copy with texts that are short enough for any other message.
     pub(crate) fn shortened(mut self) -> Hello {
         for text in [&mut self.program, &mut self.machine] {
             if let Some((end, _)) = text.char_indices().nth(LONGEST_NAME) {
@@ -77,7 +77,7 @@ impl Hello {
     }
 }
 
-/// A run that is asked for.
+/// A requested run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// The jobs.
@@ -88,13 +88,13 @@ pub struct Request {
     pub host: u64,
     /// How many machines run these jobs.
     pub hosts: u64,
-    /// The time between two snapshots in milliseconds; 0 = none are wanted.
+    /// The time between two snapshots in milliseconds; 0 = no snapshots.
     pub snapshot_ms: u64,
-    /// The time between two reports on the way in milliseconds; 0 = none are wanted.
+    /// The time between two interim reports in milliseconds; 0 = no such reports.
     pub status_ms: u64,
-    /// The time between two samples of all its workers together, with latencies, in milliseconds; 0 = none are wanted.
+    /// The time between two samples of all its workers together, with latencies, in milliseconds; 0 = no samples.
     pub sample_ms: u64,
-    /// The report must contain the circumstances of the run, and its course over time.
+    /// The report must contain the facts about the run, and its series.
     pub series: bool,
 }
 
@@ -105,9 +105,9 @@ pub enum ToAgent {
     Hello(Hello),
     /// Set these jobs up.
     Run(Box<Request>),
-    /// A keepalive, with a number that is sent back.
+    /// A keepalive, with a number for the answer.
     Ping(u64),
-    /// Opens a barrier when the agent's monotonic clock shows so many nanoseconds.
+    /// Opens a barrier when the agent's monotonic clock shows this many nanoseconds.
     Start {
         /// The barrier; 0 is the start of the run.
         barrier: u32,
@@ -131,7 +131,7 @@ pub enum ToAgent {
 pub struct Done {
     /// The measurements.
     pub report: Report,
-    /// The run is not a success.
+    /// The run has failed.
     pub failed: bool,
     /// How many workers have failed.
     pub failures: u64,
@@ -144,9 +144,9 @@ pub struct Done {
 /// Why jobs do not run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Everything that is in the way, each with its place.
+    /// All problems, each with its place.
     pub problems: Vec<String>,
-    /// The report of jobs that did not run, if it is known which ones there are.
+    /// The report of the jobs that did not run, if the jobs are known.
     pub report: Option<Report>,
 }
 
@@ -166,19 +166,19 @@ pub enum FromAgent {
     },
     /// The jobs do not run.
     Refused(Box<Refusal>),
-    /// Suspicious input that is accepted.
+    /// A warning about accepted input.
     Warning(String),
     /// The jobs will run: the lines that announce them.
     Begun(String),
-    /// Something happened in the run.
+    /// An event of the run.
     Event(Box<Event>),
     /// The run has ended.
     Done(Box<Done>),
     /// The process of the run has ended without a report; this says how.
     Died(String),
-    /// A part of a file that the run has left. They come behind [`FromAgent::Done`].
+    /// A part of a file that the run has left. Parts come after [`FromAgent::Done`].
     File(Box<FilePart>),
-    /// All files that the run has left are sent, except for so many that could not be read.
+    /// All files that the run has left have been sent, except for this many that could not be read.
     Sent(u64),
     /// The command of the trigger has ended, with an error if it failed.
     Triggered(Option<String>),

@@ -1,20 +1,20 @@
 //! Files that a run leaves for its client, logs and verify states: how they are returned, and where they are kept.
 //!
-//! They come in parts, which are written as they arrive. A file gets its name when it is complete. The sender has a
-//! limited choice of the name: the directory is this one, and the machine's name is part of it.
+//! They come in parts, which are written as they arrive. A file gets its final name when it is complete. The sender
+//! chooses only a part of the name: the directory is this one, and the machine's name is part of it.
 
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// How much of a file goes in one message.
+/// How many bytes of a file a message contains.
 pub(crate) const PART: usize = 64 << 10;
-/// How many files a machine may send.
+/// The most files that a machine may send.
 const MOST: usize = 100_000;
-/// How long a name may be, in bytes, so that there is room for the machine's.
+/// The longest name in bytes that leaves room for the machine's name.
 pub const LONGEST: usize = 160;
-/// How the name of a file ends that is not complete.
+/// The suffix of an incomplete file.
 const INCOMPLETE: &str = ".part";
 
 /// A part of a file.
@@ -28,7 +28,7 @@ pub struct FilePart {
     pub is_last: bool,
 }
 
-/// Bytes that travel as such, and not as a list of numbers.
+/// Bytes that are encoded as bytes, not as a list of numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bytes(pub Vec<u8>);
 
@@ -82,16 +82,16 @@ pub fn parts(path: &Path, mut take: impl FnMut(FilePart) -> bool) -> io::Result<
 #[derive(Debug)]
 pub(crate) struct Keeper {
     directory: PathBuf,
-    /// The machine, as file names have it.
+    /// The machine's name in file names.
     tag: String,
     current: Option<Incoming>,
     count: usize,
 }
 
-/// A file of which a part has arrived.
+/// A file that is arriving.
 #[derive(Debug)]
 struct Incoming {
-    /// As it is called there.
+    /// Its name on the other machine.
     theirs: String,
     path: PathBuf,
     /// `None` = it cannot be kept, which has been reported.
@@ -99,7 +99,7 @@ struct Incoming {
 }
 
 impl Keeper {
-    /// Keeps files in this directory; the machine is called so in their names.
+    /// Keeps files in this directory. `tag`: the machine's name in their names.
     pub fn new(directory: &Path, tag: &str) -> Keeper {
         Keeper { directory: directory.to_owned(), tag: tag.to_owned(), current: None, count: 0 }
     }
@@ -132,7 +132,7 @@ impl Keeper {
         written.map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// The file of this name, as it is there.
+    /// Begins a file with this name on the other machine.
     fn begin(&mut self, theirs: &str) -> Result<Incoming, String> {
         let refused = |why: &str| {
             let shown: String = theirs.chars().take(LONGEST).collect();
@@ -145,7 +145,8 @@ impl Keeper {
             None => Err(refused("is not a name of a log or a verify state")),
             Some(name) => {
                 let path = self.directory.join(name);
-                // Neither through a link nor into an existing file. It gets its name when it is complete.
+                // Do not write through a link or into an existing file. The file gets its final name when it is
+                // complete.
                 let _ = fs::remove_file(incomplete(&path));
                 let opened = File::create_new(incomplete(&path));
                 opened
@@ -167,13 +168,13 @@ fn incomplete(path: &Path) -> PathBuf {
 }
 
 /// The local name for a file of another machine: logs have the machine's name appended, states have it in place of
-/// `local`, as in fio. `None` = it is neither.
+/// `local`, as in fio. `None` = it is neither a log nor a state.
 fn own_name(theirs: &str, tag: &str) -> Option<String> {
     if theirs.contains(|c: char| c == '/' || c.is_control()) {
         return None;
     }
     if [".log", ".log.fz"].iter().any(|end| theirs.ends_with(end)) {
-        // No name that programs take for an option, or do not list.
+        // Avoid names that look like an option, or are hidden.
         let front = if theirs.starts_with(['-', '.']) { "_" } else { "" };
         return Some(format!("{front}{theirs}.{tag}"));
     }
@@ -240,7 +241,7 @@ mod tests {
             "",
         ] {
             assert!(keeper.take(&part(name, b"x", false)).unwrap_err().contains("not kept"), "{name}");
-            // Told once.
+            // Reported only once.
             keeper.take(&part(name, b"x", true)).unwrap();
         }
         let long = keeper.take(&part(&("x".repeat(LONGEST) + ".log"), b"", true)).unwrap_err();
@@ -250,7 +251,7 @@ mod tests {
         assert_eq!(names(&directory), ["_--x.log.one"]);
         fs::remove_file(directory.join("_--x.log.one")).unwrap();
         assert_eq!(names(here.path()), ["d"]);
-        // A symbolic link of that name is replaced, and not followed.
+        // A symbolic link with that name is replaced, not followed.
         let victim = here.path().join("victim");
         fs::write(&victim, "mine").unwrap();
         for name in ["x.log.one", "x.log.one.part"] {
@@ -262,12 +263,12 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_come_as_a_whole_has_not_its_name() {
+    fn incomplete_files_keep_the_part_suffix() {
         let here = tempfile::tempdir().unwrap();
         let mut keeper = Keeper::new(here.path(), "one");
         keeper.take(&part("x.log", b"begun", false)).unwrap();
         assert_eq!(names(here.path()), ["x.log.one.part"]);
-        // Another one begins, which has a directory in its way.
+        // Another file begins, but a directory has its name.
         fs::create_dir_all(here.path().join("y.log.one/full")).unwrap();
         let in_the_way = keeper.take(&part("y.log", b"", true)).unwrap_err();
         assert!(in_the_way.contains("y.log.one: ") && in_the_way.ends_with("y.log.one.part"), "{in_the_way}");

@@ -1,8 +1,8 @@
 //! Directories in which runs for other machines keep their files until these are sent.
 //!
-//! The process of a run makes its directory and locks it: the lock lasts until this process and its workers have ended,
-//! however they end. So whatever a killed agent leaves is recognised, and the next agent removes it. Files that a client
-//! has not received get another name, which nobody removes.
+//! The process of a run creates its directory and locks it: the lock lasts until this process and its workers have
+//! ended, however they end. So the next agent recognises and removes the directory of a killed agent. Files that a
+//! client has not received get another name, and are not removed.
 
 use crate::user;
 use iolite_os::process::secret;
@@ -15,47 +15,47 @@ use std::path::{Path, PathBuf};
 
 /// The beginning of a directory's name; the process that started the run, and a secret, follow.
 const NAME: &str = "iolite-run-";
-/// The beginning of the name of one whose files were not sent; the secret follows.
+/// The beginning of the name of a directory with unsent files; the secret follows.
 const KEPT: &str = "iolite-logs-";
 /// The digits of the secret.
 const DIGITS: usize = 16;
 
-/// A new name for the private directory of a run. It is random, so that nobody can create the directory first.
+/// A new name for the private directory of a run. It is random, so that no one else can create the directory first.
 pub fn new() -> PathBuf {
     let (process, secret) = (std::process::id(), secret::<8>().map(u64::from_ne_bytes));
     let secret = secret.unwrap_or_else(|_| monotonic_ns());
     std::env::temp_dir().join(format!("{NAME}{process}-{secret:016x}"))
 }
 
-/// Makes the directory of this process's run, for its user only, and locks it until the process has ended.
+/// Creates the directory of this process's run, for its user only, and locks it until the process has ended.
 ///
 /// # Errors
-/// It cannot be made.
+/// It cannot be created.
 pub fn make(directory: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(directory)?;
-    // Where there are no locks (some file systems), nobody gets one later, and so nobody removes the directory.
+    // On file systems without locks, no agent can lock the directory later, so none removes it.
     if let Ok(file) = File::open(directory)
         && user::try_lock(&file).is_ok()
     {
-        // Workers inherit it; programs that are started do not.
+        // Workers inherit the descriptor; started programs do not.
         let _ = file.into_raw_fd();
     }
     Ok(())
 }
 
-/// Removes the directory of a run. If `keeps` is true and there is something in its files, they stay, under the returned name.
+/// Removes the directory of a run. If `keeps` is true and its files have data, they stay, under the returned name.
 pub(crate) fn end(directory: &Path, keeps: bool) -> Option<PathBuf> {
     if keeps && has_data(directory) {
         let secret = directory.file_name()?.to_str()?.rsplit('-').next()?.to_owned();
         let kept = directory.with_file_name(format!("{KEPT}{secret}"));
         return Some(fs::rename(directory, &kept).map_or_else(|_| directory.to_owned(), |()| kept));
     }
-    // There may be none.
+    // The directory may not exist.
     let _ = fs::remove_dir_all(directory);
     None
 }
 
-/// Whether there is a file with something in it.
+/// Whether there is a file with data.
 fn has_data(directory: &Path) -> bool {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let has_data = |path: PathBuf| match fs::symlink_metadata(&path) {
@@ -66,7 +66,7 @@ fn has_data(directory: &Path) -> bool {
     entries.map(|entry| entry.path()).any(has_data)
 }
 
-/// Removes the directories of runs whose processes are gone, together with the agent that had to remove them. Returns their names.
+/// Removes the directories of runs whose processes and agent are gone. Returns their names.
 pub fn remove_dead() -> Vec<PathBuf> {
     remove_dead_in(&std::env::temp_dir())
 }
@@ -90,7 +90,7 @@ fn is_dead(path: &Path) -> bool {
     // While the process that started the run is alive, it removes the directory itself. In a container, the next agent
     // may have the same number.
     let is_alive = process != std::process::id().to_string() && Path::new("/proc").join(process).exists();
-    // The lock also tells of processes that have no number here, as those of another container.
+    // The lock also shows processes without a number here, such as those of another container.
     !is_alive && File::open(path).is_ok_and(|file| user::try_lock(&file).is_ok())
 }
 

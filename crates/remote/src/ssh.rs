@@ -1,10 +1,10 @@
 //! Agents that the system's ssh starts: `--client=ssh:USER@HOST`.
 //!
-//! ssh gets one end of a pair of sockets as its standard input and output, which is the connection.
-//! Nothing has to be installed on the other machine except an ssh server and this program, which can be sent along.
+//! ssh gets one end of a pair of sockets as its standard input and output, which is the connection. The other machine
+//! needs only an ssh server and this program, which can be pushed.
 //!
-//! A shell may print text when it starts. So the script that starts the agent prints a marker line, and everything in
-//! front of it is skipped.
+//! A shell may print text when it starts. So the script that starts the agent prints a marker line, and everything
+//! before it is skipped.
 
 use crate::carrier::{Carrier, Carriers, LINE, REASON, printable};
 use crate::stream::Stream;
@@ -19,20 +19,20 @@ use std::time::{Duration, Instant};
 
 /// The marker that the script prints before anything else.
 const MARK: &str = "iolite-is-next";
-/// How long to wait before ssh is started again, after a server was crowded.
+/// How long to wait before retrying ssh after a server was too busy.
 const AGAIN: [Duration; 3] =
     [Duration::from_millis(300), Duration::from_millis(900), Duration::from_millis(2700)];
-/// How much a login shell may say before that.
+/// The most bytes that a login shell may print before that.
 const NOISE: u64 = 64 << 10;
-/// How long a machine may be silent while it stores the program that is sent along.
+/// How long a machine may be silent while it stores the pushed program.
 const STORING: Duration = Duration::from_secs(60);
-/// How long that may take as a whole: a slow line needs minutes.
+/// How long pushing the program may take: a slow line needs minutes.
 const SENDING: Duration = Duration::from_secs(600);
-/// How many lines of a shell's text in front of the marker are kept.
+/// How many lines of a shell's text before the marker are kept.
 const NOISE_LINES: usize = 3;
-/// ssh's exit status when it has failed itself.
+/// ssh's exit status if ssh itself has failed.
 const FAILED: i32 = 255;
-/// The exit status of the script when the program is not there.
+/// The exit status of the script if the program is missing.
 const MISSING: i32 = 127;
 
 /// Finds the program and replaces the shell with it. It may be at the same path as on this machine: clusters share
@@ -42,7 +42,7 @@ const MISSING: i32 = 127;
 const RUN: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v iolite) || exit 127; echo; echo MARK; exec "$p" "#;
 
 /// Takes the program from its input into a private directory, and runs it. The directory is removed when the shell
-/// ends. Only the user has access to a directory of mktemp's; files that jobs make keep their usual permissions.
+/// ends. Only the user has access to a directory of mktemp; files that jobs create keep their usual permissions.
 const TAKE: &str = concat!(
     r#"d=$(mktemp -d "${TMPDIR:-/tmp}/iolite-XXXXXXXX") || exit 126; "#,
     r#"trap "rm -f \"$d/iolite\"; rmdir \"$d\"" EXIT; trap "exit 129" HUP INT TERM PIPE; "#,
@@ -51,14 +51,14 @@ const TAKE: &str = concat!(
     r#"chmod 700 "$d/iolite" && "$d/iolite" --version >/dev/null || exit 126; echo MARK; "$d/iolite" "#
 );
 
-/// Where ssh goes.
+/// The destination of ssh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
-    /// The user there; `None` = as ssh decides.
+    /// The user there; `None` = ssh decides.
     pub user: Option<String>,
-    /// The host, as ssh knows it.
+    /// The host, by its name for ssh.
     pub host: String,
-    /// The port; `None` = as ssh decides.
+    /// The port; `None` = ssh decides.
     pub port: Option<u16>,
 }
 
@@ -66,7 +66,7 @@ impl Target {
     /// Reads `[USER@]HOST[,PORT]`.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why it is not a destination.
     pub(crate) fn parse(text: &str) -> Result<Target, String> {
         let (place, port) = match text.rsplit_once(',') {
             None => (text, None),
@@ -114,16 +114,16 @@ impl std::fmt::Display for Target {
 /// How an agent is started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
-    /// The program is sent along.
+    /// Push the program.
     pub push: bool,
     /// Jobs may run programs, and change settings of the machine.
     pub exec: bool,
-    /// An end that is silent for so long is gone.
+    /// An end that is silent for this long counts as gone.
     pub timeout: Duration,
 }
 
 impl Wish {
-    /// The words behind the program's name.
+    /// The arguments of the program.
     fn words(self) -> String {
         let exec = if self.exec { " --serve-exec" } else { "" };
         format!("--server=stdio --client-timeout={}ms{exec}", self.timeout.as_millis())
@@ -133,14 +133,14 @@ impl Wish {
 /// Starts ssh, and thereby the agent. Returns the connection and its carrier. Calls `logged_in` after the login.
 ///
 /// # Errors
-/// The agent could not be started. The error has ssh's own words, if there are any.
+/// The agent could not be started. The error has ssh's own message, if any.
 pub(crate) fn start(
     target: &Target,
     wish: Wish,
     carriers: &Carriers,
     mut logged_in: impl FnMut(),
 ) -> Result<(Arc<Stream>, Arc<Carrier>), String> {
-    // As much time for the login as for the connection.
+    // The login gets as much time as the connection.
     let until = Instant::now() + 2 * wish.timeout;
     for pause in AGAIN {
         match try_to_start(target, wish, carriers, until, &mut logged_in) {
@@ -151,7 +151,7 @@ pub(crate) fn start(
     try_to_start(target, wish, carriers, until, &mut logged_in)
 }
 
-/// Whether the server, or a jump host, dropped the connection before the login: they do so if too many arrive at once
+/// Whether the server, or a jump host, dropped the connection before the login, because too many arrived at once
 /// (MaxStartups).
 fn is_dropped_login(said: &str) -> bool {
     ["kex_exchange_identification", "ssh_exchange_identification", "Exceeded MaxStartups"]
@@ -235,12 +235,12 @@ fn with_remedy(said: String) -> String {
     }
 }
 
-/// Why the marker line has not come.
+/// Why the marker line has not arrived.
 #[derive(Debug)]
 enum Missed {
     /// The other end has ended, after this last output.
     Closed(String),
-    /// In words.
+    /// Another reason, as text.
     Other(String),
 }
 
@@ -254,7 +254,7 @@ impl std::fmt::Display for Missed {
     }
 }
 
-/// Starts the agent of this machine: the connection, and its carrier.
+/// Starts the agent of this machine. Returns the connection and its carrier.
 ///
 /// # Errors
 /// It cannot be started.
@@ -269,13 +269,13 @@ pub(crate) fn start_here(wish: Wish, carriers: &Carriers) -> Result<(Arc<Stream>
     Ok((Arc::new(mine), carrier))
 }
 
-/// How ssh is called.
+/// The command line of ssh.
 fn command(target: &Target, far: &str, timeout: Duration) -> Command {
     let mut command = Command::new("ssh");
-    // ssh must not prompt, forwards nothing else, and prints errors only.
+    // ssh must not prompt or forward anything else, and prints only errors.
     command.args(["-T", "-x", "-a", "-oBatchMode=yes", "-oLogLevel=ERROR", "-oClearAllForwardings=yes"]);
-    // Its own master could not end while another connection uses it; an existing one is used. And a command in its
-    // settings for the host must not replace ours.
+    // Do not become a master, which could not end while another connection uses it; an existing master is used. And a
+    // command in ssh's settings for the host must not replace ours.
     command.args(["-oControlMaster=no", "-oRemoteCommand=none"]);
     command.arg(format!("-oConnectTimeout={}", timeout.as_secs().max(1)));
     if let Some(port) = target.port {
@@ -294,7 +294,7 @@ fn remote_words(script: &str, wish: Wish, argument: &str) -> String {
     format!("exec sh -c '{script}' iolite {}", quoted(argument))
 }
 
-/// A word as shells have it.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
@@ -341,19 +341,19 @@ fn push(stream: &Stream, theirs: &str) -> Result<(), Missed> {
     stream.set_patience(STORING);
     stream.set_deadline(Some(Instant::now() + SENDING));
     let sent = File::open("/proc/self/exe").and_then(|mut program| io::copy(&mut program, &mut To(stream)));
-    // If ssh has closed the connection, its exit explains why.
+    // If ssh has closed the connection, its exit status explains why.
     sent.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Missed::Closed(String::new()),
         _ => Missed::Other(format!("--push: {error}")),
     })?;
-    // It has to be there as a whole before anything else is said.
+    // The program must be stored completely before anything else is sent.
     match wait_for_mark(stream) {
         Err(Missed::Other(why)) => Err(Missed::Other(format!("--push: {why}"))),
         other => other.map(drop),
     }
 }
 
-/// The kind of this machine, from `uname`, which is compared with the other machine's.
+/// The kind of this machine, from `uname`, for a comparison with the other machine's.
 fn own_kind() -> String {
     let asked = Command::new("uname").arg("-sm").stdin(Stdio::null()).output();
     let known = asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
@@ -439,7 +439,7 @@ mod tests {
         assert!(wait_for_mark(&mine).unwrap_err().to_string().contains("too much"));
         writer.join().unwrap();
         assert!(wait_for_mark(&mine).unwrap_err().to_string().contains("closed"));
-        // A refused login prints its message in front of the marker.
+        // A refused login prints its message before the marker.
         let (mine, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(b"\nThis account is\x1b[0m not available.\n").unwrap();
         drop(theirs);

@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Listens where clients look for agents.
+/// Listens in place of an agent.
 #[derive(Debug)]
 pub struct StandIn {
     listener: Listener,
@@ -32,7 +32,7 @@ impl StandIn {
         Ok(StandIn { place: listener.place(address), listener, keys })
     }
 
-    /// Where it listens, as `--client=` takes it.
+    /// Its address, in the form of `--client=`.
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -56,10 +56,10 @@ pub struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    /// One that comes over TCP, sends these bytes and nothing else, and hears nothing.
+    /// A client over TCP that sends only these bytes and reads nothing.
     ///
     /// # Errors
-    /// There are no sockets, or the bytes are too many for one.
+    /// No socket can be created, or it has no room for the bytes.
     pub fn with(bytes: &[u8], keys: Option<&'a Keys>) -> io::Result<Caller<'a>> {
         let (here, mut there) = UnixStream::pair()?;
         there.set_nonblocking(true)?;
@@ -71,7 +71,7 @@ impl<'a> Caller<'a> {
     /// Greets the client in the name of this machine, as the same program in the same version.
     ///
     /// # Errors
-    /// It is none, or its keys are not good.
+    /// It is another program, or its keys are refused.
     pub fn greet(self, machine: &str) -> Result<Conversation, String> {
         let words = |why: greeting::Stranger| why.to_string();
         let mut connection = match (self.keys, self.peer) {

@@ -1,4 +1,5 @@
-//! Bytes in both directions: over a socket, or over two pipes (of a child process, or of one that was started by sshd).
+//! Bytes in both directions: over a socket, or over two pipes (of a child process, or of a process that sshd has
+//! started).
 //!
 //! System calls that move bytes never block here: descriptors are non-blocking, and poll(2) waits, with two limits. One
 //! is how long the other end may let a single read or write wait (its *patience*); the other is a moment by which
@@ -13,10 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The longest wait for a pipe in one go: nobody can shut it down, so its end is noticed after that.
+/// The longest single wait for a pipe: a pipe cannot be shut down, so its end is noticed only after this time.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// How long the other end has for hearing the last word.
+/// How long the other end may take to read the last message.
 pub(crate) const PARTING: Duration = Duration::from_secs(1);
 
 /// Bytes in both directions.
@@ -26,19 +27,19 @@ pub struct Stream {
     /// `None` = the same as the input, which is a socket.
     output: Option<OwnedFd>,
     patience_ms: AtomicU64,
-    /// With the time that there was for it.
+    /// The deadline, and the time that it allowed.
     deadline: Mutex<Option<(Instant, Duration)>>,
-    /// How much is read; `None` = any amount.
+    /// The limit of reading; `None` = no limit.
     intake: Mutex<Option<Intake>>,
     has_ended: AtomicBool,
 }
 
-/// How much is read from the other end.
+/// Limits how much is read from the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IntakeLimit {
-    /// In all.
+    /// The total.
     pub bytes: u64,
-    /// In a second.
+    /// The amount per second.
     pub per_second: u64,
 }
 
@@ -55,7 +56,7 @@ impl Intake {
     /// How many bytes may be read now.
     ///
     /// # Errors
-    /// So much has been read that no more is allowed.
+    /// The total limit has been reached.
     fn room(&mut self) -> io::Result<u64> {
         const SECOND: Duration = Duration::from_secs(1);
         let left = self.limit.bytes.saturating_sub(self.bytes);
@@ -114,14 +115,14 @@ impl Stream {
         self.patience_ms.store(patience.as_millis() as u64, SeqCst);
     }
 
-    /// When every read and write has to be over; `None` = there is no such moment.
+    /// The deadline of all reads and writes; `None` = no deadline.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         let now = Instant::now();
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) =
             deadline.map(|deadline| (deadline, deadline.saturating_duration_since(now)));
     }
 
-    /// Limits how much is read from here on. What comes too fast waits.
+    /// Limits how much is read from here on. Data that arrives too fast waits.
     pub(crate) fn limit_intake(&self, limit: IntakeLimit) {
         let intake = Intake { limit, bytes: 0, second: (Instant::now(), 0) };
         *self.intake.lock().unwrap_or_else(PoisonError::into_inner) = Some(intake);
@@ -136,7 +137,7 @@ impl Stream {
         }
     }
 
-    /// Ends it when the other end has heard the last word and has ended it too, or has had time for that.
+    /// Ends it when the other end has read the last message and has ended it, too, or has had time for that.
     pub fn part(&self) {
         self.part_within(PARTING);
     }
@@ -166,7 +167,7 @@ impl Stream {
         }
     }
 
-    /// Reads the available data; `None` = there is none yet.
+    /// Reads the available data; `None` = no data yet.
     ///
     /// # Errors
     /// The connection is lost, or too much was sent.
@@ -189,10 +190,10 @@ impl Stream {
         }
     }
 
-    /// Writes as much as there is room for, waiting until there is some.
+    /// Writes as much as there is room for, after waiting for room.
     ///
     /// # Errors
-    /// It is lost or ended, or nobody took anything in time.
+    /// The connection is lost or ended, or the other end has taken no data in time.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         let limit = self.begin();
         loop {
@@ -241,11 +242,11 @@ impl Stream {
         self.poll(PollFlags::OUT, Instant::now())
     }
 
-    /// When the wait that begins now is too long, and why it is then.
+    /// The limit of a wait that begins now, and its reason.
     pub(crate) fn begin(&self) -> Limit {
         let now = Instant::now();
         let patience = Duration::from_millis(self.patience_ms.load(SeqCst));
-        // Centuries from now is never.
+        // Centuries from now means never.
         let patient = now.checked_add(patience).unwrap_or(now + Duration::from_secs(1 << 32));
         let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
         match deadline {
@@ -279,7 +280,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Waits for it, until this moment at most, and for a pipe no longer than a slice: whether it is there.
+    /// Waits for these events at most until this moment, and for a pipe no longer than a slice. Returns whether one has
+    /// occurred.
     fn poll(&self, what: PollFlags, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         let patience = if self.output.is_some() { left.min(SLICE) } else { left };
@@ -305,7 +307,7 @@ pub(crate) struct Limit {
 /// The limit that ended a wait.
 #[derive(Clone, Copy, Debug)]
 enum Why {
-    /// With the time that there was.
+    /// The deadline, with the time that it allowed.
     Deadline(Duration),
     Patience(Duration),
 }
@@ -379,7 +381,7 @@ mod tests {
                 }
             };
             assert_eq!((read, error.contains("more than 20000 bytes")), (20_000, true), "{error}");
-            // What comes too fast waits.
+            // Data that arrives too fast waits.
             let begun = Instant::now();
             one.limit_intake(IntakeLimit { bytes: u64::MAX, per_second: 4000 });
             let mut read = 0;

@@ -1,8 +1,7 @@
 //! TLS over a stream, with keys at both ends: each end shows a key that the same authority has issued for its role.
 //!
-//! Only TLS 1.3 is used, without resumption, so every connection is checked. Machine names are not checked.
-//! Errors of keys are reported at both ends, as each of them learns of it: from its own check, or from the other end's
-//! alert.
+//! Only TLS 1.3 is used, without resumption, so every connection is checked. Machine names are not checked. Errors of
+//! keys are reported at both ends: each learns of them from its own check, or from the other end's alert.
 
 use crate::greeting::{self, Stranger};
 use crate::keys::{self, Keys, Role, home};
@@ -24,7 +23,7 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How much is received at once.
+/// The most bytes that are received at once.
 const PIECE: usize = 32 << 10;
 
 /// A stream with TLS over it. One thread may read while another one writes.
@@ -62,7 +61,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Encrypted {
-    /// The agent's end: nobody but a coordinator with a key of the same authority gets through.
+    /// The agent's end: accepts only a coordinator with a key of the same authority.
     pub fn accept(stream: Arc<Stream>, keys: &Keys) -> Result<Encrypted, Stranger> {
         let first = greeting::first_bytes(&stream)?;
         if !greeting::is_tls(&first) {
@@ -79,7 +78,7 @@ impl Encrypted {
         Encrypted::new(stream, tls.into()).shake_hands(&first, keys.role)
     }
 
-    /// The coordinator's end: nobody but an agent with a key of the same authority is taken for one.
+    /// The coordinator's end: accepts only an agent with a key of the same authority.
     pub fn connect(stream: Arc<Stream>, keys: &Keys) -> Result<Encrypted, Stranger> {
         let config = client_config(keys).map_err(|error| Stranger::Keys(words(&error, keys.role)))?;
         Encrypted::connect_as(stream, config, keys.role)
@@ -105,7 +104,7 @@ impl Encrypted {
         Encrypted { stream, tls: Mutex::new(tls), input: Mutex::default(), output: Mutex::new(()) }
     }
 
-    /// Goes on from these bytes, which have been received, to the end of the handshake.
+    /// Continues the handshake to its end, starting with these received bytes.
     fn shake_hands(self, first: &[u8], own: Role) -> Result<Encrypted, Stranger> {
         let mut bytes = vec![0; PIECE];
         let mut received = first.to_vec();
@@ -133,7 +132,7 @@ impl Encrypted {
     fn decrypt(&self, input: &mut Input, mut bytes: &[u8]) -> Result<(), Error> {
         let mut tls = lock(&self.tls);
         while !bytes.is_empty() {
-            // Its room is never used up: everything is taken out at once.
+            // Its buffer is never full: all data is taken out at once.
             if tls.read_tls(&mut bytes).map_err(|error| Error::General(error.to_string()))? == 0 {
                 break;
             }
@@ -141,7 +140,7 @@ impl Encrypted {
             loop {
                 let mut piece = [0; 4096];
                 match tls.reader().read(&mut piece) {
-                    // The other end has said that it has ended.
+                    // The other end has announced its end.
                     Ok(0) => {
                         input.has_ended = true;
                         break;
@@ -174,7 +173,7 @@ impl Encrypted {
             Some(count) => {
                 if let Err(error) = self.decrypt(input, &bytes[..count]) {
                     input.has_ended = true;
-                    // The alert, which says why, if there is room for it now.
+                    // Send the alert with the reason, if there is room for it now.
                     if self.stream.is_writable() {
                         let _ = self.send_pending();
                     }
@@ -285,7 +284,7 @@ fn roots(keys: &Keys) -> Result<Arc<RootCertStore>, Error> {
     Ok(Arc::new(roots))
 }
 
-/// Whom another verifier trusts, but for those whose key is revoked.
+/// Trusts like the inner verifier, except for revoked keys.
 #[derive(Debug)]
 struct Unrevoked<V: ?Sized> {
     revoked: BTreeSet<String>,
@@ -444,7 +443,7 @@ mod tests {
         [coordinator, agent]
     }
 
-    /// The result at the coordinator's end and at the agent's: each sends a word and reads one, as greetings do.
+    /// The results at the coordinator's end and at the agent's: each sends a word and reads one, like greetings.
     fn meet(coordinator: &Keys, agent: &Keys) -> [String; 2] {
         let (one, other) = streams();
         let talk = |encrypted: Encrypted| {
@@ -489,7 +488,7 @@ mod tests {
         [&head, content].concat()
     }
 
-    /// Of a signature (r, s) with ECDSA, (r, order - s) is as good, and anybody can make it.
+    /// For an ECDSA signature (r, s), (r, order - s) is valid, too, and anyone can compute it.
     fn signed_otherwise(certificate: &CertificateDer<'_>) -> CertificateDer<'static> {
         const ORDER: &str = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551";
         let order: Vec<u8> =
@@ -498,7 +497,7 @@ mod tests {
         let (signed, _) = first_of(parts);
         let (algorithm, _) = first_of(&parts[signed.len()..]);
         let (_, signature) = first_of(&parts[signed.len() + algorithm.len()..]);
-        // Behind the number of unused bits.
+        // After the number of unused bits.
         let (_, numbers) = first_of(&signature[1..]);
         let (r, _) = first_of(numbers);
         let (_, s) = first_of(&numbers[r.len()..]);
@@ -534,7 +533,7 @@ mod tests {
             assert!(agents.contains(at_agent), "{agents}");
             assert!(coordinators.contains(at_coordinator), "{coordinators}");
         };
-        // Another set.
+        // Keys of another set.
         let [foreign_coordinator, foreign_agent] = made(directories[1].path(), 0);
         check(
             &coordinator,
@@ -550,7 +549,7 @@ mod tests {
             "the key of the client is refused: it is from another set",
             "the server refuses this end's key: it is from another set",
         );
-        // The other one's role.
+        // A key of the other role.
         let pretender = |keys: &Keys, role: Role| Keys {
             role,
             file: keys.file.clone(),
@@ -574,7 +573,7 @@ mod tests {
             "the client refuses this end's key: it is not the key of an agent",
             "it is not the key of an agent",
         );
-        // Of yesterday.
+        // Expired keys.
         let [old_coordinator, old_agent] = made(directories[2].path(), 40);
         home::renew(directories[2].path(), 30, SystemTime::now()).unwrap();
         let new = |old: &Keys| Keys::read(&old.file, old.role).unwrap();
@@ -590,7 +589,7 @@ mod tests {
             "the client refuses this end's key: it has expired",
             "the key of the server is refused: it has expired",
         );
-        // Revoked, at the end that knows it.
+        // Revoked keys, at the end that knows about it.
         let careful = |keys: &Keys, other: &Keys| Keys {
             revoked: BTreeSet::from([other.id()]),
             ..pretender(keys, keys.role)
@@ -607,7 +606,7 @@ mod tests {
             "the client refuses this end's key: it is revoked",
             "the key of the server is refused: it is revoked",
         );
-        // The same, with the signature of its certificate in its other form: it remains the same key.
+        // The same with the other form of the certificate's signature: it remains the same key.
         for keys in [&coordinator, &agent] {
             let other =
                 Keys { certificate: signed_otherwise(&keys.certificate), ..pretender(keys, keys.role) };
@@ -641,13 +640,13 @@ mod tests {
         let refused = |accepted: Result<Encrypted, Stranger>| accepted.unwrap_err().to_string();
         thread::scope(|scope| {
             let agents_end = scope.spawn(|| refused(Encrypted::accept(one, &agent)));
-            // For the client, its handshake is over before the server has refused it.
+            // The client finishes its handshake before the server has refused it.
             let client = Encrypted::connect_as(other, Arc::new(config), Role::Coordinator).unwrap();
             let why = client.read(&mut [0; 10]).unwrap_err().to_string();
             assert!(why.contains("the server refuses the connection: CertificateRequired"), "{why}");
             assert_eq!(agents_end.join().unwrap(), "the client speaks TLS, but shows no key of Iolite");
         });
-        // The first message of TLS 1.1, and of 1.2, which says how it signs.
+        // The first message of TLS 1.1, and of 1.2, which lists signature algorithms.
         let hello = |extensions: &[u8]| {
             let random = [&b"\x03\x03"[..], &[7; 32], b"\0\0\x02\xc0\x2b\x01\0", extensions].concat();
             let message = [&[1, 0, 0, random.len() as u8], &random[..]].concat();
@@ -659,7 +658,7 @@ mod tests {
             let why = refused(Encrypted::accept(one, &agent));
             assert_eq!(why, "the client speaks an older TLS, and is not an Iolite");
         }
-        // One that goes on only in the middle of it is sent away as well.
+        // A client that stops in the middle of its first message is refused as well.
         let (one, other) = streams();
         one.set_deadline(Some(Instant::now() + Duration::from_millis(50)));
         other.write_all(&hello(b"")[..20]).unwrap();

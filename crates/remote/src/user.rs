@@ -16,7 +16,7 @@ pub(crate) fn own() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// The user at the other end of a socket, as of when it was connected.
+/// The user at the other end of a socket, at the time of the connection.
 pub(crate) fn of_peer(stream: &UnixStream) -> io::Result<u32> {
     // SAFETY: the structure is plain data; the kernel fills it in, and gets its size.
     unsafe {
@@ -33,8 +33,8 @@ pub(crate) fn of_peer(stream: &UnixStream) -> io::Result<u32> {
     }
 }
 
-/// Makes a socket in the file system that only its owner can connect to, from its first moment. The caller is
-/// single-threaded: files that others make meanwhile would have no more permissions either.
+/// Creates a Unix socket that only its owner can connect to, from its first moment. The caller must be single-threaded:
+/// files created by other threads meanwhile would get the same permissions.
 pub(crate) fn private_listener(path: &Path) -> io::Result<UnixListener> {
     // SAFETY: no pointers are involved; the call cannot fail.
     let before = unsafe { libc::umask(0o177) };
@@ -44,7 +44,7 @@ pub(crate) fn private_listener(path: &Path) -> io::Result<UnixListener> {
     listener
 }
 
-/// Waits until a descriptor is readable, at most so long: whether it is.
+/// Waits at most this long until a descriptor is readable. Returns whether it is.
 pub(crate) fn is_readable_within(descriptor: BorrowedFd<'_>, patience: Duration) -> bool {
     let mut polled = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let milliseconds = i32::try_from(patience.as_millis()).unwrap_or(i32::MAX);
@@ -75,7 +75,7 @@ pub(crate) fn own_addresses() -> Vec<IpAddr> {
                 Some(libc::AF_INET6) => {
                     let address = std::ptr::read_unaligned(one.ifa_addr.cast::<libc::sockaddr_in6>());
                     let address = Ipv6Addr::from(address.sin6_addr.s6_addr);
-                    // One that holds for a link needs the name of the link, which is another one on each machine.
+                    // A link-local address needs the name of the link, which differs between machines.
                     if !address.is_unicast_link_local() {
                         found.push(IpAddr::V6(address));
                     }
@@ -89,7 +89,7 @@ pub(crate) fn own_addresses() -> Vec<IpAddr> {
     found
 }
 
-/// Takes this lock until the file is closed by all who have it.
+/// Takes this lock until all holders of the file have closed it.
 ///
 /// # Errors
 /// Another process holds it, or the file system has no locks.
@@ -120,7 +120,7 @@ pub(crate) fn lock(file: &File) -> io::Result<()> {
     }
 }
 
-/// How a child has ended, without reaping it; `None` = it has not ended in this time.
+/// How a child has ended, without reaping it; `None` = not ended in this time.
 pub(crate) fn peek_end(child: libc::pid_t, patience: Duration) -> Option<ExitStatus> {
     let until = Instant::now() + patience;
     loop {

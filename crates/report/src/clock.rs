@@ -1,4 +1,4 @@
-//! Local time, as `ctime` writes it.
+//! Local time in the form of `ctime`.
 
 const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS: [&str; 12] =
@@ -20,7 +20,8 @@ pub fn minute(milliseconds: u64) -> String {
     format!("{year:04}-{month:02}-{:02} {:02}:{:02}", time.tm_mday, time.tm_hour, time.tm_min)
 }
 
-/// The milliseconds since 1970 of a time in the local time zone: `2026-11-20`, or with `12:33` behind it. `None` = it is none.
+/// The milliseconds since 1970 of a time in the local time zone: `2026-11-20`, optionally followed by `12:33`. `None` =
+/// not a time.
 pub fn of_local(text: &str) -> Option<u64> {
     let (date, time) = text.split_once([' ', 'T']).unwrap_or((text, "00:00"));
     let number = |text: &str| {

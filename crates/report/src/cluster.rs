@@ -1,23 +1,24 @@
 //! Machines side by side: the results of each, their distance from the median, and the slowest one.
 //!
-//! Only machines with the same jobs are compared, by the 99th percentile of their completion latencies, and lost ones with
-//! none. Any two machines differ, so a machine is called slow only if chance does not explain it: there are at least three to
-//! compare; its percentile is more than 10 % above the median; it is farther from the median than machines typically are
-//! (median absolute deviation); and it had enough I/Os to know its percentile, whose interval lies above that of the median.
+//! Only machines with the same jobs are compared, by the 99th percentile of their completion latencies; lost machines
+//! are not compared. Any two machines differ, so a machine is called slow only if chance does not explain it: there are
+//! at least three to compare; its percentile is more than 10 % above the median; it is farther from the median than
+//! machines typically are (median absolute deviation); and it had enough I/Os to know its percentile, whose interval
+//! lies above that of the median.
 
 use crate::rates;
 use crate::units::Units;
 use iolite_stats::{Cluster, HostReport, Latency};
 
-/// With fewer machines, nobody knows which one is the odd one.
+/// The fewest machines for a comparison: with fewer, it is unknown which one is the odd one.
 const LEAST_MACHINES: usize = 3;
-/// A machine is behind when its percentile is so many percent above the median.
+/// A machine is behind if its percentile is at least this many percent above the median.
 const BEHIND: f64 = 10.0;
-/// And when it is so many standard deviations above. Of numbers with a normal distribution, one is the median absolute deviation
-/// times 1.4826.
+/// And this many standard deviations. For a normal distribution, the standard deviation is the median absolute
+/// deviation times 1.4826.
 const DEVIATIONS: f64 = 3.0 * 1.4826;
-/// How many standard errors the interval of a percentile extends to both sides. Slow I/Os come in bursts, so these say less
-/// than as many independent ones.
+/// How many standard errors the interval of a percentile extends to both sides. More than usual, because slow I/Os come
+/// in bursts and are not independent.
 const ERRORS: f64 = 5.0;
 /// The percentile that is compared.
 const PERCENTILE: f64 = 99.0;
@@ -34,10 +35,10 @@ pub struct Line<'a> {
     pub bandwidth: u64,
     /// The 99th percentile of completion latencies in nanoseconds; `None` = they were not measured.
     pub p99: Option<u64>,
-    /// Its distance from the median of the machines with the same jobs, in percent of it; `None` = there is no other, or it was
-    /// lost.
+    /// Its distance from the median of the machines with the same jobs, in percent of the median; `None` = no other
+    /// machine, or it was lost.
     pub of_median: Option<f64>,
-    /// No other machine is so far behind, and it is not so by chance.
+    /// It is the machine farthest behind, and not by chance.
     pub is_straggler: bool,
     /// The interval of the percentile; `None` = too few I/Os.
     interval: Option<(u64, u64)>,
@@ -75,7 +76,7 @@ fn compare(lines: &mut [Line<'_>], mut places: Vec<usize>) {
     }
     let p99 = |line: &Line<'_>| line.p99.unwrap_or(0);
     places.sort_by_key(|&place| p99(&lines[place]));
-    // Of two machines, the slower one is measured by the faster one.
+    // With two machines, the slower one is compared with the faster one.
     let middle = (places.len() - 1) / 2;
     let (median, interval) = (p99(&lines[places[middle]]), lines[places[middle]].interval);
     let mut distances: Vec<u64> = places.iter().map(|&place| p99(&lines[place]).abs_diff(median)).collect();
@@ -92,12 +93,12 @@ fn compare(lines: &mut [Line<'_>], mut places: Vec<usize>) {
     }
 }
 
-/// The machine that is farthest behind; `None` = they are all alike.
+/// The machine that is farthest behind; `None` = all are alike.
 pub fn straggler<'a, 'b>(lines: &'b [Line<'a>]) -> Option<&'b Line<'a>> {
     lines.iter().find(|line| line.is_straggler)
 }
 
-/// The values between which the percentile is; `None` = too few I/Os.
+/// The confidence interval of the percentile; `None` = too few I/Os.
 fn interval(latency: &Latency) -> Option<(u64, u64)> {
     let share = PERCENTILE / 100.0;
     let error = (share * (1.0 - share) / latency.histogram.total() as f64).sqrt() * 100.0;
@@ -135,7 +136,7 @@ mod tests {
     use iolite_stats::{JobReport, Report, StartSpread};
     use iolite_types::Direction;
 
-    /// The number of I/Os of each.
+    /// The number of I/Os of each machine.
     const IOS: usize = 3000;
 
     fn host(label: &str, latency_ns: u64) -> HostReport {
@@ -193,7 +194,7 @@ mod tests {
         let read = &mut few[2].report.jobs[0].directions[Direction::Read];
         read.clat = example::latency(&[(3000, 1000)]);
         assert_eq!(behind(few), None, "ten I/Os above a percentile are not enough");
-        // A hundredth of the I/Os is slow in both cases, so their percentiles are anywhere between.
+        // A hundredth of the I/Os is slow in both cases, so their percentiles may be anywhere in between.
         let mut wide = hosts(&[1000, 1000, 1000]);
         for (host, slow) in wide.iter_mut().zip([29, 29, 31]) {
             let read = &mut host.report.jobs[0].directions[Direction::Read];

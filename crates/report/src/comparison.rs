@@ -13,7 +13,7 @@ pub struct Row<'a> {
     pub direction: Direction,
     /// The measurements.
     pub measured: &'a DirectionReport,
-    /// Microseconds of CPU time for each MiB that the job has moved, in all directions; `None` = it has moved nothing.
+    /// Microseconds of CPU time for each MiB that the job has moved, in all directions; `None` = no data moved.
     pub cpu_us_per_mib: Option<f64>,
 }
 

@@ -4,7 +4,7 @@ use crate::Program;
 use crate::units::Units;
 use iolite_types::{Direction, PerDirection};
 
-/// The line behind that of a job with several workers.
+/// The line after that of a job with several workers.
 pub const CLONES: &str = "...\n";
 
 /// The facts of a job's header line.

@@ -1,4 +1,4 @@
-//! The idleness of the CPUs as text for people.
+//! The idleness of the CPUs as text.
 
 use iolite_stats::IdleReport;
 use std::io::{self, Write};

@@ -80,7 +80,7 @@ impl Exporter for Json {
             host.report.disks.iter().try_for_each(|disk| disk_util(json, disk, at))?;
         }
         json.close_array()?;
-        // A machine that was lost before it had measured anything is nowhere else.
+        // A machine that was lost before its first measurement appears only here.
         if program.is_itself() || cluster.lost().is_some() {
             hosts(json, cluster)?;
             over_time::write_of_cluster(json, cluster)?;
@@ -89,7 +89,7 @@ impl Exporter for Json {
     }
 }
 
-/// The machine that something is about.
+/// The machine of an entry.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     address: &'a str,
@@ -111,7 +111,7 @@ fn place(json: &mut Writer, at: Option<Place<'_>>) -> io::Result<()> {
     lost.map_or(Ok(()), |why| json.text("lost", why))
 }
 
-/// Of one machine as without machines; of several each with its place, if it has any, as with fio.
+/// For one machine as in a local report; for several, the options of each with its place, as with fio.
 fn global_options(json: &mut Writer, cluster: &Cluster) -> io::Result<()> {
     let key = "global options";
     let write = |json: &mut Writer, host: &HostReport| {
@@ -328,7 +328,7 @@ impl Json {
     }
 }
 
-/// The options of a section. A section that has none is left out.
+/// The options of a section. A section without options is left out.
 fn options(json: &mut Writer, key: &str, options: &[(String, String)]) -> io::Result<()> {
     if options.is_empty() {
         return Ok(());
@@ -392,7 +392,7 @@ fn latency_target(json: &mut Writer, job: &JobReport) -> io::Result<()> {
     json.integer("latency_window_us", job.latency_window_ns / 1000)
 }
 
-/// Jobs of different engines beside each other. The key is ours.
+/// Jobs of different engines side by side. The key is ours.
 fn side_by_side(json: &mut Writer, report: &Report) -> io::Result<()> {
     let rows = comparison::rows(report);
     if rows.is_empty() {
@@ -491,7 +491,7 @@ fn steady_state(json: &mut Writer, state: &SteadyReport) -> io::Result<()> {
     for (name, _, quantity) in [bw, iops].into_iter().chain(latency) {
         json.integer(name, state.mean(quantity) as u64)?;
     }
-    // A full window always, as with fio: zeros stand for measurements that are missing.
+    // Always a full window, as with fio: zeros stand for missing measurements.
     for (_, name, quantity) in [iops, bw].into_iter().chain(latency) {
         let measured = state.window.iter().map(|measured| measured.of(quantity));
         json.integers(name, measured.chain(std::iter::repeat(0)).take(state.size))?;

@@ -46,7 +46,8 @@ impl Exporter for Normal {
         report.idleness.as_ref().map_or(Ok(()), |idleness| idleness::write(idleness, out))
     }
 
-    /// As with fio, the first line of each machine has its name in front, and the block of all follows the last one.
+    /// As with fio, the first line of each machine begins with its name, and the block of all machines follows the last
+    /// one.
     fn write_cluster(&self, cluster: &Cluster, program: &Program, out: &mut dyn Write) -> io::Result<()> {
         for host in &cluster.hosts {
             write!(out, "<{}> ", host.label)?;
@@ -69,7 +70,7 @@ impl Exporter for Normal {
     }
 }
 
-/// Whether a job has a block. A job without any I/O has none, unless it has an error.
+/// Whether a job has a block. A job without I/O has no block, unless it has an error.
 fn has_something_to_tell(job: &JobReport) -> bool {
     job.error.is_some() || job.directions.iter().any(|(_, measured)| measured.issued > 0 || measured.ios > 0)
 }
@@ -102,7 +103,7 @@ fn write_comparison(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     write_table(&lines, 3, out)
 }
 
-/// Lines of cells in columns, of which the first ones hold words.
+/// Writes lines of cells in columns. The first `words` columns contain words.
 fn write_table<const N: usize>(lines: &[[String; N]], words: usize, out: &mut dyn Write) -> io::Result<()> {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
@@ -115,7 +116,7 @@ fn write_table<const N: usize>(lines: &[[String; N]], words: usize, out: &mut dy
     Ok(())
 }
 
-/// The machines side by side, with the slowest one, and how far apart they began.
+/// The machines side by side, with the slowest one, and the spread of their starts.
 fn write_hosts(cluster: &Cluster, out: &mut dyn Write) -> io::Result<()> {
     let lines = cluster::lines(cluster);
     let titles = ["host", "IOPS", "BW", "clat 99%", "of median"].map(str::to_owned);
@@ -412,7 +413,7 @@ fn write_depths(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
 fn write_issued(job: &JobReport, out: &mut dyn Write) -> io::Result<()> {
     let nothing = DirectionReport::default();
     let [read, write, trim] = match &job.mixed {
-        // With unified reporting, the counts of all directions are in the first place.
+        // With unified reporting, the first place has the counts of all directions.
         Some(mixed) if job.display.unified == Unified::Mixed => [mixed, &nothing, &nothing],
         _ => job.directions.values.each_ref(),
     };
@@ -482,7 +483,7 @@ fn write_far_ends(report: &Report, job: &JobReport, out: &mut dyn Write) -> io::
 }
 
 /// Percentiles for a line that only Iolite has. A percentile is the midpoint of a bucket, which may be outside of the
-/// measured range; that would look wrong beside the maximum, so it is clamped.
+/// measured range; that would contradict the maximum, so it is clamped.
 fn within_measured(latency: &Latency, percentiles: &[f64]) -> Vec<u64> {
     let Latency { moments, histogram } = latency;
     let values = histogram.percentiles(percentiles).into_iter();

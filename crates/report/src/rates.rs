@@ -91,7 +91,7 @@ pub fn blocks<'a>(report: &Report, job: &'a JobReport) -> Vec<Block<'a>> {
     apart.filter(|_| job.display.unified != Unified::Mixed).chain(mixed).collect()
 }
 
-/// The mean of a job's bandwidth samples, in whole KiB/s, as a share of the bandwidth of its group in the same
+/// The mean of a job's bandwidth samples, in integer KiB/s, as a share of the bandwidth of its group in the same
 /// direction: at most 100%, and 100% if the group moved less than 1 KiB/s.
 pub fn share_of_group(block: &Block<'_>) -> f64 {
     share(&block.measured.bw, f64::trunc, block.group_bandwidth as f64 / 1024.0)

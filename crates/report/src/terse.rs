@@ -31,7 +31,7 @@ pub enum TerseVersion {
 }
 
 impl TerseVersion {
-    /// The version with this number, if there is one.
+    /// The version with this number, if any.
     pub fn from_number(number: u32) -> Option<Self> {
         [Self::V2, Self::V3, Self::V4, Self::V5].into_iter().find(|&version| version as u32 == number)
     }
@@ -101,7 +101,7 @@ impl Terse {
         let unmeasured = Latency::default();
         moments(if display.synchronous { &unmeasured } else { &measured.slat }, out)?;
         moments(&measured.clat, out)?;
-        // There is room for one kind of percentiles: those of total latency if the job asks for them.
+        // There is room for one kind of percentiles: those of total latency if the job requests them.
         let (percentiles, histogram) = if display.lat_percentiles {
             (&display.percentiles[..], &measured.lat.histogram)
         } else if display.clat_percentiles {

@@ -1,6 +1,6 @@
 //! Compares reports with those of the peers: a fio runs with three formats at once, its JSON is parsed into a
 //! [`Report`], and the reports made from that must be the text that fio printed, in all formats. The [`Release`]s list
-//! the differences from the release whose layout is used here. Without fio, the tests are skipped and say so.
+//! the differences from the release whose layout is used here. Without fio, the tests are skipped.
 
 use iolite_report::{Exporter, Json, Normal, Program, Terse, TerseVersion};
 use iolite_stats::*;

@@ -33,7 +33,8 @@ fn set_weight(version: ControlGroupVersion, group: &Path, weight: u32) -> Result
         .map_err(|error| format!("cgroup_weight={weight}: {}: {error}", file.display()))
 }
 
-/// The groups of a run. Groups that the run has created are removed when this is dropped, unless they are to stay.
+/// The groups of a run. Groups that the run has created are removed when this is dropped, unless `cgroup_nodelete` is
+/// set.
 #[derive(Debug, Default)]
 pub struct ControlGroups(MadeGroups);
 
@@ -59,7 +60,7 @@ impl ControlGroups {
     /// Creates the groups that the jobs name and that do not exist.
     ///
     /// # Errors
-    /// Groups that cannot be created or have no weight, for all jobs. Groups created until then are removed again.
+    /// Groups that cannot be created or have no weight, for all jobs. Groups created until then are removed.
     pub fn new(plan: &Plan) -> Result<ControlGroups, Vec<Problem>> {
         let mut groups = ControlGroups::default();
         let mut problems = Vec::new();

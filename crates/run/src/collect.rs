@@ -15,13 +15,13 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct Known {
     /// The error that ended it.
     pub error: Option<JobError>,
-    /// The first error after which it went on.
+    /// The first error despite which it continued.
     pub went_on: Option<JobError>,
     /// Bandwidth samples, in KiB/s.
     pub bw: PerDirection<Moments>,
     /// IOPS samples.
     pub iops: PerDirection<Moments>,
-    /// The steady state of its group, if one is waited for.
+    /// The steady state of its group, if the job has `steadystate`.
     pub steady_state: Option<SteadyReport>,
 }
 
@@ -59,7 +59,7 @@ pub fn report<'a>(
     Report::merge([Report { jobs, ..whole }])
 }
 
-/// The report of a run that was refused: its jobs without measurements, each with the error that is in its way.
+/// The report of a run that was refused: its jobs without measurements, each with the error that prevents it.
 pub fn refused(plan: &Plan, timestamp_ms: u64, error_of: impl Fn(&JobPlan) -> Option<JobError>) -> Report {
     let jobs = reported(plan, |report, planned, _| {
         let worker = report.identity.worker;

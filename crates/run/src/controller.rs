@@ -54,7 +54,7 @@ use gate::Gate;
 pub use gate::StartGate;
 pub use watch::{Trigger, Watch};
 
-/// How long a report on the way waits for workers to publish their resource usage.
+/// How long an interim report waits for workers to publish their resource usage.
 const USAGE_PATIENCE: Duration = Duration::from_millis(5);
 
 /// How often workers that were asked to stop are interrupted. Once is not enough: a worker may be just about to block
@@ -64,11 +64,11 @@ const STOP_PATIENCE_NS: u64 = 100_000_000;
 /// How a worker ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// By itself.
+    /// It finished its job.
     Done,
-    /// With an error.
+    /// It had an error.
     Failed,
-    /// By a signal.
+    /// A signal killed it.
     Killed,
     /// It never began, because the run was asked to end before.
     Skipped,
@@ -94,7 +94,7 @@ struct Member {
     end: Option<End>,
     /// Why it was asked to end before its time, if that is an error.
     cut_short: Option<JobError>,
-    /// Why it was killed, if this program has done that.
+    /// Why this program killed it, if it did.
     doom: Option<JobError>,
     /// Signs of life after it was asked to stop.
     signs: Signs,
@@ -117,7 +117,7 @@ pub struct Controller<'a> {
     spawner: Spawner,
     /// Must come after `spawner`, which ends all workers when it is dropped: fields are dropped in order.
     _groups: ControlGroups,
-    /// As well.
+    /// The same holds for this one.
     _orphans: Orphans,
     watch: Watch,
     gate: Gate,
@@ -125,7 +125,7 @@ pub struct Controller<'a> {
     disks: Disks,
     /// A thread of the thread host keeps the time for all workers.
     keeps_time: bool,
-    /// The run lacks a part that was asked for, other than a worker: it is not a success.
+    /// A requested part of the run other than a worker is missing: the run has failed.
     impaired: bool,
     /// Held until the run is over.
     _locked: LockedMemory,
@@ -133,7 +133,7 @@ pub struct Controller<'a> {
     idle_meter: Option<IdleMeter>,
     /// Groups that end when they reach a steady state.
     steady_groups: Vec<SteadyGroup>,
-    /// From when on snapshots count the time.
+    /// The start of the times in snapshots.
     created: u64,
     /// When the files were laid out and the first wave began.
     begun: u64,
@@ -143,20 +143,20 @@ pub struct Controller<'a> {
     looked_at: u64,
     signal: Option<i32>,
     requests: Requests,
-    /// Processes that hang are given up.
+    /// Processes that hang are abandoned.
     gives_up: bool,
     laid_out: bool,
-    /// When the process that lays out files was killed because it hung; 0 = it was not.
+    /// When the process that lays out files was killed because it hung; 0 = not killed.
     layout_killed: u64,
     spawner_gone: bool,
-    /// No process is left that could send messages.
+    /// No process that could send messages is left.
     deaf: bool,
-    /// When the status line, a sample for the series, a report on the way and a slice are due; `u64::MAX` = never.
+    /// When the status line, a sample for the series, an interim report and a slice are due; `u64::MAX` = never.
     next_eta: u64,
     next_series: u64,
     next_status: u64,
     next_slice: u64,
-    /// When workers that were asked to stop and still run are interrupted; `u64::MAX` = there are none.
+    /// When workers that were asked to stop and still run are interrupted; `u64::MAX` = no such workers.
     next_interrupt: u64,
 }
 
@@ -311,7 +311,7 @@ impl<'a> Controller<'a> {
         Ok(())
     }
 
-    /// Has the files laid out.
+    /// Orders the layout of the files, and waits for it.
     fn lay_out(&mut self, events: &mut Events<'_>) -> io::Result<()> {
         self.order(Order::LayOut)?;
         while !self.laid_out && !self.spawner_gone {
@@ -321,7 +321,7 @@ impl<'a> Controller<'a> {
                 self.hear_the_gate(events);
             }
             if self.signal.is_some() {
-                // Files that are laid out stay. No worker has run yet.
+                // Files that are laid out are kept. No worker has run yet.
                 self.skip_the_rest();
                 self.expect_stops();
             }
@@ -339,7 +339,7 @@ impl<'a> Controller<'a> {
         (due != u64::MAX).then(|| Duration::from_nanos(due.saturating_sub(self.now())))
     }
 
-    /// Sends an order to the spawner. (If it has died, the end of its answers says so.)
+    /// Sends an order to the spawner. (If it has died, the end of its answers shows that.)
     fn order(&self, order: Order) -> io::Result<()> {
         match self.spawner.order(order) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -361,7 +361,7 @@ impl<'a> Controller<'a> {
         self.wait_until(due)
     }
 
-    /// When the next timer is due; `u64::MAX` = none is set.
+    /// When the next timer is due; `u64::MAX` = no timer is set.
     fn due(&self) -> u64 {
         let timers = [
             self.next_start(),
@@ -379,7 +379,7 @@ impl<'a> Controller<'a> {
         timers.into_iter().fold(u64::MAX, u64::min)
     }
 
-    /// When the next worker is to be sampled. (The slot of a killed worker still says that it runs.)
+    /// When the next worker is due for a sample. (The slot of a killed worker still shows it as running.)
     fn next_of_samples(&self) -> u64 {
         let running = self.present().filter(|&index| self.members[index].end.is_none());
         running.filter_map(|index| self.next_sample(index)).min().unwrap_or(u64::MAX)
@@ -415,7 +415,7 @@ impl<'a> Controller<'a> {
         Ok(())
     }
 
-    /// Tells that this happened, in a worker or in the run as a whole.
+    /// Sends this event, which belongs to a worker or to the whole run.
     fn tell(&self, worker: Option<u32>, kind: EventKind, events: &mut Events<'_>) {
         let source = worker.map(|worker| {
             let job = self.plan.job_of(&self.plan.workers[worker as usize]);
@@ -469,7 +469,7 @@ impl<'a> Controller<'a> {
     }
 }
 
-/// Describes a failure, with the limit of file sizes if that is the reason. (Users may expect its signal.)
+/// Describes a failure, with the limit of file sizes if that is the reason. (Users may expect the signal SIGXFSZ.)
 fn with_limit(errno: i32, what: String) -> String {
     match process::file_size_limit() {
         Some(bytes) if errno == libc::EFBIG => {

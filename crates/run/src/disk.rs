@@ -13,7 +13,7 @@ struct Watched {
     name: String,
     directory: PathBuf,
     before: Reading,
-    /// The disks that it is built on.
+    /// The disks below it.
     below: Vec<Watched>,
 }
 

@@ -100,7 +100,7 @@ impl ReadsLeft {
     }
 }
 
-/// The elapsed share of the time, in percent.
+/// The elapsed share of the total time, in percent.
 pub fn percent(elapsed_s: f64, left_s: f64) -> f64 {
     let all = elapsed_s + left_s;
     if all <= 0.0 { 0.0 } else { (100.0 * elapsed_s / all).clamp(0.0, 100.0) }

@@ -1,9 +1,9 @@
 //! `--idle-prof`: how idle the CPUs are while the jobs run.
 //!
 //! One thread per CPU, with the lowest priority of the kernel (`SCHED_IDLE`), repeats a unit of work that takes a few
-//! microseconds. It gets the time of the CPU that the jobs do not use. Idleness is the number of units times the time
-//! that a unit takes, as a share of the elapsed time. The time that a unit takes is measured before the run, on each
-//! CPU, as CPU time of the thread.
+//! microseconds. It gets the CPU time that the jobs do not use. Idleness is the number of units times the time that a
+//! unit takes, as a share of the elapsed time. The time that a unit takes is measured before the run, on each CPU, as
+//! CPU time of the thread.
 
 use crate::clock::Clock;
 use crate::{processors, run_on, run_when_idle};

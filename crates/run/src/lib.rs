@@ -38,20 +38,20 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The reports of a run while it goes on, and the conditions that end it.
+/// The reports during a run, and the conditions that end it.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The time between two snapshots for the status line; `None` = no status line.
     pub eta_interval: Option<Duration>,
-    /// The time between two snapshots for the run's series; `None` = there is none.
+    /// The time between two snapshots for the run's series; `None` = no series.
     pub sample_interval: Option<Duration>,
     /// The snapshots for the series contain the latencies of each worker.
     pub sample_latencies: bool,
-    /// The time between two reports on the way; `None` = only when SIGUSR1 asks for one.
+    /// The time between two interim reports; `None` = only when SIGUSR1 asks for one.
     pub status_interval: Option<Duration>,
     /// The length of the slices of the run that are reported separately; `None` = no slices.
     pub slice_interval: Option<Duration>,
-    /// A file that appears under one of these names asks for a report on the way.
+    /// A file that appears under one of these names asks for an interim report.
     pub status_files: Vec<PathBuf>,
     /// The trigger that ends the run early.
     pub trigger: Trigger,

@@ -6,17 +6,17 @@ use iolite_plan::Plan;
 use iolite_types::describe_error;
 use std::io;
 
-/// Locked memory, which takes it away from the page cache until this is dropped.
+/// Locked memory, which the page cache cannot use until this is dropped.
 pub struct LockedMemory {
     start: *mut libc::c_void,
     bytes: usize,
 }
 
 impl LockedMemory {
-    /// Locks so many bytes; 0 locks nothing.
+    /// Locks this many bytes; 0 locks nothing.
     ///
     /// # Errors
-    /// There is not so much memory, or the limit on locked memory is lower.
+    /// There is not enough memory, or the limit on locked memory is lower.
     pub fn new(bytes: u64) -> io::Result<LockedMemory> {
         let bytes = usize::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         if bytes == 0 {

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Ends the inherited processes when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Orphans {
-    /// The children that were there before the run; `None` = no worker starts programs, and nobody comes.
+    /// The children that existed before the run; `None` = no worker starts programs, so there are no orphans.
     others: Option<Vec<i32>>,
 }
 

@@ -48,7 +48,7 @@ impl<'a> Prepared<'a> {
             }
             Ok(_) => Err(RunError::Problems(problems)),
             Err(more) => {
-                // An engine that cannot be used says the same when it is asked about its storage.
+                // An unusable engine reports the same problem when it is asked about its storage.
                 let is_new = |problem: &Problem| {
                     !problems
                         .iter()

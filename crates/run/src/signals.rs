@@ -1,8 +1,7 @@
 //! The signals that a run acts on.
 //!
 //! Signals within a second of the first are one request to end: GNU `timeout` signals its child and then the child's
-//! group, and a terminal may signal a whole pipeline. A later signal means that a process hangs, which is then given
-//! up.
+//! group, and a terminal may signal a whole pipeline. A later signal means that a process hangs, which is then killed.
 
 use crate::RunError;
 use iolite_os::poll::{is_writable, wait_readable};
@@ -24,10 +23,10 @@ pub fn name(signal: libc::c_int) -> String {
     }
 }
 
-/// Signals that follow the first one within this time mean the same.
+/// Signals within this time after the first belong to the same request.
 const ONE_REQUEST: Duration = Duration::from_secs(1);
 
-/// A report of which nothing is taken for this long is given up, if that was asked for.
+/// A report whose output makes no progress for this long is abandoned, if the user asked for that.
 const REPORT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A request made by a signal.
@@ -37,16 +36,16 @@ pub enum Request {
     End,
     /// The same as the one before.
     Again,
-    /// To give up hanging processes.
+    /// To kill hanging processes.
     GiveUp,
 }
 
-/// Tells the requests in signals.
+/// Turns signals into requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Requests {
     /// When the first signal was taken.
     first: Option<Instant>,
-    /// When no signal was last found waiting. A signal taken later was sent later.
+    /// The last time at which no signal was pending. A signal taken later was sent later.
     seen_none: Instant,
 }
 
@@ -69,13 +68,13 @@ impl Requests {
         }
     }
 
-    /// No signal waits now.
+    /// No signal is pending now.
     pub fn seen_none(&mut self, now: Instant) {
         self.seen_none = now;
     }
 
-    /// When to look whether signals wait, so that the next one is known to be a new request; `None` = that does not
-    /// matter.
+    /// When to check for pending signals, so that the next one is known to be a new request; `None` = no check is
+    /// needed.
     fn look_at(&self) -> Option<Instant> {
         let due = self.first? + ONE_REQUEST;
         (self.seen_none < due).then_some(due)
@@ -135,7 +134,7 @@ impl HeldSignals {
         });
     }
 
-    /// Takes the waiting signals. Returns whether one of them asks to give up.
+    /// Takes the pending signals. Returns whether one of them asks to give up.
     fn is_given_up(&self, requests: &mut Requests) -> bool {
         while let Some(signal) = self.queue.next() {
             if signal != libc::SIGUSR1 && requests.take(Instant::now()) == Request::GiveUp {

@@ -4,8 +4,8 @@
 //! Orders and answers are messages of a fixed size on a socket pair. When the controller is gone, for whatever reason,
 //! the spawner sees the end of that socket, kills its children, and cleans up.
 //!
-//! If workers start programs, it has a name and a process group of its own, so that it is left to clean up after a command
-//! that kills all processes of the run by name or by group. Its children look as if the controller had forked them.
+//! If workers start programs, it has a separate name and process group, so that it survives a command that kills all
+//! processes of the run by name or by group, and can clean up. Its children look as if the controller had forked them.
 
 use iolite_os::appearance::Appearance;
 use iolite_os::poll;
@@ -180,14 +180,14 @@ pub trait Work: Send + Sync {
 /// How long killed processes are waited for.
 const DYING_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long they are waited for when the controller is gone, and nobody waits for the spawner.
+/// How long the spawner waits for its children after the controller has died.
 const LAST_PATIENCE: Duration = Duration::from_secs(60);
 
-/// The name of a spawner that workers are not to be confused with. (It must not contain a name of the program: `pkill` looks
-/// for parts.)
+/// The name of the spawner's process, so that it is not mistaken for a worker. (It must not contain a name of the
+/// program: `pkill` matches parts.)
 const NAME: &CStr = c"run-spawner";
 
-/// How often the controller looks whether the spawner is gone.
+/// How often the controller checks whether the spawner is gone.
 const DYING_LOOK: Duration = Duration::from_micros(500);
 
 /// The controller's end.
@@ -207,7 +207,7 @@ impl Spawner {
             if signals::become_interruptible().is_err() {
                 return 1;
             }
-            // With fewer, opening the file that is one too many fails with a message.
+            // If the limit stays lower, opening too many files fails with a message.
             let _ = process::allow_many_files();
             let ends_orphans = work.starts_programs();
             let appearance = ends_orphans.then(|| {
@@ -235,7 +235,7 @@ impl Spawner {
     /// `BrokenPipe` = the spawner has died; other errors come from the operating system.
     pub fn order(&self, order: Order) -> io::Result<()> {
         match order {
-            // It is repeated. A spawner that hangs must not make the controller hang.
+            // This order is repeated, and a spawner that hangs must not make the controller hang.
             Order::Interrupt => self.socket.send_if_there_is_room(&order.encode()),
             _ => self.socket.send(&order.encode()),
         }
@@ -273,7 +273,7 @@ impl Spawner {
                 break;
             }
         }
-        // It is gone or is about to go. If it was not reached, it must not outlive the run.
+        // It has ended or is about to. If the order did not reach it, it still must not outlive the run.
         while Instant::now() < patience {
             if let Some(end) = process::reap(pid) {
                 return Some(end);
@@ -299,7 +299,7 @@ enum Child {
     Helper,
 }
 
-/// Carries out orders until there are no more, and then ends everything that it started.
+/// Carries out orders until there are no more. Then ends all processes that it started.
 fn serve<W: Work + 'static>(
     socket: &Socket,
     work: &std::sync::Arc<W>,
@@ -392,7 +392,7 @@ fn end_all(signals: &SignalQueue, mut children: HashMap<libc::pid_t, Child>) {
     }
 }
 
-/// Forks a child, which dies with this process. It appears as this process did at first.
+/// Forks a child, which dies with this process. It gets the name that this process had at first.
 fn fork(appearance: Option<&Appearance>, body: impl FnOnce() -> i32) -> io::Result<libc::pid_t> {
     let parent = process::process_id();
     process::fork(|| {
@@ -468,7 +468,7 @@ fn carry_out<W: Work + 'static>(
 
 /// The thread host: starts a thread for each order, until it is killed with the spawner at the end of the run.
 fn host_threads<W: Work + 'static>(socket: &Socket, work: &std::sync::Arc<W>) -> i32 {
-    /// The clock needs less than any thread has.
+    /// The clock needs little stack.
     const STACK: usize = 512 << 10;
     let mut bytes = [0; MESSAGE];
     while let Ok(length @ 1..) = socket.receive(&mut bytes) {

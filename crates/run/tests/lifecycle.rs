@@ -65,8 +65,8 @@ fn run(jobs: Vec<JobOptions>, scene: &mut Scene<'_>) -> Outcome {
         .expect("it can be run")
 }
 
-/// A signal may come when the run that it is meant for has ended and has unblocked the signals: then it is lost, and
-/// must not end this process. (An ignored signal still reaches a process that has it blocked, as a run has.)
+/// A signal may come when its run has ended and has unblocked the signals: then it is lost, and must not end this
+/// process. (An ignored signal still reaches a process that blocks it, as a run does.)
 fn survive_late_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1] {
         // SAFETY: no handler is installed.
@@ -84,7 +84,7 @@ fn states(snapshot: &Snapshot) -> String {
     snapshot.workers.iter().map(|worker| worker.state).collect()
 }
 
-/// Whether a worker has done I/O. (One that is said to run may not have been given any time yet.)
+/// Whether a worker has done I/O. (A running worker may not have received any CPU time yet.)
 fn has_begun(snapshot: &Snapshot) -> bool {
     snapshot.workers.iter().any(|worker| worker.counters[Direction::Read].ios > 0)
 }
@@ -196,7 +196,7 @@ fn a_wait_ends_when_the_run_is_to_end(directory: &Path) {
     let name = CString::new(path.to_str().expect("a plain name")).expect("no zero in it");
     // SAFETY: a terminated string.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-    // Both ends are open and nobody writes: reading waits for ever.
+    // Both ends are open and nothing is written: reading waits for ever.
     let _held = std::fs::File::options().read(true).write(true).open(&path).expect("a pipe can be opened");
     for thread in [false, true] {
         let interrupt = |snapshot: &Snapshot| {

@@ -10,7 +10,7 @@ pub const EVENT_VERSION: u32 = 1;
 /// Something that happened in a run. Events come in the order in which the controller learnt of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// [`EVENT_VERSION`] of the program that tells it.
+    /// [`EVENT_VERSION`] of the program that reports it.
     pub version: u32,
     /// The machine of the event; `None` = this one. Set when events are forwarded to another machine.
     pub host: Option<String>,
@@ -43,7 +43,7 @@ pub struct Source {
 pub enum EventKind {
     /// A line for the report's reader: "a: Laying out IO file (1 file / 1MiB)".
     Note(String),
-    /// Something is suspicious or other than expected, and nothing has failed.
+    /// Something is suspicious or unexpected, but nothing has failed.
     Warning(String),
     /// Something went wrong: in one I/O or file, or in the run.
     Trouble(String),
@@ -56,27 +56,27 @@ pub enum EventKind {
         /// The error.
         error: JobError,
     },
-    /// Where the run stands, for the status line.
+    /// The progress of the run, for the status line.
     Snapshot(Box<Snapshot>),
-    /// Where the run stands, for its series: at even intervals, with latencies.
+    /// The progress of the run, for its series: at even intervals, with latencies.
     Sample(Box<Snapshot>),
     /// A full interim report that was requested.
     Status(Box<Report>),
     /// A slice of the run is over; the report is of everything so far.
     Slice(Box<Report>),
-    /// This signal ends the run; 0 = something else does.
+    /// The run is ending, because of this signal; 0 = for another reason.
     Terminating(i32),
     /// The steps that the run takes together with the runs on other machines. Sent before the first of them.
     InStep(InStep),
     /// The jobs behind the barrier with this number are set up, and wait for their start time.
     Ready(u32),
-    /// Nothing waits at this barrier any more: the jobs behind it ended before they began.
+    /// No job waits at this barrier any more: the jobs behind it ended before they began.
     Passed(u32),
     /// The jobs behind this barrier have begun.
     Started {
         /// The barrier.
         barrier: u32,
-        /// How many nanoseconds after the moment that was given for it.
+        /// How many nanoseconds later than the given start time.
         late_ns: u64,
     },
     /// An interval of a steady state that is judged over several machines.
@@ -88,7 +88,7 @@ pub enum EventKind {
 pub struct InStep {
     /// How many barriers it has. The first is its start.
     pub barriers: u32,
-    /// The steady states that are judged over all, without measurements.
+    /// The steady states that are judged over all machines, without measurements.
     pub steady: Vec<SteadyReport>,
 }
 
@@ -115,7 +115,7 @@ pub enum Interval {
     },
     /// Counters were reset in it, so it has no result.
     LeftOut,
-    /// The jobs have ended: nothing more comes.
+    /// The jobs have ended: no more intervals follow.
     Over,
 }
 
@@ -133,12 +133,12 @@ pub enum Word {
     Steady(u32),
     /// Send the files that the run has left.
     Send,
-    /// Run the command of the trigger, now that all is safe.
+    /// Run the command of the trigger, now that everything has been saved.
     Trigger,
 }
 
 impl Word {
-    /// As bytes: which one, its number, and the moment, each with the lowest byte first.
+    /// As bytes: the kind, the number and the time, each with the lowest byte first.
     pub fn to_bytes(self) -> [u8; 13] {
         let (kind, number, moment) = match self {
             Word::Start { barrier, at_ns } => (0, barrier, at_ns),

@@ -10,8 +10,8 @@ pub type Fact = (String, String);
 pub struct Facts {
     /// The machine: `name`, `kernel`, `cpu`, `cpus`, `memory_bytes`.
     pub host: Vec<Fact>,
-    /// Where the jobs' data is, each once: `files`, `file_system`, `device`, `model`, `firmware`, `size_bytes`, `scheduler`,
-    /// `rotational`, …; of an engine with storage of its own, `engine`.
+    /// Where the jobs' data is, each place once: `files`, `file_system`, `device`, `model`, `firmware`, `size_bytes`,
+    /// `scheduler`, `rotational`, …; of an engine with its own storage, `engine`.
     pub targets: Vec<Vec<Fact>>,
     /// The warnings, about the input and during the run.
     pub warnings: Vec<String>,

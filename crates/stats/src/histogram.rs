@@ -1,7 +1,7 @@
 //! Latency histograms with fio's geometry, so that percentiles and bins can be compared.
 //!
-//! There are 64 buckets per power of two: a value below 128 ns has a bucket of its own; larger values are sorted by
-//! their top seven bits (a leading one and six more). A bucket is reported by its midpoint. There are 29 groups of 64
+//! There are 64 buckets per power of two: each value below 128 ns has its own bucket; larger values are sorted by their
+//! top seven bits (a leading one and six more). A bucket is reported by its midpoint. There are 29 groups of 64
 //! buckets; the last bucket has no upper limit.
 
 use serde::{Deserialize, Serialize};

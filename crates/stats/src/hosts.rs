@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub struct HostReport {
     /// Its host name, made unique if several machines have the same one.
     pub label: String,
-    /// Its address, as it was asked for.
+    /// Its address, as the user gave it.
     pub address: String,
     /// The port.
     pub port: u16,
@@ -25,11 +25,11 @@ pub struct HostReport {
 pub struct Cluster {
     /// The machines, in the order in which they were named.
     pub hosts: Vec<HostReport>,
-    /// How far apart they began, and how well that is known; `None` = they did not begin together.
+    /// How far apart they began, and with what uncertainty; `None` = they did not begin together.
     pub start: Option<StartSpread>,
     /// The steady states that were judged over all of them.
     pub steady: Vec<SteadyReport>,
-    /// How the run ended; `None` = it has not, yet.
+    /// How the run ended; `None` = it has not ended yet.
     pub end: Option<RunEnd>,
 }
 
@@ -38,7 +38,7 @@ pub struct Cluster {
 pub struct StartSpread {
     /// From the first to the last, in nanoseconds.
     pub spread_ns: u64,
-    /// How far the clocks of two machines may be off, in nanoseconds.
+    /// How much the clocks of two machines may differ, in nanoseconds.
     pub uncertainty_ns: u64,
 }
 
@@ -55,8 +55,8 @@ impl Cluster {
         self.hosts.iter().map(|host| host.report.timestamp_ms).max().unwrap_or(0)
     }
 
-    /// All jobs of all machines as one, exactly; `None` = there are none. If machines were lost, it has an error, even if
-    /// no machine had measured anything.
+    /// All jobs of all machines as one, exactly; `None` = there are no jobs. If machines were lost, it has an error,
+    /// even if no machine had measured anything.
     pub fn all(&self) -> Option<Report> {
         let reports = self.hosts.iter().map(|host| &host.report);
         let lost = self.lost();
@@ -69,9 +69,9 @@ impl Cluster {
             }
         };
         let job = &mut all.jobs[0];
-        // A search for a depth is one of a job.
+        // A depth that was searched for belongs to a single job.
         job.depth = 0;
-        // Of several, none is that of all jobs.
+        // If there are several steady states, none of them applies to all jobs.
         if let [state] = &self.steady[..] {
             job.steady_state = Some(state.clone());
         }
@@ -157,8 +157,8 @@ impl Cluster {
     }
 }
 
-/// Series of machines that began together, as one; each with the number that its blocks begin with. The windows are those of the
-/// series that has the longest ones; the others' go where their middle is.
+/// Series of machines that began together, as one; each with the number that its blocks begin with. The windows are
+/// those of the series with the longest ones; a window of another series is added to the one that contains its middle.
 fn side_by_side(all: &[(u32, &Series)]) -> Option<Series> {
     let length = |series: &Series| {
         let end = series.windows.last().map_or(0, |window| window.end_ns);
@@ -182,7 +182,7 @@ fn side_by_side(all: &[(u32, &Series)]) -> Option<Series> {
             let window = shifted(*first, window);
             let place = whole.windows.partition_point(|known| known.end_ns <= middle);
             let Some(known) = whole.windows.get_mut(place) else {
-                // It ran for longer.
+                // This machine ran longer.
                 whole.windows.push(window);
                 continue;
             };
@@ -207,7 +207,7 @@ impl HostReport {
         Cow::Owned(report)
     }
 
-    /// All jobs of this machine as one, exactly; `None` = there are none.
+    /// All jobs of this machine as one, exactly; `None` = there are no jobs.
     pub fn all(&self) -> Option<Report> {
         one_of(self.report.jobs.iter(), &self.label, self.report.timestamp_ms)
     }

@@ -20,6 +20,6 @@ pub struct PriorityLatency {
     pub order: [u32; 3],
     /// Encoded as in the kernel.
     pub priority: u16,
-    /// Completion latency, or total latency if percentiles of that were asked for.
+    /// Completion latency, or total latency if its percentiles were requested.
     pub latency: Latency,
 }

@@ -79,7 +79,7 @@ impl LiveMoments {
         }
     }
 
-    /// Takes back a recorded value; the extremes keep it.
+    /// Removes a recorded value; the extremes keep it.
     fn forget(&self, value: u64) {
         self.count.set(self.count.get().saturating_sub(1));
         self.sum.set(self.sum.get().saturating_sub(value));
@@ -186,7 +186,7 @@ impl LiveLatency {
 pub struct LiveClock {
     /// The length of all finished spans.
     spans: Word,
-    /// When the current span began; 0 = there is none.
+    /// When the current span began; 0 = no span is in progress.
     begun: Word,
     /// How many I/Os had been issued by then.
     issued: Word,
@@ -229,9 +229,9 @@ pub struct LiveDirection {
     pub bytes: Word,
     /// I/Os issued.
     pub issued: Word,
-    /// I/Os that transferred less than asked.
+    /// I/Os that transferred less than requested.
     pub short: Word,
-    /// I/Os given up.
+    /// I/Os that were dropped.
     pub dropped: Word,
     /// How long it has run.
     pub clock: LiveClock,
@@ -408,8 +408,8 @@ impl LiveStats {
 
     /// The counters of all directions, and the number of resets. Latencies are copied only on request: they are
     /// thousands of words, in cache lines that the worker writes to. They are copied once, while the worker continues,
-    /// so they may include some more I/Os than the counts beside them. None of them is from before a reset that is
-    /// counted here: if resets keep interfering, the latencies are left empty.
+    /// so they may include a few more I/Os than the counts. None of them is from before a reset that is counted here:
+    /// if resets keep interfering, the latencies are left empty.
     pub fn counters(&self, with_latencies: bool) -> ([Counters; 3], u64) {
         const ATTEMPTS: usize = 4;
         let mut attempt = 1;

@@ -62,8 +62,8 @@ impl Report {
 }
 
 impl JobReport {
-    /// Merges workers that are reported as one with these. Derived values have to be [derived](JobReport::derive)
-    /// again afterwards.
+    /// Merges the results of workers that are reported together with these. Derived values have to be
+    /// [derived](JobReport::derive) again afterwards.
     fn merge(&mut self, mut other: JobReport) {
         if other.identity < self.identity {
             std::mem::swap(self, &mut other);

@@ -26,15 +26,15 @@ pub struct Report {
     /// The run over time, if it was recorded.
     #[serde(default)]
     pub series: Option<Series>,
-    /// The machine and the storage of the run, if they were asked for.
+    /// The machine and the storage of the run, if requested.
     #[serde(default)]
     pub facts: Option<Facts>,
-    /// How the run ended; `None` = the report was made on the way.
+    /// How the run ended; `None` = an interim report.
     #[serde(default)]
     pub end: Option<RunEnd>,
 }
 
-/// The error that ended a job, or the first error after which it went on.
+/// The error that ended a job, or the first error after which it continued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobError {
     /// The errno.
@@ -52,7 +52,7 @@ pub struct First<T> {
     pub value: T,
 }
 
-/// Errors after which a job went on (`continue_on_error`, `ignore_error`).
+/// Errors after which a job continued (`continue_on_error`, `ignore_error`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContinuedErrors {
     /// Their number.
@@ -93,7 +93,7 @@ pub struct JobReport {
     pub identity: Identity,
     /// The job's name.
     pub name: String,
-    /// The machine that ran it, where the jobs of several are side by side.
+    /// The machine that ran it, in a report of several machines.
     #[serde(default)]
     pub host: Option<String>,
     /// Its engine.
@@ -107,7 +107,7 @@ pub struct JobReport {
     pub members: u32,
     /// The process or thread id (of the first worker, if merged).
     pub pid: i32,
-    /// The error that ended it, or the first error after which it went on.
+    /// The error that ended it, or the first error after which it continued.
     pub error: Option<First<JobError>>,
     /// Milliseconds since the epoch at which it started its I/O.
     pub start_ms: u64,
@@ -120,7 +120,7 @@ pub struct JobReport {
     pub options: Vec<(String, String)>,
     /// Per direction.
     pub directions: PerDirection<DirectionReport>,
-    /// All directions together, if asked for. Derived when reports are merged.
+    /// All directions together, if requested. Derived when reports are merged.
     pub mixed: Option<DirectionReport>,
     /// fsync, fdatasync, sync_file_range and syncfs.
     pub sync: SyncReport,
@@ -134,7 +134,7 @@ pub struct JobReport {
     pub depths: Depths,
     /// Latency classes (of completion latency, all directions). Derived when reports are merged.
     pub latency_classes: LatencyClasses,
-    /// Errors after which it went on; `None` = the job goes on after no errors.
+    /// Errors after which it continued; `None` = the job ends at any error.
     pub continued_errors: Option<ContinuedErrors>,
     /// The configured depth or, with a latency target, the depth found.
     pub depth: u32,
@@ -150,11 +150,11 @@ pub struct JobReport {
     pub steady_state: Option<SteadyReport>,
     /// The blocks of the jobs at the other ends of its connections (`ioengine=net`), if they are a part of the report.
     pub connected: BTreeSet<u32>,
-    /// How many zones were reset, where zones are used.
+    /// The number of zones reset, if zones are used.
     pub zone_resets: Option<u64>,
-    /// How much later than in their trace I/Os were issued, in nanoseconds; empty if no trace gives times.
+    /// How much later than in the trace the I/Os were issued, in nanoseconds; empty if no trace gives times.
     pub lateness: Latency,
-    /// The outcome of its requests, where I/Os are requests to a server.
+    /// The outcome of its requests, if I/Os are requests to a server.
     pub requests: RequestReport,
     /// How it is displayed.
     pub display: Display,
@@ -190,7 +190,7 @@ pub struct Display {
     pub unit_base: u32,
     /// Significant figures of scaled numbers.
     pub significant_figures: u32,
-    /// The percentiles asked for, ascending.
+    /// The requested percentiles, ascending.
     pub percentiles: Vec<f64>,
     /// Show percentiles of submission latency.
     pub slat_percentiles: bool,
@@ -238,9 +238,9 @@ pub struct DirectionReport {
     pub ios: u64,
     /// I/Os issued, as counted on the `issued rwts` line.
     pub issued: u64,
-    /// I/Os that transferred less than asked.
+    /// I/Os that transferred less than requested.
     pub short: u64,
-    /// I/Os that were given up.
+    /// I/Os that were dropped.
     pub dropped: u64,
     /// Milliseconds during which this direction ran (the longest of the members); 0 = it did not.
     pub runtime_ms: u64,
@@ -252,7 +252,7 @@ pub struct DirectionReport {
     pub lat: Latency,
     /// Latency from the time at which a rate intended the I/Os to start, if measured.
     pub intended: Latency,
-    /// Time to the first byte of the answers, where I/Os are requests to a server.
+    /// Time to the first byte of the answers, if I/Os are requests to a server.
     pub first_byte: Latency,
     /// Latency by priority, if I/Os have different ones.
     pub priorities: Vec<PriorityLatency>,

@@ -14,19 +14,19 @@ use std::time::Duration;
 
 /// The shortest time between two samples.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// How long the samples of one worker are apart for each worker that there is: looking at a worker with its latencies takes
-/// some microseconds, so a run with hundreds of workers is sampled less often.
+/// The time between two samples, per worker: reading a worker's counters and latencies takes some microseconds, so a
+/// run with hundreds of workers is sampled less often.
 const PER_WORKER: Duration = Duration::from_millis(2);
 /// A run with more workers than this is sampled without latencies: remembering them would take too much memory.
 pub const MOST_WITH_LATENCIES: usize = 512;
 
-/// How many parts (a window of one direction of one job) are kept at most.
+/// The most parts (windows of one direction of one job) that are kept.
 const MOST_PARTS: usize = 20_000;
-/// How many buckets of latencies are kept at most in all parts: 32 MB.
+/// The most latency buckets that are kept in all parts: 32 MB.
 const MOST_BUCKETS: usize = 4 << 20;
-/// How many windows are kept at most: more than a screen has columns.
+/// The most windows that are kept: more than a screen has columns.
 const MOST_WINDOWS: usize = 1024;
-/// How many windows are kept in any case, with a few thousand jobs as well: fewer make no picture.
+/// The fewest windows that are kept, even with a few thousand jobs: fewer do not make a chart.
 const LEAST_WINDOWS: usize = 16;
 
 /// Parts of a latency histogram for each power of two, in reports: 8 of them are 9% to 12% wide.
@@ -35,7 +35,7 @@ const COARSE_SHIFT: usize = 3;
 /// A run over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
-    /// Nanoseconds from one sample to the next. Extremes are of rates over this long.
+    /// Nanoseconds from one sample to the next. Extremes are those of rates over this time.
     pub interval_ns: u64,
     /// When the first window begins, in nanoseconds from the start of the run.
     pub begin_ns: u64,
@@ -61,7 +61,7 @@ pub struct Part {
     pub block: u32,
     /// The direction.
     pub direction: Direction,
-    /// It is in its ramp, in the window or a part of it.
+    /// The job is in its ramp during the window or a part of it.
     pub ramping: bool,
     /// I/Os completed.
     pub ios: u64,
@@ -112,7 +112,7 @@ impl Part {
         classes
     }
 
-    /// Gives up its own rates for those that the same job has in this window, if it is in it.
+    /// Replaces its lowest and highest rates by those of the same job in this window, if the window has that job.
     fn take_extremes_of(&mut self, window: &Window) {
         if let Ok(position) = window.parts.binary_search_by_key(&self.place(), Part::place) {
             (self.iops, self.bandwidth) = (window.parts[position].iops, window.parts[position].bandwidth);
@@ -154,7 +154,7 @@ impl Window {
     }
 }
 
-/// Two lists of buckets as one.
+/// Merges two lists of buckets.
 fn merged(mine: &[(u16, u32)], theirs: &[(u16, u32)]) -> Vec<(u16, u32)> {
     let mut all = Vec::with_capacity(mine.len().max(theirs.len()));
     let (mut mine, mut theirs) = (mine.iter().peekable(), theirs.iter().peekable());
@@ -180,7 +180,7 @@ pub struct Recorder {
     before: Option<Snapshot>,
     /// The samples of a full window.
     per_window: u32,
-    /// How many parts all windows have, and how many buckets are in them.
+    /// The number of parts in all windows, and the number of buckets in these parts.
     parts: usize,
     buckets: usize,
     most_buckets: usize,
@@ -188,18 +188,18 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// How often a run with so many workers is sampled.
+    /// The time between two samples of a run with this many workers.
     pub fn interval(workers: usize) -> Duration {
         SHORTEST.max(PER_WORKER * u32::try_from(workers).unwrap_or(u32::MAX))
     }
 
-    /// A recorder of workers that these blocks of the report tell of, in the order of their numbers.
+    /// A recorder of workers that are reported in these blocks, in the order of their numbers.
     pub fn new(blocks: Vec<Option<u32>>) -> Recorder {
         let interval = Recorder::interval(blocks.len());
         Recorder::sampled(blocks, interval)
     }
 
-    /// The same, of a run that is sampled so often.
+    /// The same for a run that is sampled at this interval.
     pub fn sampled(blocks: Vec<Option<u32>>, interval: Duration) -> Recorder {
         let interval_ns = interval.as_nanos() as u64;
         let series = Series { interval_ns, ..Series::default() };
@@ -239,12 +239,13 @@ impl Recorder {
         &self.series
     }
 
-    /// How many samples a full window has. As long as that does not change, windows are appended and only the last one grows.
+    /// The number of samples in a full window. As long as it does not change, windows are appended and only the last
+    /// one grows.
     pub fn samples_per_window(&self) -> u32 {
         self.per_window
     }
 
-    /// The series until now; `None` = nothing has happened.
+    /// The series until now; `None` = it has no samples yet.
     pub fn series(&self) -> Option<Series> {
         (!self.series.windows.is_empty()).then(|| self.series.clone())
     }
@@ -270,7 +271,8 @@ impl Recorder {
         parts
     }
 
-    /// Adds a sample. A short one (the last, mostly) belongs to the one before it: its rates would be those of a moment.
+    /// Adds a sample. A short one (the last, mostly) belongs to the one before it: its rates would be those of an
+    /// instant.
     fn push(&mut self, mut window: Window, is_short: bool) {
         match self.series.windows.last_mut() {
             Some(last) if is_short || last.samples < self.per_window => {
@@ -298,7 +300,7 @@ impl Recorder {
         }
     }
 
-    /// Makes one window of each two.
+    /// Merges each pair of windows.
     fn coarsen(&mut self) {
         self.per_window = self.per_window.saturating_mul(2);
         let mut windows = std::mem::take(&mut self.series.windows).into_iter();
@@ -313,7 +315,7 @@ impl Recorder {
     }
 }
 
-/// The I/O of one worker in one direction; `None` = it did none, and none was expected.
+/// The I/O of one worker in one direction; `None` = it did no I/O, and none was expected.
 fn part(block: u32, direction: Direction, before: &WorkerSnapshot, now: &WorkerSnapshot) -> Option<Part> {
     let (old, new) = (&before.counters[direction], &now.counters[direction]);
     let ios = new.ios.saturating_sub(old.ios);
@@ -347,7 +349,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// A worker that has read so many blocks of 4 KiB, each in the latency beside it.
+    /// A worker that has read this many blocks of 4 KiB, with these latencies.
     fn worker(state: char, ios: u64, latencies: &[u64]) -> WorkerSnapshot {
         let mut worker = WorkerSnapshot { state, running: true, ..WorkerSnapshot::default() };
         worker.uses[Direction::Read] = true;
@@ -461,7 +463,7 @@ mod tests {
         assert_eq!(total, u64::from(jobs) * 299 * 10);
     }
 
-    /// Of thousands of jobs there are few windows; of wide distributions as well.
+    /// Thousands of jobs have few windows, and so have wide distributions.
     #[test]
     fn budgets_hold_for_thousands_of_jobs_and_wide_distributions() {
         let jobs = 2000;

@@ -1,4 +1,4 @@
-//! Snapshots: the progress of a run, at intervals while it goes on.
+//! Snapshots: the progress of a run, taken at intervals.
 //!
 //! A snapshot has cumulative counters and no rates: a reader takes the difference of any two snapshots. A lost
 //! snapshot costs nothing.
@@ -32,8 +32,8 @@ impl Snapshot {
 }
 
 impl WorkerSnapshot {
-    /// Several workers as one: sums, and the state of those that have come the least far of those that do I/O; if none does, of those
-    /// that have come the least far of all.
+    /// Several workers as one: sums, and the state of the least advanced worker that does I/O; if none does I/O, that
+    /// of the least advanced worker of all.
     pub fn sum<'a>(workers: impl IntoIterator<Item = &'a WorkerSnapshot>) -> WorkerSnapshot {
         let mut sum = WorkerSnapshot { state: '_', ..WorkerSnapshot::default() };
         for one in workers {

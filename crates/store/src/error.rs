@@ -3,13 +3,13 @@
 use iolite_types::describe_error;
 use rusqlite::ErrorCode;
 
-/// Why a store cannot be used. (Its name is for the caller to tell.)
+/// Why a store cannot be used. (The caller adds the store's name.)
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file is not a store.
     #[error("{0}, so it is not a store of runs; nothing was changed (--store names another file)")]
     Foreign(&'static str),
-    /// A later version of this program has made it.
+    /// A later version of this program has created it.
     #[error(
         "the store has format {found}, and this version knows formats up to {known}; use the newer version, or another store \
          (--store=FILE)"
@@ -17,7 +17,7 @@ pub enum StoreError {
     Newer {
         /// The format of the file.
         found: i64,
-        /// The newest that is known here.
+        /// The newest format known here.
         known: i64,
     },
     /// The store is damaged.
@@ -26,7 +26,7 @@ pub enum StoreError {
     /// Another program holds the lock.
     #[error("another program is using the store, and has not let go of it; end it, or try again later")]
     Busy,
-    /// A run is larger than all that may be kept.
+    /// A run is larger than the limit for all runs.
     #[error(
         "the run takes {bytes} bytes, and all runs together may take {most} (iolite runs limits --quota)"
     )]
@@ -36,7 +36,7 @@ pub enum StoreError {
         /// The bytes that may be kept.
         most: u64,
     },
-    /// A report is larger than any that can be read again.
+    /// A report exceeds the size that can be read again.
     #[error(
         "the report has {bytes} bytes, and none of more than {most} bytes can be kept (group_reporting makes the report of many jobs \
          smaller)"
@@ -44,7 +44,7 @@ pub enum StoreError {
     LargeReport {
         /// The bytes of the report.
         bytes: u64,
-        /// The bytes that a report may have.
+        /// The size limit of a report.
         most: u64,
     },
     /// The runs in the store have labels, and are not removed to make room for imports.
@@ -59,10 +59,10 @@ pub enum StoreError {
     /// The text to keep is not a report.
     #[error("{0}")]
     NoReport(String),
-    /// The system says no.
+    /// An error of the system.
     #[error("{}", describe_error(.0))]
     System(#[from] std::io::Error),
-    /// SQLite says no.
+    /// An error of SQLite.
     #[error("{0}")]
     Sql(rusqlite::Error),
 }

@@ -1,11 +1,11 @@
 //! A store of runs: results kept in an SQLite file.
 //!
 //! SQLite's rollback journal keeps the file consistent whenever a program is killed, and lets several programs use it
-//! at once; so each change that belongs together is one transaction. The journal is preferred to a write-ahead log
-//! because it needs no shared memory (home directories may be on NFS), and leaves a single file.
+//! at once; changes that belong together are one transaction. The journal is preferred to a write-ahead log because it
+//! needs no shared memory (home directories may be on NFS), and leaves a single file.
 //!
-//! A report is kept as compressed text; the values that lists and filters need are stored beside it (`summary.rs`). The
-//! format of the file has a version (`schema.rs`). The size of the store is limited (`limits.rs`).
+//! A report is kept as compressed text; the values that lists and filters need are stored separately (`summary.rs`).
+//! The format of the file has a version (`schema.rs`). The size of the store is limited (`limits.rs`).
 
 mod error;
 mod limits;
@@ -30,15 +30,15 @@ use std::time::Duration;
 
 /// How long another program may use the store before this one gives up.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// No report is larger than this, in bytes.
+/// The largest report in bytes.
 const LARGEST_REPORT: u64 = 1 << 30;
-/// No label has more characters.
+/// The most characters of a label.
 const LONGEST_LABEL: usize = 200;
 
 /// The values of a run that a list shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Its number, which no other run of the store ever has.
+    /// Its number, which is never reused in the store.
     pub number: i64,
     /// The label; empty = none.
     pub label: String,
@@ -50,7 +50,7 @@ pub struct Run {
     pub host: String,
     /// The program that made it.
     pub program: String,
-    /// How it ended; `None` = unknown: the report does not say it, or was kept by a version that did not.
+    /// How it ended; `None` = unknown: the report does not say, or was stored by a version without this.
     pub status: Option<RunStatus>,
     /// The names of its jobs, each once.
     pub jobs: Vec<String>,
@@ -67,7 +67,7 @@ pub struct Run {
 pub struct Kept {
     /// Its number.
     pub number: i64,
-    /// Runs that had to go, because of the limits.
+    /// Runs that were dropped because of the limits.
     pub dropped: Vec<Run>,
 }
 
@@ -78,7 +78,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store, and makes it if there is none.
+    /// Opens a store; creates it if it does not exist.
     ///
     /// # Errors
     /// It cannot be used; nothing was changed.
@@ -86,7 +86,7 @@ impl Store {
         Store::open_within(path, PATIENCE)
     }
 
-    /// Opens a store, or makes it if there is none. Waits up to `patience` for the locks of other programs.
+    /// Opens a store, or creates it if it does not exist. Waits up to `patience` for the locks of other programs.
     ///
     /// # Errors
     /// The store cannot be used; nothing was changed.
@@ -94,14 +94,14 @@ impl Store {
         if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         }
-        // SQLite would make it readable for others; its journal has the mode of the file.
+        // SQLite would make it readable for other users; its journal has the mode of the file.
         match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error.into()),
             _ => Store::connect(path, patience),
         }
     }
 
-    /// Opens a store; `None` = there is none.
+    /// Opens a store; `None` = it does not exist.
     ///
     /// # Errors
     /// It cannot be used; nothing was changed.
@@ -119,7 +119,7 @@ impl Store {
             return Err(StoreError::Foreign("it is not a regular file"));
         }
         check_file(path)?;
-        // An absolute name cannot be taken as a URI.
+        // An absolute name cannot be mistaken for a URI.
         let path = std::fs::canonicalize(path)?;
         let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let opened = Connection::open_with_flags(&path, flags | OpenFlags::SQLITE_OPEN_READ_WRITE);
@@ -133,18 +133,18 @@ impl Store {
         Ok(Store { connection })
     }
 
-    /// Keeps a report in JSON, and drops others if there is no room.
+    /// Stores a report in JSON, and drops others if there is no room.
     ///
     /// # Errors
-    /// It is not a report, or cannot be kept; the store is as before.
+    /// It is not a report, or cannot be stored; the store is unchanged.
     pub fn keep(&mut self, report: &str, label: &str, now_ms: u64) -> Result<Kept> {
         self.insert(report, label, now_ms, Going::All)
     }
 
-    /// Keeps a report in JSON that was made elsewhere. No run with a label goes for it.
+    /// Stores a report in JSON from another source. No run with a label is dropped for it.
     ///
     /// # Errors
-    /// It is not a report, or cannot be kept; the store is as before.
+    /// It is not a report, or cannot be stored; the store is unchanged.
     pub fn import(&mut self, report: &str, label: &str, now_ms: u64) -> Result<Kept> {
         self.insert(report, label, now_ms, Going::WithoutLabel)
     }
@@ -189,7 +189,7 @@ impl Store {
         runs_where(&self.connection, "1 ORDER BY number", &[])
     }
 
-    /// The report of a run; `None` = there is no run of this number.
+    /// The report of a run; `None` = no run has this number.
     ///
     /// # Errors
     /// It cannot be read.
@@ -201,10 +201,10 @@ impl Store {
         packed.map(|packed| unpacked(&packed)).transpose()
     }
 
-    /// Gives runs a label; an empty one takes it away.
+    /// Sets the label of runs; an empty one removes it.
     ///
     /// # Errors
-    /// The label cannot be one, or the store cannot be written; nothing was changed.
+    /// The label is invalid, or the store cannot be written; nothing was changed.
     pub fn label(&mut self, numbers: &[i64], label: &str) -> Result<()> {
         check_label(label).map_err(StoreError::Label)?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -246,7 +246,7 @@ impl Store {
         Ok(dropped)
     }
 
-    /// The runs that would have to go if this was kept at most.
+    /// The runs that these limits would drop.
     ///
     /// # Errors
     /// The store cannot be read; nothing was changed.
@@ -269,16 +269,16 @@ impl Store {
     }
 }
 
-/// Looks whether a file is a store of runs, or empty and so may become one.
+/// Checks that a file is a store of runs, or empty, so that it may become one.
 fn check_file(path: &Path) -> Result<()> {
-    // Closing a file gives up all locks of this process on it, also those of SQLite in other threads: each store is looked at
-    // once, before SQLite knows it.
+    // Closing a file releases all locks of this process on it, including those of SQLite in other threads: so each
+    // store is checked only once, before SQLite opens it.
     static KNOWN: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let found = std::fs::metadata(path)?;
     if found.len() == 0 {
-        // The program that made it may have let others read it; and its journal gets the mode of the file. (An empty
-        // file may also be a new one with the inode number of a known one that is gone.)
+        // Its creator may have made it readable for other users; and its journal gets the mode of the file. (An empty
+        // file may also be a new one with the inode number of a removed store.)
         return Ok(std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?);
     }
     if known.contains(&(found.dev(), found.ino())) {
@@ -286,7 +286,7 @@ fn check_file(path: &Path) -> Result<()> {
     }
     let file = std::fs::File::open(path)?;
     if schema::check_header(&file)? {
-        // The program that made it may have let others read it; and its journal gets the mode of the file.
+        // Its creator may have made it readable for other users; and its journal gets the mode of the file.
         file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     } else {
         known.insert((found.dev(), found.ino()));
@@ -294,7 +294,7 @@ fn check_file(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file is a store of runs, or the journal of one. Nothing else may replace these.
+/// Whether a file is a store of runs, or a store's journal. No other file may replace these.
 pub fn is_store(path: &Path) -> bool {
     let holds_runs = |path: &Path| {
         // Opening a pipe would wait for its other end.
@@ -314,7 +314,7 @@ pub fn usual_place(environment: &dyn Fn(&str) -> Option<std::ffi::OsString>) -> 
     Some(data.join("iolite/runs.db"))
 }
 
-/// Whether a text can be a label. An empty one is none.
+/// Checks that a text can be a label. An empty text means no label.
 ///
 /// # Errors
 /// Why not.

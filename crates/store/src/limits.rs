@@ -9,11 +9,11 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// The limits of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of all reports together, as they are kept.
+    /// Compressed bytes of all reports together.
     pub bytes: u64,
-    /// Runs.
+    /// The number of runs.
     pub runs: u64,
-    /// Days since a run was kept; 0 = without end.
+    /// Days since a run was stored; 0 = no limit.
     pub days: u64,
 }
 
@@ -52,13 +52,13 @@ pub fn write(connection: &Connection, limits: Limits) -> Result<()> {
 /// The runs that may be dropped when there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Going {
-    /// Runs without a label, and in the end those with one.
+    /// Runs without a label first, then those with a label.
     All,
-    /// Runs without a label only.
+    /// Only runs without a label.
     WithoutLabel,
 }
 
-/// Drops runs beyond the limits: runs without a label first, of these the oldest first. The run `newest` stays.
+/// Drops runs beyond the limits: runs without a label first, the oldest first. The run `newest` stays.
 pub fn apply(
     connection: &Connection,
     limits: Limits,

@@ -1,7 +1,7 @@
 //! The format of the file, and upgrades from older formats.
 //!
 //! Each step brings a store from one version to the next; the version is the number of steps. To change the format, add
-//! a step: existing steps never change, because stores have been made with them.
+//! a step: existing steps never change, because stores have been created with them.
 
 use crate::error::{Result, StoreError};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
@@ -9,14 +9,14 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Says in an SQLite file that it is a store of runs: `Iolt`.
+/// The application id that marks an SQLite file as a store of runs: `Iolt`.
 const APPLICATION: i64 = 0x496f_6c74;
 
 /// The beginning of an SQLite file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// Where in the file the application's number is: four bytes, the highest first.
+/// The offset of the application id in the file: four bytes, big endian.
 const APPLICATION_AT: usize = 68;
-/// Bytes of the header, as SQLite documents it.
+/// Bytes of the header, according to SQLite's documentation.
 const HEADER: u64 = 100;
 
 /// The reason why an SQLite file is not ours.
@@ -44,8 +44,8 @@ const STEPS: &[&str] = &[
 ",
 ];
 
-/// Checks the first bytes of a file, without SQLite, which would recover, and so change, a file that another program
-/// has left unfinished. Returns whether the file is empty.
+/// Checks the first bytes of a file without SQLite, because SQLite would recover, and so change, an unfinished file of
+/// another program. Returns whether the file is empty.
 ///
 /// # Errors
 /// The file is not a store, or cannot be read.
@@ -57,13 +57,13 @@ pub fn check_header(file: impl Read) -> Result<bool> {
         _ if header.is_empty() => Ok(true),
         _ if !header.starts_with(MAGIC) => Err(StoreError::Foreign("it is not an SQLite file")),
         Some(found) if *found == application[4..] => Ok(false),
-        // Another program is making the store: SQLite writes the first page before anything can be in it.
+        // Another program is creating the store: SQLite writes the first page before the store has content.
         Some([0, 0, 0, 0]) if is_first_page(&header) => Ok(true),
         _ => Err(StoreError::Foreign(ANOTHER)),
     }
 }
 
-/// Whether this is the header of a database of one page, in which nothing can be, and that has no log of changes beside it.
+/// Whether this is the header of an empty database of one page, without a write-ahead log.
 fn is_first_page(header: &[u8]) -> bool {
     const FORMATS_AT: usize = 18;
     const PAGES_AT: usize = 28;
@@ -87,7 +87,7 @@ fn number(connection: &Connection, pragma: &str) -> Result<i64> {
 }
 
 /// The version of the store; 0 = the file is empty. The caller must hold a lock (be in a transaction): another program
-/// may be making the store, and half of it looks like a foreign file.
+/// may be creating the store, and an incomplete store looks like a foreign file.
 fn version(transaction: &Transaction<'_>, known: i64) -> Result<i64> {
     let (application, version) =
         (number(transaction, "application_id")?, number(transaction, "user_version")?);
@@ -111,11 +111,11 @@ fn bring_to(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<
         return Ok(());
     }
     if found == 0 {
-        // It holds for files that have no table yet, and gives room back when runs are removed.
+        // It must be set before the first table, and frees space when runs are removed.
         connection.execute_batch("PRAGMA auto_vacuum = FULL")?;
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another program may have been faster.
+    // Another program may have done the upgrade first.
     let found = version(&transaction, known)?;
     if found == known {
         return Ok(());
@@ -131,8 +131,9 @@ fn bring_to(connection: &mut Connection, path: &Path, steps: &[&str]) -> Result<
     Ok(transaction.commit()?)
 }
 
-/// Keeps a copy of a store as it is, beside it: `runs.db.1` of version 1, and `runs.db.1.2` if there is one. The caller
-/// holds the lock for writing, so no run can be added between the copy and the change; another connection may read.
+/// Copies a store before an upgrade, to the same directory: `runs.db.1` for version 1, or `runs.db.1.2` if that exists.
+/// The caller holds the lock for writing, so no run can be added between the copy and the change; another connection
+/// may read.
 fn copy(path: &Path, version: i64) -> Result<()> {
     let beside = |ending: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -154,7 +155,7 @@ fn copy(path: &Path, version: i64) -> Result<()> {
 }
 
 fn copy_to(path: &Path, name: &str) -> Result<()> {
-    // SQLite takes an empty file, which nobody else may read.
+    // SQLite accepts an empty file, which is readable only for this user.
     std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(name)?;
     let reading = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_READ_ONLY;
     let connection = Connection::open_with_flags(path, reading)?;
@@ -168,7 +169,7 @@ mod tests {
     use crate::Store;
     use crate::tests::{REPORT, mode};
 
-    /// The first page that another program writes while it makes a store, and foreign ones.
+    /// The first page that another program writes while it creates a store, and foreign first pages.
     #[test]
     fn a_first_page_may_become_a_store() {
         let directory = tempfile::tempdir().unwrap();
@@ -181,7 +182,7 @@ mod tests {
         assert!(!look());
     }
 
-    /// The next version, as it may be one day.
+    /// A possible next version.
     #[test]
     fn an_older_store_is_brought_up_to_date_with_a_copy_kept() {
         let directory = tempfile::tempdir().unwrap();
@@ -195,7 +196,7 @@ mod tests {
             connection.query_row("SELECT count(*) FROM runs WHERE note = ''", [], |row| row.get(0)).unwrap();
         assert_eq!((notes, super::number(&connection, "user_version").unwrap()), (1, STEPS.len() as i64 + 1));
         drop(connection);
-        // This version knows only the copy.
+        // This version can read only the copy.
         let copy = directory.path().join(format!("runs.db.{}", STEPS.len()));
         assert_eq!(mode(&copy), 0o600);
         let kept = Store::open(&copy).unwrap();
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(Store::open(&path).unwrap().runs().unwrap(), []);
     }
 
-    /// A reader sees either all of a store that another program is making, or none of it.
+    /// A reader sees either all of a store that another program is creating, or none of it.
     #[test]
     fn a_store_that_is_being_made_is_not_taken_for_somebody_elses() {
         let directory = tempfile::tempdir().unwrap();
@@ -272,7 +273,7 @@ mod tests {
         });
     }
 
-    /// A store that a failed upgrade has left a copy of has more runs since: they are copied too.
+    /// A store has new runs since a failed upgrade left a copy: the next copy contains them, too.
     #[test]
     fn each_upgrade_has_a_copy_of_its_own() {
         let directory = tempfile::tempdir().unwrap();

@@ -5,9 +5,9 @@ use iolite_stored::{DIRECTIONS, bandwidth, number};
 use iolite_types::RunStatus;
 use serde_json::Value;
 
-/// More names of jobs than these are not listed.
+/// The most names of jobs.
 const MOST_NAMES: usize = 1000;
-/// More characters of a name are not listed.
+/// The most characters of a name.
 const LONGEST_NAME: usize = 200;
 
 /// The values of a run that a list shows.
@@ -55,7 +55,7 @@ impl Summary {
     }
 }
 
-/// Of all directions together. Where they were reported as one as well, that counts only if nothing else was.
+/// The sum of all directions. The mixed direction counts only if there is no other.
 fn sum(job: &Value, figure: &dyn Fn(&Value) -> f64) -> f64 {
     let [apart @ .., mixed] = &DIRECTIONS;
     let apart: f64 = apart.iter().map(|direction| figure(&job[direction])).sum();

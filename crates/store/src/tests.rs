@@ -1,7 +1,7 @@
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
-/// A report of one job, as short as it can be.
+/// The shortest possible report of one job.
 pub const REPORT: &str = r#"{"iolite version": "iolite-1", "fio version": "iolite-1", "timestamp": 1700000000, "jobs": [{"jobname": "a",
     "read": {"iops": 100.5, "bw_bytes": 4096, "total_ios": 5}, "write": {"iops": 10}}], "iolite": {"host": {"name": "box"}}}"#;
 
@@ -34,7 +34,7 @@ fn a_run_is_kept_as_it_was() {
 }
 
 #[test]
-fn numbers_are_never_given_again() {
+fn run_numbers_are_not_reused() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = store(&directory);
     for _ in 0..3 {
@@ -157,7 +157,7 @@ fn another_programs_unfinished_file_is_left_as_it_is() {
     let path = |name: &str| directory.path().join(name);
     let theirs = Connection::open(path("live.db")).unwrap();
     theirs.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)").unwrap();
-    // As a kill leaves it.
+    // The files that a kill leaves.
     for ending in ["", "-wal", "-shm"] {
         std::fs::copy(path(&format!("live.db{ending}")), path(&format!("killed.db{ending}"))).unwrap();
     }

@@ -24,7 +24,7 @@ pub enum NoReport {
         /// The reason.
         why: String,
     },
-    /// It is JSON, and no report.
+    /// It is JSON, but not a report.
     #[error("{0}")]
     Content(&'static str),
 }
@@ -74,7 +74,7 @@ pub fn last_report(text: &str) -> Result<Value, NoReport> {
                 let told = told.split(" at line").next().unwrap_or_default();
                 let why = match last {
                     Some(_) => format!(
-                        "{told}: the last report is cut off, and those before it were made on the way; without it, they \
+                        "{told}: the last report is cut off, and those before it are interim reports; without it, they \
                          can be read"
                     ),
                     None => told.to_owned(),
@@ -89,7 +89,7 @@ pub fn last_report(text: &str) -> Result<Value, NoReport> {
     if found.bytes().filter(|byte| *byte == b',').count() > MOST_VALUES {
         return Err(NoReport::Content("it has more values than any report"));
     }
-    // It has been read before.
+    // Its syntax has been checked before.
     serde_json::from_str(found).map_err(|error| NoReport::Syntax {
         line: error.line(),
         column: error.column(),
@@ -100,9 +100,9 @@ pub fn last_report(text: &str) -> Result<Value, NoReport> {
 /// The jobs of a report, in its order: their positions are those of its series.
 ///
 /// # Errors
-/// It has none.
+/// It has no jobs.
 pub fn jobs(report: &Value) -> Result<Vec<&Value>, NoReport> {
-    // Where fio ran on other machines, their jobs have a key of their own, with a sum among them.
+    // If fio ran on other machines, their jobs are under a separate key, together with a sum.
     let of_machines = || {
         let values = report["client_stats"].as_array()?.iter();
         Some(values.filter(|value| value["jobname"] != "All clients").collect())
@@ -121,7 +121,8 @@ pub fn program(report: &Value) -> String {
     format!("{called}{ours}")
 }
 
-/// How the run ended; `None` = unknown. Only our reports say it; of others it is known if a job has an error.
+/// How the run ended; `None` = unknown. Only Iolite's reports contain it; of other reports, it is known only if a job
+/// has an error.
 pub fn end(report: &Value) -> Option<RunEnd> {
     let told = &report["iolite"];
     if let Some(status) = told["status"].as_str().and_then(RunStatus::of_name) {
@@ -132,7 +133,7 @@ pub fn end(report: &Value) -> Option<RunEnd> {
     (failed > 0).then(|| RunEnd::failed(format!("{failed} of {} jobs had errors", jobs.len())))
 }
 
-/// Whether a job did anything in the direction that this is of.
+/// Whether a job did any I/O in the direction of these measurements.
 pub fn has_moved(measured: &Value) -> bool {
     number(measured, "total_ios") > 0.0 || number(measured, "io_bytes") > 0.0
 }
@@ -181,7 +182,7 @@ pub fn percentile_of_bins(bins: &BTreeMap<u64, u64>, percentile: f64) -> Option<
     reached.next()
 }
 
-/// The number behind a key; 0 if there is none.
+/// The number of a key; 0 if there is no number.
 pub fn number(value: &Value, key: &str) -> f64 {
     value[key].as_f64().unwrap_or(0.0)
 }
@@ -225,7 +226,7 @@ mod tests {
         let told =
             json!({"jobs": [], "iolite": {"status": "interrupted", "status_reason": "ended by SIGINT"}});
         assert_eq!(end(&told), Some(RunEnd::interrupted("ended by SIGINT")));
-        // Of fio, of an older version, and of a newer one with words of its own.
+        // Reports of fio, of an older version, and of a newer one with unknown words.
         for report in [json!({"jobs": [{"error": 0}]}), json!({"jobs": [], "iolite": {"status": "x"}})] {
             assert_eq!(end(&report), None);
         }
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(end(&json!({"client_stats": [{"error": 5}, {"error": 0}]})), failed);
     }
 
-    /// A job may be called like the sum of several machines.
+    /// A job may have the name of the sum of several machines.
     #[test]
     fn all_jobs_are_there() {
         let named = json!([{"jobname": "a"}, {"jobname": "All clients"}, {"jobname": "b"}]);

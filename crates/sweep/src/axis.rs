@@ -1,8 +1,8 @@
-//! The values of an option, and the points that several options make.
+//! The values of an option, and the points of several options.
 
-/// No option has more values.
+/// The most values of an option.
 const MOST_VALUES: usize = 1000;
-/// No sweep has more points.
+/// The most points of a sweep.
 pub const MOST_POINTS: usize = 10_000;
 
 /// An option and its values.
@@ -10,7 +10,7 @@ pub const MOST_POINTS: usize = 10_000;
 pub struct Axis {
     /// The option.
     pub name: String,
-    /// Its values, in the order in which they were given.
+    /// Its values, in the given order.
     pub values: Vec<String>,
 }
 
@@ -18,10 +18,11 @@ pub struct Axis {
 pub type Point = Vec<(String, String)>;
 
 impl Axis {
-    /// Reads a list of values and ranges: `4k,64k`, `1..256x2`, `1..16+1`, `1,4..64x4`. A comma within a value is `\,`.
+    /// Parses a list of values and ranges: `4k,64k`, `1..256x2`, `1..16+1`, `1,4..64x4`. A comma within a value is
+    /// `\,`.
     ///
     /// # Errors
-    /// Why the text is no such list.
+    /// Why the text is not such a list.
     pub fn parse(name: &str, text: &str) -> Result<Axis, String> {
         let mut values: Vec<String> = Vec::new();
         for part in parts(text) {
@@ -61,7 +62,7 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-/// The values of a range; `None` = the text is none.
+/// The values of a range; `None` = the text is not a range.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let Some((first, rest)) = text.split_once("..") else { return Ok(None) };
     let Some((first, _)) = number(first).filter(|(_, rest)| rest.is_empty()) else { return Ok(None) };
@@ -109,13 +110,13 @@ fn number(text: &str) -> Option<(u64, &str)> {
     }
 }
 
-/// As people write it: with the largest suffix that leaves a whole number.
+/// A readable form, with the largest suffix that leaves an integer.
 fn shown(value: u64) -> String {
     let suffix = SUFFIXES.iter().rev().find(|(_, shift)| value > 0 && value.is_multiple_of(1 << shift));
     suffix.map_or_else(|| value.to_string(), |(letter, shift)| format!("{}{letter}", value >> shift))
 }
 
-/// All points: the product of all values, where the last option changes fastest; or each option alone, while the others
+/// All points: the product of all values, with the last option changing fastest; or each option alone, while the others
 /// have their first values.
 ///
 /// # Errors

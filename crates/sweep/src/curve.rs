@@ -2,17 +2,17 @@
 
 use crate::{Figures, Law, fit};
 
-/// Fewer points than these name no knee.
+/// The fewest points for naming a knee.
 const LEAST_POINTS: usize = 4;
-/// A law that explains less of the variance names no knee.
+/// The smallest share of the variance that the law must explain for naming a knee.
 const LEAST_FIT: f64 = 0.9;
 
-/// Where more depth begins to cost more latency than it brings I/Os.
+/// The point beyond which more depth costs more latency than it gains in IOPS.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Knee {
     /// The index of the point.
     pub point: usize,
-    /// Rates may go on rising beyond: it is the last point.
+    /// It is the last point: rates may rise further beyond it.
     pub is_last: bool,
 }
 
@@ -25,9 +25,10 @@ pub struct Saturation {
     pub knee: Result<Knee, String>,
 }
 
-/// Looks for the knee: the point at which IOPS divided by latency is largest (L. Kleinrock's *power*). Latency includes submission, so
-/// by Little's law that is where the square of IOPS divided by the I/Os in flight is largest. It is named only if there are enough
-/// points, and they follow the Universal Scalability Law: else the largest one may be so by chance.
+/// Finds the knee: the point with the largest ratio of IOPS to latency (L. Kleinrock's *power*). Latency includes
+/// submission, so by Little's law that is the point with the largest ratio of the square of IOPS to the I/Os in flight.
+/// It is named only if there are enough points, and they follow the Universal Scalability Law: otherwise the maximum
+/// may be due to chance.
 ///
 /// `points`: depth and figures, by rising depth.
 pub fn saturation(points: &[(f64, &Figures)]) -> Saturation {
@@ -61,7 +62,7 @@ pub fn saturation(points: &[(f64, &Figures)]) -> Saturation {
 mod tests {
     use super::*;
 
-    /// A disk with so many places that work at once, each of which takes a millisecond: a queue beyond.
+    /// A disk that serves this many I/Os at once, each in a millisecond, and queues the others.
     fn disk(places: f64, depths: &[f64]) -> Vec<(f64, Figures)> {
         let law = Law { lambda: 1000.0, sigma: 1.0 / places, kappa: 0.0, fit: 0.0 };
         let at = |depth: f64| {

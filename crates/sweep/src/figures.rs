@@ -9,8 +9,8 @@ const TOLERANCE: f64 = 0.1;
 
 /// All jobs and directions of a run together.
 ///
-/// There is one latency: from the beginning of the submission to the completion, which is what Little's law and the knee are about. A
-/// submission that blocks (buffered I/O with libaio) would be missing from completion latencies.
+/// There is one latency: from the beginning of the submission to the completion, as Little's law and the knee require.
+/// A submission that blocks (buffered I/O with libaio) would be missing from completion latencies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// I/Os per second.
@@ -21,7 +21,7 @@ pub struct Figures {
     pub latency_ns: Option<f64>,
     /// Percentiles of latency; of completion latency, if the total one has no histogram.
     pub p50_ns: Option<f64>,
-    /// The 99th.
+    /// The 99th percentile.
     pub p99_ns: Option<f64>,
     /// CPU time of all jobs, in percent of one processor.
     pub cpu_percent: f64,
@@ -36,7 +36,7 @@ impl Figures {
     /// Reads a report.
     ///
     /// # Errors
-    /// It is none.
+    /// It is not a report.
     pub fn of(report: &Value) -> Result<Figures, NoReport> {
         let jobs = iolite_stored::jobs(report)?;
         let mut figures = Figures::default();
@@ -105,7 +105,7 @@ fn mean(latency: &Value) -> Option<f64> {
     (number(latency, "N") > 0.0).then(|| number(latency, "mean"))
 }
 
-/// From the beginning of the submission to the completion.
+/// The latency from the beginning of the submission to the completion.
 fn whole(measured: &Value) -> Option<f64> {
     mean(&measured["lat_ns"]).or_else(|| Some(mean(&measured["slat_ns"])? + mean(&measured["clat_ns"])?))
 }
@@ -127,7 +127,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A direction of a job that ran for 2 s, whose I/Os were completed after so many nanoseconds, and submitted in 500.
+    /// A direction of a job that ran for 2 s, with this completion latency in nanoseconds, and a submission latency of
+    /// 500.
     fn part(iops: f64, completion: f64) -> Value {
         let count = (iops * 2.0) as u64;
         json!({"iops": iops, "bw_bytes": iops * 4096.0, "total_ios": count, "runtime": 2000,
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn little_tells_what_is_off() {
+    fn littles_law_mismatch_is_reported() {
         assert_eq!(little(30.0, 32.0), None);
         assert_eq!(little(35.0, 32.0), None);
         assert!(little(16.0, 32.0).unwrap().contains("50% less than the depth of 32"));

@@ -1,7 +1,7 @@
 //! The Universal Scalability Law: N. J. Gunther, *Guerrilla Capacity Planning*, 2007.
 //!
-//! X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): λ is the rate of one I/O at a time, σ the share of the work that is done one after the
-//! other, κ what each pair costs. With σ = κ = 0, rates rise with the depth for ever; with κ = 0 they approach λ/σ; else they
+//! X(N) = λN / (1 + σ(N − 1) + κN(N − 1)): λ is the rate of one I/O at a time, σ the share of serialised work, κ the
+//! cost of each pair. With σ = κ = 0, rates rise with the depth for ever; with κ = 0 they approach λ/σ; otherwise they
 //! fall beyond a peak.
 
 /// A law that was fitted to rates over depths.
@@ -24,7 +24,7 @@ impl Law {
         self.lambda * depth / (1.0 + self.sigma * more + self.kappa * depth * more)
     }
 
-    /// The depth with the highest rate; `None` = the rate rises for ever, as far as the points tell.
+    /// The depth with the highest rate; `None` = according to the points, the rate rises for ever.
     pub fn peak(&self) -> Option<f64> {
         (self.kappa > 0.0).then(|| ((1.0 - self.sigma).max(0.0) / self.kappa).sqrt().max(1.0))
     }
@@ -33,8 +33,8 @@ impl Law {
 /// Fits the law to rates over depths, by least squares of the relative errors. `None` = there are fewer than three depths, or
 /// rates that are not rates.
 ///
-/// N/X is linear in 1/λ, σ/λ and κ/λ, so no iteration is needed: each row is weighted with X/N, which makes its residual that of the
-/// rate in relation to it. Of σ and κ that would be negative, the nearest fit with zeros is taken.
+/// N/X is linear in 1/λ, σ/λ and κ/λ, so no iteration is needed: each row is weighted with X/N, so that its residual is
+/// the relative error of the rate. If σ or κ would be negative, the nearest fit with zeros is used.
 pub fn fit(points: &[(f64, f64)]) -> Option<Law> {
     let mut depths: Vec<f64> = points.iter().map(|(depth, _)| *depth).collect();
     depths.sort_by(f64::total_cmp);
@@ -58,7 +58,8 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Law> {
     Some(Law { fit, ..law })
 }
 
-/// The least squares with 1/λ and those of σ/λ and κ/λ that are used, and the sum of the squares; `None` = that is not a law.
+/// The least-squares solution for 1/λ and the used ones of σ/λ and κ/λ, and the sum of the squares; `None` = not a
+/// valid law.
 fn constrained(points: &[(f64, f64)], used: [bool; 2]) -> Option<(f64, [f64; 3])> {
     let mut matrix = [[0.0; 4]; 3];
     let row = |depth: f64, rate: f64| {
@@ -90,7 +91,7 @@ fn constrained(points: &[(f64, f64)], used: [bool; 2]) -> Option<(f64, [f64; 3])
     Some((points.iter().map(error).sum(), solution))
 }
 
-/// Gauss, with the largest pivot.
+/// Gaussian elimination with pivoting.
 fn solve(mut matrix: [[f64; 4]; 3]) -> Option<[f64; 3]> {
     for column in 0..3 {
         let pivot = (column..3)
@@ -156,7 +157,7 @@ mod tests {
             .map(|(place, &depth)| (depth, if place % 2 == 0 { 1000.0 } else { 9000.0 }))
             .collect();
         assert!(fit(&points).is_none_or(|law| law.fit < 0.5), "{:?}", fit(&points));
-        // Faster than in proportion.
+        // Rates that rise faster than the depth.
         let points: Vec<(f64, f64)> = DEPTHS.iter().map(|&depth| (depth, depth * depth)).collect();
         let law = fit(&points).unwrap();
         assert_eq!((law.sigma, law.kappa), (0.0, 0.0));

@@ -61,7 +61,7 @@ impl fmt::Display for FileName {
 /// One event of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The time in nanoseconds. The zero differs between traces, so only differences mean anything.
+    /// The time in nanoseconds. The zero differs between traces, so only differences are meaningful.
     pub time_ns: u64,
     /// The file, as an index into [`TraceReader::files`].
     pub file: u32,

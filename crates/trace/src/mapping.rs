@@ -24,7 +24,7 @@ impl Kinds {
             Operation::Write => self.write,
             Operation::Trim => self.trim,
             Operation::Sync | Operation::DataSync | Operation::SyncFileRange => self.sync,
-            // Traces have none.
+            // Traces contain no work.
             Operation::Work => false,
         }
     }

@@ -42,7 +42,7 @@ impl<S: Read> WholeRecords<S> {
     ///
     /// # Errors
     ///
-    /// Those of the source, except for [`ErrorKind::WouldBlock`].
+    /// The errors of the source, except for [`ErrorKind::WouldBlock`].
     pub fn has_some(&mut self) -> io::Result<bool> {
         match self.gather() {
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
@@ -50,7 +50,7 @@ impl<S: Read> WholeRecords<S> {
         }
     }
 
-    /// Reads until there is something to pass on.
+    /// Reads until there is data to pass on.
     fn gather(&mut self) -> io::Result<()> {
         while self.given == self.whole && !self.ended {
             self.bytes.drain(..self.given);

@@ -50,7 +50,7 @@ impl<W: Write> TextWriter<W> {
         }
     }
 
-    /// Writes a wait. It needs an open file, so there is none before `add` and `open`.
+    /// Writes a wait. It needs an open file, so no wait is written before `add` and `open`.
     fn wait_until(&mut self, milliseconds: u64, name: &Path, event: Event) -> io::Result<()> {
         if milliseconds <= self.waited_ms || matches!(event, Event::Add | Event::Open) {
             return Ok(());

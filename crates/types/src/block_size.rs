@@ -31,8 +31,8 @@ impl BlockSize {
         }
     }
 
-    /// These sizes and others: all ends of both, without their shares. A size inside a range that is none of its ends is
-    /// lost; the smallest, the largest and the common divisor are exact.
+    /// These sizes and others: all ends of both, without their shares. Sizes between the ends of a range are lost; the
+    /// smallest, the largest and the common divisor are exact.
     pub fn or(&self, other: &BlockSize) -> BlockSize {
         if self == other {
             return self.clone();

@@ -61,7 +61,8 @@ pub const fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     a
 }
 
-/// The smallest common multiple of `a` and `b` from `least` to `most`; `None` if there is none, or one of them is 0.
+/// The smallest common multiple of `a` and `b` from `least` to `most`; `None` if there is no such multiple, or one of
+/// them is 0.
 pub fn common_multiple(a: u64, b: u64, least: u64, most: u64) -> Option<u64> {
     let multiple = a.checked_div(greatest_common_divisor(a, b))?.checked_mul(b).filter(|&it| it > 0)?;
     least.max(1).checked_next_multiple_of(multiple).filter(|&found| found <= most)
@@ -96,13 +97,12 @@ pub enum Operation {
     DataSync = 4,
     /// Start or wait for write-back of a range (`sync_file_range`).
     SyncFileRange = 5,
-    /// Do a piece of work that is not an I/O. Only engines whose units are that understand it.
+    /// Do a piece of work that is not an I/O. Only engines with such units understand it.
     Work = 6,
 }
 
 impl Operation {
-    /// The direction that this operation is an I/O of; `None` for syncs, which are counted separately, and for work, which
-    /// is none.
+    /// The direction of this operation, if it is an I/O; `None` for syncs, which are counted separately, and for work.
     #[inline(always)]
     pub const fn direction(self) -> Option<Direction> {
         match self {

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 /// Whether this name or address, without a port, always means this machine: a loopback address, `localhost`, or a name
-/// below it (RFC 6761, section 6.3). Other names of this machine are not asked for: that would need the resolver.
+/// below it (RFC 6761, section 6.3). Other names of this machine are not recognised, because that would need the
+/// resolver.
 pub fn is_loopback(host: &str) -> bool {
     if let Ok(address) = host.parse::<IpAddr>() {
         return address.to_canonical().is_loopback();

@@ -1,13 +1,13 @@
-//! How a run ended: written into its report, and read by everything that lists or compares stored runs.
+//! How a run ended: written into its report, and read by the code that lists or compares stored runs.
 
 use serde::{Deserialize, Serialize};
 
 /// Whether a run went to its planned end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RunStatus {
-    /// It did, without errors.
+    /// It reached its planned end, without errors.
     Ended,
-    /// Somebody or something ended it before: a signal, the button of its page, a trigger, the loss of a machine.
+    /// It was ended early, by a signal, the button of its page, a trigger, or the loss of a machine.
     Interrupted,
     /// A job, or a part of the run itself, had an error; or the run could not begin.
     Failed,
@@ -37,7 +37,8 @@ impl RunStatus {
 pub struct RunEnd {
     /// Whether it went to its planned end.
     pub status: RunStatus,
-    /// Why it did not, as words that follow a colon (`ended by SIGINT`); empty if it did, or if the reason is unknown.
+    /// The reason why it did not, as text after a colon (`ended by SIGINT`); empty if it did, or if the reason is
+    /// unknown.
     pub why: String,
 }
 
@@ -71,7 +72,7 @@ impl RunEnd {
         })
     }
 
-    /// For a person: `interrupted: ended by SIGINT`.
+    /// The text for users: `interrupted: ended by SIGINT`.
     pub fn in_words(&self) -> String {
         let RunEnd { status, why } = self;
         if why.is_empty() { status.name().to_owned() } else { format!("{}: {why}", status.name()) }

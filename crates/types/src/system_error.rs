@@ -1,14 +1,14 @@
-//! The operating system's words for its errors.
+//! The operating system's texts for its errors.
 
 use std::io;
 
-/// The operating system's words for an error, without the number that the standard library appends: `No space left on
+/// The operating system's text for an error, without the number that the standard library appends: `No space left on
 /// device`, not `No space left on device (os error 28)`.
 pub fn describe_error(error: &io::Error) -> String {
     without_error_numbers(&error.to_string())
 }
 
-/// A text without the error numbers that the standard library adds to the operating system's words.
+/// A text without the error numbers that the standard library adds to the operating system's text.
 pub fn without_error_numbers(text: &str) -> String {
     let mut text = text.to_owned();
     while let Some(start) = text.find(" (os error ")
@@ -19,7 +19,7 @@ pub fn without_error_numbers(text: &str) -> String {
     text
 }
 
-/// The operating system's words for an error number, as [`describe_error`] gives them.
+/// The operating system's text for an error number, as [`describe_error`] gives it.
 pub fn describe_errno(errno: i32) -> String {
     describe_error(&io::Error::from_raw_os_error(errno))
 }

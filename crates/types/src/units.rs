@@ -10,7 +10,7 @@ const DECIMAL: [&str; 6] = ["", "k", "M", "G", "T", "P"];
 /// Prefixes of the powers of 1024.
 const BINARY: [&str; 6] = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
-/// More figures than any number here has. The limit prevents overflow.
+/// More figures than any number here has; this limit prevents overflow.
 const MAX_FIGURES: u32 = 15;
 
 /// The number of characters for minima and maxima of latencies.

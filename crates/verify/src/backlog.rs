@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 /// The writes since the last check.
 #[derive(Debug)]
 pub(crate) struct Backlog {
-    /// Check when this many wait.
+    /// Check when this many writes wait.
     pub(crate) every: u64,
-    /// How many at a time.
+    /// How many writes are checked at a time.
     batch: u64,
     /// How many of this batch are left.
     left: u64,
@@ -27,8 +27,8 @@ pub(crate) enum Waiting {
 }
 
 impl Backlog {
-    /// Check `batch` writes (0 = all) whenever `every` wait. If the workload `repeats` places, only the last write of each
-    /// counts.
+    /// Checks `batch` writes (0 = all) whenever `every` writes wait. If the workload `repeats` places, only the last
+    /// write of each counts.
     pub(crate) fn new(every: u64, batch: u64, repeats: bool) -> Backlog {
         let waiting =
             if repeats { Waiting::Sorted(Extents::default()) } else { Waiting::Queue(VecDeque::new()) };

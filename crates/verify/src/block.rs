@@ -1,10 +1,10 @@
 //! Blocks that can be checked: written with `verify`, and compared when they are read.
 //!
-//! A [`Stamper`] fills a block that is about to be written. The block is cut into intervals of `verify_interval` bytes
-//! (one interval by default). Each interval has a header that names its place in the file and the write it belongs to,
-//! and a checksum of the rest (`block/header.rs` has the layout, `block/digest.rs` the checksums). The rest is random
-//! data that depends only on the seed in the header and on the place in the file. So the header is enough to generate
-//! the data again, and to find not only that a block is wrong but also how. A pattern needs no seed.
+//! A [`Stamper`] fills a block that is about to be written. The block is divided into intervals of `verify_interval`
+//! bytes (one interval by default). Each interval has a header that names its place in the file and the write it
+//! belongs to, and a checksum of the rest (`block/header.rs` has the layout, `block/digest.rs` the checksums). The rest
+//! is random data that depends only on the seed in the header and on the place in the file. So the header suffices to
+//! generate the data again, and to find not only that a block is wrong but also how. A pattern needs no seed.
 //!
 //! ```text
 //! block    ┌ interval ───────────────────────┬ interval ───────────────────────┬ …
@@ -15,7 +15,7 @@
 //! covers the data in the order of an interval whose header comes first.
 //!
 //! A [`Verifier`] checks blocks. [`Expected`] gives the place of a block and the writes that are valid there: the last
-//! write to that place; one of several, after a crash; or any, where nothing is known. A correct block costs one
+//! write to that place; one of several, after a crash; or any, if the write is unknown. A correct block costs one
 //! checksum. Only for a wrong block is the content generated again and compared, and a [`Diagnosis`] describes the
 //! damage.
 //!

@@ -9,7 +9,7 @@ use iolite_workload::history::WriteMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// To explain a torn block, at most this many bytes of other writes are made again.
+/// To explain a torn block, at most this many bytes of other writes are generated again.
 const MOST_MADE: u64 = 256 << 20;
 /// How many wrong intervals are described. There may be millions.
 pub(crate) const MOST_DESCRIBED: u64 = 1000;
@@ -37,7 +37,7 @@ pub struct Checker {
     other_states: Arc<OtherStates>,
     /// Every block counts as right: the engine does not keep data.
     accepts_all: bool,
-    /// A write that was in flight is there as a whole or not at all.
+    /// A write that was in flight is there completely or not at all.
     has_atomic_writes: bool,
     /// The writes are those of an earlier run.
     earlier: Option<Earlier>,
@@ -96,7 +96,7 @@ impl Checker {
         self
     }
 
-    /// A write that was in flight is there as a whole or not at all. Without this it may be there in part.
+    /// A write that was in flight is there completely or not at all. Without this it may be there in part.
     #[must_use]
     pub(crate) fn with_atomic_writes(mut self, atomic: bool) -> Checker {
         self.has_atomic_writes = atomic;
@@ -108,7 +108,7 @@ impl Checker {
         seed_of(self.seed, number)
     }
 
-    /// Each wrong interval of a block.
+    /// Checks a block; returns each wrong interval.
     pub fn check(&mut self, block: &[u8], question: Question) -> Vec<Mismatch> {
         if self.accepts_all {
             return Vec::new();
@@ -177,7 +177,7 @@ impl Checker {
             }
             return wrong;
         }
-        // A map of writes keeps only a part of their numbers.
+        // A map of writes stores only a part of their numbers.
         if let (Field::Sequence, Some(header), Expect::Write(number) | Expect::Doubted(number)) =
             (mismatch.field, &mismatch.header, expect)
             && header.sequence != number
@@ -291,7 +291,7 @@ impl Checker {
         mixture.search(|named| all.iter().flat_map(move |of| of.between(named)).take(most as usize))
     }
 
-    /// Whether a block can show that it has a seed of this job.
+    /// Whether a block can prove that it has a seed of this job.
     fn can_tell_owner(&self) -> bool {
         self.verifier.has_seeds() && self.spec.check_seed && self.others.is_empty()
     }
@@ -301,14 +301,13 @@ impl Checker {
         self.earlier.as_ref().is_some_and(Earlier::is_own)
     }
 
-    /// Whether the writes belong to an earlier run and no block so far has shown whose they are: blocks with another
+    /// Whether the writes belong to an earlier run and no block so far has proved whose they are: blocks with another
     /// seed pass.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.earlier.is_some() && self.can_tell_owner() && !self.knows_owner()
     }
 
-    /// The part that the writes of the earlier run have in common with this job's; `None` = they are not of an earlier
-    /// run.
+    /// How far the writes of the earlier run agree with this job's; `None` = they are not of an earlier run.
     pub(crate) fn alike(&self) -> Option<Alike> {
         self.earlier.as_ref().map(|earlier| earlier.alike)
     }
@@ -337,7 +336,7 @@ impl Checker {
         self.earlier.as_ref().is_some_and(|earlier| earlier.is_checked_again(number))
     }
 
-    /// A block of an earlier run was right, so it is this job's own; `number` = it was known which write it had to be.
+    /// A block of an earlier run was right, so it is this job's own; `number` = its expected write, if known.
     fn note_owner(&self, number: Option<u64>) {
         if let (Some(earlier), Some(_)) = (&self.earlier, number)
             && self.can_tell_owner()
@@ -362,8 +361,8 @@ impl Checker {
         }
     }
 
-    /// Whether nothing is wrong with a block except that a job of another number wrote it: with other seeds, and perhaps
-    /// in another order.
+    /// Whether a block is right except that a job with another number wrote it: with other seeds, and perhaps in
+    /// another order.
     fn is_anothers(&self, mismatch: &Mismatch) -> bool {
         let (Some(_), Some(header)) = (&self.earlier, &mismatch.header) else { return false };
         let is_own = match header.format {
@@ -390,7 +389,7 @@ impl Checker {
     }
 
     fn own(&self, number: u64) -> Write {
-        // The number of the job may have been another one in an earlier run, which had other sections.
+        // The job may have had another number in an earlier run with other sections.
         let job = self.earlier.is_none().then_some(self.job);
         Write { sequence: Some(number), seed: Some(self.seed(number)), job }
     }

@@ -5,7 +5,7 @@ use crate::block::{Identity, Stamper};
 /// The result of a storage's comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compared {
-    /// None: the block was read.
+    /// No comparison: the block was read.
     #[default]
     No,
     /// The block has the expected content.
@@ -23,7 +23,7 @@ pub(crate) struct Comparisons {
 }
 
 impl Comparisons {
-    /// Comparisons for so many units, with blocks made by this stamper.
+    /// Comparisons for this many units, with blocks made by this stamper.
     pub(crate) fn new(stamper: Stamper, units: usize) -> Comparisons {
         Comparisons { stamper, units: vec![Compared::No; units] }
     }
@@ -47,7 +47,7 @@ impl Comparisons {
         self.units[index as usize]
     }
 
-    /// The block of this unit differs. Whether it was compared.
+    /// The block of this unit differs. Returns whether it was compared.
     pub(crate) fn differs(&mut self, index: u32) -> bool {
         let unit = &mut self.units[index as usize];
         let was_compared = *unit == Compared::Same;

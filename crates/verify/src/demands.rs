@@ -18,7 +18,7 @@ pub struct Demands {
     issued: u64,
     is_copied: bool,
     files: Vec<SavedFile>,
-    /// Bytes of the largest block that there are buffers for.
+    /// Bytes of the largest block that fits into the buffers.
     largest: u64,
     /// The file of the next place, and its block in the table.
     file: usize,
@@ -26,12 +26,12 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// Loads a state. `None`: there is none, but others of the same run are there. So its worker has read everything back,
+    /// Loads a state. `None`: it does not exist, but others of the same run do. So its worker has read everything back,
     /// or has written nothing.
     ///
     /// # Errors
     ///
-    /// It is missing, and so are all others; it cannot be read, is damaged, or is not one of this job.
+    /// All states of the run are missing; or the state cannot be read, is damaged, or belongs to another job.
     pub fn load(load: &Load) -> Result<Option<Demands>, LoadError> {
         let failed = |error| LoadError::State(load.path.clone(), error);
         let saved = match Saved::open(&load.path) {
@@ -75,7 +75,7 @@ impl Demands {
             };
             self.block = block;
             if demand.length > self.largest {
-                // It was written after the state was loaded: the job of the state is still at work.
+                // It was written after the state was loaded: the job of the state is still running.
                 continue;
             }
             let direction = Direction::Read;

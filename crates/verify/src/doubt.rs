@@ -14,13 +14,13 @@ use iolite_workload::Io;
 /// The reads that were made in doubt.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Doubt {
-    /// How many.
+    /// The number of reads.
     reads: u64,
-    /// How many of them still have to be repeated; `None` = that has not begun.
+    /// How many of them still have to be repeated; `None` = not begun.
     again: Option<u64>,
-    /// The number of the last write that was there.
+    /// The number of the last write that was found.
     there: Option<u64>,
-    /// The number of the first write that is missing, which was not reported.
+    /// The number of the first missing write, which was not reported.
     withheld: Option<u64>,
 }
 
@@ -47,7 +47,8 @@ impl Doubt {
         }
     }
 
-    /// Goes back to the reads that were made in doubt, if blocks passed that are now known to be wrong. Whether it does.
+    /// Goes back to the reads that were made in doubt, if blocks passed that are now known to be wrong. Returns whether
+    /// it does.
     pub(crate) fn read_again(&mut self, checker: &Checker, read_back: &mut ReadBack) -> bool {
         let (knows_owner, stranger) = (checker.knows_owner(), checker.stranger());
         // Writes with another seed beyond the last existing one cannot be known.
@@ -91,7 +92,7 @@ impl Doubt {
         !withholds
     }
 
-    /// The number of the last write that was there.
+    /// The number of the last write that was found.
     pub(crate) fn last_there(&self) -> Option<u64> {
         self.there
     }

@@ -2,23 +2,22 @@
 //!
 //! A job that verifies the writes of an earlier run goes through the same workload and computes what the earlier run
 //! wrote. But the seeds of a job depend on its place in the job file, so a run of another selection of sections had
-//! other seeds. As long as no block with a seed of this job has been seen, blocks with other seeds may be right as
-//! well.
+//! other seeds. Until a block with a seed of this job has been seen, blocks with other seeds may be right as well.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// The part that an earlier run has in common with this job, whatever its seed was.
+/// How far an earlier run agrees with this job, whatever its seed was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Alike {
-    /// Each write, and where it goes.
+    /// Each write, and its place.
     Writes,
-    /// The same, but not how many writes there are.
+    /// The same, except for the number of writes.
     Beginning,
     /// The set of blocks that are written, in any order.
     Places,
-    /// Nothing.
+    /// No agreement.
     Nothing,
 }
 
@@ -31,10 +30,10 @@ pub(crate) struct Earlier {
 
 #[derive(Debug, Default)]
 struct Sightings {
-    /// A block with a seed of this job: then all blocks must have one.
+    /// A block with a seed of this job was seen: then all blocks must have one.
     own: AtomicBool,
-    /// The number, plus 1, of a job with a block that was right except for the seed. It may be that of a job at another
-    /// place in the job file.
+    /// The number, plus 1, of a job with a block that was right except for the seed. That job may have another place in
+    /// the job file.
     stranger: AtomicU32,
     /// The number, plus 1, of a job with a wrong block whose seed is not this job's.
     foreign: AtomicU32,
@@ -60,7 +59,7 @@ impl Earlier {
         self.seen.own.store(true, Relaxed);
     }
 
-    /// Whether one was seen.
+    /// Whether such a block was seen.
     pub(crate) fn is_own(&self) -> bool {
         self.seen.own.load(Relaxed)
     }

@@ -13,7 +13,7 @@ pub struct Keeper {
     recorder: Recorder,
     /// For each unit, the file that it flushes, and the writes that the flush will cover.
     flushes: Vec<Option<(u32, Covered)>>,
-    /// The file is left behind even if everything has been checked.
+    /// The file is kept even if everything has been checked.
     stays: bool,
 }
 
@@ -22,7 +22,7 @@ impl Keeper {
     ///
     /// # Errors
     ///
-    /// Those of the file system, above all a lack of space.
+    /// Errors of the file system, above all a lack of space.
     pub(crate) fn begin(keep: &Keep, rules: &Rules) -> io::Result<Keeper> {
         let setup = Setup {
             program: concat!("iolite-", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -85,11 +85,11 @@ impl Keeper {
         self.recorder.flushed(file, covered);
     }
 
-    /// Removes the file, unless it is to stay: everything has been checked.
+    /// Removes the file, because everything has been checked; unless it must stay.
     ///
     /// # Errors
     ///
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn remove(self) -> io::Result<()> {
         if self.stays { Ok(()) } else { self.recorder.remove() }
     }

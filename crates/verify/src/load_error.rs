@@ -9,7 +9,7 @@ pub enum LoadError {
     /// It cannot be read.
     #[error("{0}: {1}")]
     State(PathBuf, #[source] StateError),
-    /// There is none.
+    /// It does not exist.
     #[error("{path}: there is no such state; {hint}")]
     Missing {
         /// Where it should be.
@@ -42,7 +42,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// There is no state at this path. The states of other jobs beside it are named.
+    /// The error for a missing state, with the names of other states in its directory.
     pub(crate) fn missing(path: &Path) -> LoadError {
         LoadError::Missing { path: path.to_owned(), hint: hint(path) }
     }

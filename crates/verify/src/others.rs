@@ -1,7 +1,7 @@
-//! The evidence in the states of rivals about a place.
+//! The information of the states of rivals about a place.
 //!
-//! A job that is killed may leave a part of a write, and so may any other job that wrote to the same place, over
-//! earlier data of either of them. Only the states of all of them together explain such a block.
+//! A killed job may leave a part of a write, and so may any other job that wrote to the same place, over earlier data
+//! of any of them. Only all of their states together explain such a block.
 
 use crate::block::{Named, Part};
 use crate::load_error::LoadError;
@@ -15,11 +15,11 @@ use std::path::Path;
 /// Writes of one job that may be in a place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidates {
-    /// The seed from which those of the job's blocks are derived.
+    /// The seed from which the seeds of the job's blocks are derived.
     pub seed: u64,
     /// The job's number in headers.
     pub job: u16,
-    /// The last write that was acknowledged and the writes that are equally valid; or one that was in flight.
+    /// The last acknowledged write and the equally valid ones; or a write that was in flight.
     pub accepted: Accepted,
     /// A write in flight may end at any byte, not only at a sector.
     pub is_copied: bool,
@@ -80,8 +80,8 @@ struct OtherState {
 }
 
 impl OtherStates {
-    /// Loads the states of these rivals. A rival that has read everything back has none, and left nothing in flight.
-    /// Their tables are not checked here: [`check`] does that, once for all jobs that load them.
+    /// Loads the states of these rivals. A rival that has read everything back has no state, and left no writes in
+    /// flight. The tables are not checked here: [`check`] does that, once for all jobs that load them.
     ///
     /// # Errors
     ///
@@ -114,8 +114,8 @@ impl OtherStates {
     }
 }
 
-/// Goes through all that the state of a rival says of a file, which the rival calls `name`. A state that is missing is
-/// sound.
+/// Reads everything that the state of a rival records of a file, which the rival calls `name`. A missing state is no
+/// error.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ pub fn check(path: &Path, name: &str, policy: Policy) -> Result<(), LoadError> {
     saved.file(file, policy).map(drop).map_err(|error| LoadError::State(path.to_owned(), error))
 }
 
-/// The state of a rival, and the index that a file has there. `None`: there is none, or nothing of this file.
+/// The state of a rival, and the index that a file has there. `None`: no state, or not of this file.
 fn open(path: &Path, name: &str) -> Result<Option<(Saved, u32)>, LoadError> {
     let saved = match Saved::open(path) {
         Err(StateError::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

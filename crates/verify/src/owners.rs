@@ -4,8 +4,7 @@
 //! while it has the place to itself (see [`Turns`](crate::Turns)), so the changes come in the order of the writes. No
 //! write is shorter than a granule. So two writes matter for a granule: the one that covers its first byte, and the one
 //! that covers its last byte. The word names the worker of each of them, and how much of the granule each still covers.
-//! So a worker can find out whether another one has overwritten a part of its write; it knows its own later writes
-//! anyhow.
+//! So a worker can find out whether another one has overwritten a part of its write. (It knows its own later writes.)
 //!
 //! This takes eight bytes per granule, on pages that are touched only where data is written.
 
@@ -15,7 +14,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The most granules of a place that is mapped. A place with more has no end.
+/// The most granules of a mapped place. Larger places count as endless and have no owners.
 pub const MOST_GRANULES: u64 = 1 << 34;
 /// Bytes of the largest granule: a word keeps places in it in 16 bits.
 pub const LARGEST_GRANULE: u64 = 1 << 15;
@@ -42,7 +41,7 @@ pub enum Owner {
 pub struct Extent {
     /// The first byte.
     pub start: u64,
-    /// The byte behind the last one.
+    /// The byte after the last one.
     pub end: u64,
     /// Bytes of a granule; at most [`LARGEST_GRANULE`], and no write is shorter.
     pub granule: u64,
@@ -60,11 +59,11 @@ impl Extent {
 struct Sides {
     /// The worker that wrote its first byte.
     left: u16,
-    /// Up to which byte it is still there.
+    /// The end of the part that is still there.
     left_end: u16,
     /// The worker that wrote its last byte.
     right: u16,
-    /// From which byte on it is still there.
+    /// The start of the part that is still there.
     right_start: u16,
 }
 
@@ -127,7 +126,7 @@ unsafe impl Send for Owners {}
 unsafe impl Sync for Owners {}
 
 impl Owners {
-    /// Maps these places. To be called before workers are forked, which share the mapping.
+    /// Maps these places. Must be called before workers are forked: they share the mapping.
     ///
     /// # Errors
     ///
@@ -188,8 +187,8 @@ impl Owners {
         (bytes.start / granule..bytes.end.div_ceil(granule)).map(move |number| {
             let index = (number - start / granule) as usize + first;
             assert!(index < self.count);
-            // SAFETY: in bounds of the mapping, which lives as long as `self`; aligned, as a mapping begins on a page; zeros
-            // are valid words, and nobody ever has a unique reference.
+            // SAFETY: in bounds of the mapping, which lives as long as `self`; aligned, as a mapping begins on a page;
+            // zeros are valid words, and no unique reference ever exists.
             let word = unsafe { &*self.words.add(index) };
             let at = number * granule;
             let from = bytes.start.max(at) - at;
@@ -225,7 +224,7 @@ mod tests {
         owners.take(1, 1000..2000, 1);
         assert_eq!(owner(1000..2000, 1), Owner::Me);
         assert_eq!(owner(1000..2000, 2), Owner::Others);
-        // Beside it.
+        // Next to it.
         owners.take(1, 2000..2600, 2);
         owners.take(1, 700..1000, 2);
         assert_eq!(owner(1000..2000, 1), Owner::Me);
@@ -240,7 +239,7 @@ mod tests {
     proptest! {
         #![proptest_config(iolite_testing::properties(256))]
 
-        /// Against the plain truth: who wrote each byte last.
+        /// Compared with a model that records the last writer of each byte.
         #[test]
         fn what_stands_is_known_exactly(
             granule in prop::sample::select(vec![1u64, 64, 512]),

@@ -1,4 +1,4 @@
-//! `verify_async`: threads that check blocks while the worker goes on.
+//! `verify_async`: threads that check blocks while the worker continues.
 //!
 //! A unit belongs to a thread from [`Pool::ask`] until it comes out of [`Pool::answer`]. The queues have room for all units,
 //! so putting something into one never blocks.
@@ -24,7 +24,7 @@ pub struct Pool {
     threads: Vec<(SyncSender<Asked>, JoinHandle<()>)>,
     answers: Receiver<Checked>,
     next: usize,
-    /// How many blocks are out.
+    /// The number of blocks that threads have.
     out: u32,
 }
 
@@ -41,7 +41,7 @@ struct Block(*const u8, usize);
 unsafe impl Send for Block {}
 
 impl Pool {
-    /// Starts `count` threads on these CPUs (empty = where the worker may run), for at most `units` blocks at a time.
+    /// Starts `count` threads on these CPUs (empty = the worker's CPUs), for at most `units` blocks at a time.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Pool {
         Ok(Pool { threads: threads.collect::<io::Result<_>>()?, answers, next: 0, out: 0 })
     }
 
-    /// Has a block checked.
+    /// Gives a block to a thread to check.
     ///
     /// # Safety
     ///
@@ -72,7 +72,8 @@ impl Pool {
         self.out += 1;
     }
 
-    /// A block that was checked. `wait`: until there is one. `None`: none is out (or, without `wait`, none is ready).
+    /// A block that was checked; waits for one if `wait`. `None`: the threads have no blocks (or, without `wait`, no
+    /// block is ready).
     pub fn answer(&mut self, wait: bool) -> Option<Checked> {
         if self.out == 0 {
             return None;
@@ -99,7 +100,7 @@ impl Drop for Pool {
 
 fn work(questions: &Receiver<Asked>, answers: &Sender<Checked>, mut checker: Checker, cpus: &[u32]) {
     if !cpus.is_empty() {
-        // The CPUs were checked before the run. If one has been taken away since, that is not a reason to stop.
+        // The CPUs were checked before the run. If one has become unusable since, that is no reason to stop.
         let _ = run_on(cpus);
     }
     while let Ok(Asked { index, block: Block(start, length), question }) = questions.recv() {

@@ -6,12 +6,12 @@ use iolite_workload::rng::SplitMix64;
 /// The expectation for a block that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
-    /// Only that a job like this one has written data here.
+    /// Any data of a job like this one.
     Anything,
     /// The write of this number, or one by another job that writes to the same place.
     Write(u64),
-    /// The same for a write of an earlier run, asked before anything was known of whose writes these are. It is asked again
-    /// if the answer turns out to have been too lenient.
+    /// The same for a write of an earlier run, asked before it is known whose writes these are. It is asked again if
+    /// the answer proves too lenient.
     Doubted(u64),
     /// One of the writes that a saved state allows.
     Saved(SavedWrites),
@@ -19,12 +19,12 @@ pub enum Expect {
     Zeros,
 }
 
-/// The evidence of a saved state about a block.
+/// The information of a saved state about a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavedWrites {
     /// The writes that are valid.
     pub accepted: Accepted,
-    /// How many writes had been issued when the state was left. It does not know later ones, which are valid.
+    /// How many writes had been issued when the state was left. The state does not know later writes, which are valid.
     pub issued: u64,
     /// A write that was in flight may end at any byte, not only at a sector.
     pub is_copied: bool,

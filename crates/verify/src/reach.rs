@@ -1,7 +1,7 @@
-//! How far the run got whose writes are verified later.
+//! How far an earlier run got, whose writes are verified now.
 //!
 //! A job that verifies the writes of an earlier run expects all of them. But that run may have ended before its last
-//! write: its time was over, it was interrupted, or an error came. Then no data exists beyond that point, which is no
+//! write: its time was over, it was interrupted, or it failed. Then no data exists beyond that point, and that is no
 //! damage.
 
 use crate::block::Mismatch;
@@ -14,11 +14,11 @@ pub(crate) struct Reach {
     there: Option<u64>,
     /// The number of the first one that is missing.
     missing: Option<u64>,
-    /// A block was written, and is wrong.
+    /// A block was written and is wrong.
     is_damaged: bool,
     /// Writes of that run may have failed.
     may_fail: bool,
-    /// How many writes there are depends on the seed.
+    /// The number of writes depends on the seed.
     is_mix: bool,
 }
 
@@ -73,7 +73,7 @@ mod tests {
             checked.iter().for_each(|&(number, mismatches)| reach.checked(number, mismatches));
             reach.hint()
         };
-        // In any order, as where blocks can be written again.
+        // In any order, as with blocks that can be written again.
         let seen: [(u64, &[Mismatch]); 5] = [(3, &[]), (7, &unwritten), (0, &[]), (5, &unwritten), (4, &[])];
         assert!(hint(&seen).unwrap().starts_with("write 4 is there, and none of those behind it"));
         let damaged = wrong(Diagnosis::Damaged);

@@ -1,4 +1,4 @@
-//! Decides which blocks are read back, and when: at the end of each pass, or after every so many writes.
+//! Decides which blocks are read back, and when: at the end of each pass, or after a number of writes.
 //!
 //! At the end of a pass the writes come from their [history](iolite_workload::history). If no byte is written twice,
 //! that is the generator run again, in the order of the writes; otherwise the writes that are not overwritten, in the
@@ -22,7 +22,7 @@ pub struct ReadBack {
     first: u64,
     /// The reads of this pass have begun.
     cursor: Option<Cursor>,
-    /// The generator as it was when the reads of this pass began.
+    /// The state of the generator when the reads of this pass began.
     mark: Option<Box<Replay>>,
     /// The last block returned, if it was not read because the job stopped.
     held: Option<(Io, Expect)>,
@@ -30,7 +30,7 @@ pub struct ReadBack {
 
 #[derive(Debug)]
 enum Kind {
-    /// All reads of the job are checked: it reads what an earlier run wrote.
+    /// All reads of the job are checked: it reads the data of an earlier run.
     AllReads,
     /// Nothing is read back.
     Nothing,
@@ -40,7 +40,7 @@ enum Kind {
     Demands(Demands),
 }
 
-/// Where the reading of a pass stands.
+/// The position of the reads of a pass.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
     file: u32,
@@ -71,7 +71,7 @@ impl ReadBack {
         }))
     }
 
-    /// The requirements of a saved state; `None` = there are none.
+    /// Reads back the requirements of a saved state; `None` = no requirements.
     pub(crate) fn demands(demands: Option<Demands>) -> ReadBack {
         ReadBack::new(demands.map_or(Kind::Nothing, Kind::Demands))
     }
@@ -124,18 +124,18 @@ impl ReadBack {
         matches!(&self.kind, Kind::Backlog(backlog) if backlog.is_due())
     }
 
-    /// The block to read now, between two writes; `None` = go on writing.
+    /// The block to read now, between two writes; `None` = continue writing.
     pub fn next_due(&mut self) -> Option<(Io, Expect)> {
         let Kind::Backlog(backlog) = &mut self.kind else { return None };
         backlog.take().map(expected)
     }
 
-    /// The last block could not be read. No write comes before it is asked for again, if it is asked for.
+    /// The last block could not be read. There are no writes until it is requested again, if ever.
     pub(crate) fn put_back(&mut self, io: Io, expect: Expect) {
         self.held = Some((io, expect));
     }
 
-    /// The block to read at the end of the pass; `None` = there are no more.
+    /// The block to read at the end of the pass; `None` = no more blocks.
     pub(crate) fn next_at_end(&mut self) -> Option<(Io, Expect)> {
         if let Some(held) = self.held.take() {
             return Some(held);
@@ -162,7 +162,8 @@ impl ReadBack {
         written.map(expected)
     }
 
-    /// The first write within this place that was not overwritten; `None` = there is none, or nothing is kept of writes.
+    /// The first write within this place that was not overwritten; `None` = no such write, or writes are not
+    /// remembered.
     pub fn first_within(&self, place: &Io) -> Option<Written> {
         match &self.kind {
             Kind::Standing(standing) => standing.first_within(place, self.issued),
@@ -178,7 +179,7 @@ impl ReadBack {
         }
     }
 
-    /// Goes back to the first read of the pass.
+    /// Returns to the first read of the pass.
     pub(crate) fn go_back(&mut self) {
         (self.cursor, self.held) = (None, None);
         if let (Kind::Replay(replay), Some(mark)) = (&mut self.kind, self.mark.take()) {
@@ -193,7 +194,7 @@ impl ReadBack {
     }
 
     /// The pass is over, and the next one begins: with the `same` random choices as the first, or with new ones. `stop`
-    /// returns whether to give up.
+    /// returns whether to stop early.
     pub fn next_pass(&mut self, same: bool, stop: impl Fn() -> bool) {
         self.first = self.issued;
         self.cursor = None;

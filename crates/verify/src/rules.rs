@@ -17,7 +17,7 @@ pub struct Rules {
     pub number: u16,
     /// The index of the worker in the run, from 0.
     pub worker: usize,
-    /// The seed from which those of its blocks are derived.
+    /// The seed from which the seeds of its blocks are derived.
     pub seed: u64,
     /// How blocks are written and checked.
     pub spec: Spec,
@@ -29,37 +29,37 @@ pub struct Rules {
     pub reads_back: bool,
     /// Selects the blocks that are read back, and how they are remembered. A loaded state replaces this.
     pub read_back: ReadBackRules,
-    /// The writes are those of an earlier run (`verify_only`); `None` = they are its own, or a saved state names them.
+    /// The writes are those of an earlier run (`verify_only`); `None` = they are its own, or a saved state lists them.
     pub earlier: Option<EarlierRun>,
     /// The state for a later run, or of an earlier one.
     pub state: StateRules,
-    /// Some of the blocks are trimmed after they were written; `None` = none are.
+    /// Some of the blocks are trimmed after they were written; `None` = no trims.
     pub trims: Option<TrimRules>,
     /// The other workers that write to the same places.
     pub rivals: Rivals,
     /// Threads that check blocks (`verify_async`); 0 = the worker does.
     pub threads: u32,
-    /// The CPUs of these threads; empty = where the worker may run.
+    /// The CPUs of these threads; empty = the worker's CPUs.
     pub thread_cpus: Vec<u32>,
     /// The engine reads real data. If not, every block counts as correct.
     pub reads_data: bool,
-    /// A write that was in flight is there as a whole or not at all (`atomic`).
+    /// A write that was in flight is there completely or not at all (`atomic`).
     pub atomic_writes: bool,
     /// The workload is a trace: its reads of its own writes are checked when they complete.
     pub is_replay: bool,
-    /// Block sizes are not known beforehand: each write is looked at when it comes.
+    /// Block sizes are not known beforehand: each write is checked when it is issued.
     pub has_unforeseen_blocks: bool,
     /// The storage compares blocks with their expected content, and they are read only if they differ.
     pub compares: bool,
     /// The first wrong block ends the job.
     pub fatal: bool,
-    /// The directory in which wrong blocks are saved, with the expected data; `None` = they are not.
+    /// The directory in which wrong blocks are saved, with the expected data; `None` = not saved.
     pub dump: Option<PathBuf>,
     /// Written blocks are read back even after the time of the job is over.
     pub outlasts_time: bool,
     /// The most files that are open at once while they are read back.
     pub open_files: usize,
-    /// `experimental_verify` was asked for: warn if the writes have to be remembered even so.
+    /// `experimental_verify` is set: warn if the writes have to be remembered nevertheless.
     pub wants_no_history: bool,
 }
 
@@ -68,9 +68,9 @@ pub struct Rules {
 pub enum ReadBackRules {
     /// The reads of the job itself cover an earlier run's writes, and all of them are checked.
     AllReads,
-    /// Nothing.
+    /// No blocks.
     Nothing,
-    /// The writes since the last check, after every so many writes (`verify_backlog`).
+    /// The writes since the last check, after a number of writes (`verify_backlog`).
     Backlog {
         /// Writes from one check to the next.
         every: u64,
@@ -88,7 +88,7 @@ pub enum ReadBackRules {
 pub struct EarlierRun {
     /// It certainly had the seeds of this job.
     pub has_own_seeds: bool,
-    /// The part that it has in common with this job, whatever its seed was.
+    /// How far it agrees with this job, whatever its seed was.
     pub alike: Alike,
     /// Some of its writes may have failed.
     pub may_have_failed: bool,
@@ -101,9 +101,9 @@ pub struct EarlierRun {
 pub enum StateRules {
     /// No state is kept or loaded.
     None,
-    /// One is kept for a later run.
+    /// A state is kept for a later run.
     Keep(Keep),
-    /// One should be kept, and cannot be.
+    /// A state should be kept, but cannot be.
     Impossible {
         /// The reason.
         message: String,
@@ -119,8 +119,8 @@ pub enum StateRules {
 pub struct Keep {
     /// The file.
     pub path: PathBuf,
-    /// `verify_state_save=1` was given: the job must not run without a state, and it leaves the state behind even if
-    /// everything was read back.
+    /// `verify_state_save=1` was given: the job must not run without a state, and it keeps the state even if everything
+    /// was read back.
     pub is_asked_for: bool,
     /// `verify`, as it was given.
     pub method: String,
@@ -153,12 +153,12 @@ pub struct Load {
     pub imprint: StateImprint,
     /// The names of the job's files.
     pub files: Vec<String>,
-    /// Bytes of the largest block that the job has buffers for.
+    /// Bytes of the largest block that fits into the job's buffers.
     pub largest: u64,
-    /// A command that runs before the job may bring the state (`exec_prerun`).
+    /// A command that runs before the job may provide the state (`exec_prerun`).
     pub comes_later: bool,
-    /// The states that the workers of the run load, this one among them. If there are any, a worker without one left
-    /// nothing to be checked.
+    /// The states that the workers of the run load, including this one. If any of them exists, a worker without a state
+    /// left nothing to be checked.
     pub company: Vec<StateNames>,
 }
 

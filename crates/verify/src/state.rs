@@ -1,4 +1,4 @@
-//! A record of a worker's writes, so that they can be checked after the worker was killed.
+//! A record of a worker's writes, with which they can be checked after the worker was killed.
 //!
 //! A [`Recorder`] writes into a file that is mapped into memory: everything stored there is in the file, at whatever
 //! instruction the process ends. [`Saved`] reads such a file and gives the valid writes for each block.
@@ -14,15 +14,15 @@
 //!   it that a flush had covered.
 //!
 //! So a kill between any two instructions leaves a write in one of three states: not issued; in flight, so that it may
-//! have reached the file or not; or acknowledged. A table has four bytes for each block: 30 bits of the number of the
-//! write, and whether the block is the first or the last one of that write. So a write that was partly overwritten is
-//! recognised, and is not required.
+//! or may not have reached the file; or acknowledged. A table has four bytes for each block: 30 bits of the number of
+//! the write, and whether the block is the first or the last one of that write. So a write that was partly overwritten
+//! is recognised, and is not required.
 //!
 //! A flush covers the writes that had been acknowledged when it was issued. If a write is overwritten while the flush
 //! that covers it is still in flight, the record of that flush may be lost. Then the write before it remains valid,
 //! too: the state never requires more than the storage has promised.
 //!
-//! Writes in flight do not overlap; the caller has to ensure that.
+//! The caller must ensure that writes in flight do not overlap.
 
 mod entry;
 mod file;
@@ -45,11 +45,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Puts a state file on stable storage, if there is one.
+/// Syncs a state file, if it exists.
 ///
 /// # Errors
 ///
-/// Those of the file system, except that there is no such file: its job has not begun, or was verified.
+/// Errors of the file system, except for a missing file: its job has not begun, or was verified.
 pub fn sync(path: &Path) -> io::Result<()> {
     match File::open(path).and_then(|file| file.sync_all()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

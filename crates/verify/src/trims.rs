@@ -1,4 +1,4 @@
-//! `trim_percentage`: some of the blocks that were written are trimmed, and have to read as zeros.
+//! `trim_percentage`: some of the written blocks are trimmed, and must then read as zeros.
 //!
 //! The number of a write alone decides whether its block is trimmed. So trimmed blocks need not be remembered, and a later
 //! run of the same job knows them too. All waiting trims are done before anything is read back, and at the end of a pass
@@ -20,7 +20,7 @@ pub struct Trims {
     waiting: Extents,
 }
 
-/// Keeps the choice of trims apart from other uses of the seed.
+/// Separates the choice of trims from other uses of the seed.
 const CHOICE: u64 = 0x7472_696d;
 
 impl Trims {
@@ -29,7 +29,7 @@ impl Trims {
         Trims { rules, seed: seed ^ CHOICE, since: 0, left: 0, waiting: Extents::default() }
     }
 
-    /// Whether trimmed blocks have to be zeros.
+    /// Whether trimmed blocks must be zeros.
     pub(crate) fn are_zeros(&self) -> bool {
         self.rules.are_zeros
     }
@@ -71,7 +71,7 @@ impl Trims {
         next
     }
 
-    /// The last block that [`next`](Self::next) returned has not been trimmed: it waits again.
+    /// The last block that [`next`](Self::next) returned has not been trimmed: it must wait again.
     pub(crate) fn put_back(&mut self, written: Written) {
         self.waiting.wrote(written);
         self.left = self.left.saturating_add(1);
@@ -129,7 +129,7 @@ mod tests {
         assert!(trims.is_due());
         assert_eq!((trims.next(false), trims.next(false)), (Some(last), None));
         assert_eq!(std::iter::from_fn(|| trims.next(true)).count(), 2);
-        // Also the very last one.
+        // This includes the last block.
         trims.put_back(last);
         assert_eq!((trims.next(true), trims.next(true)), (Some(last), None));
     }

@@ -1,10 +1,10 @@
 //! Workers that write to the same place take turns there.
 //!
-//! Two overlapping writes in flight leave nobody's block behind: engines and devices cut writes into pieces. So a worker
-//! with rivals locks a place: exclusively to write to it, shared to read it back. It holds the lock until the unit is free
-//! again. The locks are those of open file descriptions (fcntl(2), `F_OFD_SETLK`), of which each worker has its own: they
-//! work between threads and processes alike, and the kernel releases those of a worker that dies. A worker that waits for a
-//! lock holds none, so there are no deadlocks.
+//! Two overlapping writes in flight may leave a mixture of both blocks, because engines and devices split writes. So a
+//! worker with rivals locks a place: exclusively to write to it, shared to read it back. It holds the lock until the
+//! unit is free again. The locks are those of open file descriptions (fcntl(2), `F_OFD_SETLK`), and each worker has
+//! separate ones: they work between threads and processes alike, and the kernel releases the locks of a dead worker. A
+//! worker that waits for a lock holds none, so there are no deadlocks.
 
 use crate::owners::{Owner, Owners};
 use crate::rivals::SharedFile;
@@ -56,7 +56,7 @@ struct Turn {
 /// The turns of one worker.
 #[derive(Debug)]
 pub struct Turns {
-    /// How each file is shared; `None` = nobody else writes to it.
+    /// How each file is shared; `None` = no other worker writes to it.
     files: Vec<Option<SharedFile>>,
     /// The lock of each unit.
     held: Vec<Option<Turn>>,
@@ -72,15 +72,15 @@ impl Turns {
         Turns { files, held: vec![None; units], next: None, owners, worker }
     }
 
-    /// Takes the turn for an I/O that is about to be made through this descriptor. False: it has to be
-    /// [waited for](Self::wait), with nothing in flight.
+    /// Takes the turn for an I/O that is about to be made through this descriptor. False: [wait](Self::wait) for it,
+    /// with nothing in flight.
     ///
     /// # Errors
     ///
-    /// The system refuses the lock, for another reason than that it is held.
+    /// The system refuses the lock, unless another worker holds it.
     pub fn take(&mut self, descriptor: RawFd, part: Part, aim: Aim) -> io::Result<bool> {
         if self.held.iter().flatten().any(|held| held.part.overlaps(&part)) {
-            // Releasing one of two overlapping locks would release a part of the other.
+            // Releasing one of two overlapping locks would also release a part of the other.
             return Ok(false);
         }
         match self.lock(Turn { descriptor, part, aim }, libc::F_OFD_SETLK) {
@@ -107,8 +107,8 @@ impl Turns {
     /// The unit is free again.
     pub fn left(&mut self, index: u32) {
         if let Some(turn) = self.held[index as usize].take() {
-            // Releasing a lock fails only if there is no memory to keep the others. Then it is held until the file is
-            // closed, which is safe.
+            // Releasing a lock fails only if there is not enough memory to keep the others. Then it is held until the
+            // file is closed, which is safe.
             let _ = set_lock(turn, libc::F_OFD_SETLK, libc::F_UNLCK);
         }
     }
@@ -122,7 +122,7 @@ impl Turns {
         }
     }
 
-    /// The owner of a place. It has to be this worker's turn there.
+    /// The owner of a place. This worker must have the turn there.
     pub fn owner(&self, part: Part) -> Owner {
         let whose = |place| self.owners.owner(place, part.bytes(), self.worker);
         self.place(part.file).map_or(Owner::Nobody, whose)
@@ -171,7 +171,7 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::path::Path;
 
-    /// A worker with two files of which it shares one, and the descriptor of that.
+    /// A worker with two files, one of them shared, and the descriptor of the shared one.
     struct Party(Turns, File);
 
     impl Party {

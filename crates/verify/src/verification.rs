@@ -27,19 +27,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// The meaning of a unit in flight for verification.
+/// The purpose of a unit in flight for verification.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Role {
     /// Nothing.
     #[default]
     Plain,
-    /// A write that has to be read back.
+    /// A write that must be read back.
     Write(Written),
-    /// A read that has to be checked.
+    /// A read that must be checked.
     Check(Io, Expect),
     /// A read of a trace: checked against the replay's own writes to that place.
     Look(Io),
-    /// A trim of the block of this write, which then has to be zeros.
+    /// A trim of the block of this write, which must then be zeros.
     Trim(Written),
 }
 
@@ -48,7 +48,7 @@ pub enum Role {
 pub enum Telling {
     /// Everything.
     Full,
-    /// Everything, and that no more will be reported.
+    /// Everything, and a note that no more will be reported.
     Last,
     /// Nothing.
     Nothing,
@@ -66,7 +66,7 @@ pub enum SetupError {
     /// The state cannot be saved.
     #[error("verify_state_save: {0}: {1}")]
     Save(PathBuf, #[source] io::Error),
-    /// There can be no state of this workload, and the job requires one.
+    /// No state can be kept of this workload, but the job requires one.
     #[error("{0}")]
     NoState(String),
     /// The threads that check cannot be started.
@@ -75,7 +75,7 @@ pub enum SetupError {
 }
 
 impl SetupError {
-    /// The errno that stands for it.
+    /// The errno for reports.
     pub fn errno(&self) -> i32 {
         match self {
             SetupError::Load(_) | SetupError::NoState(_) => libc::EINVAL,
@@ -99,23 +99,23 @@ pub struct Verification {
     pub read_back: ReadBack,
     /// The state for a later run; `None` = none is kept.
     pub state: Option<Keeper>,
-    /// Why there is no state although there should be one.
+    /// Why the expected state does not exist.
     pub warning: Option<String>,
-    /// Trims of blocks that were written; `None` = there are none.
+    /// Trims of blocks that were written; `None` = no trims.
     pub trims: Option<Trims>,
-    /// Serializes I/O with other writers of the same places; `None` = there are none.
+    /// Serializes I/O with other writers of the same places; `None` = no other writers.
     pub turns: Option<Turns>,
     /// The reads at the end of a pass have begun.
     pub at_end: bool,
     /// Everything that was written has been read back.
     pub is_complete: bool,
-    /// How far the run got whose writes are checked; `None` = that is known, or nobody asks.
+    /// How far the earlier run got whose writes are checked; `None` = known, or not needed.
     reach: Option<Reach>,
     doubt: Doubt,
     stamper: Option<Stamper>,
     /// The storage compares; `None` = blocks are read and checked here.
     comparisons: Option<Comparisons>,
-    /// Where writes have landed, by their file and offset, that are not there.
+    /// Actual offsets of appended writes, by file and requested offset. (Only if they differ.)
     landings: HashMap<(u32, u64), u64>,
     /// The purpose of each unit.
     roles: Vec<Role>,
@@ -227,12 +227,12 @@ impl Verification {
         self.comparisons.as_ref().map_or(Compared::No, |comparisons| comparisons.of(index))
     }
 
-    /// The storage says that the block of this unit differs. Whether it was asked that.
+    /// The storage reports that the block of this unit differs. Returns whether a comparison was requested.
     pub fn differs(&mut self, index: u32) -> bool {
         self.comparisons.as_mut().is_some_and(|comparisons| comparisons.differs(index))
     }
 
-    /// The write of this unit is here, and not where it was meant to be.
+    /// Records where the device has put an appended write.
     pub fn landed(&mut self, index: u32, offset: u64) {
         let Role::Write(Written { io, .. }) = self.roles[index as usize] else { return };
         if io.offset == offset {
@@ -248,12 +248,12 @@ impl Verification {
         Io { offset, ..*io }
     }
 
-    /// The workload trims this place. A write may follow, but need not: the time may be over before.
+    /// The workload trims this place. A write usually follows, unless the time is over before.
     pub fn trimmed(&mut self, io: &Io) {
         self.read_back.forget(io);
     }
 
-    /// The intention of the next I/O for its place; `None` = it does not concern rivals.
+    /// The purpose of the next I/O at its place; `None` = it does not concern rivals.
     pub fn aim(&self, io: &Io) -> Option<Aim> {
         match io.direction {
             _ if self.turns.is_none() => None,
@@ -265,7 +265,7 @@ impl Verification {
         }
     }
 
-    /// The question to ask about a block that was read; `None` = none can be answered.
+    /// The question to ask about a block that was read; `None` = it cannot be checked.
     pub fn question(&self, io: &Io, expect: Expect) -> Option<Question> {
         let part = Part { file: io.file, offset: io.offset, length: io.length };
         let owner = self.turns.as_ref().map_or(Owner::Nobody, |turns| turns.owner(part));
@@ -273,7 +273,7 @@ impl Verification {
             Owner::Me | Owner::Nobody => true,
             Owner::Others => {
                 let rivals = self.rules.rivals.files.get(&(io.file as usize));
-                // Blocks of another shape are checked by the rival that wrote them, trimmed ones by nobody.
+                // Blocks of another shape are checked only by the rival that wrote them, trimmed ones by no worker.
                 rivals.is_none_or(|rivals| match expect {
                     Expect::Anything => !rivals.trim,
                     _ => !rivals.differ,
@@ -295,13 +295,13 @@ impl Verification {
         self.next = Some(Role::Trim(written));
     }
 
-    /// Why this I/O of the workload cannot be verified; `None` = it can.
+    /// Why this I/O of the workload cannot be verified; `None` = no obstacle.
     pub fn obstacle(&self, io: &Io) -> Option<SpecError> {
         let is_unforeseen = self.rules.has_unforeseen_blocks && io.direction == Direction::Write;
         is_unforeseen.then(|| self.rules.spec.validate(io.length as usize).err())?
     }
 
-    /// The I/O that was announced has been issued, or will not be because the job stops. Then it is still to be done.
+    /// The announced I/O has been issued, or will not be issued because the job stops: then it remains to be done.
     pub fn withdraw(&mut self) {
         match self.next.take() {
             Some(Role::Check(io, expect)) => self.read_back.put_back(io, expect),
@@ -314,13 +314,13 @@ impl Verification {
         }
     }
 
-    /// The block to read at the end of the pass; `None` = there are no more.
+    /// The block to read at the end of the pass; `None` = no more blocks.
     pub fn next_at_end(&mut self) -> Option<(Io, Expect)> {
         self.doubt.next(&self.checker, &mut self.read_back)
     }
 
-    /// Goes back to reads that were made before it was known whose the writes are, if blocks passed that are now known to be
-    /// wrong. Whether it does.
+    /// Goes back to reads that were made before the owner of the writes was known, if blocks passed that are now known
+    /// to be wrong. Returns whether it does.
     pub fn read_again(&mut self) -> bool {
         self.doubt.read_again(&self.checker, &mut self.read_back)
     }
@@ -330,8 +330,8 @@ impl Verification {
         self.doubt.expected_reads(&self.read_back)
     }
 
-    /// An explanation for wrong blocks, or for blocks that were not checked: if there is no block of this job, it may
-    /// have looked in the wrong place. `is_all`: everything has been read.
+    /// An explanation for wrong or unchecked blocks: if there is no block of this job, it may have read the wrong
+    /// places. `is_all`: everything has been read.
     pub fn hint(&self, is_all: bool) -> Option<String> {
         let alike = self.checker.alike().filter(|_| self.checker.is_in_doubt());
         let (stranger, other) = (self.checker.stranger(), self.checker.other_job());
@@ -358,7 +358,7 @@ impl Verification {
         ))
     }
 
-    /// The expected content of a block that is read back; `None` = it is not known, and the block is not read.
+    /// The expected content of a block to be read back; `None` = unknown, so the block is not read.
     pub fn after_trims(&self, expect: Expect) -> Option<Expect> {
         match (&self.trims, expect) {
             (Some(trims), Expect::Write(number) | Expect::Doubted(number)) if trims.chooses(number) => {
@@ -378,7 +378,7 @@ impl Verification {
         &self.roles[index as usize]
     }
 
-    /// The unit is still in use for this.
+    /// The unit remains in use for this purpose.
     pub fn keep(&mut self, index: u32, role: Role) {
         self.roles[index as usize] = role;
     }
@@ -433,7 +433,7 @@ impl Verification {
         self.wrong
     }
 
-    /// Saves a wrong interval and its intended content, if that was asked for. Returns a line for each file with its
+    /// Saves a wrong interval and its intended content, if `verify_dump` is set. Returns a line for each file with its
     /// path, or the reason why it could not be saved.
     pub fn dump(&self, file: &str, read: &[u8], mismatch: &Mismatch) -> Vec<String> {
         match &self.rules.dump {
@@ -451,7 +451,7 @@ fn checker(rules: &Rules, seed: u64, number: u16) -> Result<Checker, LoadError> 
         .that_stops_at_the_first(rules.fatal);
     let checker = match &rules.state {
         StateRules::Load(Load { policy, comes_later, .. }) => {
-            // Otherwise the states of rivals have been checked before the run.
+            // All other states of rivals have been checked before the run.
             if *comes_later {
                 rules.rivals.states().try_for_each(|(path, name)| others::check(path, name, *policy))?;
             }
@@ -465,8 +465,8 @@ fn checker(rules: &Rules, seed: u64, number: u16) -> Result<Checker, LoadError> 
     })
 }
 
-/// Begins the state file. If none was asked for, that there can be none is only a warning. So is that there is none to be
-/// loaded.
+/// Creates the state file. A state that cannot be kept is only a warning unless it was requested; a state to be loaded
+/// that does not exist is always only a warning.
 fn begin_state(rules: &Rules, read_back: &ReadBack) -> Result<(Option<Keeper>, Option<String>), SetupError> {
     match &rules.state {
         StateRules::None => Ok((None, None)),
@@ -499,7 +499,7 @@ fn no_state(job: &str, keep: &Keep, error: &io::Error) -> String {
     )
 }
 
-/// How the worker keeps apart from its rivals; `None` = it has none now.
+/// Serializes the worker's I/O with its rivals'; `None` = it has no rivals now.
 fn turns(rules: &Rules, files: usize, owners: &Arc<Owners>) -> Option<Turns> {
     rules.rivals.take_turns().then(|| {
         let shared = (0..files).map(|file| rules.rivals.shared(file)).collect();

@@ -1,7 +1,7 @@
 //! A campaign of corruption: every kind of `verify` in several shapes, and every way in which storage damages data.
 //!
-//! All damage that can be found is found and named, and correct data is never reported. The counts make the table in
-//! docs/verification.md of the kinds and the damage that they find. The page has to contain exactly that table.
+//! All damage that can be found is found and named, and correct data is never reported. The counts form the table of
+//! kinds and damage in docs/verification.md, which must contain exactly that table.
 
 mod corruption;
 
@@ -93,7 +93,7 @@ fn the_page_tells_which_kind_finds_what() {
     assert!(text.contains(&table), "docs/verification.md should contain this table:\n\n{table}");
 }
 
-/// Other layouts, intervals, places of the header and contents; knowing the writes and not.
+/// Other layouts, intervals, places of the header and contents, with known and unknown writes.
 #[test]
 fn damage_is_called_by_its_name_in_every_shape() {
     let compress = Some(Compress { percentage: 50, chunk: 512 });
@@ -128,7 +128,7 @@ fn nothing_is_called_wrong_that_is_not() {
     }
 }
 
-/// A block of an earlier write is wrong, but only a check that knows the writes can find that.
+/// A block of an earlier write is wrong, but only a check that knows the writes detects it.
 #[test]
 fn a_lost_write_is_found_by_those_who_know_of_it() {
     let spec = spec(Kind::Xxhash);
@@ -141,8 +141,7 @@ fn a_lost_write_is_found_by_those_who_know_of_it() {
     assert_eq!(wrong[0].diagnosis, lost);
 }
 
-/// A pattern resembles itself some repetitions further on. Still, an overwritten part of it must not be taken for a
-/// move.
+/// A pattern resembles itself some repetitions further on. Still, an overwritten part must not be mistaken for a move.
 #[test]
 fn damage_in_a_pattern_is_no_move() {
     let bytes = |bytes: &[u8]| PatternPiece::Bytes(bytes.to_vec());

@@ -1,5 +1,5 @@
-//! Blocks that the peers have written are checked here, and the peers check blocks that were written here. Without a fio
-//! there is nobody to exchange blocks with, and the tests say so.
+//! Blocks written by the installed releases of fio are checked here, and they check blocks written here. Without a fio,
+//! the tests are skipped.
 
 use iolite_content::{Fill, PatternPiece};
 use iolite_testing::{Peer, peers, skip};
@@ -42,7 +42,7 @@ impl Case {
         section
     }
 
-    /// The place of a bit that is flipped, which has to be noticed. Kinds without a checksum look only at the header.
+    /// The place of a bit to flip so that the damage must be found. Kinds without a checksum check only the header.
     fn weak_place(&self, size: usize) -> usize {
         if self.kind == Kind::Meta { self.offset + 10 } else { size - 6 }
     }
@@ -52,10 +52,10 @@ impl Case {
     }
 }
 
-/// All kinds whose checksum is the standard one there, in several shapes.
+/// All kinds for which fio has the standard checksum, in several shapes.
 fn cases() -> Vec<Case> {
     let not_standard = [Kind::Sha256, Kind::Sha512];
-    // It knows the number of pattern_hdr, but not the name.
+    // fio knows the number of pattern_hdr, but not the name.
     let unknown = [Kind::PatternHeader, Kind::Null];
     let kinds = Kind::all().filter(|kind| !not_standard.contains(kind) && !unknown.contains(kind));
     let pieces = || {
@@ -94,7 +94,7 @@ fn fio(peer: &Peer, dir: &Path, cases: &[Case], global: &str) -> Vec<i64> {
     errors.collect()
 }
 
-/// All releases of fio; leaves the test if there is none.
+/// All releases of fio; leaves the test if none is installed.
 macro_rules! peers {
     () => {{
         let peers = peers();
@@ -118,7 +118,8 @@ fn what_the_peer_wrote_is_right() {
             for (block, offset) in file.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
                 let checked = verifier.check(block, &Expected { offset, writes: &[] });
                 assert!(checked.is_ok(), "{}: {}", case.describe(), checked.unwrap_err().text("f"));
-                // Not because nothing is checked. Once for each case: looking for the bit that was turned takes a while.
+                // The checks must not pass only because they check nothing. Once for each case: searching for the
+                // flipped bit takes a while.
                 if offset > 0 {
                     continue;
                 }

@@ -1,7 +1,7 @@
 //! Access control: who may look at pages, end a run, and start one.
 //!
 //! The printed addresses contain 128-bit tokens. A browser that sends one gets a cookie and is redirected to an address
-//! without the token, so that the token gets into no bookmark, proxy log or referrer. There is one token per right:
+//! without the token, so that no bookmark, proxy log or referrer contains the token. There is one token per right:
 //! looking, ending, starting.
 //!
 //! Cookies belong to a host, not to a port: browsers would also send them to another program on this machine. So all
@@ -40,7 +40,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// New ones for these rights.
+    /// Creates tokens for these rights.
     ///
     /// # Errors
     /// The kernel has no random numbers.
@@ -54,7 +54,7 @@ impl Token {
 pub struct Access {
     /// The tokens, each with the value of its cookie.
     tokens: Vec<(Token, String)>,
-    /// The first part of all paths but `/`.
+    /// The first part of all paths except `/`.
     place: String,
     /// The proofs that requests to end and to start a run must contain.
     proofs: [String; 2],
@@ -65,9 +65,9 @@ pub struct Access {
 /// The decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is answered with this.
+    /// Send this answer.
     Answered(Answer),
-    /// The reader may do this, and asks for this path below that of the site.
+    /// The reader has these rights, and asks for this path below that of the site.
     Admitted(Rights, String),
 }
 
@@ -84,13 +84,13 @@ fn token() -> io::Result<String> {
     }))
 }
 
-/// Whether a secret is the right one, in a time that does not tell where it differs.
+/// Whether a secret is the right one. The time of the comparison does not depend on the difference.
 fn is_same(given: &str, right: &str) -> bool {
     given.len() == right.len() && given.bytes().zip(right.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
 impl Access {
-    /// That of a site with these tokens and names.
+    /// Access control for a site with these tokens and names.
     pub fn new(tokens: Vec<Token>, names: Names) -> io::Result<Access> {
         let tokens = tokens.into_iter().map(|one| Ok((one, token()?))).collect::<io::Result<_>>()?;
         Ok(Access { tokens, place: token()?, proofs: [token()?, token()?], names })
@@ -149,8 +149,8 @@ impl Access {
         }
     }
 
-    /// Exchanges a token for a cookie. The next step is one of this page, and not of that which had the address: a browser
-    /// would keep the cookie back there.
+    /// Exchanges a token for a cookie, then redirects by a page of this site: browsers withhold a SameSite cookie from
+    /// a redirect that another site started.
     fn exchange(&self, query: &str) -> Answer {
         let given = query.split('&').find_map(|part| part.strip_prefix("token=")).unwrap_or_default();
         let Some((_, cookie)) = self.tokens.iter().find(|(token, _)| is_same(given, &token.secret)) else {
@@ -171,7 +171,7 @@ impl Access {
         Answer::page(page, policy).with_cookie(cookie)
     }
 
-    /// One for each site: of several runs on one machine, each has its own.
+    /// The name of the cookie, different for each of several sites on one machine.
     fn cookie_name(&self) -> String {
         format!("iolite-{}", &self.place[..8])
     }

@@ -1,4 +1,4 @@
-//! Answers. Each is the last thing on its connection.
+//! Answers. Each one ends its connection.
 
 use crate::wire::Wire;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub struct Answer {
     policy: String,
     /// A cookie to set.
     cookie: Option<String>,
-    /// The content. All answers with the page of a report have the same memory.
+    /// The content. All answers with the page of a report share its memory.
     body: Arc<Vec<u8>>,
 }
 
@@ -39,7 +39,7 @@ impl Answer {
         Answer::shared_page(Arc::new(text.into()), policy)
     }
 
-    /// The same, of a page that other answers have, too.
+    /// A page that several answers share.
     pub fn shared_page(text: Arc<Vec<u8>>, policy: &str) -> Answer {
         Answer {
             policy: policy.to_owned(),
@@ -48,7 +48,7 @@ impl Answer {
         }
     }
 
-    /// A file beside a page.
+    /// A file that belongs to a page.
     pub fn file(kind: &'static str, text: &str) -> Answer {
         Answer::of(200, kind, text.as_bytes().to_vec())
     }
@@ -62,7 +62,7 @@ impl Answer {
         Answer { status, kind, policy: NO_POLICY.to_owned(), cookie: None, body: Arc::new(body) }
     }
 
-    /// The same, with a cookie.
+    /// The answer with a cookie.
     pub fn with_cookie(self, cookie: String) -> Answer {
         Answer { cookie: Some(cookie), ..self }
     }
@@ -86,7 +86,7 @@ impl Answer {
     }
 }
 
-/// The head of an answer that has no end: events, one after the other.
+/// The head of an endless answer: events, one after the other.
 pub fn stream_head() -> String {
     head(200, "text/event-stream", NO_POLICY, "")
 }

@@ -33,16 +33,16 @@ use std::time::{Duration, Instant};
 
 /// The maximum size of a job file with the confirmations of its targets.
 pub const MOST_BODY: usize = 1 << 20;
-/// How long a job may be looked at, before it is killed. (A device that sleeps takes some seconds to tell its size.)
+/// How long the check of a job may take before it is killed. (A sleeping device takes some seconds to report its size.)
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a process that has nothing to do any more may take to end, and how often that is looked at.
+/// How long a process may take to end after its last message, and how often to check that.
 const GRACE: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The program's part.
 pub trait Clerk: Send + Sync + 'static {
-    /// All options of jobs, for completion, in JSON (`assets/edit.js` of `iolite-page` says how).
+    /// All options of jobs, for completion, in JSON (`assets/edit.js` of `iolite-page` describes the format).
     fn options(&self) -> String;
 
     /// Stores the report of a run, in JSON. Returns a message about it.
@@ -52,12 +52,12 @@ pub trait Clerk: Send + Sync + 'static {
     fn tell(&self, words: &str);
 }
 
-/// Where jobs are written, and the run of the last one that was started.
+/// Checks and starts jobs, and holds the run of the last one that was started.
 pub struct Desk {
     permissions: Permissions,
     clerk: Box<dyn Clerk>,
     last: Mutex<Last>,
-    /// One job at a time is looked at.
+    /// Only one job at a time is checked.
     looking: Mutex<()>,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Debug for Desk {
 /// The run of the last job.
 #[derive(Default)]
 struct Last {
-    /// One is being started, or goes on.
+    /// A run is being started, or is running.
     is_busy: bool,
     run: Option<Arc<Run>>,
 }
@@ -91,7 +91,7 @@ enum First {
 }
 
 impl Desk {
-    /// One whose jobs may do this.
+    /// A desk whose jobs have these permissions.
     pub fn new(permissions: Permissions, clerk: Box<dyn Clerk>) -> Desk {
         Desk { permissions, clerk, last: Mutex::default(), looking: Mutex::new(()) }
     }
@@ -100,12 +100,12 @@ impl Desk {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is a run to look at, and whether it goes on.
+    /// Whether there is a run to look at, and whether it is still running.
     pub fn standing(&self) -> Option<bool> {
         self.last().run.as_ref().map(|run| !run.is_over())
     }
 
-    /// Answers a request. Returns the answer (`None` = none is needed), and whether the path is one of the desk's.
+    /// Answers a request. Returns the answer (`None` = already sent), and whether the path belongs to the desk.
     pub fn answer(
         self: &Arc<Self>,
         access: &Access,
@@ -142,7 +142,7 @@ impl Desk {
     }
 
     fn with_body(&self, request: &Request, to: &mut Wire, then: impl FnOnce(Wanted) -> Answer) -> Answer {
-        // Forms of other pages cannot say that they send this.
+        // Forms of other pages cannot send this content type.
         if request.one("content-type") != Some("application/json") {
             return Answer::text(415, "A job is sent as application/json.");
         }
@@ -162,7 +162,7 @@ impl Desk {
         let written = Written { text: wanted.text, step: Step::Check };
         let spawned = thread::Builder::new().spawn(move || attend(&permissions, &written, &first, |_| None));
         let judged = firsts.recv();
-        // The next one is looked at when nothing of this one is left.
+        // The next job is checked when nothing of this one is left.
         let _ = spawned.map(thread::JoinHandle::join);
         match judged {
             Ok(First::Judged(judgement)) => Answer::json(200, &told(&judgement, self.last().is_busy)),
@@ -192,7 +192,7 @@ impl Desk {
         };
         let first = firsts.recv();
         if !matches!(first, Ok(First::Begun)) {
-            // Nothing runs, and when that is known, another job can be started.
+            // No job runs; after that, another one can be started.
             let _ = thread.join();
         }
         match first {
@@ -245,7 +245,7 @@ enum Said {
     Died(String),
 }
 
-/// Starts the process of a job, and hears it out.
+/// Starts the process of a job, and handles all of its messages.
 fn attend(
     permissions: &Permissions,
     written: &Written,
@@ -262,7 +262,7 @@ fn attend(
                 Ok(ToPage::Judged(judgement)) => tell(First::Judged(judgement)),
                 Ok(ToPage::Hello(hello, _)) => {
                     if let Some(run) = take(Said::Begun(hello, Process::of(process.id() as i32))) {
-                        // From here on it may say nothing for long.
+                        // From here on it may be silent for long.
                         let _ = channel.set_read_timeout(None);
                         tell(First::Begun);
                         hear(&mut channel, &run, &mut take);
@@ -275,11 +275,11 @@ fn attend(
             end(&mut process);
         }
     }
-    // It may have made none.
+    // The directory may not exist.
     let _ = std::fs::remove_dir_all(&own);
 }
 
-/// Waits for the end of a process that has nothing to do any more.
+/// Waits for the end of a process after its last message.
 fn end(process: &mut Child) {
     let until = Instant::now() + GRACE;
     while Instant::now() < until {
@@ -288,7 +288,7 @@ fn end(process: &mut Child) {
         }
         thread::sleep(LOOK);
     }
-    // Both fail only if it has ended meanwhile.
+    // Both fail only if the process has ended meanwhile.
     let _ = process.kill();
     let _ = process.wait();
 }
@@ -302,7 +302,7 @@ fn start(permissions: &Permissions, own: &Path, written: &Written) -> io::Result
     channel.set_write_timeout(Some(PATIENCE))?;
     channel.set_read_timeout(Some(PATIENCE))?;
     let bytes = frame::encode(written).map_err(io::Error::other)?;
-    // Where it does not take that, it says why, or is gone.
+    // If the process does not accept this, it reports why, or is gone.
     let _ = channel.write_all(&bytes);
     Ok((process, channel))
 }
@@ -328,7 +328,7 @@ fn hear(channel: &mut UnixStream, run: &Run, take: &mut impl FnMut(Said) -> Opti
     }
 }
 
-/// The end of a process that was started for a job of a page.
+/// The channel of a process that was started for a job of a page.
 #[derive(Debug)]
 pub struct JobChannel {
     stream: UnixStream,
@@ -358,11 +358,11 @@ impl JobChannel {
 
     /// Sends the mistakes in the job. This is the last message.
     pub fn judge(mut self, judgement: Judgement) {
-        // If the server is gone, nobody wants to know.
+        // If the server is gone, the verdict does not matter.
         let _ = frame::write(&mut self.stream, &ToPage::Judged(judgement));
     }
 
-    /// Says that it runs.
+    /// Reports that the job runs.
     ///
     /// # Errors
     /// The server is gone.
@@ -371,12 +371,12 @@ impl JobChannel {
         Ok(())
     }
 
-    /// Hands an event on. Does not wait. (If the server is gone, the kernel ends this process, too.)
+    /// Passes on an event. Does not wait. (If the server is gone, the kernel ends this process, too.)
     pub fn take(&mut self, event: &Event) {
         let _ = self.handing.as_mut().map(|handing| handing.take(event));
     }
 
-    /// The run is over: hands on its report in JSON, if there is one, and the page of it.
+    /// The run is over: passes on its report in JSON, if any, and the report's page.
     pub fn end(mut self, report: Option<String>, page: String) {
         let last = report.map(ToPage::Report).into_iter().chain([ToPage::End(page)]);
         let _ = self.handing.as_mut().map(|handing| handing.end(last));

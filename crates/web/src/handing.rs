@@ -1,4 +1,4 @@
-//! The run's end: it starts the process of its page, and hands events to it without ever waiting.
+//! The run's side: it starts the process of its page, and passes events to it without ever waiting.
 
 use crate::WORD;
 use crate::access::{Rights, Token};
@@ -19,20 +19,20 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How many events wait at most for a process that does not take them. Later ones are left out.
+/// The most events that wait for a slow process. Later ones are dropped.
 const MOST_WAITING: usize = 1000;
 
-/// How long the process may take for the first message, and for all that is left when the run is over.
+/// How long the process may take to accept the first message, and the rest when the run is over.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The process of a page, as the run sees it.
+/// The process of a page, from the run's side.
 #[derive(Debug)]
 pub struct LivePage {
     process: Child,
     handing: Handing,
-    /// The addresses of the page: with the right to end the run, and with the right to look only.
+    /// The addresses of the page: with the right to end the run, and with only the right to look.
     addresses: [String; 2],
-    /// It has everything, and goes on alone.
+    /// It has everything, and continues alone.
     is_released: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct LivePage {
 pub(crate) struct Handing {
     channel: UnixStream,
     waiting: VecDeque<Waiting>,
-    /// How many bytes of the first were sent.
+    /// How many bytes of the first message were sent.
     sent: usize,
     is_lost: bool,
 }
@@ -53,7 +53,7 @@ struct Waiting {
     is_sample: bool,
 }
 
-/// The page is gone, and the run goes on.
+/// The page is gone. The run continues.
 #[derive(Debug)]
 pub struct Lost(String);
 
@@ -73,7 +73,7 @@ impl LivePage {
         certified: Option<Certified>,
         hello: Hello,
     ) -> Result<LivePage, String> {
-        // Not by its name: the file may have been replaced, and both ends are to be the same program.
+        // Not by path: the file may have been replaced, and both ends must be the same program.
         LivePage::start_with("/proc/self/exe", address, certified, hello)
     }
 
@@ -99,10 +99,10 @@ impl LivePage {
         command.stderr(Stdio::null());
         start_with_standard_streams_only(&mut command);
         command.current_dir("/");
-        // An interrupt from the terminal is for the run: the page shows how that ends.
+        // An interrupt from the terminal is meant for the run: the page shows its end.
         command.process_group(0);
         tie_to_this_thread(&mut command);
-        // Where its starter holds signals back, it does not.
+        // The child unblocks the signals that its starter blocks.
         start_with_none_blocked(&mut command);
         let process = command
             .spawn()
@@ -113,12 +113,12 @@ impl LivePage {
         Ok(LivePage { process, handing, addresses, is_released: false })
     }
 
-    /// The addresses of the page: with the right to end the run, and with the right to look only. They contain secrets.
+    /// The addresses of the page: with the right to end the run, and with only the right to look. They contain secrets.
     pub fn addresses(&self) -> &[String; 2] {
         &self.addresses
     }
 
-    /// Passes an event on, if a page shows it. Does not block.
+    /// Passes on an event, if pages show it. Does not block.
     ///
     /// # Errors
     /// The process has ended. This is reported once.
@@ -136,10 +136,10 @@ impl LivePage {
         Lost(how.map_or_else(|| describe_error(error), |status| format!("its process had {status}")))
     }
 
-    /// The run is over: passes on the page of its report. The process stays for its readers, and nobody waits for it.
+    /// The run is over: passes on the page of its report. The process stays for its readers, and is not waited for.
     ///
     /// # Errors
-    /// The process is gone, or takes nothing.
+    /// The process is gone, or accepts no data.
     pub fn end(mut self, page: String) -> Result<(), Lost> {
         if self.is_lost() {
             return Ok(());
@@ -153,7 +153,7 @@ impl LivePage {
 impl Drop for LivePage {
     fn drop(&mut self) {
         if !self.is_released {
-            // Both fail only if it has ended and been waited for.
+            // Both fail only if it has ended and has been reaped.
             let _ = self.process.kill();
             let _ = self.process.wait();
         }
@@ -161,7 +161,7 @@ impl Drop for LivePage {
 }
 
 impl Handing {
-    /// Says over this socket that a run begins.
+    /// Announces a run over this socket.
     pub fn over(channel: UnixStream, hello: Hello, setup: Setup) -> io::Result<Handing> {
         let bytes = frame::encode(&ToPage::Hello(Box::new(hello), setup)).map_err(io::Error::other)?;
         channel.set_nonblocking(true)?;
@@ -184,7 +184,7 @@ impl Handing {
             | EventKind::WrongData(_)
             | EventKind::Failed { .. }
             | EventKind::Terminating(_) => self.waiting.len() < MOST_WAITING,
-            // A later one says it all.
+            // A later sample replaces it.
             EventKind::Sample(_) => !self.waiting.iter().any(|one| one.is_sample),
             _ => false,
         };
@@ -225,7 +225,7 @@ impl Handing {
         }
     }
 
-    /// Sends the rest and these last messages, and waits until the page has received everything, but not for long.
+    /// Sends the rest and these last messages, and waits a limited time until the page has received everything.
     pub fn end(&mut self, last: impl IntoIterator<Item = ToPage>) -> io::Result<()> {
         self.end_until(last, Instant::now() + LAST_PATIENCE)
     }

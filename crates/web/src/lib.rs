@@ -1,9 +1,9 @@
 //! Web pages of a running run, and of stored results.
 //!
 //! A run forks, and a process with threads must not. So a separate process serves the pages: the same program, called
-//! with the special word [`WORD`]. The run sends its events through a socket and never waits ([`LivePage`]). Events
-//! that the process is too slow for are dropped: snapshots have cumulative counters, so the next one makes up for them.
-//! The process ends with the run, however the run ends; only if pages are open, it stays to give them the final report.
+//! with the special word [`WORD`]. The run sends its events through a socket and never waits ([`LivePage`]). Events are
+//! dropped if the process is too slow: snapshots have cumulative counters, so the next one makes up for them. The
+//! process ends with the run, however the run ends; only if pages are open, it stays to give them the final report.
 //!
 //! | content | file |
 //! |---|---|
@@ -16,9 +16,9 @@
 //! | requests and answers | `request.rs`, `answer.rs` |
 //! | access control | `access.rs` |
 //!
-//! Each connection has its own thread, as in `iolite-remote`; there are few. It serves one request, so that nothing can
-//! be smuggled from one request into another. `httparse` parses heads. A framework (hyper, axum) would bring an
-//! asynchronous runtime for a handful of routes.
+//! Each connection has its own thread, as in `iolite-remote`; there are few. It serves one request, so that a request
+//! cannot contain another one. `httparse` parses heads. A framework (hyper, axum) would bring an asynchronous runtime
+//! for a handful of routes.
 
 mod access;
 mod answer;
@@ -46,7 +46,7 @@ pub use security::Certified;
 pub use shelf::{Entry, Library, Resident};
 pub use telling::{LOST, WAITS};
 
-/// The first word behind the program's name that makes it the process of a page.
+/// The first argument of the process of a page.
 pub const WORD: &str = "--page-of-a-run";
-/// The one that makes it the process of a job that was written in a page.
+/// The first argument of the process of a job that was written in a page.
 pub const JOB_WORD: &str = "--job-of-a-page";

@@ -6,7 +6,7 @@ use iolite_remote::message::Message;
 use iolite_stats::{Event, Report};
 use serde::{Deserialize, Serialize};
 
-/// A longer frame is not a message of a run.
+/// The longest frame of a message of a run.
 const MOST: u32 = 256 << 20;
 
 /// The first message to the process.
@@ -14,7 +14,7 @@ const MOST: u32 = 256 << 20;
 pub struct Hello {
     /// The report before the first measurement, with the facts.
     pub outline: Report,
-    /// The report block of each worker; `None` = it has none.
+    /// The report block of each worker, if any.
     pub blocks: Vec<Option<u32>>,
     /// The program and its version, in one word.
     pub program: String,
@@ -121,7 +121,7 @@ impl Judgement {
 /// A mistake in a job, or a warning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mistake {
-    /// Line and column, from 1; `None` = it concerns no single place.
+    /// Line and column, from 1; `None` = no single place.
     pub place: Option<(u32, u32)>,
     /// The message.
     pub message: String,

@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the pages that are open have to get the final report.
+/// How long open pages may take to get the final report.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked whether they have.
+/// How often to check whether they have it.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The pages of one run, and of nothing else.
+/// The pages of one run.
 struct Own {
     run: Arc<Run>,
     access: Access,
@@ -37,7 +37,7 @@ impl Site for Own {
             Admission::Answered(answer) => Some(answer),
             Admission::Admitted(rights, path) => self.run.answer(&self.access, rights, request, &path, to),
         };
-        // A reader that does not take its answer does without it.
+        // It does not matter if a reader does not accept its answer.
         let _ = answer.map(|answer: Answer| answer.send(to));
     }
 }
@@ -78,7 +78,7 @@ pub fn serve() -> io::Result<()> {
         }
     }
     outlive_parent();
-    // The run does not wait for long, and may be gone.
+    // The run waits only a short time, and may be gone.
     let _ = channel.write_all(&[HAS_ALL]);
     drop(channel);
     let until = Instant::now() + linger.unwrap_or(PATIENCE);

@@ -4,9 +4,9 @@ use crate::wire::Wire;
 use std::io::{self, Read};
 use std::time::Duration;
 
-/// Bytes that a head has at most. That of a browser has one to two thousand.
+/// The most bytes of a head. Browsers send one to two thousand.
 const MOST_BYTES: usize = 16 << 10;
-/// Lines that a head has at most.
+/// The most lines of a head.
 const MOST_HEADERS: usize = 64;
 /// How long a head may take to arrive, and how long a body may.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -21,9 +21,9 @@ pub struct Request {
     pub path: String,
     /// The query: the text after the question mark.
     pub query: String,
-    /// Names in small letters, and values.
+    /// Names in lower case, and values.
     headers: Vec<(String, String)>,
-    /// How many bytes its body has, and those that came together with the head.
+    /// The length of its body, and the bytes of it that came together with the head.
     length: usize,
     begun: Vec<u8>,
 }
@@ -33,7 +33,7 @@ pub struct Request {
 pub enum Refusal {
     /// The data is not a valid request: the status and reason of the answer.
     Bad(u16, &'static str),
-    /// Nobody waits for an answer: the connection was closed or has failed, or nothing came.
+    /// No answer is expected: the connection was closed or has failed, or no data came.
     Gone,
 }
 
@@ -44,7 +44,7 @@ impl From<io::Error> for Refusal {
 }
 
 impl Request {
-    /// Reads the head of one, whose body has `most` bytes at most.
+    /// Reads the head of a request with a body of at most `most` bytes.
     pub fn read(from: &mut Wire, most: usize) -> Result<Request, Refusal> {
         from.read_within(PATIENCE);
         let mut head = Vec::new();
@@ -74,7 +74,8 @@ impl Request {
         if body.len() < self.length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(body) }
     }
 
-    /// The request that these bytes begin with, whose body has `most` bytes at most; `None` = its head is not complete.
+    /// Parses the request at the beginning of these bytes, with a body of at most `most` bytes; `None` = its head is
+    /// incomplete.
     pub fn parse(head: &[u8], most: usize) -> Result<Option<Request>, Refusal> {
         let mut lines = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut parsed = httparse::Request::new(&mut lines);
@@ -93,7 +94,7 @@ impl Request {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut headers = Vec::with_capacity(parsed.headers.len());
         for header in parsed.headers.iter() {
-            // No header that we read has other values than text.
+            // All headers that we read have text values.
             let Ok(value) = std::str::from_utf8(header.value) else { continue };
             headers.push((header.name.to_ascii_lowercase(), value.trim().to_owned()));
         }
@@ -106,12 +107,12 @@ impl Request {
         Ok(Some(request))
     }
 
-    /// The values of a header, whose name is given in small letters.
+    /// The values of a header, given its name in lower case.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.headers.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a header; `None` = it is not there, or several times.
+    /// The value of a header; `None` = it occurs never, or several times.
     pub fn one<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         let mut found = self.all(name);
         let first = found.next()?;

@@ -1,4 +1,4 @@
-//! A run in progress, as the process of its page knows it, and the pages of it.
+//! A run in progress, as known to the process of its page, and its pages.
 
 use crate::access::{Access, Rights};
 use crate::answer::{Answer, stream_head};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// Readers get events at most this often, all at the same moments, except for messages and the end.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Streams of events at a time. Other requests still find a connection.
+/// The most concurrent streams of events. Connections for other requests remain.
 const MOST_STREAMS: usize = 64;
 
 /// A run and its pages.
@@ -31,7 +31,7 @@ pub struct Run {
     controller: Option<Process>,
     outline: Value,
     of_hosts: bool,
-    /// When readers began to be told.
+    /// When sending to readers began.
     began: Instant,
 }
 
@@ -73,7 +73,7 @@ impl Run {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something has happened.
+    /// Handles an event.
     pub fn take(&self, event: Event) {
         self.state().take(event);
         self.changed.notify_all();
@@ -84,7 +84,7 @@ impl Run {
         let mut state = self.state();
         state.page = Some(Arc::new(page.into_bytes()));
         state.owed = state.streams;
-        // They may be older than the last sample.
+        // The shared events may be older than the last sample.
         state.events = SharedEvents::default();
         state.version += 1;
         state.urgent += 1;
@@ -92,7 +92,7 @@ impl Run {
         self.changed.notify_all();
     }
 
-    /// Whether a page is open that has not got the final report.
+    /// Whether a page without the final report is open.
     pub fn is_awaited(&self) -> bool {
         self.state().owed > 0
     }
@@ -119,7 +119,7 @@ impl Run {
         }
     }
 
-    /// Ends the run, as an interrupt does. Only once, because a second one would give up hanging processes.
+    /// Ends the run like an interrupt. Only once, because a second interrupt would kill hanging processes.
     fn stop(&self, access: &Access, rights: Rights, request: &Request) -> Answer {
         if !access.may(rights, Rights::End, request) {
             return Answer::text(403, "You may look at the run, but not end it.");
@@ -187,7 +187,7 @@ impl Run {
         let mut state = self.state();
         state.streams -= 1;
         if told.is_err() && state.page.is_some() {
-            // Nobody comes for the page.
+            // This reader will not fetch the page.
             state.owed = state.owed.saturating_sub(1);
         }
         None
@@ -195,7 +195,7 @@ impl Run {
 }
 
 impl Run {
-    /// Answers a request for a path below that of the run; `None` = it is answered already.
+    /// Answers a request for a path below that of the run; `None` = already answered.
     pub fn answer(
         &self,
         access: &Access,

@@ -11,17 +11,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file of certificates or a key is no larger.
+/// The largest file of certificates or of a key.
 const LARGEST: u64 = 1 << 20;
 
-/// A key, and the certificates that say whose it is: in DER, the site's own one first.
+/// A key, and its certificate chain in DER, with the site's own certificate first.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certified {
     chain: Vec<Vec<u8>>,
     key: Key,
 }
 
-/// The kind of a key says how its bytes are read.
+/// The encoding of a key.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Key {
     Pkcs1(Vec<u8>),
@@ -88,7 +88,7 @@ impl Certified {
         names.extend((!name.is_empty()).then(|| name.to_owned()));
         names.sort();
         names.dedup();
-        // A machine may have a name that cannot stand there.
+        // The machine's name may be invalid in a certificate.
         let made = rcgen::CertificateParams::new(names.clone()).or_else(|_| {
             names.retain(|one| one != name);
             rcgen::CertificateParams::new(names)
@@ -101,7 +101,7 @@ impl Certified {
         Ok(Certified { chain: vec![certificate.der().to_vec()], key: Key::Pkcs8(key.serialize_der()) })
     }
 
-    /// The SHA-256 of the site's certificate, as browsers show it.
+    /// The SHA-256 of the site's certificate, in the form of browsers.
     pub fn fingerprint(&self) -> String {
         let digest = ring_digest(self.chain.first().map_or(&[][..], Vec::as_slice));
         let mut text = String::new();
@@ -151,7 +151,7 @@ fn ring_digest(bytes: &[u8]) -> Vec<u8> {
 pub enum Names {
     /// Loopback names and addresses.
     Here,
-    /// Also the names in the certificate. A request by another name was tricked into coming here (DNS rebinding).
+    /// Also the names in the certificate. A request by another name is an attack (DNS rebinding).
     Certified(Box<Certified>),
 }
 
@@ -164,7 +164,7 @@ impl Names {
         }
     }
 
-    /// Whether a host, with or without a port, is one of them. (The port is another one where a tunnel leads here.)
+    /// Whether a host, with or without a port, is one of them. (The port differs if a tunnel leads here.)
     pub fn have(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else { return false };
         let is_here = iolite_types::is_loopback(name);
@@ -174,7 +174,7 @@ impl Names {
         }
     }
 
-    /// Why another name is none.
+    /// Why other names are refused.
     pub fn words(&self) -> &'static str {
         match self {
             Names::Here => "This server is 127.0.0.1, [::1] or localhost, and has no other name.",

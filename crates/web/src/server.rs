@@ -1,4 +1,4 @@
-//! Connections: a thread for each, as many as there may be, and none for longer than it is of use.
+//! Connections: a thread for each, with limits of their number and time.
 
 use crate::answer::Answer;
 use crate::request::{Refusal, Request};
@@ -17,12 +17,12 @@ const MOST_REJECTED: usize = 16;
 /// Reports may be nested 128 levels deep, which needs as much stack as the main thread has. Unused stack takes no
 /// memory.
 const STACK: usize = 8 << 20;
-/// When connections cannot be taken (there are too many open files, say), it is tried again after this time.
+/// The delay before a retry if a connection cannot be accepted (because of too many open files, say).
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers requests.
 pub trait Site: Send + Sync + 'static {
-    /// How many bytes of a body it reads.
+    /// The most bytes of a body that it reads.
     const MOST_BODY: usize = 0;
 
     /// Answers a request. Errors only concern the reader.
@@ -34,17 +34,17 @@ pub trait Site: Send + Sync + 'static {
 pub struct Open(Arc<AtomicUsize>);
 
 impl Open {
-    /// How many there are.
+    /// The number of connections.
     pub fn count(&self) -> usize {
         self.0.load(SeqCst)
     }
 }
 
-/// One of them, as long as this value lives.
+/// An open connection, as long as this value lives.
 struct Counted(Open);
 
 impl Counted {
-    /// The connection, and how many there were before it.
+    /// The connection, and the number of connections before it.
     fn new(open: &Open) -> (Counted, usize) {
         let before = open.0.fetch_add(1, SeqCst);
         (Counted(open.clone()), before)
@@ -75,7 +75,7 @@ pub fn serve<S: Site>(
         }
         let Ok(mut wire) = Wire::new(stream, security) else { continue };
         let site = site.clone();
-        // If there can be no thread, the connection is closed.
+        // If the thread cannot be started, the connection is closed.
         let _ = thread::Builder::new().stack_size(STACK).spawn(move || {
             let _counted = counted;
             match Request::read(&mut wire, S::MOST_BODY) {
@@ -128,7 +128,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let (site, open) = (Arc::new(Gate::default()), Open::default());
         let (its_site, its_open) = (site.clone(), open.clone());
-        // It ends with this process.
+        // The thread ends with this process.
         thread::spawn(move || serve(&listener, None, &its_site, &its_open));
         let connect = || TcpStream::connect(address).unwrap();
         let ask = || {
@@ -139,7 +139,7 @@ mod tests {
         let inside: Vec<TcpStream> = (0..MOST).map(|_| ask()).collect();
         let silent = connect();
         assert!(told(ask()).starts_with("HTTP/1.1 503 "));
-        // Connections are taken in their order, so this one was taken before, and it was not answered.
+        // Connections are accepted in order, so this one was accepted before, and not answered.
         silent.set_nonblocking(true).unwrap();
         assert!(!matches!(silent.peek(&mut [0]), Ok(1)), "it is answered when it has asked");
         *site.is_open.lock().unwrap() = true;

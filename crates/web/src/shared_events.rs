@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-/// Once a whole series has this many windows, its text is reused for new readers until the series has grown by an
+/// Once a series has this many windows, its text is reused for new readers until the series has grown by an
 /// eighth; they get the rest separately. So readers that arrive one after the other share one copy.
 const LARGE: usize = 64;
 
-/// Events that were made for one reader and serve the others: all readers get events once per period, so most of them need
-/// the same.
+/// Events that were made for one reader and are reused for others: all readers get events once per period, so most of
+/// them need the same events.
 #[derive(Debug, Default)]
 pub struct SharedEvents {
-    /// The period in which the events below were made, except for that of the whole series.
+    /// The period in which the events below were made, except for the event with the complete series.
     period: u64,
     /// Parts of the series.
     pub series: Vec<SeriesEvent>,
@@ -18,12 +18,12 @@ pub struct SharedEvents {
     pub standing: Option<(u64, Arc<str>)>,
 }
 
-/// The event of a series from a window on.
+/// The event with a series from a window on.
 #[derive(Clone, Debug)]
 pub struct SeriesEvent {
     /// The period in which it was made.
     pub period: u64,
-    /// How many samples a window had.
+    /// The number of samples per window.
     pub per_window: u32,
     /// The first window.
     pub since: usize,
@@ -34,7 +34,7 @@ pub struct SeriesEvent {
 }
 
 impl SeriesEvent {
-    /// Whether a reader may get it in this period, when the series has this many windows.
+    /// Whether a reader may get it in this period, if the series has this many windows.
     fn serves(&self, period: u64, windows: usize) -> bool {
         let is_whole_enough =
             self.since == 0 && self.until >= LARGE && windows - self.until <= self.until / 8;

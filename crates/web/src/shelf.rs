@@ -53,7 +53,7 @@ pub struct Entry {
     pub bandwidth: Option<f64>,
 }
 
-/// Where results are.
+/// A source of results.
 pub trait Library: Send + Sync + 'static {
     /// The name of the library.
     fn name(&self) -> String;
@@ -61,13 +61,13 @@ pub trait Library: Send + Sync + 'static {
     /// All results, the newest first.
     ///
     /// # Errors
-    /// In words, why they cannot be listed.
+    /// Why they cannot be listed.
     fn list(&self) -> Result<Vec<Entry>, String>;
 
-    /// The report with this key, which is one of the list.
+    /// The report with this key, which is in the list.
     ///
     /// # Errors
-    /// In words, why there is none.
+    /// Why there is no report.
     fn report(&self, key: &str) -> Result<Value, String>;
 }
 
@@ -121,7 +121,7 @@ impl<L: Library> Resident<L> {
         &self.addresses
     }
 
-    /// Serves them until this process is ended.
+    /// Serves the pages until this process is ended.
     pub fn serve(self) {
         server::serve(&self.listener, self.security.as_ref(), &self.shelf, &Open::default());
     }
@@ -135,7 +135,7 @@ impl<L: Library> Site for Shelf<L> {
             Admission::Answered(answer) => Some(answer),
             Admission::Admitted(rights, path) => self.admitted(rights, request, &path, to),
         };
-        // A reader that does not take its answer does without it.
+        // It does not matter if a reader does not accept its answer.
         let _ = answer.map(|answer| answer.send(to));
     }
 }
@@ -174,7 +174,7 @@ impl<L: Library> Shelf<L> {
         })
     }
 
-    /// The ways to a run and to an editor, where there are such.
+    /// The links to a run and to the editor, if any.
     fn ways(&self, rights: Rights) -> String {
         let Some(desk) = &self.desk else { return String::new() };
         let write = (rights >= Rights::Start).then_some("<a href=\"edit\">Write and run a job</a>");
@@ -239,7 +239,7 @@ impl<L: Library> Shelf<L> {
         Ok(Answer::page(framed("Stored results", &body), POLICY))
     }
 
-    /// Whether a key is one of the list: nothing else is asked for.
+    /// Checks that keys are in the list: nothing else may be requested.
     fn check(&self, keys: &[String]) -> Result<(), String> {
         let all = self.library.list()?;
         let missing = keys.iter().find(|key| !all.iter().any(|entry| entry.key == **key));

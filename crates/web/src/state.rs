@@ -7,18 +7,18 @@ use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Messages that are kept, and bytes of each.
+/// The most messages that are kept, and the most bytes of each.
 const MOST_MESSAGES: usize = 1000;
 const MOST_TEXT: usize = 4096;
 
 /// The state of a run.
 #[derive(Debug)]
 pub struct State {
-    /// The report before anything was measured.
+    /// The report before the first measurement.
     pub outline: Report,
     /// The report block of each worker.
     pub blocks: Vec<Option<u32>>,
-    /// The jobs are other machines, of which the first is all together.
+    /// The jobs stand for other machines; the first stands for all of them together.
     pub of_hosts: bool,
     /// The letters of the workers' states.
     pub letters: Vec<char>,
@@ -32,7 +32,7 @@ pub struct State {
     pub eta_s: Option<u64>,
     /// The last messages.
     pub messages: VecDeque<Message>,
-    /// How many there were.
+    /// The number of messages so far.
     pub told: u64,
     /// The run was asked to end.
     pub is_stopping: bool,
@@ -40,7 +40,7 @@ pub struct State {
     pub page: Option<Arc<Vec<u8>>>,
     /// Grows with each change.
     pub version: u64,
-    /// Grows with each change that readers get at once.
+    /// Grows with each change that is sent to readers at once.
     pub urgent: u64,
     /// Open streams.
     pub streams: usize,
@@ -50,13 +50,13 @@ pub struct State {
     pub events: SharedEvents,
 }
 
-/// Something that a run has told.
+/// A message of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Message {
     at_s: f64,
     job: Option<String>,
     text: String,
-    /// Something went wrong.
+    /// It is an error.
     grave: bool,
 }
 

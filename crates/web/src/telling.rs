@@ -7,22 +7,22 @@ use iolite_report::series_since;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// More jobs than these are not told one by one.
+/// The most jobs that are reported one by one.
 const MOST_JOBS: usize = 1000;
 
 /// The state of a machine whose next jobs are set up and wait for those of other machines.
 pub const WAITS: char = 'B';
-/// The letter of a machine that is lost.
+/// The letter of a lost machine.
 pub const LOST: char = 'L';
 
 /// A reader's position in the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// How many samples a window had, and how many windows do not change any more.
+    /// The number of samples per window, and the number of windows that no longer change.
     windows: (u32, usize),
     /// The number of messages.
     messages: u64,
-    /// The state that this was.
+    /// The version of the state.
     pub version: u64,
 }
 
@@ -40,7 +40,7 @@ pub fn events_for(state: &mut State, position: &mut Position, period: u64) -> Ve
         loop {
             let since = if position.windows.0 == per_window { position.windows.1 } else { 0 };
             let part = series_event(state, since, period);
-            // The last one may grow.
+            // The last window may still grow.
             position.windows = (per_window, part.until - 1);
             texts.push(part.text);
             if part.period == period {
@@ -65,12 +65,12 @@ pub fn events_for(state: &mut State, position: &mut Position, period: u64) -> Ve
     texts
 }
 
-/// The text of an event. There are no line breaks in JSON of one line.
+/// The text of an event. The data is JSON on one line.
 fn event(name: &str, data: &str) -> Arc<str> {
     format!("event: {name}\ndata: {data}\n\n").into()
 }
 
-/// The series from this window on: the event that another reader has got, or a new one.
+/// The series from this window on: an event of another reader, or a new one.
 fn series_event(state: &mut State, since: usize, period: u64) -> SeriesEvent {
     if let Some(part) = state.events.series.iter().find(|part| part.since == since) {
         return part.clone();
@@ -88,7 +88,7 @@ fn series_event(state: &mut State, since: usize, period: u64) -> SeriesEvent {
     part
 }
 
-/// The messages behind so many, and the number of the first.
+/// The messages after this many, and the number of the first one.
 fn messages(state: &State, after: u64) -> Value {
     let oldest = state.told - state.messages.len() as u64;
     let skipped = usize::try_from(after.saturating_sub(oldest)).unwrap_or(usize::MAX);
@@ -133,7 +133,7 @@ fn standing(state: &State) -> Value {
     })
 }
 
-/// Counts so many more that do this.
+/// Counts more workers in this phase.
 fn add(phases: &mut Vec<(&'static str, u32)>, words: &'static str, more: u32) {
     match phases.iter_mut().find(|(known, _)| *known == words) {
         Some((_, count)) => *count += more,
@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(told(&texts), [(0, vec![1; 80]), (79, vec![1; 6])]);
         sampled(&run, 86);
         assert_eq!(told(&events_for(&mut run.state(), &mut late, 6)), [(84, vec![1; 2])]);
-        // When there is much more, there is a new event; and when windows have become longer.
+        // There is a new event when the series has grown a lot, or windows have become longer.
         (87..=100).for_each(|number| sampled(&run, number));
         assert_eq!(told(&events_for(&mut run.state(), &mut Position::default(), 7)), [(0, vec![1; 100])]);
         (101..=1100).for_each(|number| sampled(&run, number));

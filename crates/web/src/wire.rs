@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 /// How long writing to a reader may make no progress.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The minimum rate of a reader, in bytes per second. Data stays in memory until the reader accepts it, so one that
-/// accepts a byte now and then is disconnected.
+/// The minimum rate of a reader, in bytes per second. Data stays in memory until the reader accepts it, so a reader
+/// that accepts a byte now and then is disconnected.
 const MIN_RATE: u32 = 64 << 10;
 
-/// How long, and how much of, a refused request is read after its answer.
+/// How long a refused request is read after its answer, and how many bytes.
 const DISCARDING: Duration = Duration::from_secs(1);
 const MOST_DISCARDED: usize = 8 << 20;
 
@@ -39,9 +39,9 @@ impl fmt::Debug for Inner {
 /// The socket below, with the deadline.
 struct Socket {
     stream: TcpStream,
-    /// Nothing is read later.
+    /// The deadline of reads.
     until: Instant,
-    /// Nothing is written later; `None` = nothing but [`PATIENCE`] limits it.
+    /// The deadline of writes; `None` = only [`PATIENCE`] limits them.
     write_deadline: Option<Instant>,
 }
 
@@ -78,7 +78,7 @@ impl Write for Socket {
 impl Wire {
     /// An accepted connection, with this encryption.
     pub fn new(stream: TcpStream, security: Option<&Arc<ServerConfig>>) -> io::Result<Wire> {
-        // Without it, answers come a little later.
+        // Without this, answers are a little slower.
         let _ = stream.set_nodelay(true);
         let socket = Socket { stream, until: Instant::now(), write_deadline: None };
         Ok(Wire(match security {
@@ -102,7 +102,7 @@ impl Wire {
         self.socket().until = Instant::now() + time;
     }
 
-    /// Sends all of these bytes, one part after the other, to a reader that takes them in the time that their number allows.
+    /// Sends all of these parts. Fails if the reader takes longer than the minimum rate allows.
     pub fn send(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         let count: usize = parts.iter().map(|part| part.len()).sum();
         let time = PATIENCE + Duration::from_secs_f64(count as f64 / f64::from(MIN_RATE));
@@ -117,7 +117,7 @@ impl Wire {
         self.flush()
     }
 
-    /// Nothing more is written.
+    /// Ends writing.
     pub fn finish(&mut self) -> io::Result<()> {
         if let Inner::Encrypted(stream) = &mut self.0 {
             stream.conn.send_close_notify();
@@ -126,8 +126,8 @@ impl Wire {
         self.socket().stream.shutdown(Shutdown::Write)
     }
 
-    /// Reads the rest of a refused request, within limits, and drops it: if a connection is closed while something is unread, it
-    /// is reset, and its reader may lose the answer.
+    /// Reads and drops the rest of a refused request, within limits: closing a connection with unread data resets it,
+    /// and its reader may lose the answer.
     pub fn discard_rest(&mut self) {
         let _ = self.socket().stream.shutdown(Shutdown::Write);
         self.read_within(DISCARDING);
@@ -174,7 +174,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
     use std::thread;
 
-    /// One that takes four KiB each millisecond would have it all after some time.
+    /// A reader that takes four KiB each millisecond would get everything after some time.
     #[test]
     fn a_reader_that_takes_too_little_is_given_up() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

@@ -12,10 +12,10 @@ use std::sync::atomic::AtomicI32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a command has ended.
+/// How often to check whether a command has ended.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How long a command that is asked to end has for that.
+/// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The note that says where a command's output goes.
@@ -55,7 +55,7 @@ pub fn run(
     let status = wait(&mut child, &stops);
     group.store(0, Relaxed);
     let status = status?;
-    // One that was ended has not failed.
+    // A command that was stopped has not failed.
     if status.success() || stops() {
         Ok(())
     } else {
@@ -63,7 +63,7 @@ pub fn run(
     }
 }
 
-/// Waits for the end, which is demanded once `stops` is true.
+/// Waits for the command to end; asks it to end once `stops` is true.
 fn wait(child: &mut Child, stops: &impl Fn() -> bool) -> io::Result<ExitStatus> {
     let mut asked: Option<Instant> = None;
     loop {

@@ -17,7 +17,7 @@ use tracing::debug;
 /// Units of the sizes in messages.
 const UNITS: Units = Units { kb_base: 1024, unit_base: 0, figures: 4 };
 
-/// Most extended files that are named in messages.
+/// The most extended files that messages name.
 const MOST_TOLD: usize = 10;
 
 /// Bytes per write when a file is filled.
@@ -69,7 +69,7 @@ pub fn create(
     }
 }
 
-/// Makes the directories that the files are in.
+/// Creates the directories of the files.
 fn make_directories(layout: &Layout) -> io::Result<()> {
     for file in &layout.files {
         if file.kind == FileKind::Regular
@@ -82,7 +82,7 @@ fn make_directories(layout: &Layout) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the files in this storage.
+/// Creates the files in this storage.
 fn create_in(
     storage: &mut dyn Storage,
     job: &str,
@@ -126,7 +126,7 @@ fn create_in(
     Ok(())
 }
 
-/// Tells which files are extended, one by one unless there are many.
+/// Reports which files are extended, one by one unless there are many.
 fn tell(job: &str, mut extended: Vec<String>, note: &mut dyn FnMut(String)) {
     let untold = extended.len().saturating_sub(MOST_TOLD);
     extended.truncate(MOST_TOLD);
@@ -164,7 +164,7 @@ fn one(
     if rules.must_extend {
         file.extend(size, Fallocate::Truncate)?;
     } else if !rules.may_be_short {
-        // When filling is meant to hit the end of the room, nothing is reserved first.
+        // Reserve nothing if the file system is to be filled.
         preallocate(rules.fallocate, file, size, note, stop)?;
     }
     if rules.is_filled {
@@ -223,14 +223,14 @@ fn fill(
     Ok(())
 }
 
-/// Whether this error says that there is no more room.
+/// Whether this error means that the file system is full.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
 }
 
-/// Allocates a file's blocks or sets its size, as `fallocate` says. It is not an error if the file system does not support
-/// that or has not enough room: the job meets the end of the room when it writes, as it would without `fallocate`. Only
-/// `posix` reports an error, because it works on every file system.
+/// Allocates a file's blocks or sets its size, as `fallocate` says. It is not an error if the file system does not
+/// support that or lacks space: the job then fails when it writes, as it would without `fallocate`. Only `posix`
+/// reports an error, because it works on every file system.
 fn preallocate(
     how: Fallocate,
     file: &mut dyn Stored,
@@ -383,7 +383,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         let mut content = Content::new(&Spec::random(1));
-        // More than any file system here has free, but less than the largest possible file.
+        // More than any file system here has free, but less than the largest possible file size.
         let error = one(
             &rules(true, Fallocate::Native),
             &mut *open(&path),

@@ -121,7 +121,7 @@ impl<const SYNCHRONOUS: bool> TimerEngine<SYNCHRONOUS> {
         TimerEngine { time, issued: 0, short_every, queued, flying, notes }
     }
 
-    /// Acts in a call that is noted. `act` gets the gap before the call.
+    /// Calls `act` as a recorded call of the engine. `act` gets the gap before the call.
     fn call<R>(&mut self, act: impl FnOnce(&mut Self, usize) -> R) -> R {
         let began = self.time.now();
         let gap = self.notes.lock().unwrap().calls.len();
@@ -302,7 +302,7 @@ pub(super) fn run_plan<E: Engine>(
     (arena, done)
 }
 
-/// The least and the most that each latency can be, in nanoseconds.
+/// The smallest and largest possible value of each latency, in nanoseconds.
 struct Bounds {
     least: Vec<u64>,
     most: Vec<u64>,

@@ -26,7 +26,7 @@ pub struct FileTable {
     written: Vec<bool>,
     /// How each file is opened; empty = all as usual.
     modes: Vec<OpenMode>,
-    /// How files are opened unless more is known about them.
+    /// How files are opened by default.
     usual: OpenMode,
     /// Why a file must not be written to. Empty if the job may write to all files.
     protected: Vec<Option<String>>,
@@ -36,7 +36,7 @@ pub struct FileTable {
     recorder: Option<TraceRecorder>,
     /// Where the data of the engine lives.
     data: Data,
-    /// Units act on names.
+    /// The engine acts on names.
     are_names: bool,
     /// The names belong to directories.
     are_directories: bool,
@@ -76,7 +76,7 @@ impl FileTable {
         }
     }
 
-    /// Whether a file may be closed only when nothing is in flight. Where units act on names, nothing is open.
+    /// Whether a file may be closed only when nothing is in flight. An engine that acts on names has no open files.
     pub fn must_drain_to_close(&self) -> bool {
         !self.are_names
     }

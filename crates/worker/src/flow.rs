@@ -68,7 +68,7 @@ impl<'a> Flow<'a> {
             return true;
         }
         let level = (u128::from(issued) * u128::from(self.weight) / u128::from(weights)) as u64;
-        // A worker at the level may issue one more I/O. Otherwise nobody could start.
+        // A worker at the level may issue one more I/O. Otherwise no worker could start.
         self.limit = level.saturating_add(1);
         own < self.limit
     }

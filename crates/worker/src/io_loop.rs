@@ -85,7 +85,7 @@ pub struct IoLoop<'a, E: Engine, G: Generator, const FULL: bool> {
     clock: Clock,
     content: Option<Content>,
     script: Script,
-    /// The I/O being issued is not part of the workload: it reads back writes, or trims them.
+    /// The I/O being issued is not part of the workload: it reads back or trims writes.
     beside: bool,
     /// Number of writes until the next write barrier (a write with nothing else in flight).
     barrier_countdown: u32,
@@ -111,7 +111,7 @@ pub struct Parts<'a> {
     pub priority: u16,
     /// The files.
     pub files: FileTable,
-    /// Files are also opened during the pass.
+    /// Files are opened during the pass, too.
     pub opens_on_the_way: bool,
     /// The first buffer.
     pub buffers: *mut u8,
@@ -167,7 +167,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         let now = self.clock.now();
         self.control.started_ns.store(now, Relaxed);
         self.control.counting_ns.store(now, Relaxed);
-        // The first span begins with the job's schedule, and not when the worker gets to the first pass.
+        // The first span begins with the job's schedule, not when the worker reaches the first pass.
         self.stats.begin_span(self.rules.moves, now);
         self.time.ramping = self.rules.ramp_ns > 0 || self.extras.sized_ramp.is_some();
         let span = if self.time.ramping { self.rules.ramp_ns } else { self.rules.runtime_ns };
@@ -190,7 +190,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
         self.control.set_phase(self.phase());
     }
 
-    /// Whether the job starts no further pass.
+    /// Whether the job starts no more passes.
     pub fn is_over(&self) -> bool {
         self.end.stopping || self.end.failure.is_some()
     }
@@ -352,7 +352,7 @@ impl<'a, E: Engine, G: Generator, const FULL: bool> IoLoop<'a, E, G, FULL> {
             }
         }
         if FULL {
-            // I/O that reads back or trims is not part of the script, so it has no time in it.
+            // I/O that reads back or trims is not part of the script, so the script has no time for it.
             if !self.beside {
                 self.note_punctuality(Some(index));
             }

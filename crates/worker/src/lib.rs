@@ -272,7 +272,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The generator of a job whose I/Os are not chosen by chance and order alone.
+    /// The generator of a replay or a zoned job.
     #[inline(never)]
     fn special(&self) -> Result<Option<Special>, Stop> {
         if let Some(plan) = self.replay {
@@ -427,7 +427,7 @@ impl Worker<'_> {
         // Dropping the engine waits for the units in flight. Only then may the buffers be freed.
         drop(io_loop);
         if has_lent_memory() {
-            // (A library that was given up may still use them.)
+            // (An abandoned library may still use them.)
             std::mem::forget(buffers);
         } else {
             drop(buffers);
@@ -469,7 +469,7 @@ impl Worker<'_> {
         for line in io_loop.engine.remarks() {
             Message::Note(self.number(), line).send(self.messages);
         }
-        // What reaches another job of the run is in its report.
+        // If the other end is a job of this run, its report shows what arrived.
         let warnings =
             if self.resolved.other_ends.is_empty() { io_loop.engine.warnings() } else { Vec::new() };
         for line in warnings {
@@ -497,7 +497,7 @@ impl Worker<'_> {
         let stops = failed.into_iter().chain(worked.err()).chain(logged.err()).chain(put_away);
         let mut stops = stops.filter(|stop| !is_stopped(stop));
         let first = stops.next();
-        // A job has one error. What else went wrong, for instance writes that a server may have lost, is told too.
+        // A job has one error. Further errors, such as writes that a server may have lost, become warnings.
         for Stop { errno, what } in stops {
             let text = format!("{}: {what} ({})", self.resolved.name, describe_errno(errno));
             Message::Warning(self.number(), text).send(self.messages);
@@ -564,7 +564,7 @@ impl Worker<'_> {
             io_loop.begin_pass();
             let end = self.pass(io_loop);
             left -= 1;
-            // The next pass would have nothing to do, either, and would never look at the time.
+            // The next pass would have nothing to do either, and would never check the time.
             let is_idle =
                 time_based && kind == PassKind::Perform && end == PassEnd::Finished && io_loop.was_idle();
             let again = (left > 0 || time_based) && !is_idle;
@@ -696,7 +696,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Makes those buffers ready that are in use from the start: fills them, or touches them, so that no page fault is
+    /// Prepares the buffers that are in use from the start: fills them, or touches them, so that no page fault is
     /// measured as a part of an I/O. Returns the content that they are filled with.
     #[inline(never)]
     fn make_ready(&self, buffers: &mut Buffers) -> Option<Content> {
@@ -735,7 +735,7 @@ impl Visitor for WithEngine<'_, '_> {
     }
 }
 
-/// The workload needs more memory than there is.
+/// There is not enough memory for the workload.
 fn no_workload(error: iolite_workload::Error) -> Stop {
     Stop { errno: libc::ENOMEM, what: format!("func=workload: {error}") }
 }

@@ -44,7 +44,7 @@ impl Worker<'_> {
         Ok(started)
     }
 
-    /// This worker, as the threads know it that write its logs.
+    /// This worker, as seen by the threads that write its logs.
     fn job_of_logs(&self) -> Job {
         Job::new(Signs { arena: Arc::clone(self.arena), worker: self.resolved.index })
     }

@@ -1,6 +1,6 @@
-//! A worker's buffers: one region of the memory that the job asks for, with a buffer per unit.
+//! A worker's buffers: one region of the kind of memory that the job requests, with a buffer per unit.
 //!
-//! Nothing is touched here: memory that nobody uses takes none of the machine's.
+//! Nothing is touched here: unused memory costs nothing.
 
 use iolite_engine::Stored;
 use iolite_host::{Machine, ThisMachine};
@@ -128,8 +128,8 @@ fn page_size_flag(size: usize) -> libc::c_int {
     }
 }
 
-/// Zeroed memory that begins at a page. The alignment asked for is one that calloc(3) has anyway: with a larger one, the
-/// standard library would write the zeros itself, and so touch every page.
+/// Zeroed memory that begins at a page. The requested alignment is that of calloc(3): with a larger one, the standard
+/// library would write the zeros itself, and so touch every page.
 fn heap(bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
     let none = || io::Error::from_raw_os_error(libc::ENOMEM);
     let whole = bytes.checked_add(page).ok_or_else(none)?;
@@ -143,7 +143,7 @@ fn heap(bytes: usize, page: usize) -> io::Result<(*mut u8, Origin)> {
     Ok((start.wrapping_add(gap), Origin::Heap(start, layout)))
 }
 
-/// Writes to every page, as zeros: the buffer has its memory from now on.
+/// Writes a zero to every page, so that the kernel allocates the buffer's memory now.
 pub fn touch(buffer: &mut [u8]) {
     for byte in buffer.iter_mut().step_by(page_size()) {
         // SAFETY: the reference is valid. The write is volatile, because writing a zero to a zero has no other effect
@@ -171,7 +171,7 @@ fn mapping(rules: &BufferRules, bytes: usize, sharing: libc::c_int) -> io::Resul
     Ok((start.cast(), Origin::Mapping(start, bytes)))
 }
 
-/// Maps a file, and anonymous memory for what lies beyond its end: an access beyond the end of a mapped file raises
+/// Maps a file, and anonymous memory for the part beyond its end: an access beyond the end of a mapped file raises
 /// SIGBUS. Devices cannot be mapped beyond their end.
 fn map_file(file: &File, bytes: usize, sharing: libc::c_int) -> io::Result<*mut libc::c_void> {
     let metadata = file.metadata()?;

@@ -42,7 +42,7 @@ enum Order {
 
 /// A message from a submitter to the worker.
 enum Answer {
-    /// Its engine is built, or prepared.
+    /// The submitter's engine has been built, or prepared.
     Ready(Result<(), EngineError>),
     /// The file is open, or closed.
     Filed(io::Result<()>),
@@ -107,7 +107,7 @@ pub struct Offload<'a> {
     stops: Arc<AtomicBool>,
     /// The worker's own descriptors, for advice and syncs; `None` if the engine has no local files.
     files: Option<PsyncEngine>,
-    /// The worker's own connection to a storage of the engine's own.
+    /// The worker's own connection to the engine's storage.
     storage: Option<Box<dyn Storage>>,
     control: &'a Control,
 }
@@ -216,7 +216,7 @@ impl<'a> Offload<'a> {
         result
     }
 
-    /// Waits for the next answer, at most until `until` and at most for [`LOOK`]; `None` = there was none. Interrupts the
+    /// Waits for the next answer, at most until `until` and at most for [`LOOK`]; `None` = none came. Interrupts the
     /// submitters if the job has to stop: one that waits for the other end of a pipe would wait for ever.
     fn wait(&self, until: Option<Instant>) -> Result<Option<Answer>, Errno> {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -378,7 +378,7 @@ impl Engine for Offload<'_> {
                     awaited -= 1;
                     continue;
                 }
-                // (Units may be complete that nobody waits for any more.)
+                // (Units that are no longer awaited may complete.)
                 _ => continue,
             };
             awaited -= 1;
@@ -423,7 +423,7 @@ impl Work {
         let (number, answer, id) = (self.number, self.answer.clone(), self.id.clone());
         let worked = catch_unwind(AssertUnwindSafe(|| iolite_engine::build(name, config, self)));
         id.store(0, Relaxed);
-        // If nobody receives the answer, the pool is gone.
+        // Sending the answer fails only if the pool is gone.
         let _ = match worked {
             Ok(Ok(())) => return,
             Ok(Err(error)) => answer.send((number, Answer::Ready(Err(error)))),

@@ -1,9 +1,9 @@
 //! When the next I/O may be issued: rates and think time.
 //!
-//! A rate is a schedule and not a gap: the n-th byte (or I/O) of a direction is due at origin + n / rate. A job that
-//! falls behind catches up, as with fio. With `rate_ignore_thinktime`, a job does not catch up on think time: each
-//! pause moves the origin by its length. With `rate_process=poisson` the gaps are drawn from an exponential
-//! distribution with the same mean, so that I/Os arrive like those of many independent users.
+//! A rate is a schedule, not a gap: the n-th byte (or I/O) of a direction is due at origin + n / rate. A job that falls
+//! behind catches up, as with fio. With `rate_ignore_thinktime`, a job does not catch up on think time: each pause
+//! moves the origin by its length. With `rate_process=poisson` the gaps are drawn from an exponential distribution with
+//! the same mean, so that I/Os arrive like those of many independent users.
 
 use iolite_plan::resolve::RateProcess;
 use iolite_plan::resolve::{self, Amount, PaceRules};
@@ -11,7 +11,7 @@ use iolite_types::{Direction, PerDirection};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How long after the start (or the ramp) minimum rates are not checked. The same as in fio.
+/// The time after the start (or the ramp) in which minimum rates are not checked, as in fio.
 const SETTLING_NS: u64 = 2 * SECOND_NS;
 
 /// Decides when I/Os may be issued.
@@ -163,7 +163,7 @@ impl Pace {
         }
     }
 
-    /// Counts an issued I/O. Returns when its rate wanted it issued; `None` = its direction has no rate.
+    /// Counts an issued I/O. Returns the time at which its rate scheduled it; `None` = its direction has no rate.
     pub fn issued(&mut self, direction: Direction, bytes: u64) -> Option<u64> {
         let limit = self.limits[direction].as_mut();
         let intended = limit.map(|limit| {

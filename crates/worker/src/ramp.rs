@@ -14,12 +14,12 @@ pub struct SizedRamp<'a> {
     bytes: u64,
     own: &'a Control,
     others: Vec<&'a Control>,
-    /// The number of the worker, and where it tells that a held ramp has moved enough.
+    /// The number of the worker, and the socket on which it reports that a held ramp has moved enough.
     teller: (u32, &'a Socket),
 }
 
 impl<'a> SizedRamp<'a> {
-    /// A ramp of this many bytes, moved by the worker with the word `own` together with these others.
+    /// A ramp of this many bytes, which the worker with the word `own` and these others move together.
     pub fn new(bytes: u64, own: &'a Control, others: Vec<&'a Control>, teller: (u32, &'a Socket)) -> Self {
         SizedRamp { bytes, own, others, teller }
     }

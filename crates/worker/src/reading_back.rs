@@ -38,7 +38,7 @@ impl Worker<'_> {
         Ok(Some(verification))
     }
 
-    /// Runs a pass, unless an earlier run has done that.
+    /// Runs a pass, unless an earlier run has done so.
     pub(super) fn pass<E: Engine, G: Generator, const FULL: bool>(
         &self,
         io_loop: &mut IoLoop<E, G, FULL>,

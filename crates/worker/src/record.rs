@@ -1,8 +1,8 @@
 //! `write_iolog`: a log of the worker's I/O in the order of issue.
 //!
 //! Like other logs it goes through a queue to a thread that formats it, so the worker waits only when the queue is
-//! full, and counts that time. Each write to the file holds only whole lines, because several workers may append to one
-//! file.
+//! full, and counts that time. Each write to the file contains only complete lines, because several workers may append
+//! to one file.
 
 use iolite_logs::{LogError, Outlet, Queue, Sink};
 use iolite_os::clock::Clock;

@@ -40,7 +40,7 @@ pub struct Replay {
 
 /// A result of reading the trace.
 enum Came {
-    /// There is nothing to read yet.
+    /// Nothing to read yet.
     Nothing,
     /// The next record, and the format of its trace.
     Record(Record, Format),

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Sets the scheduler of the disk that holds this file. It is not set back after the job. `Ok(false)` = the file is not
+/// Sets the scheduler of the disk that holds this file. It is not restored after the job. `Ok(false)` = the file is not
 /// on a disk with a scheduler.
 ///
 /// # Errors

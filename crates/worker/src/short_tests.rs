@@ -1,5 +1,5 @@
-//! Short I/Os, several at a time. An engine that keeps its data in memory plays a storage that often moves only half of
-//! an I/O and completes I/Os in any order.
+//! Short I/Os, several at a time. An engine with its data in memory plays a storage that often moves only half of an
+//! I/O and completes I/Os in any order.
 
 use super::delay_tests::{TimerEngine, moved, run_plan};
 use super::*;
@@ -126,7 +126,7 @@ impl Engine for MemoryEngine {
     }
 }
 
-/// A storage of the engine's own, with one file that is there from the start and is never lost.
+/// The engine's own storage, with one file that exists from the start and is never lost.
 impl Storage for MemoryEngine {
     fn size(&mut self, _: &Path) -> io::Result<Option<u64>> {
         Ok(Some(SIZE))
@@ -189,8 +189,8 @@ fn overlaps(seed: u64, change: impl FnOnce(&mut JobOptions)) -> (u64, Result<(),
     (overlaps, done)
 }
 
-/// A short I/O is in flight as a whole until its rest is complete. Otherwise a newer write to the part already moved
-/// would count as older than it.
+/// All of a short I/O is in flight until its rest is complete. Otherwise a newer write to the part already moved would
+/// count as older than it.
 #[test]
 fn nothing_overtakes_the_rest_of_a_short_io() {
     for seed in 1..20 {

@@ -1,5 +1,5 @@
-//! The generators of jobs whose I/Os depend on more than chance and order. They share one loop per engine: the work
-//! that they do for each I/O takes longer than choosing between them.
+//! Generators of replays and zoned jobs. They share one loop per engine: their work for each I/O takes longer than
+//! choosing between them.
 
 use crate::replay::Replay;
 use crate::zones::WorkerZones;
@@ -11,7 +11,7 @@ use std::path::Path;
 pub enum Special {
     /// The I/Os of a trace.
     Replay(Box<Replay>),
-    /// The zones of a device say where the next I/O goes.
+    /// I/Os whose places depend on the zones of a device.
     Zoned(Box<ZonedGenerator<WorkerZones>>),
 }
 

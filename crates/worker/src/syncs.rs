@@ -115,9 +115,9 @@ impl SyncSchedule {
         }
     }
 
-    /// A pass is over. Returns whether due syncs are to be made now. Syncs come before the next I/O, so usually the last
-    /// write has none. But if bytes are left that are too few for a block, the pass ends only when the next I/O is looked
-    /// for, and as with fio, the sync comes before that.
+    /// A pass is over. Returns whether to issue due syncs now. Syncs come before the next I/O, so usually the last
+    /// write has none. But if the bytes left are too few for a block, the pass ends only when the loop asks for the
+    /// next I/O, and as with fio, the sync comes before that.
     pub fn end_pass(&mut self) -> bool {
         let Amount { bytes, ios } = std::mem::take(&mut self.issued);
         bytes < self.pass.bytes && ios < self.pass.ios

@@ -50,7 +50,7 @@ impl LatencyTarget {
         }
     }
 
-    /// Whether counting starts over with each change of depth.
+    /// Whether counting restarts with each change of depth.
     pub fn counts_anew(&self) -> bool {
         !self.rules.follows
     }

@@ -30,7 +30,7 @@ thread_local! {
 /// Threads or processes that an engine's library has started for a worker.
 #[derive(Debug)]
 pub enum OfEngine {
-    /// Nothing.
+    /// No threads or processes.
     Nobody,
     /// Threads of this process. Only this worker uses the process, so the whole process counts.
     Process,

@@ -1,11 +1,12 @@
 //! The zones of devices, with the write pointers that all workers of a run share.
 //!
-//! A mapping that the processes of a run share has a record for each zone: a lock, the write pointer, how far the zone is
-//! written, and whether it counts as open. A worker locks a zone before it makes a write to it and gives it back when all
-//! of its writes to it are complete. So the writes of one worker to a zone may be in flight together, in their order,
-//! and those of two workers never are. A worker waits for a zone only while it holds no other, so there is no deadlock.
+//! A mapping that the processes of a run share has a record for each zone: a lock, the write pointer, how far the zone
+//! is written, and whether it counts as open. A worker locks a zone before it makes a write to it and unlocks it when
+//! all of its writes to it are complete. So the writes of one worker to a zone may be in flight together, in their
+//! order, and those of two workers never are. A worker waits for a zone only while it holds no other, so there is no
+//! deadlock.
 //!
-//! The locks survive their owner. A worker that inherits a zone from one that died asks the device for the write
+//! The locks survive their owner. A worker that inherits a zone from a dead worker asks the device for the write
 //! pointer.
 
 mod map;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::{Duration, Instant};
 
-/// How long to wait for another worker's zone before looking whether the job is to end.
+/// How long to wait for another worker's zone before checking whether the job must end.
 const PATIENCE: Duration = Duration::from_millis(10);
 
 /// How long to wait for the writes of a worker that was killed.
@@ -52,13 +53,13 @@ pub struct WorkerZones {
     /// The zones that this worker has opened, if that matters: the device and the zone.
     own: Vec<(usize, u32)>,
     most_own: u32,
-    /// For each file, the most zones that are open in all when the worker opens another; 0 = no limit.
+    /// For each file, the limit of open zones, of all workers together; 0 = no limit.
     most_open: Vec<u32>,
     recovers: bool,
     /// Used by a pass that writes nothing: the write pointers as they were in the run that wrote, for each device and
     /// zone.
     imagined: Option<Vec<Vec<u64>>>,
-    /// Its control word while it works.
+    /// The worker's control word while it works.
     works: u32,
     arena: Arc<Arena>,
     index: usize,
@@ -69,14 +70,14 @@ pub struct WorkerZones {
 mod doing {
     pub const WAITS: u32 = 1 << 31;
 
-    /// The bit of a device. Devices that share one count as one: their workers wait longer than they have to.
+    /// The bit of a device. Devices that share a bit count as one: their workers may wait longer than necessary.
     pub const fn works_on(device: usize) -> u32 {
         1 << (device % 31)
     }
 }
 
 impl WorkerZones {
-    /// The zones of these files. `is_dry`: nothing is written, and each zone is thought to be empty at first.
+    /// The zones of these files. `is_dry`: nothing is written, and each zone counts as empty at first.
     ///
     /// # Errors
     /// A device cannot be opened.
@@ -158,7 +159,7 @@ impl WorkerZones {
         format!("{what} of the zone at offset {start} of {name}: {}", describe_error(error))
     }
 
-    /// As `words`, with the state of a zone that takes no commands any more.
+    /// Like `words`, with the zone's state if it no longer accepts commands.
     fn refused(&self, file: u32, what: &str, zone: u32, error: &io::Error) -> String {
         let words = self.words(file, what, zone, error);
         let start = self.device(file).zones[zone as usize].start;
@@ -177,7 +178,8 @@ impl WorkerZones {
         self.device(file).close(zone);
     }
 
-    /// The zone leaves the list of this worker's own as it leaves that of all: a dry pass chooses as one with I/O does.
+    /// Removes the zone from this worker's list in the same way as from the shared list, so that a dry pass chooses the
+    /// same zones as one with I/O.
     fn disown(&mut self, file: u32, zone: u32) {
         let device = self.files[file as usize].0;
         if let Some(place) = self.own.iter().position(|&own| own == (device, zone)) {
@@ -218,8 +220,8 @@ impl WorkerZones {
         settled
     }
 
-    /// Whether a zone whose last write is done has to be made full on the device. A write that failed leaves it open there,
-    /// where it takes the place of another zone if there is a limit.
+    /// Whether a zone must be finished on the device after its last write. A failed write leaves it open there, so that
+    /// it counts towards the limit of open zones.
     fn is_to_finish(&self, file: u32, zone: u32, has_room: bool, failed: bool) -> bool {
         if !failed {
             return has_room;
@@ -291,13 +293,13 @@ impl WorkerZones {
         let me = self.index as u32 + 1;
         let before = record.owner.swap(me, Relaxed);
         if is_inherited {
-            // Locks are given up before the last writes are complete.
+            // The kernel releases a dead worker's locks before its last writes are complete.
             self.await_end(before);
         } else if before == me || record.flags.load(Relaxed) & UNSURE == 0 {
             return;
         }
         record.flags.fetch_and(!(ENDING | UNSURE), Relaxed);
-        // If the device does not tell, the next write to it will.
+        // If the device does not report the zone, the next write to it fails.
         let _ = self.look(file, zone);
     }
 
@@ -459,7 +461,7 @@ impl Zones for WorkerZones {
         if let Some(next) = self.imagine(file, zone) {
             let offset = *next;
             *next = match length {
-                // A trim, which makes it empty.
+                // A trim empties the zone.
                 0 => start,
                 _ if is_last => end,
                 _ => offset + length,
@@ -585,7 +587,7 @@ impl Drop for WorkerZones {
 /// Whether a process or thread still has memory. One without memory is dying and can have no I/O in flight.
 fn has_memory(id: i32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else { return false };
-    // The name before it may hold anything.
+    // The name before it may contain any character.
     let state = stat.rsplit(')').next().unwrap_or_default().trim_start().chars().next();
     !matches!(state, Some('Z' | 'X'))
 }

@@ -39,7 +39,7 @@ use iolite_types::{Direction, greatest_common_divisor};
 /// How the random offsets of a workload are chosen; see the table above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// Nothing is random.
+    /// No offset is random.
     Sequential,
     /// Each offset is drawn independently.
     Uniform,

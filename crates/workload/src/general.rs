@@ -166,7 +166,7 @@ impl File {
 /// Any workload.
 #[derive(Clone, Debug)]
 pub struct General {
-    /// The direction that the mix is steered to, if it is.
+    /// The direction to which the mix is steered, if any.
     steered: Option<Direction>,
     mix: Mix,
     rules: [Rules; 3],
@@ -181,7 +181,7 @@ pub struct General {
     announce_laps: bool,
     ios_per_random: u64,
     identical: bool,
-    /// I/Os that are left of the run that began at a random offset.
+    /// The remaining I/Os of the run that began at a random offset.
     run_left: u64,
     /// A direction that was drawn, but found no room in the file. The next I/O has this direction.
     held: Option<Direction>,

@@ -11,8 +11,8 @@
 //!
 //! A trace can do anything, so it needs one of the latter two, whichever takes less memory.
 //!
-//! A map of 100 million blocks of 4 KiB takes 400 MB. If a later write overwrites a part of an earlier one, the earlier
-//! one is forgotten as a whole: its checksum covers bytes that are gone.
+//! A map of 100 million blocks of 4 KiB takes 400 MB. If a later write overwrites a part of an earlier one, the whole
+//! earlier write is forgotten: its checksum covers bytes that are gone.
 
 mod extents;
 mod map;
@@ -41,7 +41,7 @@ pub struct Written {
 /// The kind of history that a workload needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Need {
-    /// None: no byte is written twice in a pass, so the pass can be repeated.
+    /// No stored history: no byte is written twice in a pass, so the pass can be repeated.
     Replay,
     /// A map of blocks of this many bytes.
     Map(u64),

@@ -53,11 +53,11 @@ pub struct Io {
 pub enum Next {
     /// Issue this.
     Io(Io),
-    /// The pass needs this file no more and continues with another one in its place. This happens only when fewer files
-    /// may be open than there are. The file may be closed as soon as no I/O is in flight on it. Files that are still in
-    /// use when the pass ends are not announced; the next pass starts with the first files again.
+    /// The pass no longer needs this file, and continues with another one in its place. This happens only when fewer
+    /// files may be open than there are. The file may be closed as soon as no I/O is in flight on it. Files that are
+    /// still in use when the pass ends are not announced; the next pass starts with the first files again.
     Close(u32),
-    /// All files are finished, but the pass is not: it starts over on them. Only if `Spec::announce_laps` asks for it.
+    /// All files are finished, but the pass is not: it starts over on them. Only with `Spec::announce_laps`.
     Lap,
     /// The pass is over.
     Done,
@@ -89,7 +89,8 @@ pub enum Step {
     Open(u32),
     /// The next step is not known yet: ask again after a while.
     Idle,
-    /// The next step depends on I/O that is in flight: ask again when some of it is complete, or at once if none is.
+    /// The next step depends on I/O that is in flight: ask again when some of it is complete, or at once if no I/O is
+    /// in flight.
     Wait,
     /// The script cannot continue; [`Generator::take_trouble`] says why.
     Failed,
@@ -238,9 +239,9 @@ pub enum Error {
 pub enum AnyGenerator {
     /// One of the common workloads.
     Fast(FastGenerator),
-    /// Files of which each is one I/O.
+    /// Files that are each processed by one I/O.
     EachFile(Box<EachFile>),
-    /// Any other.
+    /// Any other workload.
     General(Box<General>),
 }
 
@@ -254,7 +255,7 @@ impl From<General> for AnyGenerator {
 ///
 /// # Errors
 ///
-/// Those of [`General::new`].
+/// The errors of [`General::new`].
 pub fn new(spec: &Spec) -> Result<AnyGenerator, Error> {
     match fast(spec) {
         Some(generator) => Ok(AnyGenerator::Fast(generator)),
@@ -266,7 +267,7 @@ pub fn new(spec: &Spec) -> Result<AnyGenerator, Error> {
 ///
 /// # Errors
 ///
-/// Those of [`General::new`].
+/// The errors of [`General::new`].
 pub fn general(spec: &Spec) -> Result<AnyGenerator, Error> {
     match &spec.wholes {
         Some(wholes) => Ok(AnyGenerator::EachFile(Box::new(EachFile::new(spec, wholes)?))),
@@ -274,7 +275,7 @@ pub fn general(spec: &Spec) -> Result<AnyGenerator, Error> {
     }
 }
 
-/// Something that is compiled for each type of generator: an I/O loop.
+/// Code that is compiled for each type of generator: an I/O loop.
 pub trait Visitor {
     /// The result.
     type Output;

@@ -19,9 +19,9 @@
 //! a region is that of the flash divided by the number of regions. Region i + 1 begins before the end of region i, by
 //! the number of blocks that region i has to lose. Writing the regions one after the other writes each block at least
 //! once, in random order, and leaves each region with the validity that flash of its age should have. Within a region,
-//! new blocks come first, and blocks that are written again come after them. So two writes of a block are about one
-//! region apart, and a write cache does not merge them as long as each region is larger than the cache (`spr_cs`). The
-//! caller chooses the regions accordingly.
+//! new blocks come first, then the blocks that are written again. So two writes of a block are about one region apart,
+//! and a write cache does not merge them as long as each region is larger than the cache (`spr_cs`). The caller chooses
+//! the regions accordingly.
 
 use crate::{Precondition, permutation::Permutation};
 

@@ -4,10 +4,10 @@
 //! finished leaves the list, and the next unused file joins at the end. Round robin goes around this list, random draws
 //! from it, and sequential stays with its head.
 //!
-//! A skewed order draws one of all files by its law and takes it, or the next file in use if the drawn one is not in
-//! use. The law has 1024 consecutive ranks for each file (as fio's I/O logs show), so the most popular file has a far
-//! larger share than the first rank would have if each file were one rank: with 16 files and a zipf exponent of 1.1,
-//! four fifths of the accesses.
+//! A skewed order draws one of all files by its law; if that file is not in use, it takes the next one in use. The law
+//! has 1024 consecutive ranks for each file (as fio's I/O logs show), so the most popular file has a far larger share
+//! than the first rank would have if each file were one rank: with 16 files and a zipf exponent of 1.1, four fifths of
+//! the accesses.
 
 use crate::{
     FileOrder,
@@ -119,7 +119,7 @@ impl Rotation {
         self.open.get(self.cursor).copied()
     }
 
-    /// A file of a skewed order in which no file is ever finished, whichever are in use; `None` if the order is another.
+    /// A file, drawn from all files, for a skewed order in which no file is ever finished; `None` for other orders.
     #[inline]
     pub(crate) fn any(&self, rng: &mut Rng) -> Option<u32> {
         self.skew.as_ref().map(|skew| skew.draw(rng))
@@ -143,8 +143,8 @@ impl Rotation {
     /// Notes that the current file is finished.
     #[cold]
     pub(crate) fn finished(&mut self) {
-        // With a million files, a file in the middle must not be taken out by moving all behind it. A random draw does
-        // not care for their order.
+        // With a million files, removing one in the middle must not move all those behind it. A random draw does not
+        // depend on their order.
         if self.order == FileOrder::Random {
             self.open.swap_remove_back(self.cursor);
         } else {

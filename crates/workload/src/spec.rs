@@ -4,12 +4,12 @@ use crate::Wholes;
 use iolite_types::{BlockSize, Direction, PerDirection};
 use serde::{Deserialize, Serialize};
 
-/// Everything that decides which I/Os a worker issues.
+/// All parameters that determine which I/Os a worker issues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
     /// The region of each file that the worker may touch, in the order of the files.
     pub files: Vec<Region>,
-    /// Files of which each is one I/O; then there are no others.
+    /// Files that are each processed by one I/O; then there are no other files.
     pub wholes: Option<Wholes>,
     /// How the next file is chosen.
     pub file_order: FileOrder,
@@ -45,8 +45,9 @@ pub struct Spec {
     pub distribution: Distribution,
     /// Do the I/O of each file zone by zone (`zonemode=strided`).
     pub zones: Option<StridedZones>,
-    /// The I/O goes to zones of a device, which have so many bytes (`zonemode=zbd`): each is written in sequence, and
-    /// where that is known only when the I/O is made. Only [`ZonedGenerator`](crate::ZonedGenerator) understands it.
+    /// The I/O goes to zones of a device, which have this many bytes (`zonemode=zbd`): each is written in sequence, so
+    /// the offset of a write is known only when the I/O is made. Only [`ZonedGenerator`](crate::ZonedGenerator)
+    /// understands it.
     pub device_zones: Option<u64>,
     /// Random writes that bring a flash device near its steady state in one pass (`sprandom`). Only for a single
     /// direction with one block size, all random.
@@ -138,7 +139,7 @@ pub enum FileOrder {
     Skewed(Skew),
     /// One after the other, over and over.
     RoundRobin,
-    /// The first until it is done, then the second, and so on.
+    /// The first file until it is finished, then the second, and so on.
     Sequential,
 }
 

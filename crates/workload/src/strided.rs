@@ -12,9 +12,9 @@
 //!
 //! These rules are different:
 //!
-//! - Coverage starts anew with each visit of a zone: no block of the zone comes twice before all of them have come
-//!   once. The next visit has a different order. (fio keeps one map for the whole file, and leaves the zone when the
-//!   block it drew is taken.)
+//! - Coverage restarts with each visit of a zone: no block of the zone comes twice before all of them have come once.
+//!   The next visit has a different order. (fio keeps one map for the whole file, and leaves the zone when the block it
+//!   drew is taken.)
 //! - A random distribution applies to the zone (in fio, to the file).
 //! - The end of the region may cut the last zone short. Sequential I/O starts over in it, as in any other zone; fio
 //!   ends the job instead.

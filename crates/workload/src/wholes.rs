@@ -1,8 +1,8 @@
 //! Files that are each processed by one I/O, whatever their size: those of engines that act on names. There may be
-//! millions of them, so nothing is stored for files that have not come yet or are done.
+//! millions of them, so no state is stored per file.
 //!
-//! Each comes once in a pass. A skewed order makes some files more popular than others, so files come repeatedly, and a
-//! pass has as many bytes as if each had come once; but files that are created or removed still come only once.
+//! Each file comes once in a pass. In a skewed order, some files come repeatedly and others never, and a pass has as
+//! many bytes as if each file had come once; but files that are created or removed still come only once.
 
 use crate::{
     Error, FileOrder, Generator, Io, Mix, Next, Spec, general::draw_mix, rng::SplitMix64, rotation::Rotation,
@@ -11,10 +11,10 @@ use crate::{general::Streams, general::io_limit};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 
-/// Files of which each is one I/O.
+/// Files that are each processed by one I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wholes {
-    /// How many there are.
+    /// The number of files.
     pub count: u32,
     /// Their sizes.
     pub sizes: FileSizes,
@@ -29,7 +29,7 @@ pub struct FileSizes {
     pub least: u64,
     /// The largest.
     pub most: u64,
-    /// Sizes are multiples of it, where the range is wide enough.
+    /// Sizes are multiples of this, if the range is wide enough.
     pub block: u64,
     /// Makes the choice repeatable.
     pub seed: u64,
@@ -53,7 +53,7 @@ impl FileSizes {
         (self.of(file) / self.block * self.block).max(self.block)
     }
 
-    /// The bytes of so many files, as they are counted.
+    /// The bytes of the first `count` files, as they are counted.
     pub fn total(&self, count: u32) -> u64 {
         if self.least == self.most {
             return self.counted(0).saturating_mul(count.into());
@@ -110,7 +110,7 @@ impl EachFile {
         })
     }
 
-    /// The next file; `None` = all are done.
+    /// The next file; `None` = all files are finished.
     #[inline]
     fn file(&mut self) -> Option<u32> {
         if self.repeats {

@@ -67,7 +67,7 @@ enum Chosen {
     Io(u64, u64),
     /// The worker must wait for an I/O in flight, or for another worker.
     Wait,
-    /// There is nothing to do any more.
+    /// No I/O is left to do.
     Nothing,
     Failed(String),
 }
@@ -110,7 +110,7 @@ pub struct ZonedGenerator<Z> {
     in_flight: u64,
     /// At the last check, no other worker could make room for another open zone.
     waited_in_vain: bool,
-    /// The file and the zone to empty next, before a pass that begins with empty zones; `None` = none are left.
+    /// The file and the zone to empty next, before a pass that begins with empty zones; `None` = all have been emptied.
     preparing: Option<(usize, u32)>,
     trouble: Option<String>,
 }
@@ -360,7 +360,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
         Chosen::Nothing
     }
 
-    /// The other direction of a mix, for when there is nothing to do in this direction.
+    /// The other direction of a mix, used when this direction has no I/O left.
     fn other(&self, direction: Direction) -> Option<Direction> {
         match (self.mix, direction) {
             (Mix::ReadWrite(_), Direction::Read) => Some(Direction::Write),

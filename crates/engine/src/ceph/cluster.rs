@@ -11,7 +11,7 @@ use std::io;
 use std::ptr;
 
 /// The time limit for connecting, if the cluster's configuration has the default of five minutes. A live monitor
-/// answers in milliseconds, and a run that cannot start should fail while somebody is watching.
+/// answers in milliseconds, and a run that cannot start should fail while its user is still watching.
 const TO_CONNECT: u64 = 30;
 
 /// Ceph's option for the longest time that a request may take.
@@ -34,7 +34,7 @@ pub(crate) struct Pool {
     pub(crate) name: String,
     /// The longest time that a request may take.
     pub(crate) limit: Limit,
-    /// Dropped last: the pool has to be closed first.
+    /// Dropped last: the pool must be closed first.
     _cluster: Cluster,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// Connects to the cluster and opens the pool. `conf` is the cluster's configuration file; `None` = that of the
+    /// Connects to the cluster and opens the pool. `conf` is the cluster's configuration file; `None` = the one in the
     /// environment (`CEPH_CONF`), or the default.
     ///
     /// # Errors
@@ -74,11 +74,11 @@ impl Drop for Pool {
     }
 }
 
-/// Why there is no connection: the number and the words.
+/// Why there is no connection: the error number and the message.
 type Refusal = (i32, String);
 
 impl Cluster {
-    /// A handle that is not connected yet.
+    /// An unconnected handle.
     fn create(rados: &'static Librados, at: &CephPool) -> Result<Cluster, Refusal> {
         let mut handle = ptr::null_mut();
         let result = if at.clustername.is_empty() {
@@ -117,7 +117,7 @@ impl Cluster {
         }
     }
 
-    /// Puts limits where the configuration has none. Gives the one for requests.
+    /// Sets limits that the configuration lacks. Returns the limit for requests.
     fn limit(&self, at: &CephPool) -> Limit {
         let seconds = |name| self.get(name).and_then(|value| value.trim().parse::<f64>().ok());
         let connect = match at.timeout {
@@ -173,8 +173,7 @@ impl Cluster {
 
     fn set(&self, name: &str, value: &str) {
         let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) else { return };
-        // Options that old libraries do not know are left alone.
-        // SAFETY: both end with a zero.
+        // Options that old libraries do not know are ignored. SAFETY: both end with a zero.
         unsafe { (self.rados.conf_set)(self.handle, name.as_ptr(), value.as_ptr()) };
     }
 }
@@ -186,7 +185,7 @@ impl Drop for Cluster {
     }
 }
 
-/// The file that the library reads when nobody names one.
+/// The file that the library reads by default.
 fn usual_conf() -> String {
     match std::env::var("CEPH_CONF") {
         Ok(path) => format!("CEPH_CONF={path}"),

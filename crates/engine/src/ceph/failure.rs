@@ -7,26 +7,26 @@ use std::io;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
     pub(crate) seconds: f64,
-    /// The option that says so, of the job or of the cluster's configuration.
+    /// The option that sets it, of the job or of the cluster's configuration.
     pub(crate) option: &'static str,
 }
 
 /// A failed request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failed<'a> {
-    /// Where it was: `object o in pool p`.
+    /// The place: `object o in pool p`.
     pub(crate) place: &'a str,
     /// The error number.
     pub(crate) errno: i32,
     /// Bytes requested.
     pub(crate) length: u64,
-    /// Bytes that there are.
+    /// Bytes moved.
     pub(crate) moved: u64,
     /// The time limit of the request.
     pub(crate) limit: Limit,
 }
 
-/// The message for a cluster that does not answer; `silence` says for how long.
+/// The message for a cluster that does not answer; `silence` describes for how long.
 pub(crate) fn is_down(silence: &str) -> String {
     format!("{silence}: the cluster, or the part of it that has this, is down (see ceph -s)")
 }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 pub(crate) type Callback = unsafe extern "C" fn(Handle, Handle);
 
 functions! {
-    /// The functions of librados that are used.
+    /// The functions of librados that this engine uses.
     Librados {
         create = "rados_create": fn(*mut Handle, *const c_char) -> c_int;
         create_named = "rados_create2": fn(*mut Handle, *const c_char, *const c_char, u64) -> c_int;
@@ -40,7 +40,7 @@ functions! {
 }
 
 impl Librados {
-    /// The library, for an engine. It is loaded once in a process.
+    /// The library, for an engine. It is loaded once per process.
     ///
     /// # Errors
     /// It is not installed, or too old.

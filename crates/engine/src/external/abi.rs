@@ -5,8 +5,8 @@ use std::ffi::{c_char, c_int, c_void};
 /// `IOLITE_ENGINE_VERSION`
 pub(super) const VERSION: u32 = 1;
 
-/// The size of `struct iolite_engine` when this version began. Members that were appended since then come behind it, and
-/// engines built before do not have them.
+/// The size of `struct iolite_engine` when this version began. Later members follow it; engines built before do not
+/// have them.
 pub(super) const FIRST_SIZE: usize = std::mem::offset_of!(Engine, list) + size_of::<usize>();
 
 /// The name of the variable that an engine consists of, with the zero at its end.

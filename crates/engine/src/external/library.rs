@@ -1,7 +1,7 @@
 //! The shared object of an external engine: finds it, inspects it, loads it, and checks its declaration.
 //!
 //! A file is inspected before it is loaded, because loading runs its code: a file that does not even mention our symbol
-//! is not loaded. Engines made for fio are recognised by the symbol that they have instead.
+//! is not loaded. Engines made for fio are recognised by fio's symbol.
 
 use super::abi;
 use crate::EngineError;
@@ -32,7 +32,7 @@ impl Loaded {
 }
 
 fn load(library: &Path) -> Result<Loaded, String> {
-    // With a slash in its name a file is not searched for.
+    // With a slash in its name, a file is not searched in library directories.
     let path: PathBuf = std::path::absolute(library).map_err(|error| error.to_string())?;
     let [ours, of_fio] = mentions(&path, [abi::SYMBOL, SYMBOL_OF_FIO])?;
     if !ours && of_fio {
@@ -60,8 +60,7 @@ fn load(library: &Path) -> Result<Loaded, String> {
     Ok(Loaded { facets: facets(&engine)?, engine })
 }
 
-/// The declaration, without what is behind its size: members that a later edition of the header has appended are missing
-/// in engines built before it.
+/// The declaration, up to its size: engines built with an older edition of the header lack later members.
 ///
 /// # Safety
 /// `size` bytes can be read there.
@@ -87,7 +86,7 @@ fn words(error: &libloading::Error) -> String {
 
 /// Reports which of these byte strings a file contains.
 fn mentions(path: &Path, wanted: [&[u8]; 2]) -> Result<[bool; 2], String> {
-    /// Read at once.
+    /// Bytes to read at once.
     const PIECE: usize = 1 << 16;
     let refused = |error: std::io::Error| iolite_types::describe_error(&error);
     let mut file = File::open(path).map_err(refused)?;
@@ -150,7 +149,7 @@ fn facets(engine: &abi::Engine) -> Result<Facets, String> {
         ("create", engine.create.is_some()),
         ("queue", engine.queue.is_some()),
         ("reap", engine.reap.is_some() || completion != Completion::Engine),
-        // An engine that completes units later has to be stopped before their buffers are freed.
+        // An engine that completes units later must be stopped before their buffers are freed.
         ("destroy", engine.destroy.is_some() || completion == Completion::Call),
         ("size_of", engine.size_of.is_some() || !own),
         ("extend", engine.extend.is_some() || !own),

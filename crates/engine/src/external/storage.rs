@@ -93,7 +93,7 @@ unsafe extern "C" fn note(names: *mut c_void, name: *const c_char) -> c_int {
     0
 }
 
-/// Something in the storage.
+/// An open file of the storage.
 struct Open<'a> {
     hooks: Hooks<'a>,
     name: CString,

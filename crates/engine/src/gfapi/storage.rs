@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// A file that is open to be laid out.
+/// A file that is open for layout.
 struct Opened<'a> {
     files: &'a Files,
     lib: &'static Gfapi,
@@ -56,7 +56,7 @@ impl Storage for Files {
         let opened = self.volume.open_file(&wanted, libc::O_RDWR);
         let synced = opened.and_then(|handle| {
             let synced = sync(handle);
-            // SAFETY: the file is open, and nobody uses it after this.
+            // SAFETY: the file is open, and is not used after this.
             let closed = checked(unsafe { (lib.close)(handle) });
             synced.and(closed)
         });
@@ -147,8 +147,8 @@ impl Stored for Opened<'_> {
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
-        // (A caller that needs the data on stable storage has called `sync` and seen its error.)
-        // SAFETY: the file is open, and nobody uses it after this.
+        // (A caller that needs the data on stable storage has called `sync` and seen its error.) SAFETY: the file is
+        // open, and is not used after this.
         unsafe { (self.lib.close)(self.handle) };
     }
 }

@@ -102,7 +102,7 @@ impl Volume {
         let volume = self;
         let thread = std::thread::Builder::new().name("gfapi".to_owned()).spawn(move || {
             let Volume { lib, handle } = { volume };
-            // SAFETY: the handle has been set up, and nobody else uses it in the meantime.
+            // SAFETY: the handle has been set up, and nothing else uses it in the meantime.
             let result = unsafe { (lib.init)(handle) };
             // (The caller may have given up.)
             let _ = tell.send(if result == 0 { Ok(()) } else { Err(last_errno()) });
@@ -168,7 +168,7 @@ impl Volume {
         }
     }
 
-    /// How many bytes are free for users.
+    /// The bytes that are free for users.
     pub(super) fn free(self) -> io::Result<u64> {
         let mut status = MaybeUninit::<libc::statvfs64>::uninit();
         // SAFETY: as above.
@@ -210,7 +210,7 @@ impl Volume {
                 names.push(name.into_owned());
             }
         };
-        // SAFETY: the directory is open, and nobody uses it after this.
+        // SAFETY: the directory is open, and is not used after this.
         unsafe { (self.lib.close_directory)(directory) };
         ended.map(|()| names)
     }

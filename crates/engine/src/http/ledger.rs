@@ -1,4 +1,4 @@
-//! Keeps a file that lists the uploads under way. If a job is killed, the next job reads in this file which uploads
+//! Keeps a file that lists the uploads under way. If a job is killed, the next job learns from this file which uploads
 //! it left on the server, and aborts them.
 //!
 //! Each engine has its own file in the auxiliary directory, `iolite-uploads.PID-N.state`, from its first upload on.

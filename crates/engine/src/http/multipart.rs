@@ -1,10 +1,10 @@
 //! Objects that are uploaded in parts: `http_s3_multipart_size`.
 //!
-//! If each block is an object, a write that is longer than a part becomes an upload of its own. If a file is one
-//! object, each of its writes is one or more parts of one upload, in any order. A part that is written again before
-//! the object is complete replaces the server's copy. The write that completes the object also ends the upload, and
-//! is done when the server has assembled the object. Every part is a request of its own. The job's depth limits how
-//! many requests are in flight.
+//! If each block is an object, a write that is longer than a part becomes a separate upload. If a file is one object,
+//! each of its writes is one or more parts of one upload, in any order. A part that is written again before the object
+//! is complete replaces the server's copy. The write that completes the object also ends the upload, and is done when
+//! the server has assembled the object. Every part is a separate request. The job's depth limits how many requests are
+//! in flight.
 //!
 //! Incomplete uploads are aborted at the end of the job. If a job is killed, the next one aborts its uploads
 //! (`ledger.rs`).

@@ -26,7 +26,7 @@ pub(super) fn with_region(options: &HttpOptions) -> HttpOptions {
     options
 }
 
-/// Where keys and region are looked up that the job does not give.
+/// Where to look up keys and the region that the job does not give.
 fn source(options: &HttpOptions) -> Source {
     let profile = Some(options.http_s3_profile.as_str()).filter(|profile| !profile.is_empty());
     Source::of_process(profile)

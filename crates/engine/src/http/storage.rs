@@ -469,7 +469,7 @@ impl Blocks<'_> {
 }
 
 impl Stored for Blocks<'_> {
-    /// The current size. It is 0 for a file that is one object, because it is rewritten as a whole.
+    /// The current size. It is 0 for a file that is one object, because it is rewritten completely.
     fn size(&mut self) -> io::Result<u64> {
         match self.engine.options.http_object_mode {
             ObjectMode::Block => Ok(self.engine.size_of(&self.name)?.unwrap_or(0)),
@@ -482,8 +482,8 @@ impl Stored for Blocks<'_> {
     }
 
     fn extend(&mut self, size: u64, _: Fallocate) -> io::Result<()> {
-        // An object can only be written as a whole, so this would replace a shorter object that may belong to
-        // somebody else.
+        // An object can only be written completely, so this would replace a shorter object that may belong to another
+        // user.
         if self.engine.options.http_object_mode == ObjectMode::Range
             && let Some(found) = self.engine.size_of(&self.name)?
         {

@@ -24,7 +24,7 @@ const ATTRIBUTE_KINDS: usize = 56;
 /// `IORING_RW_ATTR_FLAG_PI`
 const PROTECTION: u64 = 1;
 
-/// `IO_INTEGRITY_CHK_…`: the checks that the device is to do.
+/// `IO_INTEGRITY_CHK_…`: the checks for the device to do.
 const CHECK_GUARD: u16 = 1;
 const CHECK_REFERENCE: u16 = 1 << 1;
 const CHECK_APPLICATION: u16 = 1 << 2;
@@ -57,7 +57,7 @@ pub(super) struct Attributes {
 #[derive(Debug)]
 struct Metadata {
     tags: Tags,
-    /// Words of the buffer that each unit has.
+    /// Words of each unit's buffer.
     words: usize,
     /// The metadata of each file's blocks.
     formats: Vec<Option<Format>>,
@@ -265,7 +265,7 @@ impl Metadata {
         }
         let format = self.formats.get(transfer.file as usize).copied().flatten();
         let (Some(format), Ok(bytes), true) = (format, outcome, transfer.reads) else { return outcome };
-        // Of a short read, the blocks that were read.
+        // Only the blocks that a short read has read.
         let metadata = bytes / u64::from(format.data) * u64::from(format.metadata);
         transfer.attribute.length = transfer.attribute.length.min(metadata as u32);
         let Some(protection) = format.protection else { return outcome };
@@ -281,7 +281,7 @@ impl Metadata {
     }
 }
 
-/// The checks for the kernel, which has no mask for the application tag.
+/// The check flags for the kernel, which has no mask for the application tag.
 fn flags(format: &Format, tags: &Tags) -> u16 {
     let Some(protection) = format.protection else { return 0 };
     let Checks { guard, application, reference } = tags.checks;
@@ -291,7 +291,7 @@ fn flags(format: &Format, tags: &Tags) -> u16 {
         | flag(application && tags.mask == u16::MAX, CHECK_APPLICATION)
 }
 
-/// Calls a function with the data and the metadata of each block of a transfer, until it returns something.
+/// Calls a function with the data and the metadata of each block of a transfer, until it returns a value.
 ///
 /// # Safety
 /// The transfer's buffers are valid for their lengths, and are not used otherwise.
@@ -454,7 +454,7 @@ mod tests {
         assert_eq!(made[..8], block);
         protection::protect(&FORMAT, &PROTECTION, &metadata.tags, 129, &data[512..], &mut block);
         assert_eq!(made[8..], block);
-        // The kernel knows no mask of the application tag, and type 3 has no reference tag.
+        // The kernel has no mask for the application tag, and type 3 has no reference tag.
         let masked = Tags { mask: 0xff00, ..metadata.tags };
         assert_eq!(flags(&FORMAT, &masked), CHECK_GUARD | CHECK_REFERENCE);
         let third = Format { protection: Some(Protection { kind: 3, ..PROTECTION }), ..FORMAT };
@@ -469,7 +469,7 @@ mod tests {
         attributes.add(&write, entry(&write)).unwrap();
         let done = |outcome| Completion { unit: 1, outcome };
         assert_eq!(attributes.check_completion(done(Ok(1024))).outcome, Ok(1024));
-        // The buffers are what a device would read back.
+        // The buffers now hold what a device would read back.
         let read = unit(Operation::Read, &mut data, 512 * 7);
         attributes.add(&read, entry(&read)).unwrap();
         assert_eq!(attributes.check_completion(done(Ok(1024))).outcome, Ok(1024));
@@ -478,7 +478,7 @@ mod tests {
         assert_eq!(attributes.check_completion(done(Ok(1024))).outcome, Err(Errno(libc::EILSEQ)));
         let words = "protection information of block 9: reference tag 0x7, and not 0x9";
         assert_eq!(attributes.explain(1).as_deref(), Some(words));
-        // A sync on the unit of a damaged read has no metadata, and a short read is not whole yet.
+        // A sync on the unit of a damaged read has no metadata, and a short read is not complete yet.
         assert_eq!(attributes.check_completion(done(Ok(0))).outcome, Ok(0));
         assert_eq!(attributes.explain(1), None);
         assert_eq!(
@@ -500,7 +500,7 @@ mod tests {
         assert!(attributes.explain(1).unwrap().contains("md_per_io_size=32 has room"));
     }
 
-    /// A kernel that knows attributes refuses them for a file without metadata: it has found them where they are.
+    /// A kernel with attributes refuses them for a file without metadata: so it has found them in the entry.
     #[test]
     fn the_kernel_finds_attributes() {
         if !integrity::rings_take_attributes() {

@@ -1,9 +1,9 @@
-//! `io_uring_cmd` with `cmd_type=bsg`: SCSI commands passed through to a disk by its node of the block layer's generic driver
-//! (`/dev/bsg/0:0:0:0`), which Linux has since 7.1.
+//! `io_uring_cmd` with `cmd_type=bsg`: SCSI commands passed through to a disk by its node of the block layer's generic
+//! driver (`/dev/bsg/0:0:0:0`), since Linux 7.1.
 //!
-//! Entries of the ring have 128 bytes, of which a command takes the last 80; completions have 32, which hold how the command
-//! ended. An entry names the memory of the command, of its data and of the disk's explanation: every unit of the slab has its own,
-//! which does not move.
+//! Entries of the ring have 128 bytes, of which a command takes the last 80; completions have 32, which hold the result
+//! of the command. An entry points to the memory of the command, of its data and of the disk's explanation: every unit
+//! of the slab has its own, which does not move.
 
 use super::buffers::{FixedBuffers, Pieces};
 use super::ring::{Ring, for_commands};
@@ -26,7 +26,7 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// Passes SCSI commands through a ring. It must stay in the thread that made it: the kernel holds us to that.
+/// Passes SCSI commands through a ring. It must stay in the thread that created it: the kernel enforces that.
 pub struct BsgEngine {
     ring: Ring<Entry128, cqueue::Entry32>,
     files: Files,
@@ -41,7 +41,7 @@ pub struct BsgEngine {
     passes: bool,
 }
 
-/// Makes commands of units, as the job's options say.
+/// Turns units into commands, as the job's options say.
 #[derive(Debug)]
 struct Commands {
     length: CdbLength,
@@ -58,7 +58,7 @@ struct Request {
     sense: [u8; SENSE_BYTES],
     /// The parameter list of UNMAP.
     ranges: Ranges,
-    /// The length that the unit counts with when it is done.
+    /// The length with which the completed unit counts.
     length: u64,
     /// Bytes of data that are transferred, and whether they go to the disk.
     transfer: (u32, bool),
@@ -70,7 +70,7 @@ struct Request {
 /// Why a unit failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It has not failed.
+    /// No failure.
     Well,
     /// No command fits it; the size of a block in bytes.
     Unfit(Unfit, u64),
@@ -118,7 +118,7 @@ impl Commands {
         }
     }
 
-    /// The command for a range of blocks that a unit becomes.
+    /// The kind of command for a unit.
     #[inline(always)]
     fn of(&mut self, operation: Operation, compares: bool) -> &scsi::Command {
         match operation {
@@ -171,7 +171,7 @@ impl Request {
         }
         let length = commands.length;
         let command = commands.of(unit.operation, compares);
-        // A comparison has a form of every length; of blocks that could be read, it is that of the reads.
+        // A comparison has a form of every length; it uses the form of the reads.
         self.command = command.about(first, count, length)?;
         let bytes = match command.data {
             Data::None => 0,
@@ -183,7 +183,7 @@ impl Request {
         Ok(())
     }
 
-    /// The command as the kernel takes it. The unit's data is at this address.
+    /// The command in the kernel's form. The unit's data is at this address.
     #[inline(always)]
     fn ring_command(&mut self, buffer: *mut u8) -> RingCommand {
         let (bytes, is_out) = self.transfer;
@@ -218,7 +218,7 @@ impl Request {
             return Ok(self.length - missing.min(self.length));
         }
         self.end = End::Disk(answer);
-        // Wrong data is not the same as none.
+        // Distinguish wrong data from missing data.
         let is_miscompare = self.complaint(&answer).is_miscompare();
         Err(Errno(if is_miscompare { libc::EILSEQ } else { libc::EIO }))
     }
@@ -282,7 +282,7 @@ impl BsgEngine {
         entry(file, &command, piece).flags(flags).user_data(u64::from(unit.index))
     }
 
-    /// What commands have to know of a disk: the size of its blocks.
+    /// Reads the property of a disk on which commands depend: the size of its blocks.
     fn look_at(&mut self, descriptor: RawFd) -> io::Result<u64> {
         if !self.passes {
             passes(descriptor)?;
@@ -295,15 +295,15 @@ impl BsgEngine {
     }
 }
 
-/// The entry of a command, whose data is in this registered buffer, if it is in one.
+/// The entry of a command. `piece`: the registered buffer with its data, if any.
 #[inline(always)]
 fn entry(file: Fd, command: &RingCommand, piece: Option<u16>) -> Entry128 {
-    // The driver knows one operation, and looks at no number of it.
+    // The driver has one operation, and ignores its number.
     opcode::UringCmd80::new(file, 0).cmd(command.bytes()).buf_index(piece).build()
 }
 
-/// Whether the kernel passes commands from a ring to this node. Tried with a command that does nothing (TEST UNIT READY); any
-/// answer of the disk is good.
+/// Checks that the kernel passes commands from a ring to this node, with a command that does nothing (TEST UNIT READY);
+/// any answer of the disk will do.
 fn passes(descriptor: RawFd) -> io::Result<()> {
     let command = [0u8; 6];
     let mut ring = IoUring::<Entry128, cqueue::Entry32>::builder().build(1)?;
@@ -324,12 +324,12 @@ fn passes(descriptor: RawFd) -> io::Result<()> {
     refusal(-result)
 }
 
-/// What it means if the kernel ends that command with this error; 0 = it passes commands.
+/// The meaning if the kernel ends that command with this error; 0 = it passes commands.
 fn refusal(errno: i32) -> io::Result<()> {
     let error = io::Error::from_raw_os_error(errno);
     Err(match errno {
         0 => return Ok(()),
-        // Up to 7.0, the driver does not know that there are rings.
+        // Up to Linux 7.0, the driver does not support rings.
         libc::EOPNOTSUPP | libc::EINVAL | libc::ENOTTY => explained(
             &error,
             "cmd_type=bsg: this kernel passes no SCSI commands from io_uring to a disk, which Linux does since 7.1; \
@@ -356,7 +356,7 @@ impl Engine for BsgEngine {
     fn open(&mut self, index: u32, spec: &FileSpec, mode: OpenMode) -> io::Result<()> {
         let descriptor = self.ring.open(&mut self.files, index, spec, for_commands(mode))?;
         let block = self.look_at(descriptor).inspect_err(|_| {
-            // The error that matters is the one before.
+            // The earlier error matters.
             let _ = self.ring.close(&mut self.files, index);
         })?;
         let place = index as usize;

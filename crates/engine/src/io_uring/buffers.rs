@@ -15,12 +15,12 @@ const MOST_PIECES: usize = 1 << 14;
 pub(super) enum Pieces {
     /// As few as the kernel allows.
     Few,
-    /// One for each buffer, for NVMe commands: kernels before 6.12 look at all that is left of a piece, and refuse the command
-    /// if that is more than the device takes at once.
+    /// One for each buffer, for NVMe commands: kernels before 6.12 count everything up to the end of the piece, and
+    /// refuse the command if that is more than the device takes at once.
     OnePerBuffer,
 }
 
-/// The worker's buffers as the kernel knows them: pieces, each of whole buffers.
+/// The worker's buffers as registered: pieces that consist of complete buffers.
 #[derive(Debug)]
 pub(super) struct FixedBuffers {
     start: usize,
@@ -68,7 +68,7 @@ impl FixedBuffers {
         }
     }
 
-    /// The piece in which the bytes lie wholly, if there is one. They are usually those of this unit.
+    /// The piece that contains all of these bytes, if any. They usually belong to this unit.
     #[inline(always)]
     pub(super) fn piece_of(&self, unit: u32, buffer: *mut u8, length: u64) -> Option<u16> {
         let offset = (buffer as usize).wrapping_sub(self.start);
@@ -79,7 +79,7 @@ impl FixedBuffers {
         if self.piece == self.bytes {
             return Some(0);
         }
-        // With one buffer a piece, this saves the division.
+        // With one buffer per piece, this saves the division.
         let begin = unit as usize * self.piece;
         if offset >= begin && offset + length <= begin + self.piece {
             return Some(unit as u16);
@@ -89,12 +89,12 @@ impl FixedBuffers {
     }
 }
 
-/// Room for so many words of metadata, zeroed.
+/// Room for this many words of metadata, zeroed.
 ///
-/// Each page is written to: Linux 6.12 lets a device write into pages as they are mapped, and a page that nobody has written
-/// to is the page of zeros that all processes of the system share.
+/// Each page is written to: Linux 6.12 lets a device write into pages as they are mapped, and an unwritten page is the
+/// page of zeros that all processes of the system share.
 pub(super) fn metadata_buffers(words: usize) -> Vec<u64> {
-    // (The compiler would ask the system for zeroed pages, and write nothing.)
+    // (Otherwise the compiler would request zeroed pages from the system, and write nothing.)
     let mut buffers = std::hint::black_box(vec![1; words]);
     buffers.fill(0);
     buffers

@@ -1,4 +1,4 @@
-//! The commands of the NVM Command Set Specification that units become.
+//! Turns units into commands of the NVM Command Set Specification.
 
 use super::protection::{self, Tags};
 use super::shares::Shares;
@@ -40,7 +40,7 @@ pub(super) enum Unfit {
     Blocks,
     /// It has more blocks, or more bytes, than a command can have.
     Length,
-    /// It is a Zone Append, and there are no zones.
+    /// It is a Zone Append, but there are no zones.
     NoZones,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Target {
     pub metadata: usize,
     /// The protection information of its blocks, if they have any.
     pub protection: Option<Protection>,
-    /// A trim is the reset of a zone.
+    /// A trim resets a zone.
     pub resets_zones: bool,
     /// The bits of dword 12 for protection information.
     flags: u32,
@@ -87,8 +87,8 @@ impl Target {
         }
     }
 
-    /// Where a device that says that it has appended at this block has done so, in bytes; `None` = that is not in the zone
-    /// of the command.
+    /// The offset in bytes at which a device has appended that reports this block; `None` = the block is not in the
+    /// zone of the command.
     pub(super) fn landed(&self, command: &Command, block: u64) -> Option<u64> {
         let zone = self.namespace.zones?.blocks;
         let begin = u64::from(command.cdw11) << 32 | u64::from(command.cdw10);
@@ -111,7 +111,7 @@ impl Target {
     }
 }
 
-/// Makes commands of units, as the job's options say.
+/// Turns units into commands, as the job's options say.
 #[derive(Debug)]
 pub(super) struct Commands {
     read: Kind,
@@ -128,7 +128,7 @@ pub(super) struct Commands {
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     opcode: u8,
-    /// The bits of dword 12 beside the number of blocks.
+    /// The bits of dword 12 in addition to the number of blocks.
     flags: u32,
     has_data: bool,
 }
@@ -140,7 +140,7 @@ impl Commands {
         let fua = flag(own.writefua, FUA);
         let kind = |&(mode, _): &(NvmeWriteMode, u32)| match mode {
             NvmeWriteMode::Write => Kind { opcode: opcode::WRITE, flags: fua, has_data: true },
-            // It has no flags at all.
+            // It has no flags.
             NvmeWriteMode::Uncorrectable => {
                 Kind { opcode: opcode::WRITE_UNCORRECTABLE, flags: 0, has_data: false }
             }
@@ -160,9 +160,9 @@ impl Commands {
         }
     }
 
-    /// The command of a unit. Its address is that of the unit's buffer, or for a trim that of `ranges`, which are
-    /// filled in: with the extents that it trims, or with the unit's own if there are none. A read that `compares` has
-    /// the expected data in its buffer.
+    /// The command of a unit. It points to the unit's buffer, or for a trim to `ranges`, which are filled in with
+    /// `extents`, or with the unit's own range if there are no extents. A read that `compares` has the expected data in
+    /// its buffer.
     #[inline(always)]
     pub(super) fn of(
         &mut self,
@@ -214,7 +214,7 @@ impl Commands {
             first -= first % target.namespace.zones.ok_or(Unfit::NoZones)?.blocks.max(1);
         }
         let (address, data_length) = if kind.has_data {
-            // 65536 blocks of 64 KiB are one byte too many.
+            // 65536 blocks of 64 KiB exceed the length field by one byte.
             (unit.buffer as u64, u32::try_from(unit.length).map_err(|_| Unfit::Length)?)
         } else {
             (0, 0)
@@ -235,7 +235,7 @@ impl Commands {
     }
 }
 
-/// The first block, and how many there are.
+/// The first block, and the number of blocks.
 #[inline(always)]
 fn blocks(offset: u64, length: u64, block: u64) -> Result<(u64, u64), Unfit> {
     if block.is_power_of_two() {
@@ -243,7 +243,7 @@ fn blocks(offset: u64, length: u64, block: u64) -> Result<(u64, u64), Unfit> {
         let is_whole = (offset | length) & rest == 0 && length > 0;
         return if is_whole { Ok((offset >> shift, length >> shift)) } else { Err(Unfit::Blocks) };
     }
-    // With metadata in it.
+    // The block size includes interleaved metadata.
     let is_whole = offset.is_multiple_of(block) && length.is_multiple_of(block) && length > 0;
     if is_whole { Ok((offset / block, length / block)) } else { Err(Unfit::Blocks) }
 }
@@ -282,7 +282,7 @@ mod tests {
         Ok((command, ranges))
     }
 
-    /// The submission queue entry that the command becomes, without what only the driver fills in: bytes 0 and 4 to 7,
+    /// The submission queue entry of the command, without the fields that only the driver fills in: bytes 0 and 4 to 7,
     /// and from byte 40 on.
     fn entry(own: &IoUringCmdOptions, unit: &Unit) -> Vec<u8> {
         let bytes = command(own, unit, 512).unwrap().0.bytes();

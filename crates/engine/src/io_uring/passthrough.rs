@@ -1,5 +1,5 @@
-//! `io_uring_cmd`: NVMe commands passed through to a namespace by its generic device (`/dev/ng0n1`), past the block layer
-//! and its cache.
+//! `io_uring_cmd`: NVMe commands passed through to a namespace by its generic device (`/dev/ng0n1`), bypassing the
+//! block layer and its cache.
 //!
 //! Entries of the ring have 128 bytes, of which a command takes 72, and completions have 32, which hold the device's
 //! answer. Every unit of the slab has its own request, which does not move.
@@ -24,32 +24,32 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// How often a command is sent again that a worker of the kernel could not pass on. A retry may end up with a worker as well:
-/// the kernel uses workers when the device has no room for a command.
+/// How often to resend a command that a kernel worker could not pass on. A retry may end up with a worker as well: the
+/// kernel uses workers when the device has no room for a command.
 const MOST_TRIES: u32 = 1000;
 
-/// Passes NVMe commands through a ring. It must stay in the thread that made it: the kernel holds us to that.
+/// Passes NVMe commands through a ring. It must stay in the thread that created it: the kernel enforces that.
 pub struct IoUringCmdEngine {
     ring: Ring<Entry128, cqueue::Entry32>,
     files: Files,
     targets: Vec<Option<Target>>,
     commands: Commands,
     own: IoUringCmdOptions,
-    /// Where writes belong; `None` = the device decides.
+    /// Data placement of writes; `None` = the device decides.
     placement: Option<Placement>,
     /// The values of placement that can be used on each file.
     placed: Vec<Vec<u16>>,
     /// The separate metadata buffers of all units, one after the other.
     metadata: Vec<u64>,
-    /// Buffers are named by a vector of one part.
+    /// Buffers are passed as a vector with one part.
     vectored: bool,
     fixes_buffers: bool,
     fixed: Option<FixedBuffers>,
     /// One per unit of the slab.
     requests: Box<[Request]>,
-    /// Units whose commands are to be sent again.
+    /// Units whose commands must be resent.
     again: Vec<u32>,
-    /// How many commands have reached the device by that.
+    /// How many commands have reached the device only by resending.
     sent_again: u64,
 }
 
@@ -58,45 +58,45 @@ struct Request {
     command: Command,
     /// The file that it is for.
     file: u32,
-    /// The length that the unit counts with when it is done.
+    /// The length with which the completed unit counts.
     length: u64,
-    /// The command's buffer is that of the unit.
+    /// The command uses the unit's buffer.
     is_transfer: bool,
-    /// How often it was sent again.
+    /// How often it was resent.
     tries: u32,
     segment: libc::iovec,
     /// The ranges of a trim, if there is more than one, followed by their form in the command.
     extents: Vec<(u64, u64)>,
     ranges: Vec<Range>,
     end: End,
-    /// Its protection information is looked at here.
+    /// This engine checks its protection information.
     guarded: bool,
     /// The next read of the unit compares.
     compares: bool,
     /// Where the device has put appended data, in bytes.
     landed: Option<u64>,
-    /// The words of [`End::Told`].
+    /// The message of [`End::Told`].
     told: String,
 }
 
 /// Why a unit failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It has not failed.
+    /// No failure.
     Well,
     /// No command fits it; the size of a block in bytes.
     Unfit(Unfit, u64),
     /// The kernel does not pass the command on.
     Kernel(Errno),
-    /// The driver has given it up.
+    /// The driver has cancelled it.
     Cancelled,
     /// The device refuses it.
     Device(Status),
     /// The data that was read is damaged.
     Damaged(Damage),
-    /// The device says that it has appended at this block, which is not in the zone.
+    /// The device reports that it has appended at this block, which is not in the zone.
     Strayed(u64),
-    /// Its metadata, so many bytes, does not fit into the buffer for it.
+    /// Its metadata has this many bytes and does not fit into the buffer.
     Crowded(usize),
     /// A call failed and has explained the error.
     Told,
@@ -147,7 +147,8 @@ impl Request {
         Ok(())
     }
 
-    /// Whether the command is to be sent again: a worker of the kernel could not reach its buffers. The device has not seen it.
+    /// Whether the command must be resent: a kernel worker could not access its buffers, and the device has not seen
+    /// the command.
     #[inline(always)]
     fn comes_again(&mut self, result: i32) -> bool {
         let comes = result == -libc::EFAULT && self.tries < MOST_TRIES;
@@ -187,7 +188,7 @@ impl IoUringCmdEngine {
             placement: Placement::new("io_uring_cmd", &own.placement, config.seed)?,
             placed: Vec::new(),
             metadata: Vec::new(),
-            // Registered buffers are named by their address.
+            // Registered buffers are passed by address.
             vectored: own.ring.nonvectored == Some(false) && !own.ring.fixedbufs,
             fixes_buffers: own.ring.fixedbufs,
             fixed: None,
@@ -221,7 +222,7 @@ impl IoUringCmdEngine {
         Ok(())
     }
 
-    /// Names the buffer for the metadata of a transfer, and makes protection information for a write.
+    /// Adds the buffer for the metadata of a transfer, and makes protection information for a write.
     fn add_metadata(&mut self, unit: &Unit) -> Result<(), Errno> {
         let Some(Some(target)) = self.targets.get(unit.file as usize) else { return Err(Errno(libc::EBADF)) };
         let request = &mut self.requests[unit.index as usize];
@@ -231,7 +232,7 @@ impl IoUringCmdEngine {
         let needed = (unit.length / target.block) as usize * target.metadata;
         let words = words_per_unit(&self.own);
         if needed > words * 8 {
-            // The plan has looked at the sizes that it knows; those of a replay are in its log.
+            // The plan has checked the sizes that it knows, but not those of a replay.
             request.end = End::Crowded(needed);
             return Err(Errno(libc::ENOBUFS));
         }
@@ -295,7 +296,7 @@ impl IoUringCmdEngine {
             .user_data(u64::from(unit))
     }
 
-    /// Sends commands again that a worker of the kernel could not pass on, without asking for a worker.
+    /// Resends commands that a kernel worker could not pass on, without requesting a worker.
     #[cold]
     fn send_again(&mut self) -> Result<(), Errno> {
         let units = std::mem::take(&mut self.again).into_iter();
@@ -304,7 +305,7 @@ impl IoUringCmdEngine {
         unsafe { self.ring.repeat(entries.into_iter()) }
     }
 
-    /// Takes completions, and notes the units that are to be sent again.
+    /// Takes completions, and notes the units whose commands must be resent.
     #[inline(always)]
     fn reap_some(
         &mut self,
@@ -341,7 +342,7 @@ impl IoUringCmdEngine {
         })
     }
 
-    /// Flushes by a call, and keeps the words for its failure as those of the unit.
+    /// Flushes by a system call, and keeps the message of a failure for the unit.
     fn flush_for(&mut self, unit: &Unit) -> Outcome {
         let flushed = self.flush(unit.file);
         let Some(request) = self.requests.get_mut(unit.index as usize) else {
@@ -361,7 +362,7 @@ impl IoUringCmdEngine {
 /// The values of placement that the job can use on a namespace.
 fn placed(placement: &Placement, device: RawFd, number: u32) -> io::Result<Vec<u16>> {
     let refused = |errno, why| explained(&io::Error::from_raw_os_error(errno), why);
-    // Without permission to ask, writing may still be allowed.
+    // Even if querying is forbidden, writing may be allowed.
     let support = nvme::PlacementSupport::of(device, number).ok();
     if let Some(why) = support.and_then(|support| placement.refusal(&support)) {
         return Err(refused(libc::EOPNOTSUPP, why));
@@ -376,12 +377,12 @@ fn placed(placement: &Placement, device: RawFd, number: u32) -> io::Result<Vec<u
     placement.values(&handles).map_err(|why| refused(libc::EINVAL, why))
 }
 
-/// Words of metadata that each unit has.
+/// Words of metadata per unit.
 fn words_per_unit(own: &IoUringCmdOptions) -> usize {
     own.md_per_io_size.div_ceil(8) as usize
 }
 
-/// Calls a function with the data and the metadata of each block of a transfer, until it returns something.
+/// Calls a function with the data and the metadata of each block of a transfer, until it returns a value.
 ///
 /// # Safety
 /// The command's buffers are valid for their lengths, and are not used otherwise.
@@ -421,7 +422,7 @@ fn ended(request: &mut Request, result: i32) -> Outcome {
             request.end = End::Device(status);
             Err(Errno(status.errno()))
         }
-        // Neither a signal nor the end of the job: error handling has to see this one.
+        // This is neither a signal nor the end of the job: error handling must see it.
         _ if nvme::is_cancelled(-result) => {
             request.end = End::Cancelled;
             Err(Errno(libc::EIO))
@@ -457,7 +458,7 @@ impl Engine for IoUringCmdEngine {
             self.targets.resize(place + 1, None);
         }
         let namespace = namespace.inspect_err(|_| {
-            // The error that matters is the one before.
+            // The earlier error matters.
             let _ = self.ring.close(&mut self.files, index);
         })?;
         if let Some(placement) = &self.placement
@@ -572,7 +573,7 @@ impl Engine for IoUringCmdEngine {
                 return Ok(());
             }
             self.send_again()?;
-            // A time limit is not to begin anew.
+            // A time limit must not restart.
             if done.len() - before >= min || timeout.is_some() {
                 return Ok(());
             }
@@ -588,11 +589,11 @@ impl Engine for IoUringCmdEngine {
         let Command { opcode, cdw10, cdw11, cdw12, .. } = request.command;
         match request.end {
             End::Well => None,
-            End::Unfit(Unfit::Blocks, block) => {
-                Some(format!("the namespace has blocks of {block} bytes, and commands are about whole ones"))
-            }
+            End::Unfit(Unfit::Blocks, block) => Some(format!(
+                "the namespace has blocks of {block} bytes, and a command must cover whole blocks"
+            )),
             End::Unfit(Unfit::Length, block) => Some(format!(
-                "a command is about at most 65536 blocks of {block} bytes, and less than 4 GiB of data"
+                "a command covers at most 65536 blocks of {block} bytes, and less than 4 GiB of data"
             )),
             End::Unfit(Unfit::NoZones, _) => Some("the namespace has no zones to append to".to_owned()),
             End::Strayed(block) => Some(format!(

@@ -11,7 +11,7 @@ use iolite_os::nvme::{Handle, PlacementSupport};
 const STREAMS: u32 = 1;
 const DATA_PLACEMENT: u32 = 2;
 
-/// Says for each write where it belongs.
+/// Chooses the placement of each write.
 #[derive(Debug)]
 pub(super) struct Placement {
     kind: DataPlacement,
@@ -71,12 +71,12 @@ impl Placement {
         named.filter(|_| self.kind == DataPlacement::Streams)
     }
 
-    /// Whether the device has to be asked for its handles.
+    /// Whether the device must be asked for its handles.
     pub(super) fn needs_handles(&self) -> bool {
         self.kind == DataPlacement::Fdp
     }
 
-    /// Why a device with these capabilities cannot place data as asked.
+    /// Why a device with these capabilities cannot place data as requested.
     pub(super) fn refusal(&self, support: &PlacementSupport) -> Option<String> {
         match (self.kind, support) {
             (DataPlacement::Fdp, PlacementSupport { has_fdp: false, .. }) => Some(
@@ -124,7 +124,7 @@ impl Placement {
         }
     }
 
-    /// Dwords 12 and 13 of the next write, as far as they are about placement. `values` are those of its device.
+    /// The placement bits of dwords 12 and 13 of the next write. `values` are those of its device.
     #[inline(always)]
     pub(super) fn next(&mut self, values: &[u16], offset: u64) -> (u32, u32) {
         let kind = if self.kind == DataPlacement::Streams { STREAMS } else { DATA_PLACEMENT };

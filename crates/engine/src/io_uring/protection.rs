@@ -1,4 +1,4 @@
-//! Protection information: made before a write and checked after a read, where the device is not to do that (`pi_act=0`).
+//! Protection information: made before a write and checked after a read, unless the device does that (`pi_act=0`).
 //!
 //! The layouts are those of the NVM Command Set Specification, section "End-to-end Data Protection": a guard, which is a CRC of
 //! the data (and of the metadata before the information), an application tag, and a field that a storage tag and a
@@ -62,7 +62,7 @@ const fn field(guard: Guard) -> u32 {
     }
 }
 
-/// The reference tag of a block: the lower bits of its address; of type 3, nothing.
+/// The reference tag of a block: the lower bits of its address; 0 for type 3.
 pub(super) fn reference(protection: &Protection, block: u64) -> u64 {
     let bits = field(protection.guard).saturating_sub(protection.storage_tag.into());
     match (protection.kind, bits) {
@@ -188,7 +188,7 @@ const fn table64(polynomial: u64) -> [u64; 256] {
     table
 }
 
-/// CRC-16 of T10: polynomial 8BB7h, nothing reflected, begun with 0.
+/// CRC-16 of T10: polynomial 8BB7h, not reflected, initial value 0.
 fn crc16(sum: u16, data: &[u8]) -> u16 {
     static TABLE: [u16; 256] = table16(0x8bb7);
     data.iter().fold(sum, |sum, &byte| sum << 8 ^ TABLE[usize::from((sum >> 8) as u8 ^ byte)])

@@ -1,4 +1,4 @@
-//! A ring with its units: those queued, held and in flight. Shared by the engines whose entries have 64 and 128 bytes.
+//! A ring with its units: queued, held and in flight. Shared by the engines with entries of 64 and of 128 bytes.
 
 use super::setup;
 use crate::file::Files;
@@ -21,13 +21,13 @@ const ENTER_REGISTERED_RING: u32 = 1 << 4;
 /// How long a dropped engine waits between two attempts to cancel the units in flight.
 const CANCEL_PATIENCE: Duration = Duration::from_millis(50);
 
-/// The ring of one engine. It must stay in the thread that made it: the kernel enforces that.
+/// The ring of one engine. It must stay in the thread that created it: the kernel enforces that.
 pub(crate) struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     ring: IoUring<S, C>,
-    /// The descriptor that stands for the ring in io_uring_enter, and the flag that goes with it.
+    /// The descriptor of the ring for io_uring_enter, and its flag.
     enter_descriptor: RawFd,
     enter_flag: u32,
-    /// Files are named by their index in the kernel's table.
+    /// Files are given by their index in the kernel's table.
     registered_files: bool,
     depth: usize,
     /// Entries in the submission queue that `commit` has not seen.
@@ -40,7 +40,8 @@ pub(crate) struct Ring<S: squeue::EntryMarker, C: cqueue::EntryMarker> {
     polling_thread: bool,
     polled: bool,
     defer: bool,
-    /// Every how many transfers one is forced to a kernel worker (0 = never), and how many to go.
+    /// The interval, in transfers, at which one is forced to a kernel worker (0 = never), and the transfers until the
+    /// next.
     force_async: u32,
     force_countdown: u32,
 }
@@ -95,7 +96,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         &self.ring
     }
 
-    /// Whether completions are polled for.
+    /// Whether the ring polls for completions.
     #[inline(always)]
     pub(super) fn is_polled(&self) -> bool {
         self.polled
@@ -128,7 +129,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         files.close(index)
     }
 
-    /// How an entry names an open file.
+    /// The file field and the flags of an entry for an open file.
     #[inline(always)]
     pub(super) fn file(&self, files: &Files, index: u32) -> (Fd, squeue::Flags) {
         if self.registered_files {
@@ -138,7 +139,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         }
     }
 
-    /// Whether every `force_async`th transfer is this one, which goes to a kernel worker at once.
+    /// The flag for every `force_async`th transfer, which goes to a kernel worker at once.
     #[inline(always)]
     pub(super) fn forced(&mut self) -> squeue::Flags {
         if self.force_async == 0 {
@@ -158,7 +159,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         self.queued + self.held
     }
 
-    /// Whether as many units are under way as there may be.
+    /// Whether as many units are under way as the depth allows.
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
         self.waiting() + self.in_flight >= self.depth
@@ -191,8 +192,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         Ok(gone)
     }
 
-    /// Hands over entries once more, of units that [`Ring::reap_or_repeat`] has left out. No other unit is queued: those that
-    /// are queued go in their order.
+    /// Resubmits entries of units that [`Ring::reap_or_repeat`] has left out. No other unit may be queued, to keep the
+    /// order of queued units.
     ///
     /// # Safety
     /// As for [`Ring::push`].
@@ -210,7 +211,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         self.hand_over()
     }
 
-    /// Hands over the held units, unless that waits for the next `reap`.
+    /// Hands over the held units, unless that is deferred to the next `reap`.
     #[inline(always)]
     fn hand_over(&mut self) -> Result<(), Errno> {
         if self.held == 0 || self.defer {
@@ -219,7 +220,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         if self.polling_thread { self.publish() } else { self.submit() }
     }
 
-    /// Appends completions to `done`, as [`Engine::reap`](crate::Engine::reap) says. `read` makes them of entries.
+    /// Appends completions to `done`, like [`Engine::reap`](crate::Engine::reap). `read` turns entries into
+    /// completions.
     #[inline(always)]
     pub(super) fn reap(
         &mut self,
@@ -232,7 +234,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
         self.reap_or_repeat(min, max, timeout, done, |entry| Some(read(entry)))
     }
 
-    /// The same, but an entry that `read` makes nothing of is not a completion: its unit is to be handed over once more (see
+    /// The same, but an entry for which `read` returns `None` is not a completion: its unit must be resubmitted (see
     /// [`Ring::repeat`]), and this returns without waiting any longer.
     #[inline(always)]
     pub(super) fn reap_or_repeat(
@@ -266,8 +268,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
             }
             let ended = match self.enter(wanted, timeout) {
                 Ok(()) => false,
-                // The timeout, or a signal; a kernel that is short of resources needs completions of the units in
-                // flight first.
+                // The timeout, or a signal; or a kernel that lacks resources until units in flight complete.
                 Err(Errno(libc::ETIME | libc::EINTR)) => true,
                 Err(Errno(libc::EAGAIN | libc::EBUSY)) if self.in_flight > 0 => false,
                 Err(errno) => return Err(errno),
@@ -330,7 +331,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
             match self.enter(0, None) {
                 Ok(()) if self.held == before => return Ok(()),
                 Ok(()) | Err(Errno(libc::EINTR)) => {}
-                // Short of memory, or the completion queue is full: the next `reap` makes room.
+                // Out of memory, or the completion queue is full: the next `reap` makes room.
                 Err(Errno(libc::EAGAIN | libc::EBUSY)) => return Ok(()),
                 Err(errno) => return Err(errno),
             }
@@ -387,18 +388,18 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Ring<S, C> {
 
 /// Entries of the completion queue.
 struct Taken {
-    /// How many were kept.
+    /// The number of kept entries.
     kept: usize,
-    /// Those were all that were there.
+    /// There were no more entries.
     is_all: bool,
 }
 
-/// How to open a device that takes commands: the flags of reads and writes mean nothing to it, and it refuses O_DIRECT.
+/// How to open a device that takes commands: it ignores the flags of reads and writes, and refuses O_DIRECT.
 pub(super) fn for_commands(mode: OpenMode) -> OpenMode {
     OpenMode { direct: false, sync: false, dsync: false, create: false, ..mode }
 }
 
-/// Gives the kernel a table of so many files, all of them closed.
+/// Registers a table of this many files, all of them closed.
 fn register_files<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     ring: &IoUring<S, C>,
     count: usize,
@@ -407,7 +408,7 @@ fn register_files<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     let count = count.max(1);
     submitter
         .register_files_sparse(count as u32)
-        // Before 5.19 an empty table was spelled out.
+        // Before 5.19 an empty table had to be passed explicitly.
         .or_else(|_| submitter.register_files(&vec![-1; count]))
         .map_err(|source| EngineError::System {
             engine: "io_uring",
@@ -419,12 +420,12 @@ fn register_files<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
 impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Drop for Ring<S, C> {
     /// Cancels the units that can be cancelled and waits for the rest: the kernel writes into the worker's buffers.
     ///
-    /// Units that were queued and not handed over vanish with the ring.
+    /// Units that were queued but not handed over vanish with the ring.
     fn drop(&mut self) {
         self.held = 0;
         while self.in_flight > 0 {
-            // A request that the polling thread has not begun yet escapes a cancellation, so there are several.
-            // Kernels before 6.0 have none, and regular files do not cancel: those are only waited for.
+            // A request that the polling thread has not begun yet escapes a cancellation, so several are sent. Kernels
+            // before 6.0 have no cancellation, and regular files do not support it: then this only waits.
             let patience = match self
                 .ring
                 .submitter()
@@ -437,7 +438,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Drop for Ring<S, C> {
                 Ok(()) | Err(Errno(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {
                     self.take_ready(usize::MAX, |_| true);
                 }
-                // A ring that cannot be waited on any more is torn down by the kernel, with its requests.
+                // If waiting fails, the kernel tears down the ring, with its requests.
                 Err(_) => break,
             }
         }

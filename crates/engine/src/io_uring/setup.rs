@@ -1,4 +1,4 @@
-//! Making a ring: the flags that the kernel supports, and the meaning of its refusals.
+//! Creating a ring: the flags that the kernel supports, and the meaning of its refusals.
 
 use crate::error::{memory_lock_limit, proc_number};
 use crate::{EngineConfig, EngineError};
@@ -10,14 +10,14 @@ use std::os::fd::AsRawFd;
 /// Most entries of a submission queue (IORING_MAX_ENTRIES).
 const MOST_ENTRIES: usize = 32768;
 
-/// How long the kernel's polling thread looks for work before it sleeps, milliseconds.
+/// How long the kernel's polling thread polls for work before it sleeps, in milliseconds.
 const POLL_IDLE: u32 = 1000;
 
 /// io_uring_register(2) with this makes the ring's descriptor a registered one (since Linux 5.18).
 const REGISTER_RING_DESCRIPTORS: libc::c_uint = 20;
 const UNREGISTER_RING_DESCRIPTORS: libc::c_uint = 21;
 
-/// Where the kernel runs the work after a completion, from the best way to the one that every kernel has.
+/// Where the kernel runs the work after a completion, from the best way to the one that every kernel supports.
 #[derive(Clone, Copy)]
 enum TaskRun {
     /// This thread, when it asks for completions (since Linux 6.1).
@@ -28,7 +28,7 @@ enum TaskRun {
     Interrupting,
 }
 
-/// A ring with at least `depth` entries in both of its queues, as far as the kernel has so many.
+/// A ring with at least `depth` entries in both of its queues, up to the kernel's limit.
 pub(crate) fn ring<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     config: &EngineConfig,
     options: &IoUringOptions,
@@ -96,7 +96,7 @@ struct Update {
     data: u64,
 }
 
-/// Registers the ring's own descriptor, which spares the kernel a look-up per call; `None` where it cannot.
+/// Registers the ring's own descriptor, which saves the kernel a lookup per call; `None` = not supported.
 pub(super) fn register_ring<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     ring: &IoUring<S, C>,
 ) -> Option<u32> {
@@ -109,7 +109,7 @@ pub(super) fn register_ring<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     (registered == 1).then_some(update.offset)
 }
 
-/// Takes the registration back: as long as it stands, the ring lives on without its descriptor.
+/// Removes the registration: otherwise the ring would outlive its descriptor.
 pub(super) fn unregister_ring<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     ring: &IoUring<S, C>,
     offset: u32,

@@ -1,4 +1,4 @@
-//! Chooses the command of the next write where several commands have shares (`write_mode=write:80,zeroes:20`).
+//! Chooses the command of the next write if several commands have shares (`write_mode=write:80,zeroes:20`).
 
 use iolite_options::engines::WriteModes;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Draws commands by their shares, and counts them.
 #[derive(Debug)]
 pub(super) struct Shares {
-    /// The names of the modes, with the percent of the writes that are this one or one before it, and how many were.
+    /// The names of the modes, each with its cumulative percentage, and the number of its writes so far.
     modes: Vec<(&'static str, u64, u64)>,
     state: u64,
 }
@@ -20,7 +20,7 @@ impl Shares {
             (mode.name(), sum, 0)
         });
         let modes: Vec<_> = known.collect();
-        // Another stream than that of placement.
+        // A different random stream from that of placement.
         (modes.len() > 1).then_some(Shares { modes, state: (seed ^ 0x7368_6172_6573) | 1 })
     }
 

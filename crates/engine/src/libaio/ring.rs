@@ -1,12 +1,12 @@
 //! The ring of completion events that the kernel maps into the process for each AIO context.
 //!
-//! Its layout is not in a public header, but has carried a magic number since it exists, and libaio itself reads
-//! it: a header, then an array of events, with the kernel moving `tail` and the reader moving `head`.
+//! Its layout is not in a public header, but has always had a magic number, and libaio itself reads it: a header, then
+//! an array of events, with the kernel moving `tail` and the reader moving `head`.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The number by which a ring of this layout is known.
+/// The magic number of this layout.
 const MAGIC: u32 = 0xa10a_10a1;
 
 /// `struct io_event` of <linux/aio_abi.h>.
@@ -68,7 +68,7 @@ impl EventRing {
         })
     }
 
-    /// Gives at most `max` events to `each`; how many there were.
+    /// Passes at most `max` events to `each`. Returns their number.
     #[inline(always)]
     pub(super) fn take(&self, max: usize, mut each: impl FnMut(&Event)) -> usize {
         // SAFETY: the header is mapped while the ring exists, see `at`.
@@ -89,7 +89,7 @@ impl EventRing {
             count += 1;
         }
         if count > 0 {
-            // Release: the events are copied before the kernel may write over them.
+            // Release: the events are copied before the kernel may overwrite them.
             header.head.store(head, Ordering::Release);
         }
         count

@@ -144,7 +144,7 @@ pub(super) struct Syncs {
     pub(super) each_chunk: bool,
 }
 
-/// A file as its readers and writers see it.
+/// A file, for its readers and writers.
 pub(super) struct Chunks {
     pub(super) cluster: Arc<Cluster>,
     /// The path of its chunks, without the dot and the number.

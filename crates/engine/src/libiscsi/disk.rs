@@ -94,7 +94,7 @@ unsafe extern "C" fn over(_: *mut Context, status: c_int, _: *mut c_void, data: 
     // functions that the session calls, and the session holds no references to them then.
     unsafe {
         let slot = &*data.cast::<Slot>();
-        // (If the command was given up, it has been reported already.)
+        // (If the command was abandoned, it has been reported already.)
         if slot.is_open.replace(false) {
             slot.status.set(status);
             (*(*slot.done).get()).push(slot.number);
@@ -116,7 +116,7 @@ unsafe extern "C" fn linked(_: *mut Context, status: c_int, _: *mut c_void, data
 }
 
 impl Disk {
-    /// Logs in and queries the disk, whose target may be silent for so long.
+    /// Logs in and queries the disk. `silence` limits the silence of the target.
     pub(super) fn new(
         library: &Rc<Library>,
         address: &Address,
@@ -182,7 +182,7 @@ impl Disk {
         }
         match self.failure.clone() {
             Some((errno, words)) => {
-                // (Whoever opens the disk names it as the job does.)
+                // (The caller adds the job's name of the disk.)
                 let words = words.strip_prefix(&format!("{}: ", self.name)).unwrap_or(&words);
                 Err(explained(&io::Error::from(errno), words.to_owned()))
             }
@@ -397,7 +397,7 @@ impl Disk {
         self.give_up(Errno(libc::ENOTCONN), words);
     }
 
-    /// Fails everything in flight, and all later commands.
+    /// Fails all commands in flight, and all later ones.
     fn give_up(&mut self, errno: Errno, words: String) {
         self.failure = Some((errno, words));
         let done = self.done.get_mut();
@@ -429,7 +429,7 @@ impl Disk {
 
     fn go_on_waiting(&mut self) {
         let mut watched = [self.watched()];
-        // A signal does not end this wait, because nobody would repeat it.
+        // A signal does not end this wait, because the caller would not repeat it.
         let _ = wait(&mut watched, NAP);
         if is_asked_to_stop() {
             self.hurry();
@@ -437,7 +437,7 @@ impl Disk {
         self.go_on(watched[0].revents);
     }
 
-    /// Puts all of the disk's cache on stable storage.
+    /// Flushes the disk's complete cache to stable storage.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.call(&mut [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0], Data::None)
     }
@@ -461,8 +461,8 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // This gives up all commands in flight. From now on, the library does not access any buffer.
-        // SAFETY: the session exists, and slots outlive it.
+        // This cancels all commands in flight. From now on, the library does not access any buffer. SAFETY: the session
+        // exists, and slots outlive it.
         unsafe { (self.library.destroy)(self.context) };
     }
 }

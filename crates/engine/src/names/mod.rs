@@ -1,5 +1,5 @@
-//! The common part of the engines that act on names: they get the names when files are opened, and do one thing to the
-//! name of each unit, in the call or through io_uring (`ring`).
+//! The common part of the engines that act on names: they get the names when files are opened, and perform one action
+//! on the name of each unit, in the call or through io_uring (`ring`).
 
 mod ring;
 
@@ -15,14 +15,14 @@ use std::os::unix::ffi::OsStrExt;
 
 /// The action of an engine on a name.
 pub trait Act {
-    /// Does it.
+    /// Performs the action.
     ///
     /// # Errors
     /// The system call fails.
     fn act(&mut self, name: &CStr) -> Result<(), Errno>;
 }
 
-/// An engine whose units do one thing to a name, in the call. A unit of any direction does the same.
+/// An engine whose units perform one action on a name, in the call, whatever their direction.
 #[derive(Debug)]
 pub struct NameEngine<A> {
     names: NameTable,
@@ -30,7 +30,7 @@ pub struct NameEngine<A> {
 }
 
 impl<A: Act> NameEngine<A> {
-    /// An engine that knows no name yet.
+    /// An engine without names.
     pub(crate) fn with(act: A, config: &EngineConfig) -> Self {
         NameEngine { names: NameTable::new(config.files), act }
     }
@@ -62,7 +62,7 @@ impl<A: Act> Engine for NameEngine<A> {
                 Some(name) => self.act.act(name).map(|()| unit.length),
                 None => Err(Errno(libc::EBADF)),
             },
-            // There is nothing open that could be synced.
+            // No open file could be synced.
             Operation::Sync | Operation::DataSync | Operation::SyncFileRange | Operation::Work => {
                 Err(Errno(libc::EINVAL))
             }
@@ -72,18 +72,18 @@ impl<A: Act> Engine for NameEngine<A> {
     done_in_the_call!();
 }
 
-/// Names by their place in the worker's list, one after the other in one piece of memory: a job may have millions.
+/// Names by their index in the worker's list, one after the other in one allocation: a job may have millions.
 ///
-/// A name stays when its file is closed, because a file that is opened again has the name that it had.
+/// A name is kept when its file is closed, because a reopened file has the same name.
 #[derive(Debug)]
 pub(crate) struct NameTable {
-    /// Each with a zero at its end.
+    /// The names, each with a zero at its end.
     text: Vec<u8>,
-    /// Where each name begins.
+    /// The start of each name.
     starts: Vec<u32>,
 }
 
-/// The start of a name that is not known yet.
+/// The start of an unknown name.
 const UNTOLD: u32 = u32::MAX;
 
 impl NameTable {
@@ -94,7 +94,7 @@ impl NameTable {
     /// Remembers the name of a file.
     ///
     /// # Errors
-    /// There is a zero in it (`EINVAL`), or all names together have more than 4 GiB (`ENOMEM`).
+    /// The name contains a zero (`EINVAL`), or all names together exceed 4 GiB (`ENOMEM`).
     pub(crate) fn tell(&mut self, index: u32, name: &[u8]) -> io::Result<()> {
         let slot = index as usize;
         if slot >= self.starts.len() {

@@ -1,7 +1,7 @@
-//! The engines that act on names, through io_uring (`uring=1`): as many names at once as the job has depth.
+//! The engines that act on names, through io_uring (`uring=1`): the job's depth is the number of names at a time.
 //!
-//! The kernel copies a name when it takes the command, and commands are written in `commit`. So no command ever names text
-//! that has moved because another file was opened in between.
+//! The kernel copies a name when it takes the command, and commands are written in `commit`. So no command refers to
+//! text that has moved because another file was opened meanwhile.
 
 use super::{Act, NameTable};
 use crate::io_uring::setup;
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// The action of an engine on a name, as commands of a ring.
 pub trait RingAct: Act {
-    /// The opcode that the ring has to support, and its name in the manual.
+    /// The opcode that the ring must support, and its name in the manual.
     const COMMAND: (u8, &'static str);
 
     /// The command opens a file, which a second one closes.
@@ -39,19 +39,19 @@ pub(crate) const HERE: Fd = Fd(libc::AT_FDCWD);
 /// Bit of a command's number: it opens the file that the next one closes.
 const OPENING: u64 = 1 << 32;
 
-/// An engine whose units do one thing to a name, many at a time.
+/// An engine whose units perform one action on a name, many at a time.
 pub struct RingNameEngine<A> {
     ring: IoUring,
     names: NameTable,
     act: A,
     depth: usize,
-    /// Units that `commit` has not seen: their places in the slab, and their files.
+    /// Units that are not committed: their indices in the slab, and their files.
     queued: Vec<(u32, u32)>,
-    /// Units that the ring has.
+    /// Units in the ring.
     in_flight: usize,
-    /// Per unit in flight: the length that it answers when it is done.
+    /// Per unit in flight: the length to return when it is complete.
     lengths: Vec<u64>,
-    /// Per unit in flight: why its file could not be opened; 0 = it could.
+    /// Per unit in flight: the error of opening its file; 0 = no error.
     refusals: Vec<i32>,
     /// Per unit in flight: the attributes of its name.
     found: Vec<libc::statx>,
@@ -68,7 +68,7 @@ impl<A> std::fmt::Debug for RingNameEngine<A> {
 }
 
 impl<A: RingAct> RingNameEngine<A> {
-    /// An engine that knows no name yet.
+    /// An engine without names.
     ///
     /// # Errors
     /// The system refuses a ring, or its rings do not have the command.
@@ -135,7 +135,7 @@ impl<A: RingAct> RingNameEngine<A> {
         result.map(drop).map_err(Errno::from)
     }
 
-    /// Moves completions from the queue to `done`; how many.
+    /// Moves completions from the queue to `done`. Returns their number.
     fn take_ready(&mut self, max: usize, done: &mut Vec<Completion>) -> usize {
         let mut count = 0;
         let mut queue = self.ring.completion();
@@ -209,7 +209,7 @@ impl<A: RingAct> Engine for RingNameEngine<A> {
     unsafe fn queue(&mut self, unit: &Unit) -> Queued {
         match unit.operation {
             Operation::Read | Operation::Write | Operation::Trim => {}
-            // There is nothing open that could be synced.
+            // No open file could be synced.
             Operation::Sync | Operation::DataSync | Operation::SyncFileRange | Operation::Work => {
                 return Queued::Completed(Err(Errno(libc::EINVAL)));
             }
@@ -263,7 +263,7 @@ impl<A: RingAct> Engine for RingNameEngine<A> {
             self.take_ready(max, done);
         }
         while count < min {
-            // Each unit that opens has two completions, and the first says nothing yet.
+            // Each unit that opens has two completions, and the first does not count yet.
             match self.enter(1, timeout) {
                 Ok(()) | Err(Errno(libc::EAGAIN | libc::EBUSY)) => {}
                 Err(Errno(libc::ETIME | libc::EINTR)) => {
@@ -285,7 +285,7 @@ impl<A> Drop for RingNameEngine<A> {
         let mut seen = 0;
         while seen < commands {
             seen += self.ring.completion().filter(|entry| entry.user_data() & OPENING == 0).count();
-            // A ring that cannot be waited on any more is torn down by the kernel, with its commands.
+            // If waiting fails, the kernel tears down the ring, with its commands.
             if seen < commands
                 && self.ring.submit_and_wait(1).is_err_and(|error| error.raw_os_error() != Some(libc::EINTR))
             {

@@ -54,7 +54,7 @@ pub(super) struct Connection {
     /// The server's URI, for messages.
     uri: String,
     silence: Silence,
-    /// Why the connection has failed for good.
+    /// Why the connection has failed permanently.
     failure: Option<(i32, String)>,
     pub(super) size: u64,
     pub(super) smallest: u64,
@@ -71,18 +71,18 @@ unsafe extern "C" fn over(data: *mut c_void, error: *mut c_int) -> c_int {
     // within functions that the connection calls, and the connection holds no references to the outcomes then.
     unsafe {
         let slot = &*data.cast::<Slot>();
-        // (If the command was given up, it has been reported already.)
+        // (If the command was abandoned, it has been reported already.)
         if !slot.is_open.replace(false) {
             return 1;
         }
         (*(*slot.outcomes).get()).done.push((slot.number, *error));
     }
-    // This tells the library that nobody will ask for the command's outcome.
+    // This tells the library that the caller will not ask for the command's outcome.
     1
 }
 
 impl Connection {
-    /// Connects to a server that may be silent for so long.
+    /// Connects to a server. `silence` limits its silence.
     pub(super) fn new(uri: &str, shown: &str, silence: Silence) -> Result<Connection, EngineError> {
         let library = Library::load()?;
         let refused = |errno, why: String| EngineError::Remote {
@@ -227,7 +227,7 @@ impl Connection {
         done.drain(..count)
     }
 
-    /// Why the connection cannot be used any more.
+    /// Why the connection can no longer be used.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.as_ref().map(|(_, why)| why.as_str())
     }
@@ -307,7 +307,7 @@ impl Connection {
         // SAFETY: the buffer stays valid until the command is done, because the loop below waits for that.
         unsafe { self.begin(0, command, offset, length) }.map_err(|(errno, why)| told(errno.0, why))?;
         while self.count_done() == 0 {
-            // A signal does not end this wait, because nobody would repeat it. Other errors are in the outcome.
+            // A signal does not end this wait, because the caller would not repeat it. Other errors are in the outcome.
             let _ = self.drive(None);
             if is_asked_to_stop() {
                 self.hurry();
@@ -389,7 +389,8 @@ impl Drop for Connection {
     fn drop(&mut self) {
         // SAFETY: the connection exists, and slots and outcomes outlive it.
         unsafe {
-            // The server is told that this is the end, which it answers by closing the connection. It is not waited for long.
+            // Announces the end to the server, which answers by closing the connection. Waits only a short time for
+            // that.
             if self.in_flight == 0 && self.failure.is_none() && (self.library.is_ready)(self.raw) == 1 {
                 let _ = (self.library.disconnect)(self.raw, 0);
                 let begun = Instant::now();
@@ -399,7 +400,7 @@ impl Drop for Connection {
                     }
                 }
             }
-            // This gives up all commands in flight. From now on, the library does not access any buffer.
+            // This cancels all commands in flight. From now on, the library does not access any buffer.
             (self.library.close)(self.raw);
         }
     }

@@ -1,4 +1,4 @@
-//! How an end parts from the other one: the goodbye, and what a sender finds out about the data that it has sent.
+//! How a connection ends: the goodbye, and what a sender learns about the data that it has sent.
 
 use super::{Connection, GOODBYES, SENDS_AS_WELL, is_goodbye, socket};
 use crate::Errno;
@@ -8,21 +8,21 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// How long a receiver that is done keeps reading late data.
+/// How long a receiver that has finished keeps reading late data.
 const PARTING: Duration = Duration::from_millis(100);
-/// How long a sender that is done waits for the peer's end of the connection, before it asks the kernel what was
+/// How long a sender that has finished waits until the peer ends the connection, before it asks the kernel what was
 /// delivered.
 pub(super) const HEARD: Duration = Duration::from_secs(1);
-/// How long a sender that is done waits while the peer accepts nothing of the rest.
+/// How long a sender that has finished waits while the peer accepts no data.
 const STUCK: Duration = Duration::from_secs(10);
-/// How often a receiver that is done reads late data.
+/// How often a receiver that has finished reads late data.
 const DISCARDED: u32 = 64;
 
-/// The error of a sender that is done and does not get a goodbye.
+/// The error of a sender that has finished and does not get a goodbye.
 const GONE: &str = "the other end closed the connection before it received everything";
 
 impl<const SPLICED: bool> Connection<SPLICED> {
-    /// Tells the peer that this end is done.
+    /// Tells the peer that this end has finished.
     ///
     /// # Errors
     /// The peer has not received the data.
@@ -36,8 +36,8 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         if is_udp {
             return self.part_by_datagrams(socket);
         }
-        // With `pingpong`, each block was answered, so it has arrived. Over vsock, it depends on the transport what is
-        // known of a connection that has ended.
+        // With `pingpong`, each block was answered, so it has arrived. Over vsock, the transport decides what is known
+        // about an ended connection.
         let can_know = !self.options.pingpong && self.options.protocol != Protocol::Vsock;
         let is_known = !self.sends || self.over || !can_know || self.listen_for_end(socket)?;
         let is_full = self.sends && self.waits && !self.over && !matches!(self.heard(), Ok(Some(true)));
@@ -76,8 +76,8 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         Ok(())
     }
 
-    /// Checks whether the peer has ended already, before this end announces the end of the data. False = it has not,
-    /// and only its reaction will show whether it receives everything.
+    /// Checks whether the peer has ended already, before this end announces the end of the data. False = not ended, and
+    /// only its reaction will show whether it receives everything.
     ///
     /// # Errors
     /// The peer did not receive all data, or it sent anything but a goodbye.
@@ -96,8 +96,8 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         Ok(tells)
     }
 
-    /// Waits until the peer ends its side, once it knows that all data was sent. False = it did not, and only its machine
-    /// has received everything.
+    /// Waits until the peer ends its side, once it knows that all data was sent. False = it did not end, and only its
+    /// machine has received everything.
     ///
     /// # Errors
     /// The peer did not receive all data, or it sent anything but a goodbye.
@@ -117,7 +117,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
     }
 
     /// Waits until the peer's machine has acknowledged everything, or with a local socket, until the peer has received
-    /// it. Returns whether the peer said goodbye meanwhile: then it has read to the end, or it is done.
+    /// it. Returns whether the peer said goodbye meanwhile: then it has read to the end, or has finished.
     fn await_taken(&self, socket: &OwnedFd) -> io::Result<bool> {
         let mut least = libc::c_int::MAX;
         let mut until = Instant::now();
@@ -144,7 +144,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         }
     }
 
-    /// What the receiver sent to this end, which sends: a goodbye (`true`), only the end of its stream (`false`), or
+    /// What this sender has received from the other end: a goodbye (`true`), only the end of its stream (`false`), or
     /// nothing yet.
     fn heard(&self) -> io::Result<Option<bool>> {
         let mut message = [0u8; 8];
@@ -166,7 +166,7 @@ impl<const SPLICED: bool> Connection<SPLICED> {
         explained(&io::Error::from_raw_os_error(errno), format!("{}: {what}", self.place()))
     }
 
-    /// Sends the goodbye repeatedly, because it may get lost; a receiver answers it with its own.
+    /// Sends the goodbye repeatedly, because it may get lost; a receiver answers with its own goodbye.
     fn part_by_datagrams(&self, socket: &OwnedFd) -> io::Result<()> {
         let tries = if self.sends && !self.over { 3 } else { 1 };
         for _ in 0..tries {

@@ -26,7 +26,7 @@ pub(super) fn new(options: &NetOptions, sends: bool) -> io::Result<OwnedFd> {
     let kind = if options.protocol.is_udp() { libc::SOCK_DGRAM } else { libc::SOCK_STREAM };
     // SAFETY: takes nothing but integers.
     let socket = check(unsafe { libc::socket(family(options.protocol), kind | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: it was opened just now and belongs to nobody else.
+    // SAFETY: it was opened just now, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     if options.window_size > 0 {
         let which = if sends { libc::SO_SNDBUF } else { libc::SO_RCVBUF };
@@ -80,7 +80,7 @@ pub(super) fn wait_in_slices(socket: &OwnedFd) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, slice)
 }
 
-/// Makes the socket readable from so many bytes on; less is readable for calls that do not wait.
+/// Makes the socket count as readable only from this many bytes on; calls that do not wait can read less.
 pub(super) fn is_readable_from(socket: RawFd, bytes: usize) -> io::Result<()> {
     set(&socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes as libc::c_int)
 }
@@ -99,15 +99,15 @@ pub(super) fn is_readable_within(socket: RawFd, time: Duration) -> bool {
     unsafe { libc::ppoll(&raw mut asked, 1, &raw const limit, std::ptr::null()) > 0 }
 }
 
-/// Receives what there is into the first of these parts of memory, and what follows into the second. Returns the number of
-/// bytes, 0 at the end of the stream, or -1 with errno.
+/// Receives available data into the first of these parts of memory, and further data into the second. Returns the
+/// number of bytes, 0 at the end of the stream, or -1 with errno.
 pub(super) fn receive_parts(socket: RawFd, parts: [(*mut u8, usize); 2], waits: bool) -> isize {
     let mut places = parts.map(|(start, length)| libc::iovec { iov_base: start.cast(), iov_len: length });
     // SAFETY: the structure is plain data, valid as zeros.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = places.as_mut_ptr();
     message.msg_iovlen = places.len() as _;
-    // SAFETY: the caller has so much room there, and the structures outlive the call.
+    // SAFETY: the caller has that much room there, and the structures outlive the call.
     unsafe { libc::recvmsg(socket, &raw mut message, if waits { 0 } else { libc::MSG_DONTWAIT }) }
 }
 
@@ -164,7 +164,7 @@ pub(super) fn accept(listener: &OwnedFd, goes_on: &mut dyn FnMut() -> io::Result
         match check(unsafe {
             libc::accept4(listener.as_raw_fd(), nobody, std::ptr::null_mut(), libc::SOCK_CLOEXEC)
         }) {
-            // SAFETY: it was opened just now and belongs to nobody else.
+            // SAFETY: it was opened just now, and nothing else owns it.
             Ok(socket) => return Ok(unsafe { OwnedFd::from_raw_fd(socket) }),
             // The peer went away before its connection was accepted.
             Err(error) if is_passing(&error) => goes_on()?,
@@ -301,7 +301,7 @@ fn interface_number(interface: &str) -> io::Result<libc::c_uint> {
     }
 }
 
-/// Makes "port unreachable" answers reach a socket that is not connected.
+/// Makes "port unreachable" answers reach an unconnected socket.
 pub(super) fn tell_errors(socket: &OwnedFd, protocol: Protocol) -> io::Result<()> {
     match protocol {
         Protocol::UdpV6 => set(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1),

@@ -27,7 +27,7 @@ impl SocketPipe {
     /// Moves bytes to the socket. Returns their number, or -1 with errno. Bytes that are in the pipe already go first.
     pub(super) fn send(&mut self, socket: RawFd, bytes: *mut u8, length: usize) -> isize {
         if self.waiting == 0 {
-            // Without the flag, the call would block until everything fits into the pipe. Some of it fits, because the
+            // Without the flag, the call would block until all data fits into the pipe. Some data fits, because the
             // pipe is empty.
             match through_memory(&self.pipe.write, bytes, length, libc::SPLICE_F_NONBLOCK) {
                 moved @ 1.. => self.waiting = moved as usize,

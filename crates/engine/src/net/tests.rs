@@ -1,4 +1,4 @@
-//! Ends that wait for each other, with less patience than users have.
+//! Ends that wait for each other, with shorter time limits than in use.
 
 use super::*;
 use crate::config::tests::config;
@@ -29,7 +29,7 @@ fn connected(change: impl Fn(&mut NetOptions), sends: bool) -> (NetEngine, TcpSt
     (engine, peer)
 }
 
-/// Goes on with a block for a slice.
+/// Continues with a block for a slice.
 fn slice(engine: &mut NetEngine, buffer: &mut [u8; BLOCK]) -> Queued {
     let unit = Unit {
         buffer: buffer.as_mut_ptr(),
@@ -44,7 +44,7 @@ fn slice(engine: &mut NetEngine, buffer: &mut [u8; BLOCK]) -> Queued {
     unsafe { engine.queue(&unit) }
 }
 
-/// Goes on with a block for longer than the patience; it waits all the time.
+/// Continues with a block for longer than the patience, without progress.
 fn waits(engine: &mut NetEngine) {
     let begun = Instant::now();
     while begun.elapsed() < 3 * PATIENCE {
@@ -52,7 +52,7 @@ fn waits(engine: &mut NetEngine) {
     }
 }
 
-/// Goes on until the block fails.
+/// Continues until the block fails.
 fn failure(engine: &mut NetEngine) -> String {
     let mut buffer = [1; BLOCK];
     for _ in 0..100 {
@@ -116,7 +116,7 @@ fn data_that_gathers_is_not_held_back() {
     let ahead = engine.ahead.as_mut().unwrap();
     ahead.gather(descriptor, true);
     assert!(ahead.gathers());
-    // One that does not come soon does not come, and later ones come at once.
+    // A slice without data ends the gathering; later blocks complete at once.
     assert_eq!(slice(&mut engine, &mut buffer), Queued::Busy);
     for gathers in [false, true] {
         engine.ahead.as_mut().unwrap().gather(descriptor, gathers);
@@ -129,7 +129,7 @@ fn data_that_gathers_is_not_held_back() {
 #[test]
 fn a_late_goodbye_tells_that_the_other_end_is_done() {
     let (mut engine, mut peer) = connected(|options| options.window_size = 4096, true);
-    // It is stuck, rather than waiting for an acknowledgement that the other machine delays.
+    // The sender is stuck: it does not wait for an acknowledgement that the other machine delays.
     let mut stuck = None;
     while stuck.is_none_or(|since: Instant| since.elapsed() < Duration::from_millis(500)) {
         stuck = match slice(&mut engine, &mut [1; BLOCK]) {
@@ -161,7 +161,7 @@ fn a_slow_answer_is_an_answer() {
     peer.read_exact(&mut [0; BLOCK]).unwrap();
     for _ in 0..BLOCK - 1 {
         peer.write_all(&[1]).unwrap();
-        // The byte, and a slice in which nothing comes.
+        // The byte, and a slice without data.
         assert_eq!(slice(&mut engine, &mut buffer), Queued::Busy);
         assert_eq!(slice(&mut engine, &mut buffer), Queued::Busy);
     }

@@ -7,7 +7,7 @@ use iolite_options::Fallocate;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file on the server that is open to be laid out.
+/// A file on the server that is open for layout.
 struct Remote<'a> {
     session: &'a mut Session,
     file: Handle,

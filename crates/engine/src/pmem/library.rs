@@ -3,11 +3,11 @@
 use crate::EngineError;
 use libloading::os::unix::{Library as Loaded, RTLD_LOCAL, RTLD_NOW};
 
-/// Do not wait until the copy is there.
+/// Do not wait until the copy is persistent.
 pub(super) const NODRAIN: libc::c_uint = 1;
-/// Past the CPU's caches.
+/// Bypass the CPU's caches.
 pub(super) const NONTEMPORAL: libc::c_uint = 2;
-/// Through the CPU's caches, which are flushed behind it.
+/// Through the CPU's caches, which are flushed afterwards.
 pub(super) const TEMPORAL: libc::c_uint = 4;
 
 const FILE: &str = "libpmem.so.1";
@@ -21,7 +21,7 @@ type Copy = unsafe extern "C" fn(
 type Drain = unsafe extern "C" fn();
 type IsPersistent = unsafe extern "C" fn(*const libc::c_void, libc::size_t) -> libc::c_int;
 
-/// The functions of the library that are used. It stays loaded as long as they are there.
+/// The functions of the library that this engine uses. The library stays loaded as long as this exists.
 pub(super) struct Library {
     copy: Copy,
     drain: Drain,
@@ -62,13 +62,13 @@ impl Library {
         unsafe { (self.copy)(to.cast(), from.cast(), length, flags) };
     }
 
-    /// Waits until all copies of this thread are there.
+    /// Waits until all copies of this thread are persistent.
     pub(super) fn drain(&self) {
         // SAFETY: takes nothing.
         unsafe { (self.drain)() };
     }
 
-    /// Whether the library takes this mapping for persistent memory.
+    /// Whether the library considers this mapping persistent memory.
     pub(super) fn is_persistent(&self, address: *const u8, length: usize) -> bool {
         // SAFETY: the function compares numbers.
         unsafe { (self.is_persistent)(address.cast(), length) == 1 }

@@ -8,17 +8,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// An object that is being made.
+/// An object that is being created.
 struct Making<'a> {
     engine: &'a mut RadosEngine,
     name: CString,
 }
 
 impl RadosEngine {
-    /// How large an object is; `None` = it is not there.
+    /// The size of an object; `None` = it does not exist.
     fn size_of(&self, name: &CString) -> io::Result<Option<u64>> {
         let mut size = 0;
-        // SAFETY: the name ends with a zero, there is room for the size, and nobody wants the time.
+        // SAFETY: the name ends with a zero, there is room for the size, and the time is not requested.
         let result =
             unsafe { (self.rados().stat)(self.pool.handle, name.as_ptr(), &raw mut size, ptr::null_mut()) };
         match result {
@@ -56,7 +56,7 @@ impl Storage for RadosEngine {
         }
     }
 
-    /// A directory is the part of a name in front of a slash; the empty one has all objects.
+    /// A directory is the part of a name before a slash; the empty directory has all objects.
     fn list(&mut self, directory: &Path, progress: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {
         let (rados, mut names) = (self.rados(), Vec::new());
         let mut list = ptr::null_mut();
@@ -95,7 +95,7 @@ impl Stored for Making<'_> {
         Ok(None)
     }
 
-    /// Room cannot be reserved. An object is as long as the data written to it, unless it is truncated to a size.
+    /// Space cannot be reserved. An object is as long as the data written to it, unless it is truncated to a size.
     fn extend(&mut self, size: u64, how: Fallocate) -> io::Result<()> {
         if how != Fallocate::Truncate {
             return Ok(());

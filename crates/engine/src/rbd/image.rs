@@ -45,8 +45,8 @@ impl Image {
             image.decrypt(format, options).map_err(refused)?;
         }
         if writes {
-            // The library's cache holds writes back only after a flush has shown that its user knows of flushes. With fio it
-            // does so from the first write on, and that is what results are compared with.
+            // The library's cache delays writes only after a first flush, which shows that its user flushes. With fio
+            // it does so from the first write on, so results must be comparable with that.
             image.flush()?;
         }
         Ok(image)
@@ -61,7 +61,7 @@ impl Image {
             Luks::One => (0, "luks1"),
             Luks::Two => (1, "luks2"),
         };
-        // (The algorithm is only asked for when an image is formatted.)
+        // (The algorithm matters only when an image is formatted.)
         let mut luks =
             LuksOptions { algorithm: 1, passphrase: passphrase.as_ptr().cast(), length: passphrase.len() };
         // SAFETY: the image is open, and these are the options of that format, valid through the call.
@@ -87,7 +87,7 @@ impl Image {
         }
     }
 
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub(super) fn size(&self) -> io::Result<u64> {
         let mut size = 0;
         // SAFETY: the image is open, and there is room for the size.

@@ -7,7 +7,7 @@ use libc::{c_char, c_int, c_void, size_t, ssize_t};
 use std::sync::OnceLock;
 
 functions! {
-    /// The functions of librbd that are used.
+    /// The functions of librbd that this engine uses.
     Librbd {
         open = "rbd_open": fn(Handle, *const c_char, *mut Handle, *const c_char) -> c_int;
         open_read_only = "rbd_open_read_only": fn(Handle, *const c_char, *mut Handle, *const c_char) -> c_int;
@@ -43,7 +43,7 @@ pub(super) struct LuksOptions {
 const FILE: &str = "librbd.so.1";
 
 impl Librbd {
-    /// The library. It is loaded once in a process.
+    /// The library. It is loaded once per process.
     ///
     /// # Errors
     /// It is not installed, or too old.

@@ -104,7 +104,7 @@ pub(super) struct SendRequest {
 }
 
 impl SendRequest {
-    /// A request that does this with one piece of memory, and tells when it is done.
+    /// A request with this opcode for one piece of memory, which reports its completion.
     pub(super) fn new(id: u64, opcode: c_int) -> SendRequest {
         SendRequest {
             id,
@@ -221,7 +221,7 @@ pub(super) struct DeviceAttributes {
 }
 
 impl DeviceAttributes {
-    /// Zeroed, with room for the structure of any version of the library.
+    /// Zeroed attributes, with room for the structure of any version of the library.
     pub(super) fn room() -> DeviceAttributes {
         // SAFETY: the structure is plain data, valid as zeros.
         unsafe { std::mem::zeroed() }
@@ -386,7 +386,7 @@ mod tests {
         for (expression, _) in &claims {
             writeln!(source, "printf(\"%lld\\n\", (long long)({expression}));").unwrap();
         }
-        // There has to be room for the structure of any version.
+        // There must be room for the structure of any version.
         source += "return sizeof(struct ibv_device_attr) > 512;\n}\n";
         let (file, program) = (directory.path().join("sizes.c"), directory.path().join("sizes"));
         std::fs::write(&file, source).unwrap();

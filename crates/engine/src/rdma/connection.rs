@@ -1,8 +1,8 @@
 //! A connection: set-up, the parameters exchanged before the first block, and closing.
 //!
-//! Each end registers its buffers, and a mailbox. When the other end is done, it writes the number of messages that
-//! it has sent to the mailbox. An RDMA write needs no posted receive, arrives after all earlier blocks, and can still
-//! be read after the connection has ended. So a regular end can be distinguished from a lost connection.
+//! Each end registers its buffers, and a mailbox. When the other end has finished, it writes the number of messages
+//! that it has sent to the mailbox. An RDMA write needs no posted receive, arrives after all earlier blocks, and can
+//! still be read after the connection has ended. So a regular end can be distinguished from a lost connection.
 
 use super::abi::{
     Capacity, CompletionChannel, CompletionQueue, DeviceAttributes, End, EventChannel, MemoryRegion,
@@ -46,8 +46,8 @@ const BESIDE: u32 = 4;
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Mailbox {
-    /// 0 = the other end is active; otherwise it is done, and the value is the number of messages that it sent, plus
-    /// one.
+    /// 0 = the other end is active; otherwise it has finished, and the value is the number of messages that it sent,
+    /// plus one.
     inbox: AtomicU64,
     /// The target of writes that test whether this end still answers.
     pulse: AtomicU64,
@@ -115,7 +115,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Makes an end that is not connected yet.
+    /// Creates an unconnected end.
     ///
     /// # Errors
     /// The system has no RDMA device, or denies access to it.
@@ -434,7 +434,7 @@ impl Connection {
 
     /// Rejects a surplus client.
     pub(super) fn turn_away(&self, end: *mut End) {
-        // SAFETY: the end asks to be connected, and nobody uses it after this.
+        // SAFETY: the end asks to be connected, and is not used after this.
         unsafe {
             (self.library.manager.reject)(end, null(), 0);
             (self.library.manager.free_end)(end);
@@ -456,8 +456,7 @@ impl Connection {
     /// Ends the connection. All outstanding requests complete at once, as flushed.
     pub(super) fn disconnect(&self) {
         if self.has_pair {
-            // Fails if the other end disconnected first.
-            // SAFETY: the end exists.
+            // This fails if the other end disconnected first. SAFETY: the end exists.
             unsafe { (self.library.manager.disconnect)(self.end) };
         }
     }
@@ -553,7 +552,7 @@ pub(super) fn ready(descriptors: &[RawFd], time: Duration) -> io::Result<Vec<Raw
     let asked = descriptors.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let mut asked: Vec<libc::pollfd> = asked.collect();
     let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-    // SAFETY: there are as many structures as the call is told, and they outlive it.
+    // SAFETY: there are as many structures as the given count, and they outlive the call.
     match unsafe { libc::ppoll(asked.as_mut_ptr(), asked.len() as libc::nfds_t, &raw const time, null()) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(asked.iter().filter(|asked| asked.revents != 0).map(|asked| asked.fd).collect()),

@@ -75,7 +75,7 @@ pub(super) struct Traffic {
     beside: u32,
     /// The time of the last sign of life from the other end.
     heard: Instant,
-    /// Set when this end is done: the deadline for units in flight.
+    /// Set when this end has finished: the deadline for units in flight.
     leaving: Option<Instant>,
     /// Either end has ended the connection.
     is_over: bool,
@@ -117,8 +117,8 @@ impl Traffic {
         self.failed.get_or_insert_with(|| (Errno(errno), format!("{place}: {why}")));
     }
 
-    /// Whether no more units should start: the other end is done, and each message that it sent has arrived or has a
-    /// receive in flight.
+    /// Whether no more units should start: the other end has finished, and each message that it sent has arrived or has
+    /// a receive in flight.
     pub(super) fn has_all(&self) -> bool {
         match (self.connection.told(), self.role) {
             (None, _) => false,
@@ -233,7 +233,7 @@ impl Traffic {
         // SAFETY: the queue exists as long as the connection, and there is room for a batch.
         let count = unsafe { ((*(*queue).context).operations.poll)(queue, BATCH as i32, found.as_mut_ptr()) };
         let Ok(count) = usize::try_from(count).map(|count| count.min(BATCH)) else {
-            // Nothing in flight will ever be complete.
+            // No unit in flight will ever complete.
             self.fail((libc::EIO, "polling the completion queue failed".to_owned()));
             (0..self.flying.len() as u32).for_each(|unit| self.finish(unit, Err(Errno(libc::EIO))));
             return 0;
@@ -261,7 +261,7 @@ impl Traffic {
         self.messages += 1;
         match self.flying[unit as usize] {
             true => self.finish(unit, Ok(length.into())),
-            // The unit was withdrawn, but the other end does not know yet that this job is done.
+            // The unit was withdrawn, but the other end does not know yet that this job has finished.
             false => self.receive_again(unit),
         }
     }
@@ -292,7 +292,7 @@ impl Traffic {
         text.to_string_lossy().into_owned()
     }
 
-    /// Posts a receive again whose message no unit waits for.
+    /// Reposts a receive whose message no unit waits for.
     #[cold]
     fn receive_again(&mut self, unit: u32) {
         let pieces = &raw mut self.blocks[unit as usize];
@@ -378,7 +378,7 @@ impl Traffic {
         self.withdraw();
     }
 
-    /// Sends a goodbye and waits for that of the other end, up to a time limit.
+    /// Sends a goodbye and waits for the other end's goodbye, up to a time limit.
     pub(super) fn part(&mut self) {
         self.leave();
         if self.failed.is_none() && !self.is_over {
@@ -389,7 +389,7 @@ impl Traffic {
                 && (self.beside > 0 || self.connection.told().is_none())
                 && Instant::now() < until
             {
-                // It also fails when nothing has completed yet; the limit ends the loop.
+                // This also fails when nothing has completed yet; the limit ends the loop.
                 let _ = self.drive(Some(SLICE));
             }
         }

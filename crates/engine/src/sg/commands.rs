@@ -1,4 +1,4 @@
-//! The commands of SBC-4 (SCSI Block Commands) that units become.
+//! Turns units into commands of SBC-4 (SCSI Block Commands).
 
 use super::disk::Disk;
 use crate::scsi::{Cdb, Command, Complaint, Data, FUA, Ranges, SYNCHRONIZE_CACHE, Unfit, blocks, ranges};
@@ -8,12 +8,12 @@ use iolite_os::scsi::{Header, Transfer};
 use iolite_types::Operation;
 use std::ptr;
 
-/// A command with its answer. It stays in its place: the header points into it.
+/// A command with its answer. It must not move: the header points into it.
 pub(super) struct Request {
     pub header: Header,
     /// The file that it is for.
     pub file: u32,
-    /// The length that the unit counts with, whatever is transferred.
+    /// The length with which the unit counts, whatever is transferred.
     length: u64,
     command: Cdb,
     sense: [u8; 32],
@@ -38,7 +38,7 @@ impl Default for Request {
 }
 
 impl Request {
-    /// Sets the pointers, once the request is where it stays, and the number by which its answer is known.
+    /// Sets the pointers, once the request is in its final place, and the number that identifies its answer.
     pub(super) fn tie(&mut self, index: usize) {
         self.header.cmdp = self.command.bytes.as_ptr();
         self.header.sbp = self.sense.as_mut_ptr();
@@ -58,7 +58,7 @@ impl Request {
         Ok(if is_data { self.length - missing.min(self.length) } else { self.length })
     }
 
-    /// Why there is no command, or the disk refused it; `None` = neither is so.
+    /// Why there is no command, or why the disk refused it; `None` = no failure.
     pub(super) fn complaint(&self) -> Option<String> {
         if let Some((unfit, block)) = self.unfit {
             return Some(unfit.explain(block));
@@ -67,13 +67,13 @@ impl Request {
         (!self.header.succeeded()).then(refused)
     }
 
-    /// Makes it a SYNCHRONIZE CACHE of the whole disk.
+    /// Makes it a SYNCHRONIZE CACHE of the complete disk.
     pub(super) fn synchronize(&mut self) {
         self.command = Cdb::of(&SYNCHRONIZE_CACHE);
         self.header.cmd_len = self.command.length;
         self.header.dxfer_direction = Transfer::None as i32;
         (self.header.dxfer_len, self.header.dxferp, self.header.flags) = (0, ptr::null_mut(), 0);
-        // What the command before was answered is not about this one, even if it cannot be sent.
+        // The answer to the previous command does not belong to this one, even if this one cannot be sent.
         (self.header.status, self.header.host_status, self.header.driver_status) = (0, 0, 0);
         (self.header.sb_len_wr, self.header.resid) = (0, 0);
         (self.length, self.unfit) = (0, None);
@@ -100,7 +100,7 @@ struct Kind {
 
 const WRITE_STREAM: u8 = 0x9a;
 
-/// Makes commands of units, as the job's options say.
+/// Turns units into commands, as the job's options say.
 pub(super) struct Filler {
     read: Kind,
     write: Kind,
@@ -158,7 +158,7 @@ impl Filler {
         let Kind { command, header_flags } = if is_write { &self.write } else { &self.read };
         request.command = command.about(first, count, CdbLength::AsNeeded)?;
         if command.sixteen == Some(WRITE_STREAM) {
-            // It counts in 16 bits; the stream stands where others have the upper half.
+            // It counts in 16 bits; the stream replaces the upper half of the count.
             let count = u16::try_from(count).map_err(|_| Unfit::Stream)?;
             let stream = disk.stream.unwrap_or(self.stream);
             request.command.bytes[10..12].copy_from_slice(&stream.to_be_bytes());
@@ -188,7 +188,7 @@ impl Filler {
 mod tests {
     use super::*;
 
-    /// The command of a unit, how many bytes go which way, and the flags of the header.
+    /// The command of a unit, the number of bytes and their direction, and the flags of the header.
     fn command(
         change: impl FnOnce(&mut SgOptions),
         operation: Operation,
@@ -272,14 +272,14 @@ mod tests {
         let mut told = |operation, length| {
             let buffer = std::ptr::null_mut();
             let unit = Unit { buffer, length, offset: 0, index: 0, file: 0, operation, priority: 0 };
-            // The result is that of the tests above.
+            // The tests above check the result.
             let _ = filler.fill(&mut request, &unit, &disk);
             request.complaint()
         };
-        let part = "the disk has blocks of 512 bytes, and commands are about whole ones";
+        let part = "the disk has blocks of 512 bytes, and a command must cover whole blocks";
         assert_eq!(told(Operation::Read, 1000).as_deref(), Some(part));
         assert_eq!(told(Operation::Read, 1024), None);
-        let long = "a write to a stream is about at most 65535 blocks of 512 bytes; use a smaller bs";
+        let long = "a write to a stream covers at most 65535 blocks of 512 bytes; use a smaller bs";
         assert_eq!(told(Operation::Write, 512 << 16).as_deref(), Some(long));
     }
 

@@ -7,7 +7,7 @@ use iolite_os::scsi::{self, Header, Interface, Transfer};
 use std::io;
 use std::os::fd::RawFd;
 
-/// How many answers can be read at once (<scsi/sg.h>).
+/// Queries how many answers can be read without waiting (<scsi/sg.h>).
 const SG_GET_NUM_WAITING: libc::c_ulong = 0x227d;
 
 /// An open disk.
@@ -33,19 +33,19 @@ impl Disk {
         Ok(Disk { is_generic, block, stream, in_flight: 0 })
     }
 
-    /// Closes the stream that was opened. The disk does that as well when it needs streams.
+    /// Closes the stream that was opened. The disk closes it, too, when it needs streams.
     pub(super) fn close(&self, descriptor: RawFd) {
         if let Some(stream) = self.stream {
             let command = stream_control(CLOSE, stream);
             let mut header = Header { cmd_len: command.len() as u8, cmdp: command.as_ptr(), ..Header::EMPTY };
-            // SAFETY: the command lives through the call, and there is no data. An error helps nobody any more.
+            // SAFETY: the command lives through the call, and there is no data. An error has no consequence any more.
             let _ = unsafe { header.perform(descriptor) };
         }
     }
 }
 
-/// Only the driver knows whether a block device takes SCSI commands. If not, its answer is ENOTTY, or that of loop devices,
-/// EINVAL.
+/// Only the driver knows whether a block device takes SCSI commands. If not, its answer is ENOTTY, or EINVAL for loop
+/// devices.
 fn without_scsi(error: io::Error) -> io::Error {
     match Target::Scsi.needed() {
         Some(needed) if matches!(error.raw_os_error(), Some(libc::ENOTTY | libc::EINVAL)) => {
@@ -65,7 +65,7 @@ fn stream_control(control: u8, stream: u16) -> [u8; 16] {
     [0x9e, control << 5 | 0x14, 0, 0, high, low, 0, 0, 0, 0, 0, 0, 0, answer, 0, 0]
 }
 
-/// Opens a stream; its number.
+/// Opens a stream. Returns its number.
 fn open_stream(descriptor: RawFd) -> io::Result<u16> {
     let (command, mut answer, mut sense) = (stream_control(OPEN, 0), [0; 8], [0; 32]);
     let mut header = Header {
@@ -93,7 +93,7 @@ fn without_stream(complaint: &Complaint) -> io::Error {
     explained(&error, format!("the disk opens no stream (STREAM CONTROL): {complaint}; {remedy}"))
 }
 
-/// How many commands of a generic device have been answered and not been fetched.
+/// The number of answers of a generic device that have not been fetched.
 pub(super) fn answers_waiting(descriptor: RawFd) -> io::Result<usize> {
     let mut count: libc::c_int = 0;
     // SAFETY: the ioctl writes one int.

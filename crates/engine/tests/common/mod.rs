@@ -63,7 +63,7 @@ pub fn config(name: &str, depth: usize) -> EngineConfig {
 /// An engine, and options to try it with.
 pub type Variant = (&'static str, &'static str);
 
-/// Every engine that moves data, and those options that change how.
+/// Every engine that moves data, with the options that affect its transfers.
 pub const VARIANTS: &[Variant] = &[
     ("sync", ""),
     ("psync", ""),
@@ -93,7 +93,7 @@ pub fn options_of(variant: &Variant) -> EngineOptions {
     options(variant.0, variant.1)
 }
 
-/// Whether a variant keeps out of the page cache.
+/// Whether a variant bypasses the page cache.
 pub fn is_uncached(variant: &Variant) -> bool {
     variant.1.contains("uncached")
 }
@@ -149,7 +149,7 @@ pub fn content(offset: u64, length: usize) -> Vec<u8> {
     (0..length as u64).map(|position| ((seed.rotate_left((position % 61) as u32)) ^ position) as u8).collect()
 }
 
-/// Offsets of `count` blocks, in an order that jumps about (the stride is coprime to the powers of two used).
+/// Offsets of `count` blocks in a scattered order (the stride is coprime to the powers of two used).
 pub fn scattered(count: u64, block: u64) -> Vec<u64> {
     (0..count).map(|step| (step * 37 % count) * block).collect()
 }
@@ -181,8 +181,8 @@ pub fn perform<E: Engine>(engine: &mut E, unit: &Unit) -> Outcome {
     }
 }
 
-/// Keeps `depth` units in flight until every offset had its turn, committing every `batch` units; `finished` sees
-/// each outcome with its offset and the unit's buffer.
+/// Keeps `depth` units in flight until every offset was done, committing every `batch` units; `finished` gets each
+/// outcome with its offset and the unit's buffer.
 pub fn run_all<E: Engine>(
     engine: &mut E,
     buffers: &mut Buffers,

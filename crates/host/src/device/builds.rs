@@ -82,7 +82,7 @@ impl Kind {
     }
 }
 
-/// The device that sysfs describes there, which is asked through the node if there is one.
+/// The device that sysfs describes in this directory; commands are sent to it through the node, if there is one.
 pub(super) fn of(name: &str, directory: &Path, node: Option<&Path>) -> Device {
     let kind = Kind::of(name, directory);
     let mut device = Device { name: name.to_owned(), kind: kind.words(), ..Device::default() };
@@ -123,7 +123,7 @@ pub(super) fn of(name: &str, directory: &Path, node: Option<&Path>) -> Device {
     device
 }
 
-/// A character device that no block device belongs to.
+/// A character device without a block device.
 pub(super) fn of_characters(class: DeviceClass, name: &str, directory: &Path, node: &Path) -> Device {
     let kind = match class {
         DeviceClass::NvmeGeneric => "NVMe namespace",
@@ -185,7 +185,7 @@ fn of_loop(device: &mut Device, directory: &Path) {
     device.tell("loop", facts);
     let holder = disks::device_below(&path).and_then(disks::directory_of);
     let holder = holder.and_then(|directory| Disk::read(&directory));
-    // A file whose name leads back here would go on forever.
+    // A file whose name leads back to this device would recurse forever.
     if let Some(disk) = holder.filter(|disk| disk.name != device.name && !disk.name.starts_with("loop")) {
         device.below.push(Device::of(&disk, node_of(&disk.directory).as_deref()));
     }

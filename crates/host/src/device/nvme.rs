@@ -91,7 +91,7 @@ pub(super) fn tell(device: &mut Device, directory: &Path, node: Option<&Path>) {
     }
 }
 
-/// Asks by commands.
+/// Queries the device by commands.
 fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
     let controller = nvme::identify(file, 0, 1, NVM)?;
     let controller = Fields(&controller[..]);
@@ -201,7 +201,7 @@ fn of_namespace(device: &mut Device, namespace: &Fields<'_>, extended: Option<Fi
             _ => "CRC-16",
         };
         let guarded: u64 = if guard == "CRC-16" { 8 } else { 16 };
-        // Formats that a device has no more have blocks of no bytes.
+        // Formats that a device does not support any more have a block size of 0.
         (9..32).contains(&shift).then(|| {
             Facts::default()
                 .with("number", Some(number as u64))
@@ -238,7 +238,7 @@ fn of_namespace(device: &mut Device, namespace: &Fields<'_>, extended: Option<Fi
     if namespace.byte(28) & 7 != 0 {
         device.tell("protection_information", protection);
     }
-    // Of the namespace's own, only if it has some.
+    // Only if the namespace has its own values.
     if namespace.byte(24) & 2 != 0 {
         let facts = Facts::default()
             .with("namespace_blocks", Some(namespace.half(34) + 1))

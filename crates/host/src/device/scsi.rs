@@ -20,7 +20,7 @@ const SOLID_STATE: u8 = 0x11;
 /// Adds the facts about the disk.
 pub(super) fn tell(device: &mut Device, directory: &Path, node: Option<&Path>) {
     let below = &directory.join("device");
-    // The kernel keeps the page; four bytes stand before the number.
+    // The kernel stores the page; the serial number follows four bytes of header.
     let kept = fs::read(below.join("vpd_pg80")).ok().and_then(|page| serial(&page));
     device.tell("identity", Facts::default().with("serial", kept).with("wwid", text(below, "wwid")));
     let disk = fs::read_dir(below.join("scsi_disk")).into_iter().flatten().flatten().next();
@@ -51,12 +51,12 @@ pub(super) fn tell(device: &mut Device, directory: &Path, node: Option<&Path>) {
     }
 }
 
-/// Asks by commands.
+/// Queries the disk by commands.
 fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
     let mut page = [0; 252];
     match inquiry(file, SERIAL, &mut page) {
         Ok(()) => device.tell("identity", Facts::default().with("serial", serial(&page))),
-        // The disk says that it has no such page: it may have the others.
+        // The disk does not have this page, but may have the others.
         Err(error) if matches!(iolite_os::errno_of(&error), libc::EIO | libc::EOPNOTSUPP) => {}
         Err(error) => return Err(error),
     }
@@ -76,7 +76,7 @@ fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
     let mut untold = Vec::new();
     for (page, what) in [(TEMPERATURE, "temperature"), (SOLID_STATE, "wear")] {
         let mut log = [0; 252];
-        // Pages that a disk does not have are not news; ATA disks have none of these.
+        // A missing page is not worth a note: ATA disks have none of these.
         match log_sense(file, page, &mut log) {
             Ok(()) => health(device, page, &log),
             Err(error) if iolite_os::errno_of(&error) == libc::EPERM => untold.push(hidden(what, &error)),
@@ -117,7 +117,7 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 fn limits(device: &mut Device, page: &[u8; 64]) {
-    // Zeros say that the disk does not tell.
+    // Zeros mean that the disk does not report it.
     let blocks = |from: usize, to: usize| Some(word(&page[from..to])).filter(|&blocks| blocks > 0);
     let facts = Facts::default()
         .with("largest_transfer_blocks", blocks(8, 12))
@@ -170,7 +170,7 @@ fn health(device: &mut Device, page: u8, log: &[u8]) {
     while let [high, low, _, length, more @ ..] = rest {
         let Some(value) = more.get(..usize::from(*length)) else { break };
         match (page, [*high, *low], value) {
-            // FFh: the disk cannot tell at the moment.
+            // FFh: the disk does not know the temperature at the moment.
             (TEMPERATURE, [0, 0], [_, celsius, ..]) if *celsius != 0xff => {
                 facts.add("temperature_celsius", Some(u64::from(*celsius)));
             }

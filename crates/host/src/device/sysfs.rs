@@ -7,7 +7,7 @@ use std::path::Path;
 /// The type of an attribute.
 #[derive(Clone, Copy)]
 enum Is {
-    /// A number, in this unit of bytes or another one.
+    /// A number, to be multiplied by this.
     Number(u64),
     /// 0 or 1.
     Switch,
@@ -49,7 +49,7 @@ const QUEUE: [(&str, &str, Is); 30] = [
     ("zoned", "zone_model", Is::Text),
 ];
 
-/// Of these, 0 says that there is nothing.
+/// For these, 0 means that the feature is absent.
 const ABSENT_IF_ZERO: [&str; 6] = [
     "optimal_io_bytes",
     "boundary_bytes",
@@ -143,7 +143,7 @@ fn atomic_writes(device: &mut Device, queue: &Path) {
         ("atomic_write_max_bytes", "largest_merged_bytes"),
         ("atomic_write_boundary_bytes", "boundary_bytes"),
     ];
-    // Zeros say that there are none.
+    // Zeros mean that atomic writes are not supported.
     if number(queue, "atomic_write_unit_max_bytes").is_some_and(|most| most > 0) {
         let mut facts = Facts::default();
         names.into_iter().for_each(|(file, name)| facts.add(name, number(queue, file)));
@@ -166,14 +166,14 @@ fn integrity(device: &mut Device, directory: &Path) {
     }
 }
 
-/// The temperature that a driver tells everybody, in degrees Celsius.
+/// The temperature that a driver reports to all users, in degrees Celsius.
 pub(super) fn temperature(directory: &Path) -> Option<u64> {
     let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     let is_sensor = |path: &std::path::PathBuf| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("hwmon"))
     };
     let places = entries(directory).filter(is_sensor);
-    // Some drivers put their sensors into a directory `hwmon`, others beside everything else.
+    // Some drivers put their sensors into a directory `hwmon`, others into the device's own directory.
     let sensors =
         places.flat_map(|place| [place.clone()].into_iter().chain(entries(&place)).collect::<Vec<_>>());
     sensors.filter_map(|sensor| number(&sensor, "temp1_input")).next().map(|thousandths| thousandths / 1000)

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// The shortest interval between two samples of a machine: they come over the network.
 const SHORTEST: Duration = Duration::from_millis(500);
-/// The most samples of a machine that wait for those of the others. Older ones are dropped.
+/// The most samples of a machine that wait for other machines. Older ones are dropped.
 const MOST_WAITING: usize = 4;
 
 /// The sampling interval for this many machines.
@@ -28,11 +28,11 @@ pub fn interval(hosts: usize) -> Duration {
 /// The state of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It has received its jobs.
+    /// It was sent its jobs.
     Asked,
     /// It is setting up its jobs.
     SetsUp,
-    /// Its next jobs are set up, and wait for other machines.
+    /// Its next jobs are set up and wait for other machines.
     Waits,
     /// Its jobs run.
     Goes,
@@ -148,7 +148,7 @@ impl Gathered {
         } else if !self.has_changed || silence < self.interval / 2 {
             return None;
         }
-        // Otherwise only states differ from the last one.
+        // Only states differ from the last sample.
         (self.made, self.has_changed) = (now, false);
         Some(self.whole())
     }
@@ -259,12 +259,12 @@ impl HostsPage {
         Event::new(self.gathered.began.elapsed().as_nanos() as u64, source, kind)
     }
 
-    /// Ends the run with this result.
+    /// Shows the final result.
     ///
     /// # Errors
     /// As above.
     pub fn end(mut self, name: Name, cluster: &Cluster) -> Result<(), Lost> {
-        // `own_version`, even if the program is called by the name fio: the page is not fio's.
+        // `own_version`, even under the name `fio`: the page is not fio's.
         let version = name.own_version();
         let program = Program { version: version.to_owned(), own_version: version.to_owned() };
         let mut whole = cluster.together();
@@ -318,7 +318,7 @@ mod tests {
             (ios(&one), one.elapsed_ns, one.percent),
             (vec![8, 2, 6], interval.as_nanos() as u64, Some(2.0))
         );
-        // A silent machine delays the sample, but not for ever; a lost one does not delay it at all.
+        // A silent machine delays the sample, but not for ever; a lost one does not delay it.
         assert!(gathered.due(at(2.0)).is_none());
         let other = gathered.due(at(3.2)).unwrap();
         assert_eq!((ios(&other), other.elapsed_ns), (vec![9, 3, 6], 3 * interval.as_nanos() as u64));

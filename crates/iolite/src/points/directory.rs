@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// The file that describes the runs.
 const PLAN: &str = "plan.json";
-/// The file whose lock shows that a program is working here. It is never removed, because the remover could hit the
-/// file of a later program.
+/// The file whose lock shows that a program is working here. It is never removed, because that could remove the file of
+/// a later program.
 const LOCK: &str = ".lock";
 
 /// The directory of runs that belong together.
@@ -72,7 +72,7 @@ impl Directory {
         self.write(PLAN, &format!("{:#}\n", self.plan))
     }
 
-    /// Where the report of a run grows.
+    /// The temporary file of a run's report.
     pub fn growing(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.path.join(format!("{name}.part"));
         let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
@@ -84,12 +84,12 @@ impl Directory {
         self.path.join(format!("{name}.part"))
     }
 
-    /// Whether the report of a run is there.
+    /// Whether the report of a run exists.
     pub fn has(&self, name: &str) -> bool {
         self.path.join(name).exists()
     }
 
-    /// The report of a run; `None` = it is still to be made.
+    /// The report of a run; `None` = the run is still to be done.
     pub fn report(&self, name: &str) -> Result<Option<Value>, String> {
         let path = self.path.join(name);
         match std::fs::read_to_string(&path) {
@@ -99,14 +99,14 @@ impl Directory {
         }
     }
 
-    /// Whether the report of a run that is not complete has any I/O. One of a run that did not begin has none.
+    /// Whether an incomplete report has any I/O. The report of a run that did not begin has none.
     pub fn has_moved(&self, name: &str) -> bool {
         let growing = self.part(name);
         let report = std::fs::read_to_string(&growing).ok().and_then(|text| read(&growing, &text).ok());
         report.and_then(|report| Figures::of(&report).ok()).is_some_and(|figures| figures.iops > 0.0)
     }
 
-    /// The text of a report that has grown.
+    /// The text of the report in the temporary file.
     pub fn grown(&self, name: &str) -> Result<String, String> {
         let growing = self.part(name);
         std::fs::read_to_string(&growing).map_err(|error| format!("{}: {error}", growing.display()))
@@ -127,14 +127,14 @@ impl Directory {
         let _ = std::fs::remove_file(self.part(name));
     }
 
-    /// Writes a file, whole.
+    /// Writes a complete file.
     pub fn write(&self, name: &str, text: &str) -> Result<(), String> {
         let (growing, path) = (self.part(name), self.path.join(name));
         let written = std::fs::write(&growing, text).and_then(|()| std::fs::rename(&growing, &path));
         written.map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Removes these files, and the directory if there is nothing else in it.
+    /// Removes these files, and the directory if it is then empty.
     pub fn remove(self, names: impl IntoIterator<Item = String>) {
         let mut within: Vec<PathBuf> = Vec::new();
         for name in names.into_iter().chain([PLAN.to_owned(), LOCK.to_owned()]) {
@@ -148,7 +148,7 @@ impl Directory {
     }
 }
 
-/// A new directory takes none in which others have files.
+/// Refuses a directory with other files as a new directory.
 fn check_unused(path: &Path) -> Result<(), String> {
     // A run that was killed at its start has left only a part of its plan. (A plan that has appeared since belongs to
     // another program, which holds the lock.)
@@ -163,7 +163,7 @@ fn check_unused(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Sees to it that nobody else works here. `None` = the file system has no locks.
+/// Locks the directory against other programs. `None` = the file system has no locks.
 fn lock(path: &Path) -> Result<Option<File>, String> {
     let place = path.join(LOCK);
     let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&place);

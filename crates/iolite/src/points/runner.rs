@@ -13,9 +13,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How often it is looked whether the run has ended.
+/// How often to check whether the run has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// At most this much of a failed run's messages is kept.
+/// The most bytes of a failed run's messages that are kept.
 const MOST_WORDS: u64 = 64 << 10;
 
 /// How a run is started.
@@ -26,7 +26,7 @@ pub struct Start {
     pub file: Option<OsString>,
     /// Its standard input.
     pub input: Vec<u8>,
-    /// Whether `IOLITE_SAVE` in the environment is its business.
+    /// Whether it obeys `IOLITE_SAVE` in the environment.
     pub may_be_kept: bool,
 }
 
@@ -34,26 +34,26 @@ pub struct Start {
 pub enum End {
     /// Its report is complete.
     Done,
-    /// It has a report, and something went wrong, as told here.
+    /// It has a report, but also an error, described here.
     Doubtful(String),
-    /// It has none, because of this.
+    /// It has no report, for this reason.
     Failed(String),
-    /// The whole is to end.
+    /// The series must end.
     Interrupted,
 }
 
-/// Makes one run after the other.
+/// Performs one run after the other.
 pub struct Runner {
     queue: SignalQueue,
 }
 
 impl Runner {
-    /// From here on, signals end the whole in good order.
+    /// From now on, signals end the series in order.
     pub fn new() -> std::io::Result<Runner> {
         Ok(Runner { queue: SignalQueue::new(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
     }
 
-    /// Makes a run; its report goes to this file.
+    /// Performs a run; its report goes to this file.
     pub fn perform(&mut self, start: &Start, report: &Path) -> Result<End, String> {
         if self.queue.next().is_some() {
             return Ok(End::Interrupted);
@@ -83,7 +83,7 @@ impl Runner {
             })
         });
         if let Some(mut stdin) = child.stdin.take() {
-            // If it has ended already, it says why.
+            // If the run has ended already, it reports why.
             let _ = stdin.write_all(&start.input);
         }
         let (status, is_interrupted) = self.wait(&mut child).map_err(told)?;

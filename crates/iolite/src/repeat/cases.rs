@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// A job file, or the jobs of the command line.
 pub struct Case {
-    /// The file as it was named.
+    /// The file name as given.
     pub shown: String,
     /// The name of its directory, and the end of its label.
     pub stem: String,
@@ -20,13 +20,13 @@ pub struct Case {
     file: Option<OsString>,
     /// Its text, if it can be read only once.
     text: Option<Vec<u8>>,
-    /// Tells its jobs from others. (They may have secrets.)
+    /// Identifies its jobs. (Not as text: they may have secrets.)
     pub fingerprint: u128,
-    /// How long it runs at least.
+    /// Its shortest run time, in seconds.
     pub seconds: u64,
     /// The names of its jobs.
     pub names: BTreeSet<String>,
-    /// Suspicious input that is accepted.
+    /// Warnings about accepted input.
     pub warnings: Vec<Diagnostic>,
     batches: Vec<Vec<JobOptions>>,
     run: RunOptions,
@@ -67,7 +67,7 @@ pub fn read(name: Name, repeated: &Repeated) -> Result<Vec<Case>, Vec<String>> {
     Ok(cases)
 }
 
-/// The cases, with the places where their runs are kept if that was asked for.
+/// The cases, with the places where their runs are kept, if requested.
 ///
 /// # Errors
 /// They cannot be kept there.
@@ -75,7 +75,7 @@ pub fn kept(name: Name, repeated: &Repeated, cases: Vec<Case>) -> Result<Vec<Cas
     let several = cases.len() > 1;
     let machine = ThisMachine::new();
     let with_saving = |case: Case| {
-        // The facts of the machine are looked at when it runs.
+        // Facts about the machine are read when the case runs.
         let looking = RunOptions { parse_only: true, ..case.run.clone() };
         let drafted = draft(name, case.batches.clone(), &looking, &machine, &mut String::new());
         let drafted = drafted.map_err(|problem| vec![problem.to_string()])?;
@@ -124,16 +124,16 @@ impl Case {
         })
     }
 
-    /// Only looks whether it could be run; the exit status.
+    /// Only checks whether it could be run; returns the exit status.
     pub fn check(self, name: Name) -> u8 {
         // Warnings have been printed already.
         run_all(name, self.batches, &self.run, String::new())
     }
 
-    /// How it is run.
+    /// The command of a run.
     ///
     /// # Errors
-    /// It has changed.
+    /// The job file has changed.
     pub fn start(&self, name: Name, repeated: &Repeated) -> Result<Start, String> {
         if self.text.is_none() && self.file.is_some() {
             let now =
@@ -199,14 +199,14 @@ fn fingerprint(repeated: &Repeated, batches: &[Vec<JobOptions>]) -> u128 {
     xxhash_rust::xxh3::xxh3_128(format!("{:?} {batches:?}", repeated.common).as_bytes())
 }
 
-/// The name of a job file, as that of a directory, and in a label.
+/// The name of a job file, for a directory and a label.
 fn stem(path: &Path) -> String {
     /// File systems take names of 255 bytes, and labels 200 characters.
     const MOST: usize = 60;
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "._-+@".contains(c);
     let name: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(MOST).collect();
-    // Hidden directories, and files that repeats have beside them.
+    // Avoid hidden directories, and the names of the files of repeats.
     let name = name.trim_start_matches('.').replace(".json", "_json");
     if name.is_empty() { "jobs".to_owned() } else { name }
 }

@@ -1,10 +1,10 @@
-//! The repeats of one job file: by how much they differ.
+//! How much the repeats of one job file differ.
 
 use iolite_compare::{Figure, SPREAD_CONFIDENCE, Side, SpreadBlock, SpreadRow, spread};
 use iolite_page::text;
 use serde_json::{Value, json};
 
-/// Percent of parts; more digits than this say nothing.
+/// A ratio in percent; further digits are meaningless.
 fn percent(parts: f64) -> f64 {
     (parts * 1e8).round() / 1e6
 }

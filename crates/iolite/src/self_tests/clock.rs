@@ -1,8 +1,8 @@
 //! `--cpuclock-test`: whether time stamps taken on different processors can be compared.
 //!
 //! One thread is tied to each processor. All of them draw numbers from one shared sequence and read the clock between
-//! two draws, so the sequence says in which order the readings happened. A clock that shows an earlier time at a later
-//! place in the sequence went back.
+//! two draws, so the sequence says in which order the readings happened. If a later place in the sequence has an
+//! earlier time, the clock went back.
 
 use super::Write;
 use iolite_run::{Clock, processors, run_on};
@@ -64,7 +64,8 @@ fn take(clock: Clock, processors: &[u32]) -> Result<Vec<Reading>, String> {
     Ok(readings)
 }
 
-/// Takes readings. One counts only when nobody drew between its own two draws: then it belongs to that place.
+/// Takes readings. A reading counts only if no other thread drew between its own two draws: then it belongs to that
+/// place.
 fn read(clock: Clock, sequence: &AtomicU64) -> Vec<Reading> {
     let mut readings = Vec::with_capacity(READINGS);
     for _ in 0..READINGS {
@@ -78,8 +79,8 @@ fn read(clock: Clock, sequence: &AtomicU64) -> Vec<Reading> {
     readings
 }
 
-/// Reads after everything before it has completed, and before anything after it starts: a processor may read its
-/// counter early, which is not a defect of the counter.
+/// Reads the clock in program order: otherwise a processor may read its counter early, which is not a defect of the
+/// counter.
 fn in_order(read: impl FnOnce() -> u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction.
@@ -92,7 +93,7 @@ fn in_order(read: impl FnOnce() -> u64) -> u64 {
     time
 }
 
-/// How often the time was earlier than at a place before, and by how much at worst.
+/// How often the time was earlier than at a previous place, and by how much at worst.
 fn steps_back(readings: &[Reading]) -> (usize, u64) {
     let (mut count, mut worst, mut latest) = (0, 0, 0);
     for reading in readings {

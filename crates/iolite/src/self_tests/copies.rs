@@ -31,23 +31,23 @@ fn memcpy(target: &mut [u8], source: &[u8]) {
     target.copy_from_slice(source);
 }
 
-/// The copy that may overlap; here it does not.
+/// The copy for overlapping memory; here it does not overlap.
 fn memmove(target: &mut [u8], source: &[u8]) {
     let length = target.len().min(source.len());
     // SAFETY: both are valid for this length, whatever their distance.
     unsafe { std::ptr::copy(source.as_ptr(), target.as_mut_ptr(), length) };
 }
 
-/// Byte by byte, as a loop that is written down without thinking: the copies are hidden from the optimiser.
+/// Byte by byte, in a naive loop: the copies are hidden from the optimiser.
 fn simple(target: &mut [u8], source: &[u8]) {
     for (to, from) in target.iter_mut().zip(source) {
         *to = black_box(*from);
     }
 }
 
-/// Byte by byte where it is short, the library's way where it is long.
+/// Byte by byte for short copies, the library's function for long ones.
 fn hybrid(target: &mut [u8], source: &[u8]) {
-    /// From here on the call is worth it.
+    /// From this size on, the call pays off.
     const LONG: usize = 64;
     if target.len() < LONG { simple(target, source) } else { memcpy(target, source) }
 }

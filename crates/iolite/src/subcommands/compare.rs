@@ -1,4 +1,4 @@
-//! `iolite compare`: stored results against each other.
+//! `iolite compare`: compares stored results.
 
 mod data;
 mod sides;
@@ -63,12 +63,12 @@ impl Answer {
         Ok(Answer { sides, limits: Vec::new(), comparison, curves: Curves::default() })
     }
 
-    /// For people.
+    /// The answer as text.
     pub fn text(&self) -> String {
         table::text(self)
     }
 
-    /// For programs.
+    /// The answer as JSON.
     pub fn json(&self) -> String {
         data::json(self)
     }

@@ -1,4 +1,4 @@
-//! `iolite dedupe FILE`: how much of a file or device occurs more than once, and how far it compresses.
+//! `iolite dedupe FILE`: how much of a file or device occurs more than once, and how well it compresses.
 //!
 //! Threads take stretches of the file in turn, hash the blocks in them, and count the hashes in a common [`Table`].
 
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use table::{Run, Seen, Table, Totals};
 
-/// How much a thread takes at once.
+/// How many bytes a thread takes at once.
 const STRETCH: u64 = 1 << 20;
 /// The alignment of addresses for direct I/O.
 const ALIGNMENT: usize = 4096;
@@ -25,7 +25,7 @@ const ALIGNMENT: usize = 4096;
 const PROGRESS: Duration = Duration::from_millis(250);
 /// Distinct blocks that are counted exactly: as many as fill a table of 8 Mi places to seven eighths.
 const ROOM: usize = 7 << 20;
-/// The same with `-B 1`.
+/// The capacity with `-B 1`.
 const LITTLE_ROOM: usize = 7 << 14;
 
 /// The options.
@@ -40,7 +40,7 @@ struct Setting {
     room: usize,
 }
 
-/// The answer, to be printed.
+/// Returns the answer.
 pub fn run(asked: &Asked) -> Result<String, String> {
     let [path] = &asked.operands[..] else {
         return Err("needs the name of one file or device".to_owned());
@@ -93,7 +93,7 @@ impl Setting {
         Ok(setting)
     }
 
-    /// How much a thread takes at once: whole blocks.
+    /// How many bytes a thread takes at once: a multiple of the block.
     fn stretch(&self) -> u64 {
         (STRETCH / self.block as u64).max(1) * self.block as u64
     }
@@ -110,13 +110,13 @@ impl Setting {
 struct Check<'a> {
     setting: &'a Setting,
     file: File,
-    /// Bytes that are looked at: whole blocks.
+    /// Bytes to check: a multiple of the block.
     size: u64,
     table: Table,
     /// Where the next stretch begins.
     next: AtomicU64,
     stop: AtomicBool,
-    /// Of the blocks that were compressed: bytes before and after.
+    /// Bytes of the compressed blocks, before and after compression.
     before: AtomicU64,
     after: AtomicU64,
 }
@@ -147,7 +147,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Looks at everything.
+    /// Checks the complete file.
     fn all(&self) -> io::Result<Totals> {
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..self.setting.threads)
@@ -177,7 +177,7 @@ impl<'a> Check<'a> {
         Ok(self.table.totals())
     }
 
-    /// A thread's part: stretches, until there are no more.
+    /// A thread's work: stretches, until there are no more.
     fn some(&self) -> io::Result<()> {
         let block = self.setting.block;
         let stretch = self.setting.stretch();
@@ -216,7 +216,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Whether nothing has ever been written here, as far as the file system says.
+    /// Whether this is a hole, according to the file system.
     fn is_hole(&self, start: u64, length: u64) -> bool {
         let Ok(from) = libc::off_t::try_from(start) else { return false };
         // SAFETY: the descriptor is valid; nothing depends on the position of the file.
@@ -227,7 +227,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Counts so many blocks like this one that follow each other; says whether it is a new one.
+    /// Counts this many successive equal blocks. Returns whether the block is new.
     fn count(&self, data: &[u8], offset: u64, times: u64, other: &mut [u8]) -> io::Result<bool> {
         let mut hash = xxhash_rust::xxh3::xxh3_128(data);
         loop {
@@ -237,7 +237,7 @@ impl<'a> Check<'a> {
             {
                 self.file.read_exact_at(other, first)?;
                 if other != data {
-                    // Another block with the same hash: it is counted under the next one.
+                    // A different block with the same hash: count it under the next hash.
                     hash = hash.wrapping_add(1 << 64);
                     continue;
                 }
@@ -291,11 +291,11 @@ struct Compressor {
 
 impl Compressor {
     fn new(block: usize) -> Self {
-        // Output that does not fit is no smaller than the block, which is then kept as it is.
+        // If the output does not fit, it is not smaller than the block, which then counts as uncompressed.
         Compressor { state: Compress::new(Compression::default(), false), output: vec![0; block] }
     }
 
-    /// How many bytes a block becomes, at most its own size.
+    /// The compressed size of a block, at most its own size.
     fn compressed(&mut self, block: &[u8]) -> u64 {
         self.state.reset();
         match self.state.compress(block, &mut self.output, FlushCompress::Finish) {
@@ -324,7 +324,7 @@ impl Buffer {
     }
 }
 
-/// Bytes as a whole number with the letter of its unit.
+/// Bytes as an integer with the letter of its unit.
 fn size(bytes: f64) -> String {
     let mut value = bytes;
     let mut unit = "b";

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
-/// How to answer.
+/// The format of the answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Table,

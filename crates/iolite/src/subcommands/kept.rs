@@ -6,7 +6,7 @@ use iolite_store::{Run, Store};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// No more runs are named by one range.
+/// The most runs in a range.
 const MOST_RUNS: i64 = 10_000;
 
 /// The store of a command.
@@ -19,7 +19,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens the store that the command names with the option of this letter. One that is not there has no runs.
+    /// Opens the store that the command names with the option of this letter. A missing store has no runs.
     pub fn of(asked: &Asked, letter: char) -> Result<Opened, String> {
         let path = saving::place(asked.value(letter).map(Path::new))?;
         let told = |error: iolite_store::StoreError| format!("{}: {error}", path.display());
@@ -28,12 +28,12 @@ impl Opened {
         Ok(Opened { path, runs, store })
     }
 
-    /// An error of the store, with its name.
+    /// An error of the store, with the name of its file.
     pub fn told(&self, error: &dyn std::fmt::Display) -> String {
         format!("{}: {error}", self.path.display())
     }
 
-    /// The store itself, to be changed.
+    /// The store, for changes.
     pub fn store(&mut self) -> Result<&mut Store, String> {
         let missing = format!("{}: there is no store yet (--save makes it)", self.path.display());
         self.store.as_mut().ok_or(missing)

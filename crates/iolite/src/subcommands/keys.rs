@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The answer, to be printed.
+/// Returns the answer.
 pub fn run(asked: &Asked) -> Result<String, String> {
     let Some((what, rest)) = asked.operands.split_first() else {
         return Err("needs to know what to do: new, show, renew or revoke".to_owned());
@@ -61,7 +61,7 @@ fn new(directory: &Path, days: u64) -> Result<String, String> {
     Ok(text)
 }
 
-/// Where files are found without being named.
+/// Where files are found by default.
 fn where_to(files: &[Keys]) -> String {
     let names: Vec<&str> = files.iter().map(|keys| keys.role.file_name()).collect();
     format!(
@@ -83,7 +83,7 @@ fn renew(directory: &Path, days: u64) -> Result<String, String> {
 
 fn revoke(words: &[OsString], days: u64) -> Result<String, String> {
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    // A directory called like a key has to be written as ./agents.
+    // A directory with the name of a key must be written as ./agents.
     let (directory, revoked) = match words.split_first() {
         Some((first, rest)) if !home::is_key(first) && Path::new(first).is_dir() => {
             (PathBuf::from(first), rest)

@@ -11,10 +11,10 @@ use iolite_options::commands::Asked;
 use std::path::Path;
 use windows::{Grouping, Windows};
 
-/// Percentiles of a window, if none are asked for.
+/// The default percentiles of a window.
 const PERCENTILES: [f64; 6] = [50.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 
-/// The answer, to be printed. Files are opened one after the other: there may be many, and pipes that are filled in turn.
+/// Returns the answer. Files are opened one after the other: there may be many, or pipes that are filled in turn.
 pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let mut sources = asked.operands.iter().map(|path| Source::open(program, Path::new(path)));
     let first = sources.next().ok_or("needs a json+ report or histogram logs")??;
@@ -25,7 +25,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     }
 }
 
-/// A report is not added to anything.
+/// The error for a report among other files: reports are not merged.
 fn alone(report: &Source) -> String {
     format!("{}: a report is converted alone", report.name)
 }
@@ -63,7 +63,7 @@ fn histograms(
     };
     let together = match (asked.number('t', 1)?, asked.operands.len()) {
         (Some(milliseconds), _) => Some(milliseconds),
-        // Workers do not end their windows in the same millisecond.
+        // Workers do not end their windows in exactly the same millisecond.
         (None, 2..) => Some(1000),
         (None, _) => None,
     };

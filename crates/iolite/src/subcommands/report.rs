@@ -30,7 +30,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
         let told = |error: std::io::Error| format!("{name}: {error}");
         let opened = source::open(program, path).map_err(told)?;
         let text = source::text(&mut BufReader::with_capacity(64 << 10, opened)).map_err(told)?;
-        // By whatever name (a link, standard input) the result was given, writing the page would destroy it.
+        // Writing the page would destroy the result, even if it was given by another name (a link, standard input).
         let source = if is_standard_stream(path) { Path::new("/dev/stdin") } else { path };
         (name, text, Some(source.to_owned()))
     };
@@ -49,8 +49,8 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     deliver(asked, page, source.iter().map(|source| (source.as_path(), "the result itself")).chain(logs))
 }
 
-/// Writes an answer to the file of `--output`, if there is one; returns what is left to print. `sources`: files that it would destroy,
-/// and what they are.
+/// Writes an answer to the file of `--output`, if given; returns the text that is left to print. `sources`: files that
+/// must not be overwritten, and descriptions of them.
 pub fn deliver<'a>(
     asked: &Asked,
     answer: String,
@@ -64,7 +64,7 @@ pub fn deliver<'a>(
     Ok(String::new())
 }
 
-/// Whether these are names of one file.
+/// Whether these names refer to the same file.
 fn is_same(source: &Path, output: &Path) -> bool {
     match (source.metadata(), output.metadata()) {
         (Ok(from), Ok(to)) => from.is_file() && (from.dev(), from.ino()) == (to.dev(), to.ino()),
@@ -72,7 +72,7 @@ fn is_same(source: &Path, output: &Path) -> bool {
     }
 }
 
-/// A run of the store; of several with one label, the newest.
+/// A run of the store; the newest if several have the label.
 fn of_kept(asked: &Asked, word: &str) -> Result<Option<String>, String> {
     let opened = kept::Opened::of(asked, 's')?;
     let found = opened.named(word)?.into_iter().next_back();

@@ -11,7 +11,7 @@ use iolite_options::commands::{ALL, Asked};
 use iolite_store::Run;
 use std::fmt::Write;
 
-/// The answer, to be printed.
+/// Returns the answer.
 pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let words: Vec<String> = asked.operands.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let (what, words) = words.split_first().map_or(("list", &[][..]), |(what, rest)| (what.as_str(), rest));
@@ -31,7 +31,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     }
 }
 
-/// The options of each, by letter. (The store is everybody's.)
+/// The options of each action, by letter. (All have the option for the store.)
 const OPTIONS: [(&str, &str); 8] = [
     ("list", "lHjtabnf"),
     ("show", "of"),
@@ -43,7 +43,7 @@ const OPTIONS: [(&str, &str); 8] = [
     ("check", ""),
 ];
 
-/// An option that has no meaning here is an error, not silence.
+/// An option without meaning here is an error.
 fn check_options(asked: &Asked, what: &str) -> Result<(), String> {
     let Some((_, letters)) = OPTIONS.iter().find(|(name, _)| *name == what) else { return Ok(()) };
     let strange = asked.options.iter().find(|(letter, _)| *letter != 's' && !letters.contains(*letter));
@@ -53,7 +53,7 @@ fn check_options(asked: &Asked, what: &str) -> Result<(), String> {
     Err(format!("{what} has no option --{} (-{letter})", word.unwrap_or_default()))
 }
 
-/// The runs that words name; without words, those that the filters leave.
+/// The runs that words name; without words, those that pass the filters.
 fn chosen<'a>(opened: &'a Opened, asked: &Asked, words: &[String]) -> Result<Vec<&'a Run>, String> {
     let filter = Filter::of(asked)?;
     let mut found = Vec::new();
@@ -129,7 +129,7 @@ fn limits(program: &str, asked: &Asked, words: &[String]) -> Result<String, Stri
         if !gone.is_empty() && asked.value('x').is_none() {
             let named = saving::named(&gone);
             return Err(format!(
-                "{} of {} runs would have to go: {named}; with --drop, they go",
+                "the new limits would drop {} of {} runs: {named}; add --drop to do that",
                 gone.len(),
                 opened.runs.len()
             ));

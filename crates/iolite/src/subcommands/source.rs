@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// After waiting this long for the other end of a pipe, a message says so.
+/// How long to wait for the other end of a pipe before a message.
 const NOTICE: Duration = Duration::from_secs(2);
-/// After this time nobody is expected at the other end.
+/// How long to wait for the other end of a pipe before giving up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// No report is larger.
+/// The largest report.
 const LARGEST_REPORT: usize = 1 << 30;
 
 /// Opens an input by name, as [`iolite_trace::open`] does. Opening a pipe blocks until it has a writer; after a while,
-/// a message in the name of `program` says so, and in the end opening fails.
+/// `program` prints a message about that, and in the end opening fails.
 pub fn open(program: &str, path: &Path) -> io::Result<File> {
     let is_pipe = !is_standard_stream(path) && std::fs::metadata(path)?.file_type().is_fifo();
     if !is_pipe {
@@ -25,7 +25,7 @@ pub fn open(program: &str, path: &Path) -> io::Result<File> {
     }
     let (opened, answer) = mpsc::channel();
     let name = path.to_owned();
-    // It may wait for ever: then it ends with the process.
+    // The thread may wait for ever: then it ends with the process.
     std::thread::spawn(move || opened.send(File::open(name)));
     if let Ok(answer) = answer.recv_timeout(NOTICE) {
         return answer;
@@ -39,12 +39,12 @@ pub fn open(program: &str, path: &Path) -> io::Result<File> {
     })
 }
 
-/// All of a text that is no larger than a report may be.
+/// Reads a text that is at most as large as the largest report.
 pub fn text(from: &mut dyn BufRead) -> io::Result<String> {
     text_up_to(from, LARGEST_REPORT)
 }
 
-/// All of a text that has no more bytes than these.
+/// Reads a text of at most this many bytes.
 pub fn text_up_to(from: &mut dyn BufRead, largest: usize) -> io::Result<String> {
     let mut bytes = Vec::new();
     loop {
@@ -62,7 +62,7 @@ pub fn text_up_to(from: &mut dyn BufRead, largest: usize) -> io::Result<String> 
     }
 }
 
-/// The results in a directory (its `*.json`), by name. No more than `most` are taken.
+/// The results in a directory (its `*.json`), by name, at most `most` of them.
 pub fn results_in(directory: &Path, most: usize) -> Result<Vec<PathBuf>, String> {
     let name = directory.display();
     let told = |error: std::io::Error| format!("{name}: {error}");

@@ -53,7 +53,7 @@ fn joined(values: &[(String, String)]) -> String {
     words.join(" ")
 }
 
-/// The name of the value that tells the cases of a preset apart.
+/// The name of the value that distinguishes the cases of a preset.
 const CASE: &str = "case";
 
 impl Sweep {
@@ -62,7 +62,7 @@ impl Sweep {
         name == CASE || self.axes.iter().any(|axis| axis.name == name && axis.values.len() > 1)
     }
 
-    /// The values that tell a point from the others.
+    /// The values that distinguish a point from the others.
     pub fn varied<'a>(&'a self, run: &'a Run) -> impl Iterator<Item = &'a (String, String)> {
         run.values.iter().filter(|(name, _)| self.is_varied(name))
     }
@@ -73,7 +73,7 @@ impl Sweep {
         values.filter(|(name, _)| !self.is_varied(name)).cloned().collect()
     }
 
-    /// The name of a point: the values that tell it from the others.
+    /// The name of a point: the values that distinguish it from the others.
     pub fn name_of(&self, run: &Run) -> String {
         let varied: Point = self.varied(run).cloned().collect();
         if varied.is_empty() { run.words() } else { joined(&varied) }
@@ -154,7 +154,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     let measured = sweep.runs.iter().map(|_| Err("it has not been run".to_owned())).collect();
     let mut measuring = Measuring { sweep, measured };
     let is_missing = (0..measuring.count()).any(|position| !directory.has(&measuring.report(position)));
-    // It was complete once, and a report has gone since.
+    // It was complete once, but a report has disappeared since.
     if is_missing && directory.plan["files"].is_null() {
         own_files(&measuring.sweep, &mut directory.plan)?;
         directory.keep_plan()?;
@@ -179,7 +179,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
         tell_what_stays(program, &measuring, &directory);
     } else {
         files_of(&directory).for_each(|file| drop(std::fs::remove_file(file)));
-        // A file that has this name later is somebody else's.
+        // A later file with this name is not the sweep's.
         directory.plan["files"] = Value::Null;
         directory.keep_plan()?;
     }
@@ -187,7 +187,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<(String, u8), String> {
     Ok((answer, u8::from(has_failed)))
 }
 
-/// Files that the sweep has made, and leaves for its continuation.
+/// Reports the files that the sweep has made and leaves for its continuation.
 fn tell_what_stays(program: &str, measuring: &Measuring, directory: &Directory) {
     for file in files_of(directory).filter(|file| file.exists()) {
         let what = format!(
@@ -219,12 +219,12 @@ fn described(sweep: &Sweep) -> Value {
     json!({ "format": 1, "sweep": sweep.name, "points": runs, "files": null })
 }
 
-/// Files that the sweep makes for its jobs, and removes in the end.
+/// Files that the sweep makes for its jobs and removes at the end.
 fn files_of(directory: &Directory) -> impl Iterator<Item = PathBuf> {
     directory.plan["files"].as_array().into_iter().flatten().filter_map(Value::as_str).map(PathBuf::from)
 }
 
-/// Puts the files that a preset makes into the plan. None of them may be there: it would be overwritten.
+/// Adds the files that a preset makes to the plan. None of them may exist: it would be overwritten.
 fn own_files(sweep: &Sweep, plan: &mut Value) -> Result<(), String> {
     let mut files: Vec<PathBuf> = Vec::new();
     for run in &sweep.runs {
@@ -245,7 +245,7 @@ fn own_files(sweep: &Sweep, plan: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The directory of a sweep that names none: beside its job file's name, where it was started.
+/// The default directory of a sweep: named after its job file, in the current directory.
 fn usual_place(sweep: &Sweep) -> PathBuf {
     let name = Path::new(&sweep.name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
     PathBuf::from(format!("{}.sweep", if name.is_empty() || name == "-" { "iolite" } else { &name }))
@@ -281,7 +281,7 @@ impl Sweep {
         let mut runs = Vec::new();
         for values in combinations {
             for (case, text) in cases.iter().enumerate() {
-                // Results have placeholders for secrets, as all output.
+                // Results have placeholders for secrets, like all output.
                 let mut named: Vec<(String, String)> =
                     values.iter().map(|(name, value)| (name.clone(), shown(name, value))).collect();
                 if cases.len() > 1 {
@@ -314,7 +314,7 @@ fn axes(asked: &Asked) -> Result<Vec<Axis>, String> {
     Ok(axes)
 }
 
-/// The name of an option that may be swept, as the table of options has it.
+/// The canonical name of an option that may be swept.
 fn checked(name: &str) -> Result<&'static str, String> {
     let definition =
         registry::find_job(name).or_else(|| registry::find_any_engine(name).first().map(|(_, found)| *found));
@@ -329,7 +329,7 @@ fn checked(name: &str) -> Result<&'static str, String> {
     Ok(definition.name)
 }
 
-/// A value as it may be shown.
+/// A value for output, without secrets.
 fn shown(name: &str, value: &str) -> String {
     registry::shown(name, value).into_owned()
 }

@@ -13,10 +13,10 @@ use iolite_trace::{Format, TextVersion, TraceError, TraceReader};
 use iolite_types::is_standard_stream;
 use std::path::Path;
 
-/// Ranges that are listed.
+/// The number of listed ranges.
 const HOT_RANGES: usize = 10;
 
-/// The answer, to be printed.
+/// Returns the answer.
 pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     let [file] = &asked.operands[..] else {
         return Err("needs the name of one trace (- is standard input)".to_owned());

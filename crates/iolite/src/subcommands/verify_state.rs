@@ -38,7 +38,7 @@ struct Report {
 }
 
 impl Report {
-    /// Reads a whole state, so that errors are found before anything is printed.
+    /// Reads a complete state, so that errors are found before anything is printed.
     fn read(path: &Path, policy: Policy, listed: bool) -> Result<Report, StateError> {
         let saved = Saved::open(path)?;
         let files = (0..saved.setup.files.len() as u32).map(|number| {
@@ -93,9 +93,9 @@ impl Report {
         writeln!(to, "file {name}: offset {offset}, length {length}, in blocks of {block}")?;
         writeln!(
             to,
-            "  insists on {demands} writes (verify_policy={policy}), {open} of them with more than one good answer"
+            "  requires {demands} writes (verify_policy={policy}), {open} of which may hold several versions"
         )?;
-        writeln!(to, "  knows of {blocks} blocks, of {writes} writes that stand as a whole")?;
+        writeln!(to, "  records {blocks} blocks and {writes} intact writes")?;
         if !self.listed {
             return Ok(());
         }
@@ -162,7 +162,7 @@ impl Serialize for Section<'_> {
     }
 }
 
-/// The writes that are required of a file, one after the other.
+/// The required writes of a file, one after the other.
 struct List<'a>(&'a SavedFile);
 
 impl Serialize for List<'_> {
@@ -241,7 +241,7 @@ mod tests {
             "verify state of job j (number 1), written by iolite-0\n",
             "writes: 4 issued, 3 acknowledged, 1 in flight\n",
             "  in flight: write 3, f offset 512, length 512\n",
-            "  insists on 2 writes (verify_policy=completed), 1 of them with more than one good answer\n",
+            "  requires 2 writes (verify_policy=completed), 1 of which may hold several versions\n",
             "  offset 0, length 512: write 1\n",
             "  offset 512, length 512: write 2, or 3\n",
         ] {

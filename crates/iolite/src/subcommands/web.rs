@@ -59,7 +59,7 @@ pub fn run(program: &str, asked: &Asked) -> Result<String, String> {
     Ok(String::new())
 }
 
-/// Where jobs are written and started, if that was asked for.
+/// The part for writing and starting jobs, if requested.
 fn desk(program: &str, asked: &Asked, place: &Place) -> Result<Option<Desk>, String> {
     let named =
         asked.options.iter().filter(|(letter, _)| *letter == 'o').flat_map(|(_, value)| value.split(','));
@@ -80,7 +80,7 @@ fn desk(program: &str, asked: &Asked, place: &Place) -> Result<Option<Desk>, Str
         return Err("--allow-run: runs are kept in a store, and not in a directory of results; leave the directory out".to_owned());
     };
     let only = confine::prepare(&only).map_err(|why| format!("--serve-only: {why}"))?;
-    // So that it is known now whether runs can be kept.
+    // Checks now whether runs can be kept.
     saving::open(store)?;
     let shown = store.canonicalize().map_err(|error| format!("{}: {error}", store.display()))?;
     if confine::covers(&only, &shown) {
@@ -177,7 +177,7 @@ impl Library for Results {
     }
 }
 
-/// The store, as it is now.
+/// Opens the store in its present state.
 fn store(path: &Path) -> Result<Store, String> {
     let opened = Store::open_existing(path).map_err(|error| format!("{}: {error}", path.display()))?;
     opened.ok_or_else(|| format!("{}: there is no store yet (--save makes it)", path.display()))
@@ -208,7 +208,7 @@ fn key_of(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A file, and when it was written last.
+/// A file, and its time of modification.
 fn of_file(file: PathBuf) -> (u64, Entry) {
     let written = file.metadata().and_then(|found| found.modified()).ok();
     let written = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok());

@@ -1,7 +1,7 @@
 //! `iolite zipf`: the share of accesses that go to a share of the blocks.
 //!
-//! As many accesses are drawn as there are blocks, with the generator that jobs use; the blocks that were hit at all
-//! are then sorted by their hits and shown in rows. That is the table of fio-genzipf.
+//! As many accesses are drawn as there are blocks, with the generator that jobs use; the blocks with hits are then
+//! sorted by their hits and shown in rows. That is the table of fio-genzipf.
 
 use iolite_host::Memory;
 use iolite_options::commands::Asked;
@@ -10,7 +10,7 @@ use iolite_workload::offset::Skewed;
 use iolite_workload::rng::Rng;
 use std::io::{self, Write};
 
-/// The same accesses at each run, so that settings can be compared.
+/// The same accesses in each run, so that settings can be compared.
 const SEED: u64 = 1;
 
 /// The options.
@@ -19,12 +19,12 @@ struct Setting {
     block: u64,
     gigabytes: u64,
     rows: u64,
-    /// The share of the hits whose blocks are wanted.
+    /// The share of the hits for which to find the number of blocks.
     hits: Option<f64>,
     csv: bool,
 }
 
-/// The answer, to be printed.
+/// Returns the answer.
 pub fn run(asked: &Asked) -> Result<String, String> {
     if let Some(extra) = asked.operands.first() {
         return Err(format!("takes options only, not \"{}\"", extra.to_string_lossy()));
@@ -68,7 +68,7 @@ impl Setting {
             format!("there is no memory to count {blocks} blocks; use larger ones (-b), or less data (-g)")
         };
         let mut hits: Vec<u32> = Vec::new();
-        // The system promises more than it has.
+        // An allocation may succeed although there is not enough memory.
         let fits = blocks.saturating_mul(size_of::<u32>() as u64) <= Memory::now().obtainable();
         let length = usize::try_from(blocks).ok().filter(|_| fits).ok_or_else(too_many)?;
         hits.try_reserve_exact(length).map_err(|_| too_many())?;
@@ -112,7 +112,7 @@ impl Setting {
             let hits: u64 = blocks.iter().map(|&hits| u64::from(hits)).sum();
             sum += hits;
             let percent = |part: u64| 100.0 * part as f64 / total as f64;
-            // Rounding up may leave fewer rows than were asked for; the last one ends at 100%.
+            // Rounding up may leave fewer rows than requested; the last one ends at 100%.
             let place = if sum == total { 100.0 } else { 100.0 * row as f64 / self.rows as f64 };
             writeln!(
                 to,
@@ -128,7 +128,7 @@ impl Setting {
     }
 }
 
-/// How many of the most popular blocks take this share of the hits.
+/// How many of the most popular blocks get this share of the hits.
 fn blocks_for(hits: &[u32], percent: f64) -> u64 {
     let total: u64 = hits.iter().map(|&hits| u64::from(hits)).sum();
     let wanted = (total as f64 * percent / 100.0).ceil() as u64;

@@ -155,7 +155,7 @@ pub fn connections_fail_somehow_at_some_moment() {
 
 /// Replaying a recorded connection of a client starts nothing.
 #[test]
-pub fn what_was_said_once_starts_nothing_again() {
+pub fn a_replayed_connection_starts_no_run() {
     let dir = scratch();
     let [of_agents, of_client] = keys(dir.path());
     let home = home(dir.path(), "a");
@@ -296,7 +296,7 @@ pub fn machines_in_networks_of_their_own() {
     let words = ["--client-timeout=6s", "--status-interval=500ms", "--output-format=json", "--client=hosts"];
     let mut client = machines.client(dir.path(), 1024, &[&words[..], &["job.fio"]].concat());
     // All have told that they had measured something.
-    client.wait_until("a report on the way", |client| {
+    client.wait_until("an interim report", |client| {
         let all_have = |report: &Value| {
             let stats = report["client_stats"].as_array().unwrap();
             stats.len() == MANY + 1 && stats.iter().all(|job| written(job) > 0)

@@ -322,7 +322,7 @@ fn stale_blocks_of_a_sequential_run_are_found_without_its_seed() {
 /// If the places of writes depend on the seed, correct data at the places read does not prove that everything is
 /// correct.
 #[test]
-fn that_places_depend_on_the_seed_is_told_when_all_is_well_too() {
+fn a_seed_mismatch_is_warned_of_even_if_all_data_is_right() {
     let dir = scratch();
     let job = |more: &str| run(dir.path(), &format!("--filename=data {more}"));
     let words = "so writes to other places have not been checked";

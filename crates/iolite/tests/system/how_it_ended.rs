@@ -73,7 +73,8 @@ fn a_kept_run_says_how_it_ended() {
     assert!(!beside.contains("not comparable"), "{compared}");
 }
 
-/// A run that could not begin says it to programs; one on the way says nothing, and neither does one that is called fio.
+/// A run that could not begin reports that to programs; an interim report has no such key, and neither has one under
+/// the name `fio`.
 #[test]
 fn other_reports() {
     let dir = scratch();
@@ -84,7 +85,7 @@ fn other_reports() {
     let line = format!("{} --output-format=json --status-interval=500ms", LONG.replace("=100", "=2"));
     let run = ours().line(dir.path(), &line).ok();
     assert_eq!(run.stdout.matches("\"status\" : \"ended\"").count(), 1, "{run}");
-    assert!(run.stdout.matches("\"jobs\" : [").count() > 1, "there are reports on the way: {run}");
+    assert!(run.stdout.matches("\"jobs\" : [").count() > 1, "there are interim reports: {run}");
     let fio = Program::called_fio(dir.path());
     let run = fio.line(dir.path(), "--name=a --ioengine=null --size=64k --output-format=json").ok();
     assert!(!run.stdout.contains("status"), "{run}");

@@ -268,7 +268,7 @@ pub fn refusals_are_told_with_the_servers_words_and_the_remedy() {
 }
 
 #[test]
-pub fn what_may_pass_is_repeated_only_when_that_is_asked_for() {
+pub fn temporary_errors_are_retried_only_with_http_retries() {
     let busy = |seen: &Seen| if seen.number < 3 { error("SlowDown", 503) } else { Reply::Granted };
     let line = "--filename=/bkt/a --rw=write --size=16k";
     assert_eq!(run(&ObjectServer::behaving(busy), line).code(), 1);

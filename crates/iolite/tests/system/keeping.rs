@@ -343,7 +343,7 @@ fn runs_are_filtered_labelled_and_removed() {
     // The runs that would be dropped are listed first.
     let told = ours().line(dir.path(), "runs limits --most=2 --store=s.db").refused();
     assert!(
-        told.stderr.contains("2 of 4 runs would have to go: 4 (") && told.stderr.contains("with --drop"),
+        told.stderr.contains("would drop 2 of 4 runs: 4 (") && told.stderr.contains("add --drop"),
         "{told}"
     );
     assert_eq!(numbers(dir.path(), "").len(), 4);

@@ -26,7 +26,7 @@ pub fn what_a_lost_host_had_measured_is_kept_and_marked() {
     ];
     let mut client = Program::own().start(dir.path(), words);
     let report = || std::fs::read_to_string(dir.path().join("report")).unwrap_or_default();
-    client.wait_until("a report on the way, of all", |_| {
+    client.wait_until("an interim report of all", |_| {
         report().contains("\nAll clients: (groupid=0, jobs=6): err= 0")
     });
     agents[1].running.signal(libc::SIGKILL);

@@ -250,7 +250,7 @@ fn an_end_that_is_done_announces_it_and_the_other_end_ends() {
     assert_eq!((receiver.bytes(), receiver.int("read.short_ios")), ([18 << 10, 0, 0], 1));
     // A sender ends with its receiver, and tells that it has not sent all.
     let finished = run_pair("--listen --bs=4k --size=16k", "--bs=4k --size=16g").ok();
-    let finished = finished.says("the other end is done; the job ends before it has sent all");
+    let finished = finished.says("the other end has finished; the job ends before it has sent all its data");
     let json = report(&finished);
     assert_eq!(json.jobs()[0].bytes(), [16 << 10, 0, 0]);
     // Times end jobs at either end.

@@ -102,7 +102,7 @@ pub fn a_page_goes_beside_other_formats() {
     ours().line(dir.path(), "report r.json -o again.html").ok();
     assert_eq!(fs::read_to_string(dir.path().join("again.html")).unwrap(), page);
     assert_eq!(ours().line(dir.path(), "report r.json").ok().stdout, page);
-    // Alone, it goes where a report goes, once, whatever is asked for on the way.
+    // Alone, it goes where a report goes, once, even if interim reports are requested.
     let alone =
         ours().line(dir.path(), &format!("{JOB} --output-format=html --status-interval=300ms")).ok().stdout;
     assert!(alone.starts_with("<!doctype html>") && alone.matches("<!doctype").count() == 1);

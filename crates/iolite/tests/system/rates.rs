@@ -264,7 +264,7 @@ fn a_minimum_is_watched_after_the_ramp() {
 
 /// The second I/O would be due in twelve days.
 #[test]
-fn nobody_waits_for_the_turn_of_an_io_that_there_is_not() {
+fn the_job_does_not_wait_after_its_last_io() {
     let report = report("--rate=1 --bs=1m --number_ios=1");
     assert_eq!(report.job().ios(), [1, 0, 0]);
 }

@@ -158,7 +158,7 @@ pub fn programs_get_at_no_more_than_jobs() {
 }
 
 #[test]
-pub fn what_says_nothing_to_a_server_is_told() {
+pub fn bad_server_options_are_refused_and_useless_ones_warned_of() {
     let dir = scratch();
     for (line, why) in [
         ("--server=sock:s --serve-only=nowhere", "--serve-only: "),
@@ -184,7 +184,7 @@ pub fn what_says_nothing_to_a_server_is_told() {
     );
     let said = agent.end();
     for option in ["--aux-path", "--output-format", "--trigger", "--status-interval"] {
-        assert!(said.stderr.contains(&format!("{option}: says nothing beside --server")), "{said}");
+        assert!(said.stderr.contains(&format!("{option}: has no effect with --server")), "{said}");
     }
     assert!(said.stderr.contains("job options beside it limit nothing"), "{said}");
 }

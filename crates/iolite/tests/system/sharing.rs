@@ -205,7 +205,7 @@ fn what_nobody_can_tell_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn what_can_be_told_is_not_refused() {
+fn jobs_that_can_share_a_file_are_accepted() {
     let verify = "--filename=s --size=64k --rw=randwrite --verify=crc32c";
     for jobs in [
         // One after the other, beside each other, or without a check.

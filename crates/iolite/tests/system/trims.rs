@@ -57,10 +57,10 @@ pub fn trimmed_blocks_are_zeros() {
         .says("wanted '00 (it was trimmed)'");
 }
 
-/// With `verify=null` zeros are all that is checked, and of an earlier run nobody knows whether a block was written again after
+/// `verify=null` checks only zeros, and after an earlier run it is unknown whether a block was written again after
 /// another clone had trimmed it.
 #[test]
-fn zeros_are_insisted_upon_where_blocks_are_not_looked_at() {
+fn verify_null_still_requires_zeros_after_trims() {
     let dir = scratch();
     let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     let job = format!("--filename={} --size=256k --rw=randwrite --verify=null", device.path);

@@ -160,9 +160,9 @@ fn ends(seen: &Seen) -> bool {
     seen.method == "POST" && seen.path.contains("?uploadId=")
 }
 
-/// A request that is sent again may have been heard the first time.
+/// The server may have acted on a request that is sent again.
 #[test]
-pub fn what_is_asked_twice_is_done_once() {
+pub fn repeated_upload_requests_are_idempotent() {
     let first = |which: fn(&Seen) -> bool, reply: Reply| {
         let has_been = AtomicBool::new(false);
         move |seen: &Seen| match which(seen) && !has_been.swap(true, Ordering::SeqCst) {

@@ -341,10 +341,10 @@ fn a_section_alone_knows_what_it_wrote_among_others() {
     );
 }
 
-/// As long as no block has been seen with a seed of the job, others pass, for the job may be at another place. When one is
-/// seen, those that have passed are looked at again.
+/// Until a block with a seed of the job is found, blocks with other seeds are accepted, because the job's number may
+/// have changed. After that, the accepted ones are checked again.
 #[test]
-fn what_has_passed_before_the_first_own_block_is_looked_at_again() {
+fn blocks_accepted_before_the_first_own_block_are_rechecked() {
     for rw in ["--rw=write", "--rw=randwrite", "--rw=randwrite --norandommap --io_size=4m"] {
         let dir = scratch();
         let path = dir.path().join("data");

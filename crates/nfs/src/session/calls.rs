@@ -38,7 +38,7 @@ pub(super) struct Slot {
     pub(super) id: u32,
     /// The position of the call in the order in which calls began, for sending them again in this order.
     pub(super) order: u64,
-    /// The owner's unit; `None` = a commit that nobody waits for, or a plain call.
+    /// The owner's unit; `None` = a commit that the owner does not wait for, or a plain call.
     pub(super) unit: Option<u32>,
     pub(super) file: u32,
     pub(super) offset: u64,

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_commits_in_flight_each_is_about_what_was_there_when_it_was_sent() {
+    fn each_commit_covers_the_writes_sent_before_it() {
         let mut file = File::new(vec![1], "f".into());
         for at in 1..5 {
             note(&mut file, at, b"a");

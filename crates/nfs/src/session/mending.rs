@@ -15,7 +15,7 @@ use tracing::debug;
 /// The time between attempts to connect.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often to send uncommitted writes to a server that keeps restarting.
+/// How many times uncommitted writes are sent to a server that keeps restarting.
 const ATTEMPTS: usize = 5;
 
 /// A time without a working connection.

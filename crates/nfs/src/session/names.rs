@@ -17,8 +17,7 @@ const PAGE: u32 = 64 << 10;
 const MOST_NAMES: usize = 10_000_000;
 
 impl Session {
-    /// Looks up a path in the export. Returns its handle on the server and its attributes, or nothing if it does not
-    /// exist.
+    /// Looks up a path in the export. Returns its handle on the server and its attributes; `None` if it does not exist.
     ///
     /// # Errors
     /// The server does not answer, or refuses.

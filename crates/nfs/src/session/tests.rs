@@ -301,7 +301,7 @@ fn a_job_that_was_asked_to_end_waits_for_a_silent_server_only_so_long() {
         hurried.ends_with(&format!("no answer in {} s after the job was asked to end", SHORT.as_secs_f64())),
         "{hurried}"
     );
-    // The limit of its own is sooner.
+    // The session's own limit is sooner.
     let own = outcome(LONG, LONG, LONG / 2);
     assert!(own.ends_with("no answer within 120 s (nfs_timeout)"), "{own}");
     let own = outcome(SHORT, Duration::ZERO, LONG);
@@ -354,7 +354,7 @@ fn a_connection_that_is_cut_during_the_last_commit_costs_nothing() {
 }
 
 #[test]
-fn where_no_other_connection_is_wanted_none_is_made() {
+fn autoreconnect_0_makes_no_second_connection() {
     let (server, mut address) = start(|procedure, _| match procedure {
         procedure::READ | procedure::WRITE => Act::Cut,
         _ => Act::Answer,

@@ -22,7 +22,7 @@ impl<'a> Given<'a> {
     /// The text.
     ///
     /// # Errors
-    /// There is none, or it is empty.
+    /// The text is missing or empty.
     pub fn required(&self) -> Result<&'a str, String> {
         self.text.filter(|text| !text.is_empty()).ok_or_else(|| "needs a value".to_owned())
     }
@@ -96,7 +96,7 @@ impl<'a> Given<'a> {
                 *value = Some(T::narrow(self.checked_integer(part)?)?);
             }
         }
-        // The same text for several directions says the same thing about each: once is enough.
+        // The same text for several directions gives the same note for each; one is enough.
         self.notes.dedup();
         Ok(values)
     }

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-/// Where the other end of a connection is, in the struct of an engine that makes connections.
+/// The address of the other end of a connection, in the struct of an engine that makes connections.
 pub struct FarEnd<'a> {
     /// `hostname`
     pub hostname: &'a mut String,
@@ -10,9 +10,9 @@ pub struct FarEnd<'a> {
     pub port: &'a mut u32,
 }
 
-/// The struct of one engine's own options, where they land. An option that only one engine has finds its field by the
-/// type of the struct. The methods return the places of options that several engines share; `None` = the engine has no
-/// such option.
+/// The struct of one engine's own options, where they land. An option of a single engine finds its field by the type of
+/// the struct. The methods return the places of options that several engines share; `None` = the engine has no such
+/// option.
 pub trait Places: Any {
     /// `hipri`
     fn hipri(&mut self) -> Option<&mut bool> {
@@ -44,19 +44,19 @@ pub trait Places: Any {
         None
     }
 
-    /// Where the other end of a connection is.
+    /// The address of the other end of a connection.
     fn far_end(&mut self) -> Option<FarEnd<'_>> {
         None
     }
 
-    /// A struct of options that several engines have as a whole: those of a ring, of a Ceph pool, of priorities.
+    /// A struct of options that several engines share: those of a ring, of a Ceph pool, of priorities.
     fn part(&mut self) -> Option<&mut dyn Any> {
         None
     }
 }
 
 impl dyn Places {
-    /// The struct of this type: the whole, or a part of it.
+    /// The struct of this type: the engine's struct itself, or a part of it.
     pub fn find<T: Any>(&mut self) -> Option<&mut T> {
         match (self as &mut dyn Any).is::<T>() {
             true => (self as &mut dyn Any).downcast_mut(),
@@ -68,7 +68,7 @@ impl dyn Places {
 /// The place of an option.
 ///
 /// # Errors
-/// The engine has none.
+/// The engine does not have the option.
 pub(crate) fn found<T>(place: Option<T>) -> Result<T, String> {
     place.ok_or_else(|| "this engine has no such option".to_owned())
 }

@@ -7,7 +7,7 @@ const fn buffers(name: &'static str, kind: Kind, help: &'static str) -> Definiti
     Definition::job(name, Category::Buffers, kind, help)
 }
 
-/// Where buffers are.
+/// The memory of buffers.
 pub static MEMORY: &[Definition] = &[
     buffers("mem", Kind::Str, "Where I/O buffers come from; mmap kinds may name a file behind a colon")
         .aliases(&["iomem"])
@@ -33,7 +33,7 @@ pub static MEMORY: &[Definition] = &[
         .lands(put!(buffers.iomem_align, number())),
 ];
 
-/// Memory that is locked so that nobody else can use it.
+/// Memory that is locked so that no other process can use it.
 pub static LOCKED: &[Definition] =
     &[buffers("lockmem", Kind::Str, "Lock this much memory per worker, as if the machine had less")
         .default("0")

@@ -17,7 +17,7 @@ pub static IGNORED: &[Definition] =
             Ok(())
         })];
 
-/// Whether a job goes on.
+/// Whether a job continues after errors.
 pub static POLICY: &[Definition] = &[
     errors("continue_on_error", Kind::Str, "Errors after which the job continues")
         .default("none")

@@ -1,4 +1,4 @@
-//! Files: their names, sizes, how they are made and how they take turns.
+//! Files: their names, sizes, how they are created, and the order of their use.
 
 use crate::definition::{Category, Definition, Given, Kind, Limits};
 use crate::values::{file_service, names, range};
@@ -74,7 +74,7 @@ fn in_files(job: &JobOptions, names: impl FnOnce() -> Vec<String>) -> Vec<String
     if job.has_files_here() { names() } else { Vec::new() }
 }
 
-/// Their sizes, and which part is used.
+/// Their sizes, and the part of them that is used.
 pub static SIZES: &[Definition] = &[
     files("size", Kind::Size, "Bytes that each worker's files have together, or percent of what exists")
         .lands(|job, given| {

@@ -1,4 +1,4 @@
-//! The job itself: its name, how often it runs, when, and beside which jobs.
+//! The job itself: its name, how often and when it runs, and which jobs run at the same time.
 
 use crate::definition::{Category, Definition, Kind, Limits};
 use crate::values::{SECOND, range_with, time};

@@ -1,4 +1,4 @@
-//! Options of fio's past. Some are accepted without effect, because old job files have them. Others would change the
+//! Obsolete options of fio. Some are accepted without effect, because old job files have them. Others would change the
 //! meaning of a job, so they are refused, and the message names their replacement. No help lists them.
 
 use crate::definition::{Category, Definition, Kind, LandInJob};
@@ -13,7 +13,7 @@ const DEPRECATED: LandInJob = |_, given| {
     Ok(())
 };
 
-/// All past options that fio 3.42 still knows by name.
+/// All obsolete options that fio 3.42 still knows by name.
 pub static PAST: &[Definition] = &[
     past("verifysort", Kind::Str, "Read back in the order of offsets", DEPRECATED),
     past("verifysort_nr", Kind::Str, "How many blocks are sorted at a time", DEPRECATED),

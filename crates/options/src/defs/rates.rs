@@ -117,7 +117,7 @@ pub static FLOW: &[Definition] = &[
         .default("0")
         .range(0, 1000)
         .lands(|job, given| {
-            // Old job files have weights with opposite signs for jobs that keep in step.
+            // Old job files have weights with opposite signs for the jobs of a flow.
             let text = given.required()?;
             given.text = Some(text.strip_prefix('-').unwrap_or(text));
             job.rates.flow = given.number()?;

@@ -84,7 +84,7 @@ pub static ZONES: &[Definition] = &[
         .default("0")
         .range(0, 1)
         .lands(|job, given| {
-            // fdp=0, which is its default as well, takes nothing back.
+            // fdp=0, which is also its default, does not undo other options.
             if given.boolean()? {
                 job.data_placement.dataplacement = DataPlacement::Fdp;
             }

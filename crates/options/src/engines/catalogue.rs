@@ -1,4 +1,4 @@
-//! The engines: one entry holds all that anybody asks about an engine before it runs.
+//! The engines: an entry holds all facts about an engine that are needed before it runs.
 
 use super::{
     Capabilities, Capability, Completion, Data, EngineInfo, EngineOptions, Facets, Target, UnitKind,
@@ -61,7 +61,7 @@ impl EngineInfo {
         self
     }
 
-    /// Names the only files that it can work on, which have their size.
+    /// Sets the only kind of files that it can work on; they have a fixed size.
     const fn works_on(mut self, target: Target) -> Self {
         self.facets.target = target;
         self
@@ -72,7 +72,7 @@ impl EngineInfo {
         self
     }
 
-    /// There is nothing open that could be synced.
+    /// No file is open that could be synced.
     const fn acts_on_names(self, of: NameKind, act: NameAct) -> Self {
         let looks = matches!(act, LookUp);
         self.unit(UnitKind::ActsOnNames(NameUse { of, act })).can(if looks {
@@ -275,7 +275,7 @@ pub(super) const ALL: [EngineInfo; 41] = [
         .own(|| ExternalOptions::default().into(), external::OPTIONS),
 ];
 
-/// An engine of fio that is not part of this program: for a library that is not to be had, or for another system.
+/// An engine of fio that is not part of this program: for a library that is not available, or for another system.
 pub(super) struct Elsewhere {
     pub(super) name: &'static str,
     /// A description.

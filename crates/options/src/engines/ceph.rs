@@ -18,14 +18,14 @@ pub struct CephPool {
     pub pool: String,
     /// The user; empty = `admin`.
     pub clientname: String,
-    /// Completions are looked for without sleeping.
+    /// Completions are polled for without sleeping.
     pub busy_poll: bool,
-    /// For how long an I/O, or a question to the cluster, may take, in microseconds; 0 = as long as it likes.
+    /// The longest time for an I/O, or a query to the cluster, in microseconds; 0 = no limit.
     pub timeout: u64,
 }
 
 impl CephPool {
-    /// The user with the type in front: `client.admin`.
+    /// The user, prefixed with the type: `client.admin`.
     pub fn user(&self) -> String {
         match self.clientname.as_str() {
             "" => "client.admin".to_owned(),
@@ -44,11 +44,11 @@ impl CephPool {
 own_options! {
     /// The options of `rados`.
     pub struct RadosOptions declared by RADOS with places {
-        /// Where the data is.
+        /// The place of the data.
         pub at: CephPool,
         /// The cluster's configuration file.
         pub conf: String,
-        /// Objects that the job writes are made before it begins.
+        /// Objects that the job writes are created before it begins.
         pub touch_objects: bool,
         /// Missing data reads as zeros, as in fio. The front end sets this.
         pub lenient: bool,
@@ -58,15 +58,15 @@ own_options! {
 own_options! {
     /// The options of `rbd`.
     pub struct RbdOptions declared by RBD with places {
-        /// Where the data is.
+        /// The place of the data.
         pub at: CephPool,
-        /// The image, perhaps with `@` and a snapshot behind it.
+        /// The image, perhaps followed by `@` and a snapshot.
         pub rbdname: String,
         /// How the image is encrypted.
         pub rbd_encryption_format: Option<Luks>,
         /// The passphrase of its encryption.
         pub rbd_encryption_passphrase: Secret,
-        /// Blocks that cannot be removed are left alone, as in fio. The front end sets this.
+        /// Blocks that cannot be removed are left unchanged, as in fio. The front end sets this.
         pub lenient: bool,
     }
 }
@@ -97,7 +97,7 @@ impl OwnOptions for RadosOptions {
         self.touch_objects &= !asked.readonly;
     }
 
-    // fio lays nothing out: missing data reads as zeros.
+    // fio lays out no files: missing data reads as zeros.
     fn facets(&self, facets: Facets) -> Facets {
         if self.lenient { facets.and(Capability::MadeByWriting) } else { facets }
     }
@@ -119,7 +119,7 @@ impl OwnOptions for RbdOptions {
         self.lenient = true;
     }
 
-    // (fio takes clones for users of files of their own.)
+    // (fio assumes that each clone has its own files.)
     fn only_name(&self) -> Option<&str> {
         Some(self.rbdname.as_str()).filter(|_| !self.lenient)
     }

@@ -80,17 +80,17 @@ engine_options! {
 }
 
 impl EngineOptions {
-    /// The struct of an engine, if it is that one which was chosen.
+    /// The struct of an engine, if this engine was chosen.
     pub fn of<T: OwnOptions>(&self) -> Option<&T> {
         (self.own()? as &dyn Any).downcast_ref()
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn of_mut<T: OwnOptions>(&mut self) -> Option<&mut T> {
         (self.own_mut()? as &mut dyn Any).downcast_mut()
     }
 
-    /// Tells the engine where the device should put written data, if it can say so.
+    /// Tells the engine where the device should put written data, if the engine can pass this on.
     pub fn place(&mut self, placement: &DataPlacementOptions) {
         if let Some(commands) = self.of_mut::<IoUringCmdOptions>() {
             commands.placement = placement.clone();
@@ -104,13 +104,13 @@ impl EngineOptions {
         self.own()?.priorities()
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn priorities_mut(&mut self) -> Option<&mut CommandPriorities> {
         let own: &mut dyn Places = self.own_mut()?;
         own.find()
     }
 
-    /// Whether all files have to be known when the engine is made, because it registers them.
+    /// Whether all files have to be known when the engine is created, because it registers them.
     pub fn registers_files(&self) -> bool {
         self.own().is_some_and(OwnOptions::registers_files)
     }
@@ -125,7 +125,7 @@ impl EngineOptions {
         self.own().is_some_and(OwnOptions::blocks_are_objects)
     }
 
-    /// The engine's options that have no effect with the others, each with why.
+    /// The engine's options that have no effect with the others, each with the reason.
     pub(crate) fn without_effect(&self) -> Vec<Idle> {
         self.own().map_or_else(Vec::new, OwnOptions::without_effect)
     }
@@ -141,24 +141,24 @@ impl EngineOptions {
         self.own()?.patience_us()
     }
 
-    /// Does as fio does, where that is another thing.
+    /// Behaves like fio where the two differ.
     pub fn be_as_fio(&mut self, asked: AsFio) {
         if let Some(own) = self.own_mut() {
             own.be_as_fio(asked);
         }
     }
 
-    /// Where the other end of its connection is, if the engine makes connections by name and port.
+    /// The address of the other end of its connection, if the engine makes connections by name and port.
     pub fn far_end(&mut self) -> Option<FarEnd<'_>> {
         self.own_mut()?.far_end()
     }
 
-    /// The name of the one file that a job has, whatever it calls it, so that jobs and clones are seen to share it.
+    /// The name of the job's only file, whatever the job calls it, so that it is known that jobs and clones share it.
     pub fn only_name(&self) -> Option<&str> {
         self.own()?.only_name()
     }
 
-    /// The command that resizes the object of this name, if no job can; `None` = there is none.
+    /// The command that resizes the object of this name, if jobs cannot; `None` = there is no such command.
     pub fn resized_by(&self, name: &Path, size: u64) -> Option<String> {
         self.own()?.resized_by(name, size)
     }
@@ -168,7 +168,7 @@ impl EngineOptions {
         self.own().map_or(facets, |own| own.facets(facets))
     }
 
-    /// Lets an option land.
+    /// Stores the value of an option.
     pub(crate) fn land(&mut self, land: LandInEngine, given: &mut Given<'_>) -> Result<(), String> {
         land(found(self.own_mut())?, given)
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 own_options! {
     /// The options of `external`.
     pub struct ExternalOptions declared by OPTIONS {
-        /// The shared object. A relative path begins in the current directory; it is not searched for.
+        /// The shared object. A relative path starts at the current directory; there is no search path.
         pub library: PathBuf,
         /// Text passed to the engine unchanged.
         pub arguments: String,

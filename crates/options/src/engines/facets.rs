@@ -1,6 +1,6 @@
-//! The facets of an engine: everything about it that the rest of the program has to know.
+//! The facets of an engine: all that the rest of the program has to know about it.
 //!
-//! Each facet answers one question, and code asks the facet for its question. No facet implies another: an engine
+//! Each facet answers one question, and code consults the facet of its question. No facet implies another: an engine
 //! without file descriptors may keep data (an object store), and one that does no transfers may work on local files
 //! (one that creates them).
 
@@ -14,43 +14,43 @@ pub enum Data {
     /// In the engine's own storage (images, objects, exports). Only the engine knows the meaning of names: it reports
     /// sizes, and creates, extends and removes the objects.
     OwnStorage,
-    /// At the other end of a connection: writes go there, and reads come from there. There is nothing to lay out, to
-    /// sync or to read back.
+    /// At the other end of a connection: writes go there, and reads come from there. Nothing can be laid out, synced or
+    /// read back.
     OtherEnd,
-    /// Nowhere: there is nothing to lay out, to sync or to read back.
+    /// Nowhere: nothing can be laid out, synced or read back.
     Nowhere,
 }
 
 /// The action of one unit of an engine, which determines how the unit counts and which resources it needs.
 ///
 /// Every unit except a piece of work has a direction (`rw`) and counts as an I/O of that direction with its length,
-/// which is the block size, whether or not so many bytes are moved. An engine answers that length when it is done.
+/// which is the block size, whether or not that many bytes are moved. An engine returns that length on completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum UnitKind {
-    /// It moves data between a buffer and a place. Files are laid out before, as far as data is kept.
+    /// It moves data between a buffer and a place. Files are laid out before, if the engine keeps data.
     Transfers,
     /// It acts on a name: creates, looks up or removes its file or directory. Each file is one unit per pass. Files to
-    /// look up or remove are made before the job, with the directories above them. `open` only gives the name to the
-    /// engine.
+    /// look up or remove are created before the job, with the directories above them. `open` only passes the name to
+    /// the engine.
     ActsOnNames(NameUse),
-    /// It acts on a part of a file without moving data through memory: reserves it, cuts it off, swaps it. Files are laid
-    /// out and opened as for transfers; buffers hold nothing.
+    /// It acts on a part of a file without moving data through memory: reserves it, cuts it off, swaps it. Files are
+    /// laid out and opened as for transfers; buffers hold no data.
     ActsOnExtents(ExtentAct),
-    /// It works without I/O: there are no files. A unit is a piece of work, which counts as a read of no bytes. Units
-    /// follow one another until the job's time is over, or one answers that there is nothing more to do (0). Such an
-    /// engine is synchronous. A long piece is done in small steps: while it is not complete, the engine answers every
-    /// few milliseconds that it is busy, and between two pieces that it was interrupted (`EINTR`).
+    /// It works without I/O and without files. A unit is a piece of work, which counts as a read of no bytes. Units
+    /// follow one another until the job's time is over, or one returns that no work is left (0). Such an engine is
+    /// synchronous. A long piece is done in small steps: while it is not complete, the engine returns every few
+    /// milliseconds that it is busy, and between two pieces that it was interrupted (`EINTR`).
     Works,
 }
 
 /// The action on an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ExtentAct {
-    /// It is given its space, by reads and writes, or its space is taken away, by trims, of files as well as of devices.
+    /// Reads and writes allocate its space, and trims deallocate it, for files as well as devices.
     Reserve,
-    /// The file is cut off there. There is nothing but writes.
+    /// The file is cut off there. Only writes are possible.
     CutOff,
-    /// Its blocks are swapped with others. There is nothing but writes.
+    /// Its blocks are swapped with others. Only writes are possible.
     Swap,
 }
 
@@ -64,7 +64,7 @@ pub struct NameUse {
 }
 
 impl NameUse {
-    /// Whether it can be done to the same name again, without anything in between: a file that is there already is opened.
+    /// Whether it can be repeated on the same name at once: if the file exists already, it is opened.
     pub const fn is_repeatable(self) -> bool {
         match self.act {
             NameAct::LookUp => true,
@@ -86,7 +86,7 @@ pub enum NameKind {
 /// The action on a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NameAct {
-    /// It is made, if it is not there.
+    /// It is created if it does not exist.
     Make,
     /// It is looked up.
     LookUp,
@@ -97,7 +97,7 @@ pub enum NameAct {
 /// The component that completes a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Completion {
-    /// The call that issues it: a depth above 1 means nothing.
+    /// The call that issues it: a depth above 1 has no effect.
     Call,
     /// The engine itself, later, when it is asked to submit or to return completions.
     Engine,
@@ -113,11 +113,11 @@ pub enum Target {
     /// Any file that the system can open.
     #[default]
     Any,
-    /// Regular files that are memory: no disk has a part in their I/O.
+    /// Regular files that are memory: no disk takes part in their I/O.
     DaxFile,
     /// Disks that take SCSI commands: block devices and their generic devices.
     Scsi,
-    /// SCSI disks by their nodes of the block layer's generic driver.
+    /// SCSI disks through their nodes of the block layer's generic driver.
     Bsg,
     /// Namespaces that take NVMe commands: generic devices.
     Nvme,
@@ -128,7 +128,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// What the engine needs, in the words of errors; `None` = nothing in particular.
+    /// A description of the files that the engine needs, for errors; `None` = any.
     pub const fn needed(self) -> Option<&'static str> {
         match self {
             Target::Any => None,
@@ -143,43 +143,43 @@ impl Target {
     }
 }
 
-/// Something that some engines can do.
+/// An ability that only some engines have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Capability {
     /// Put written data on stable storage (`fsync`, `end_fsync` and the like). Engines without data have this
-    /// capability, with nothing to do.
+    /// capability; their syncs do nothing.
     Sync,
     /// Trim (`rw=trim` and its mixes).
     Trim,
     /// Trim several ranges with one command (`num_range`).
     Ranges,
-    /// Say with each write where the device is to put it (`dataplacement`).
+    /// Tell the device with each write where to put it (`dataplacement`).
     Placement,
-    /// Ask for writes that are whole or not at all (`atomic`).
+    /// Request atomic writes, which are stored completely or not at all (`atomic`).
     AtomicWrites,
     /// Give single I/Os a priority (`cmdprio_percentage`, `cmdprio_bssplit`).
     Priorities,
     /// Poll the device for completions (`hipri`).
     Polling,
-    /// Write behind the end of a file, which makes it longer. Others have to know its size when they open it.
+    /// Write beyond the end of a file, which makes it longer. Other engines have to know its size when they open it.
     Extend,
     /// Copy data into memory that is a part of the file. A write may then end where the worker is interrupted.
     CopyIntoFile,
     /// Act on names, or on parts of files, without changing any of them.
     OnlyLook,
-    /// Combine several I/Os in one system call, so that single I/Os have no submission that could be timed.
+    /// Combine several I/Os in one system call, so that the submission of a single I/O cannot be timed.
     Coalesce,
     /// Count sending as a part of the I/O, as an engine does that sends a request and waits for the answer in one call: I/Os
     /// are requests whose completion latency begins before they are sent, and there is no submission apart from it.
     TimeSending,
-    /// Make objects by writing them, and only so. Nothing is laid out before a job unless the job asks for it.
+    /// Create objects only by writing them. No object is laid out before a job unless the job requests it.
     MadeByWriting,
-    /// Make and extend files only for jobs that write: they are on a server, and a job that only reads must find its
-    /// data there, unless it only makes files (`create_only`).
+    /// Create and extend files only for jobs that write: they are on a server, and a job that only reads must find its
+    /// data there, unless it only creates files (`create_only`).
     OnlyWritersMake,
-    /// Work on objects of a fixed size: images and disks, which no job makes, extends or removes.
+    /// Work on objects of a fixed size: images and disks, which no job creates, extends or removes.
     FixedSize,
-    /// Count in bits: that is how its rates are reported, unless `unit_base` says otherwise.
+    /// Report rates in bits, unless `unit_base` says otherwise.
     CountBits,
     /// Accept `verify` although it keeps no data that could be verified.
     FeignVerify,
@@ -304,7 +304,7 @@ impl Facets {
         matches!(self.unit, UnitKind::ActsOnNames(NameUse { act: NameAct::Remove, .. }))
     }
 
-    /// Whether its files have to be there, and as large as the job needs them, before its first unit.
+    /// Whether its files have to exist, in the size that the job needs, before its first unit.
     pub const fn needs_files(&self) -> bool {
         self.keeps_data()
             && matches!(self.unit, UnitKind::Transfers | UnitKind::ActsOnExtents(_))
@@ -316,20 +316,20 @@ impl Facets {
         matches!(self.completion, Completion::Call)
     }
 
-    /// The same facets with this capability.
+    /// These facets with one more capability.
     pub fn and(self, one: Capability) -> Facets {
         let capabilities = Capabilities(self.capabilities.0 | 1 << one as u32);
         Facets { capabilities, ..self }
     }
 
-    /// The same facets, for names whose objects are created before the job, like files.
+    /// These facets, for names whose objects are created before the job, like files.
     pub fn laid_out(self) -> Facets {
         let mut capabilities = Vec::from(self.capabilities);
         capabilities.retain(|&one| one != Capability::MadeByWriting);
         Facets { capabilities: Capabilities::from(capabilities), ..self }
     }
 
-    /// Whether it can do this.
+    /// Whether it has this capability.
     pub const fn can(&self, what: Capability) -> bool {
         self.capabilities.has(what)
     }

@@ -15,7 +15,7 @@ pub enum StatCall {
     Stat,
     /// lstat(2), which does not follow links.
     Lstat,
-    /// statx(2), asked for everything.
+    /// statx(2), with all fields requested.
     Statx,
 }
 
@@ -61,7 +61,7 @@ impl OwnOptions for NameOptions {
     }
 }
 
-/// The facets of an engine that acts on names, in the call or through io_uring.
+/// The facets of an engine that acts on names, synchronously or through io_uring.
 fn acting(facets: Facets, uring: bool) -> Facets {
     Facets { completion: if uring { Completion::Kernel } else { facets.completion }, ..facets }
 }
@@ -87,10 +87,10 @@ pub static NAME: &[&Definition] = &[&shared::URING];
 own_options! {
     /// The options of `e4defrag`.
     pub struct E4defragOptions declared by E4DEFRAG {
-        /// The file that extents are swapped with, on the same file system, below the `directory` of the job. It is made
-        /// if it is missing.
+        /// The file that extents are swapped with, on the same file system, below the `directory` of the job. It is
+        /// created if it is missing.
         pub donorname: String,
-        /// Each I/O allocates the donor's space, rather than once before the first I/O.
+        /// Each I/O allocates the donor's space; otherwise it is allocated once before the first I/O.
         pub inplace: bool,
     }
 }

@@ -12,7 +12,7 @@ own_options! {
         pub brick: String,
         /// Workers that share a process share a connection.
         pub single_instance: bool,
-        /// For how long a brick may be silent, in microseconds; 0 = as long as the volume says.
+        /// The longest silence of a brick, in microseconds; 0 = the limit of the volume.
         pub gluster_timeout: u64,
     }
 }
@@ -24,7 +24,7 @@ impl OwnOptions for GfapiOptions {
 }
 
 impl GfapiOptions {
-    /// For how long a brick may be silent, in whole seconds, as the library counts; 0 = as long as the volume says.
+    /// The longest silence of a brick, in whole seconds, the unit of the library; 0 = the limit of the volume.
     pub fn limit_in_seconds(&self) -> u64 {
         self.gluster_timeout.div_ceil(1_000_000)
     }

@@ -8,7 +8,7 @@ own_options! {
     pub struct HdfsOptions declared by OPTIONS {
         /// The host of the namenode, or the name service of several; empty = as in Hadoop's configuration.
         pub namenode: String,
-        /// The port of the namenode; 0 = none was given.
+        /// The port of the namenode; 0 = not given.
         pub port: u64,
         /// The directory with the chunks.
         pub hdfsdirectory: String,
@@ -18,7 +18,7 @@ own_options! {
         pub single_instance: bool,
         /// Accepted, and without effect.
         pub hdfs_use_direct: bool,
-        /// For how long a request may take, in microseconds; 0 = as long as it likes.
+        /// The longest time for a request, in microseconds; 0 = no limit.
         pub hdfs_timeout: u64,
     }
 }

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 /// Whether connections are encrypted (`https`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Encryption {
-    /// They are not.
+    /// They are not encrypted.
     #[default]
     Off,
-    /// They are, and the server has to show a certificate.
+    /// They are encrypted, and the server needs a valid certificate.
     On,
-    /// They are, without a check of the server's certificate.
+    /// They are encrypted, but the server's certificate is not checked.
     Insecure,
 }
 
@@ -33,10 +33,10 @@ pub enum HttpProtocol {
 /// How a file becomes objects (`http_object_mode`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectMode {
-    /// Each block is an object, whose name is that of the file with offset and length behind it.
+    /// Each block is an object, whose name is that of the file followed by offset and length.
     #[default]
     Block,
-    /// The file is one object. Reads ask for a range of it, and writes replace it.
+    /// The file is one object. Reads request a range of it, and writes replace it.
     Range,
 }
 
@@ -50,25 +50,25 @@ pub enum Authentication {
     Digest,
 }
 
-/// Where the bucket's name stands (`http_s3_addressing`).
+/// The position of the bucket's name (`http_s3_addressing`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Addressing {
-    /// In front of the object's: `http://HOST/BUCKET/NAME`.
+    /// Before the object's name: `http://HOST/BUCKET/NAME`.
     #[default]
     Path,
-    /// In front of the server's, which `http_host` has: `http://BUCKET.HOST/NAME`.
+    /// Before the server's name, which `http_host` gives: `http://BUCKET.HOST/NAME`.
     Virtual,
 }
 
 /// The checksum that objects are sent with, for the server to check (`http_s3_checksum`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObjectChecksum {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// Its CRC-32C.
+    /// CRC-32C.
     Crc32c,
-    /// Its SHA-256.
+    /// SHA-256.
     Sha256,
 }
 
@@ -77,9 +77,9 @@ own_options! {
     pub struct HttpOptions declared by OPTIONS {
         /// Whether connections are encrypted.
         pub https: Encryption,
-        /// The server, with its port where that is not the usual one.
+        /// The server, with its port if that is not the usual one.
         pub http_host: String,
-        /// The user's name for WebDAV; empty = there is none.
+        /// The user's name for WebDAV; empty = no user.
         pub http_user: String,
         /// The user's password.
         pub http_pass: Secret,
@@ -87,7 +87,7 @@ own_options! {
         pub http_auth: Authentication,
         /// The secret key of the S3 account.
         pub http_s3_key: Secret,
-        /// The access key of the S3 account; empty = the environment and the usual files have the keys.
+        /// The access key of the S3 account; empty = the keys are in the environment or the usual files.
         pub http_s3_keyid: String,
         /// The session token that goes with temporary keys.
         pub http_s3_security_token: Secret,
@@ -95,23 +95,23 @@ own_options! {
         pub http_swift_auth_token: Secret,
         /// The region of the bucket.
         pub http_s3_region: String,
-        /// The job says it, so that it is not looked up in the user's files.
+        /// The job gives the region, so it is not looked up in the user's files.
         pub region_is_given: bool,
-        /// The key that the server is to encrypt objects with.
+        /// The key with which the server encrypts objects.
         pub http_s3_sse_customer_key: Secret,
-        /// The cipher for that.
+        /// The cipher for this encryption.
         pub http_s3_sse_customer_algorithm: String,
         /// The storage class of new objects.
         pub http_s3_storage_class: String,
         /// The protocol of the server.
         pub http_mode: HttpProtocol,
-        /// Messages about requests: 0 none, 1 requests and statuses, 2 heads as well.
+        /// Messages about requests: 0 none, 1 requests and statuses, 2 headers as well.
         pub http_verbose: u32,
         /// How a file becomes objects.
         pub http_object_mode: ObjectMode,
-        /// For how long nothing of a request may come or go, in microseconds; 0 = as long as it likes.
+        /// The longest time without progress of a request, in microseconds; 0 = no limit.
         pub http_timeout: u64,
-        /// How often a request is repeated that failed for a reason that may pass.
+        /// How often a request is repeated after a temporary error.
         pub http_retries: u32,
         /// Objects that the job reads are written before it begins.
         pub http_create: bool,
@@ -121,19 +121,19 @@ own_options! {
         pub http_s3_anonymous: bool,
         /// Bodies are not hashed for the signature.
         pub http_s3_unsigned_payload: bool,
-        /// Where the bucket's name stands.
+        /// The position of the bucket's name.
         pub http_s3_addressing: Addressing,
         /// The checksum that objects are sent with, for the server to check.
         pub http_s3_checksum: ObjectChecksum,
-        /// Bytes of the parts in which larger objects are uploaded; 0 = objects are uploaded whole.
+        /// Bytes of the parts in which larger objects are uploaded; 0 = objects are uploaded in one part.
         pub http_s3_multipart_size: u64,
-        /// Reads ask for so many names that begin like the file's; 0 = they ask for objects.
+        /// Reads list this many names that begin like the file's; 0 = they read objects.
         pub http_s3_list: u32,
-        /// A file of certificates of authorities to trust; empty = those of the system.
+        /// A file with certificates of trusted authorities; empty = those of the system.
         pub http_ca_file: String,
-        /// A file with the certificate to show to the server; empty = none.
+        /// A file with the client's certificate; empty = none.
         pub http_cert_file: String,
-        /// A file with the key of that certificate.
+        /// A file with the key of the client's certificate.
         pub http_key_file: String,
         /// Missing objects read as zeros, and may be trimmed, as in fio. The front end sets this.
         pub lenient: bool,
@@ -203,7 +203,7 @@ impl OwnOptions for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Whether the writes of a file become one object, so that one client has to send them all.
+    /// Whether the writes of a file become one object, so that a single client has to send all of them.
     pub fn gathers_writes(&self) -> bool {
         self.http_mode == HttpProtocol::S3
             && self.http_object_mode == ObjectMode::Range
@@ -257,7 +257,7 @@ const KEYS: [&str; 8] = [
     "http_s3_profile",
 ];
 
-/// The password of WebDAV, wherever it is.
+/// The options of the WebDAV password.
 const PASSWORD: [&str; 4] = ["http_pass", "http_pass_file", "http_pass_env", "http_auth"];
 
 /// Whether this host, perhaps with a port, is this machine.

@@ -37,9 +37,10 @@ own_options! {
         pub priorities: CommandPriorities,
         /// Bytes of the metadata buffer of each I/O.
         pub md_per_io_size: u32,
-        /// The kernel makes and checks protection information; otherwise it is made and checked here, and transferred.
+        /// The kernel creates and checks protection information; otherwise it is created and checked here, and
+        /// transferred.
         pub pi_act: bool,
-        /// The checks of it.
+        /// The checks of protection information.
         pub pi_chk: Checks,
         /// Its application tag.
         pub apptag: u16,
@@ -51,7 +52,7 @@ own_options! {
 }
 
 impl IoUringOptions {
-    /// Whether metadata goes with reads and writes.
+    /// Whether reads and writes carry metadata.
     pub fn has_metadata(&self) -> bool {
         !self.pi_act && self.md_per_io_size > 0
     }
@@ -98,7 +99,7 @@ own_options! {
     pub struct IoUringCmdOptions declared by OPTIONS with places {
         /// The options of its ring.
         pub ring: IoUringOptions,
-        /// The commands of which device are passed through.
+        /// The kind of commands that are passed through.
         pub cmd_type: CommandType,
         /// Reads bypass the device's cache.
         pub readfua: bool,
@@ -110,9 +111,9 @@ own_options! {
         pub compares: bool,
         /// Bytes of the separate metadata buffer of each I/O.
         pub md_per_io_size: u32,
-        /// The device makes and strips protection information; otherwise it is made and checked here.
+        /// The device creates and strips protection information; otherwise it is created and checked here.
         pub pi_act: bool,
-        /// The checks of it.
+        /// The checks of protection information.
         pub pi_chk: Checks,
         /// Its application tag.
         pub apptag: u16,
@@ -124,9 +125,9 @@ own_options! {
         pub deac: bool,
         /// The form of SCSI commands.
         pub cdb_len: CdbLength,
-        /// The data that a VERIFY of SCSI compares.
+        /// The data that the SCSI command VERIFY compares.
         pub verify_bytchk: ByteCheck,
-        /// Reads become PRE-FETCH of SCSI, which transfers nothing.
+        /// Reads become the SCSI command PRE-FETCH, which transfers no data.
         pub prefetches: bool,
     }
 }
@@ -184,7 +185,7 @@ impl OwnOptions for IoUringCmdOptions {
     }
 }
 
-/// An option, whether it is set to something that commands of one kind have no use for, and why they have none.
+/// An option, whether it has a value that is useless for one kind of commands, and the reason.
 type Asked = (&'static str, bool, &'static str);
 
 impl IoUringCmdOptions {
@@ -230,7 +231,7 @@ macro_rules! ring {
     };
 }
 
-/// Lets an option land in the struct of `io_uring_cmd`; `io_uring` has no use for it.
+/// Stores an option in the struct of `io_uring_cmd`; `io_uring` has no use for it.
 fn in_commands<'a>(
     own: &'a mut dyn Places,
     given: &mut Given<'_>,

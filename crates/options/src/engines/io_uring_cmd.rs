@@ -2,20 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The commands of which device are passed through.
+/// The kind of commands that are passed through.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandType {
     /// NVMe.
     #[default]
     Nvme,
-    /// SCSI, by the block layer's generic driver.
+    /// SCSI, through the block layer's generic driver.
     Bsg,
 }
 
 /// The form of SCSI commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CdbLength {
-    /// The shortest in which block and length have room.
+    /// The shortest form in which block and length fit.
     #[default]
     AsNeeded,
     /// 10 bytes.
@@ -27,7 +27,7 @@ pub enum CdbLength {
 }
 
 impl CdbLength {
-    /// From the keyword of `cdb_len`.
+    /// Parses the keyword of `cdb_len`.
     pub(super) fn of(keyword: &str) -> CdbLength {
         match keyword {
             "10" => CdbLength::Ten,
@@ -38,20 +38,20 @@ impl CdbLength {
     }
 }
 
-/// The data that a VERIFY of SCSI compares (BYTCHK).
+/// The data that the SCSI command VERIFY compares (BYTCHK).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ByteCheck {
-    /// None: the medium is read.
+    /// No data: the medium is read.
     #[default]
     Medium,
-    /// Each block with its own.
+    /// Each block is compared with its own data.
     Data,
-    /// Every block with the first one.
+    /// Every block is compared with the first block of the data.
     Block,
 }
 
 impl ByteCheck {
-    /// From the keyword of `verify_bytchk`.
+    /// Parses the keyword of `verify_bytchk`.
     pub(super) fn of(keyword: &str) -> ByteCheck {
         match keyword {
             "1" => ByteCheck::Data,
@@ -71,7 +71,7 @@ pub enum NvmeWriteMode {
     Uncorrectable,
     /// Write Zeroes.
     Zeroes,
-    /// Verify: the device checks the blocks, and transfers nothing.
+    /// Verify: the device checks the blocks, without a transfer of data.
     Verify,
     /// Zone Append: the device chooses the place within a zone.
     Append,
@@ -150,12 +150,12 @@ impl WriteModes {
         }
     }
 
-    /// These modes with their percents, which are 100 together.
+    /// These modes with their percentages, which sum to 100.
     pub fn of(shares: &[(NvmeWriteMode, u32)]) -> WriteModes {
         WriteModes(shares.to_vec())
     }
 
-    /// Each mode with its percent; 100 together.
+    /// Each mode with its percentage; they sum to 100.
     pub fn shares(&self) -> &[(NvmeWriteMode, u32)] {
         &self.0
     }

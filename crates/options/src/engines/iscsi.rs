@@ -16,11 +16,11 @@ own_options! {
         pub in_urls: Vec<(String, Secret)>,
         /// The credentials of targets that were in URLs: the URL without them, the user, and the password.
         pub of_targets: Vec<(String, (String, Secret))>,
-        /// A URL names a user without a password.
+        /// A URL contains a user without a password.
         pub has_user: bool,
-        /// The name of this side.
+        /// The name of the initiator.
         pub iscsi_initiator: String,
-        /// For how long the target may be silent, in microseconds; 0 = as long as it likes.
+        /// The longest silence of the target, in microseconds; 0 = no limit.
         pub iscsi_timeout: u64,
     }
 }
@@ -53,7 +53,7 @@ impl IscsiOptions {
     /// The password that goes with a URL, if there is one.
     ///
     /// # Errors
-    /// In words, why it cannot be had from where it is.
+    /// The reason why it cannot be read from its place, as text.
     pub fn password_for(&self, url: &str) -> Result<Option<String>, String> {
         match self.in_urls.iter().find(|(known, _)| known == url) {
             Some((_, secret)) => secret.given("filename"),
@@ -61,7 +61,7 @@ impl IscsiOptions {
         }
     }
 
-    /// The user and the password with which the target of a URL has to authenticate itself, if it has to.
+    /// The user and the password with which the target of a URL must authenticate itself, if required.
     ///
     /// # Errors
     /// The user or the password is missing.
@@ -92,7 +92,7 @@ impl IscsiOptions {
             let piece = &whole[rest..start];
             rest = (start + BEGINNING.len()).min(whole.len());
             match number {
-                // This is not a URL, and will be refused. There may be a password in it.
+                // This is not a URL, and will be refused. It may contain a password.
                 0 => urls.extend(
                     Some(masked(piece.trim_end_matches(':')).into_owned()).filter(|piece| !piece.is_empty()),
                 ),
@@ -137,7 +137,7 @@ impl IscsiOptions {
     }
 }
 
-/// Where the query of a URL begins. (In passwords in front of an `@` there may be question marks as well.)
+/// The position where the query of a URL begins. (Passwords before an `@` may contain question marks as well.)
 fn query_of(rest: &str) -> usize {
     let of_target = ["?target_user=", "?target_password="].iter().filter_map(|word| rest.find(word)).min();
     let last = || rest.find('?').filter(|place| !rest[*place..].contains('@'));
@@ -145,7 +145,7 @@ fn query_of(rest: &str) -> usize {
     of_target.or_else(last).or_else(behind_user).unwrap_or(rest.len())
 }
 
-/// How a URL begins.
+/// The scheme of a URL.
 const BEGINNING: &str = "iscsi://";
 
 const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {

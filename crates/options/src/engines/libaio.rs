@@ -11,7 +11,7 @@ use std::any::Any;
 own_options! {
     /// The options of `libaio`.
     pub struct LibaioOptions declared by OPTIONS with places {
-        /// Fetch completions from the ring without a system call. The engine always does where the kernel allows it.
+        /// Fetch completions from the ring without a system call. The engine always does this if the kernel allows it.
         pub userspace_reap: bool,
         /// Fail rather than wait (RWF_NOWAIT).
         pub nowait: bool,

@@ -83,7 +83,7 @@ own_options! {
         pub grace_time: u32,
         /// Its output goes to files named after the job.
         pub std_redirect: bool,
-        /// How lines for the user tell that there are no arguments; empty = they do not.
+        /// The text for missing arguments in lines for the user; empty = no text.
         pub without_arguments: String,
     }
 }
@@ -126,7 +126,7 @@ pub static EXEC: &[&Definition] = &[&PROGRAM, &ARGUMENTS, &GRACE_TIME, &STD_REDI
 own_options! {
     /// The options of `mtd`.
     pub struct MtdOptions declared by MTD {
-        /// Blocks that are known to be bad are not touched.
+        /// Blocks that are known to be bad are skipped.
         pub skip_bad: bool,
     }
 }

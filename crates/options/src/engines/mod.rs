@@ -2,7 +2,7 @@
 //!
 //! # The seam
 //!
-//! An engine touches four places, and nothing else lists engines:
+//! An engine is listed in four places, and nowhere else:
 //!
 //! 1. its entry in the catalogue (`catalogue.rs`): names, help, [`Facets`], options. Code that has a question about an
 //!    engine (the checks of a plan, layout, verification, limits of the system, the manual) asks its entry for the
@@ -88,7 +88,7 @@ pub struct EngineInfo {
     pub help: &'static str,
     /// Its facets.
     pub facets: Facets,
-    /// It loads a library when it is made, which may start threads: nothing that forks later may try it.
+    /// It loads a library when it is created, which may start threads: a process that forks later must not create it.
     pub loads_library: bool,
     /// Its requests count towards `fs.aio-max-nr`.
     pub takes_aio_requests: bool,
@@ -146,7 +146,7 @@ pub fn chosen(name: &str, own: &EngineOptions) -> Option<EngineInfo> {
     Some(EngineInfo { facets: own.facets(entry.facets), ..entry })
 }
 
-/// Describes an engine of fio that is not part of this program, and its alternative here; `None` = there is no such
+/// Describes an engine of fio that is not part of this program, and its alternative here; `None` = fio has no such
 /// engine.
 pub(crate) fn elsewhere(name: &str) -> Option<String> {
     let Elsewhere { what, instead, .. } = catalogue::ELSEWHERE.iter().find(|engine| engine.name == name)?;
@@ -156,7 +156,7 @@ pub(crate) fn elsewhere(name: &str) -> Option<String> {
 /// The engine whose implementation is in a shared object.
 const EXTERNAL: &str = "external";
 
-/// The name of the engine that a value of `ioengine` is about, whether or not it can be used.
+/// The name of the engine in a value of `ioengine`, whether or not it can be used.
 pub(crate) fn name_of(value: &str) -> &str {
     if value.contains('/') || value.split(':').next() == Some(EXTERNAL) { EXTERNAL } else { value }
 }
@@ -231,7 +231,7 @@ mod tests {
     fn capabilities_go_with_the_options_that_ask_for_them() {
         for engine in engines() {
             let has = |option: &str| engine.option(option).is_some();
-            // Commands that are passed through have none, although io_uring_cmd lists the options.
+            // Commands that are passed through have no priorities, although io_uring_cmd lists the options.
             let has_priorities = has("cmdprio") && engine.name != "io_uring_cmd";
             assert_eq!(engine.facets.can(Capability::Priorities), has_priorities, "{}", engine.name);
             assert_eq!(engine.facets.can(Capability::Polling), has("hipri"), "{}", engine.name);

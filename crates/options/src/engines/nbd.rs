@@ -9,7 +9,7 @@ own_options! {
     pub struct NbdOptions declared by OPTIONS {
         /// The server and its export: `nbd://SERVER/EXPORT`, `nbd+unix:///EXPORT?socket=FILE`.
         pub uri: Url,
-        /// For how long the server may be silent, in microseconds; 0 = as long as it likes.
+        /// The longest silence of the server, in microseconds; 0 = no limit.
         pub nbd_timeout: u64,
     }
 }

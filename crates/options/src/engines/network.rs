@@ -45,7 +45,7 @@ impl Protocol {
         matches!(self, Protocol::Tcp | Protocol::TcpV6)
     }
 
-    /// Whether it carries datagrams and no stream.
+    /// Whether it carries datagrams instead of a stream.
     pub fn is_udp(self) -> bool {
         matches!(self, Protocol::Udp | Protocol::UdpV6)
     }
@@ -68,7 +68,7 @@ own_options! {
         pub pingpong: bool,
         /// Address (IPv4) or name (IPv6) of the network interface for multicast; empty = the system chooses.
         pub interface: String,
-        /// How many hops multicast packets live.
+        /// The most hops of multicast packets.
         pub ttl: u32,
         /// Bytes of the socket's buffer; 0 = the system chooses.
         pub window_size: u32,
@@ -106,7 +106,7 @@ impl NetOptions {
         }
     }
 
-    /// The multicast group that `hostname` is, if it is one.
+    /// The multicast group in `hostname`, if it is one.
     pub fn group(&self) -> Option<IpAddr> {
         let address: IpAddr = self.hostname.parse().ok()?;
         (self.protocol.is_udp() && address.is_multicast()).then_some(address)
@@ -198,7 +198,7 @@ impl Verb {
         }
     }
 
-    /// Whether the server has no part in it but its memory.
+    /// Whether the server only provides its memory.
     pub fn is_one_sided(self) -> bool {
         matches!(self, Verb::Write | Verb::Read)
     }
@@ -209,11 +209,11 @@ own_options! {
     pub struct RdmaOptions declared by RDMA with places {
         /// The name or address of the server; empty = not given.
         pub hostname: String,
-        /// The name or address of the own end, which chooses the device; empty = the system chooses.
+        /// The local name or address, which selects the device; empty = the system chooses.
         pub bindname: String,
-        /// The port; 0 = not given. That of a clone is this one and its number.
+        /// The port; 0 = not given. A clone adds its number.
         pub port: u32,
-        /// The operation of the client, which tells it to the server.
+        /// The operation; the client sends it to the server.
         pub verb: Verb,
     }
 }

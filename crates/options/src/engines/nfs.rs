@@ -9,7 +9,7 @@ own_options! {
     pub struct NfsOptions declared by OPTIONS {
         /// The server and its export: `nfs://SERVER/EXPORT?…`.
         pub nfs_url: Url,
-        /// For how long the server may be silent or away, in microseconds; 0 = as long as it likes.
+        /// How long the server may be silent or unreachable, in microseconds; 0 = no limit.
         pub nfs_timeout: u64,
         /// About how many bytes of data may wait for stable storage before the server is asked to commit them.
         pub nfs_uncommitted: u64,

@@ -21,7 +21,7 @@ pub trait OwnOptions: Places {
         None
     }
 
-    /// Whether all files have to be known when the engine is made, because it registers them.
+    /// Whether all files have to be known when the engine is created, because it registers them.
     fn registers_files(&self) -> bool {
         false
     }
@@ -53,17 +53,17 @@ pub trait OwnOptions: Places {
         None
     }
 
-    /// Does as fio does, where that is another thing.
+    /// Behaves like fio where the two differ.
     fn be_as_fio(&mut self, asked: AsFio) {
         let _ = asked;
     }
 
-    /// The name of the one file that a job has, whatever it calls it, so that jobs and clones are seen to share it.
+    /// The name of the job's only file, whatever the job calls it, so that it is known that jobs and clones share it.
     fn only_name(&self) -> Option<&str> {
         None
     }
 
-    /// The command that resizes the object of this name, if no job can; `None` = there is none.
+    /// The command that resizes the object of this name, if jobs cannot; `None` = there is no such command.
     fn resized_by(&self, name: &Path, size: u64) -> Option<String> {
         let _ = (name, size);
         None
@@ -78,7 +78,7 @@ pub trait OwnOptions: Places {
 /// The settings of a job that matter when it has to behave as in fio.
 #[derive(Clone, Copy, Debug)]
 pub struct AsFio {
-    /// It limits the time that requests may take. fio does not.
+    /// It limits the time of requests, which fio does not.
     pub has_limit: bool,
     /// No file may be changed (`--readonly`).
     pub readonly: bool,
@@ -132,7 +132,7 @@ macro_rules! own {
 
 pub(super) use {own, own_options};
 
-/// The struct of an engine, where one of its options lands.
+/// The struct of an engine, in which one of its options is stored.
 pub(super) fn place<T: OwnOptions>(own: &mut dyn Places) -> Result<&mut T, String> {
     found((own as &mut dyn Any).downcast_mut())
 }

@@ -1,4 +1,4 @@
-//! The share of the I/Os that have a priority of their own: `cmdprio_percentage` and the related options. Shared by the
+//! The share of the I/Os that have a separate priority: `cmdprio_percentage` and the related options. Shared by the
 //! engines that can set a priority for each I/O.
 
 use super::shared::{no_use_to_commands, option};
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 pub struct CommandPriorities {
     /// `cmdprio_percentage`: percent of the I/Os.
     pub percentage: PerDirection<u32>,
-    /// `cmdprio_class`; 0 = the highest there is.
+    /// `cmdprio_class`; 0 = the highest.
     pub class: PerDirection<u32>,
     /// `cmdprio`: the level in the class, 0 (highest) to 7.
     pub level: PerDirection<u32>,
     /// `cmdprio_hint`
     pub hint: PerDirection<u32>,
-    /// `cmdprio_bssplit`; empty where a direction has none.
+    /// `cmdprio_bssplit`; empty for a direction without entries.
     pub by_size: PerDirection<Vec<PriorityShare>>,
 }
 

@@ -15,12 +15,13 @@ pub(crate) const PLACEHOLDER: &str = "***";
 /// Most bytes of a file with a secret.
 const MOST: u64 = 64 << 10;
 
-/// A key, a password or a token. It is in no debug output. (Plans carry it, as it is needed where the job runs.)
+/// A key, a password or a token. It does not appear in debug output. (Plans contain it, because it is needed where the
+/// job runs.)
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Secret {
-    /// The text itself; empty = there is none.
+    /// The text itself; empty = no secret.
     Text(String),
-    /// The content of this file, without the end of its line.
+    /// The content of this file, without the line break.
     File(PathBuf),
     /// The value of this environment variable.
     Environment(String),
@@ -33,20 +34,20 @@ impl Default for Secret {
 }
 
 impl Secret {
-    /// Keeps this text.
+    /// A secret with this text.
     pub fn new(text: String) -> Secret {
         Secret::Text(text)
     }
 
-    /// Whether there is one.
+    /// Whether a secret was given.
     pub fn is_given(&self) -> bool {
         !matches!(self, Secret::Text(text) if text.is_empty())
     }
 
-    /// The text itself; empty = there is none.
+    /// The text itself; empty = no secret.
     ///
     /// # Errors
-    /// In words, why it cannot be had from where it is.
+    /// The reason why it cannot be read from its place, as text.
     pub fn reveal(&self) -> Result<String, String> {
         match self {
             Secret::Text(text) if text.is_empty() => Ok(String::new()),
@@ -64,7 +65,7 @@ impl Secret {
         }
     }
 
-    /// The name of the file that it is in, if it is in one.
+    /// The name of the file that contains it, if there is one.
     pub fn file(&self) -> Option<String> {
         match self {
             Secret::File(path) => Some(path.to_string_lossy().into_owned()),
@@ -75,7 +76,7 @@ impl Secret {
     /// The text itself, if there is one. `name` is the option for the text itself.
     ///
     /// # Errors
-    /// As [`Secret::reveal`], behind the name of the option that was given.
+    /// As [`Secret::reveal`], preceded by the name of the option that was given.
     pub fn given(&self, name: &str) -> Result<Option<String>, String> {
         if !self.is_given() {
             return Ok(None);
@@ -103,7 +104,8 @@ fn content(path: &Path) -> Result<String, String> {
     one_line(&text).map_err(of_file)
 }
 
-/// A secret without the end of its line. Secrets become parts of requests, where a line break would begin a new field.
+/// A secret without the line break at its end. Secrets become parts of requests, where a line break would begin a new
+/// field.
 fn one_line(text: &str) -> Result<String, &'static str> {
     match text.trim_end_matches(['\r', '\n']) {
         "" => Err("it is empty"),
@@ -134,7 +136,7 @@ macro_rules! secret {
     };
 }
 
-/// The two options beside the one of this secret, which is called as its field: `NAME_file` and `NAME_env`.
+/// The two further options of this secret, `NAME_file` and `NAME_env`. `NAME` is the name of its field.
 macro_rules! elsewhere {
     ($type:ident.$field:ident) => {
         [

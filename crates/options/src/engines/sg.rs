@@ -13,7 +13,7 @@ pub enum SgWriteMode {
     Write,
     /// WRITE AND VERIFY.
     WriteAndVerify,
-    /// WRITE SAME: the first block is written everywhere.
+    /// WRITE SAME: all blocks get the data of the first one.
     WriteSame,
     /// WRITE SAME, with data that the disk chooses.
     WriteSameWithoutData,
@@ -37,7 +37,7 @@ impl SgWriteMode {
 own_options! {
     /// The options of `sg`.
     pub struct SgOptions declared by OPTIONS with places {
-        /// Commands that read or write are polled for.
+        /// The completion of reads and writes is polled for.
         pub hipri: bool,
         /// Reads bypass the disk's cache.
         pub readfua: bool,

@@ -1,8 +1,8 @@
-//! Options that several engines have: declared once, they land in the struct of whichever engine lists them.
+//! Options that several engines have: declared once, they are stored in the struct of each engine that lists them.
 
 use crate::definition::{Definition, Given, Kind, Places, found};
 
-/// An option of engines, without effect so far.
+/// An option of engines, as yet without effect.
 pub(super) const fn option(name: &'static str, kind: Kind, help: &'static str) -> Definition {
     Definition::engine(name, kind, help)
 }
@@ -43,14 +43,14 @@ pub(super) static URING: Definition =
             Ok(())
         });
 
-/// An option of reads and writes of the kernel, which commands that are passed through are not: a warning says so.
+/// Warns that an option of the kernel's reads and writes has no effect on commands that are passed through.
 pub(super) fn no_use_to_commands(given: &mut Given<'_>) {
     let message = "has no effect: commands passed through to a device are not I/Os of the kernel, and have no such flag";
     given.notes.push(message.to_owned());
 }
 
-/// An option of commands that are passed through to a device. io_uring proper has them in its table as well, and no use
-/// for them: they are read, and a warning says so.
+/// An option of commands that are passed through to a device. `io_uring` itself lists such options as well, but has no
+/// use for them: they are accepted with a warning.
 pub(super) fn passed_through(_: &mut dyn Places, given: &mut Given<'_>) -> Result<(), String> {
     match given.definition.kind {
         _ if !given.definition.keywords.is_empty() => drop(given.keyword()?),

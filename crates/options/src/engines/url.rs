@@ -1,16 +1,16 @@
-//! URLs, in which there may be a password.
+//! URLs, which may contain a password.
 
 use super::secret::PLACEHOLDER;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A URL. Debug output has no password that is in it.
+/// A URL. Debug output does not show its password.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Url(String);
 
 impl Url {
-    /// Keeps this text.
+    /// A URL with this text.
     pub fn new(text: String) -> Url {
         Url(text)
     }
@@ -20,7 +20,7 @@ impl Url {
         &self.0
     }
 
-    /// As it may be shown.
+    /// The text without its password.
     pub fn shown(&self) -> Cow<'_, str> {
         masked(&self.0)
     }
@@ -35,9 +35,9 @@ impl fmt::Debug for Url {
 /// Words of queries whose values are secret.
 const SECRET: [&str; 3] = ["password", "secret", "passphrase"];
 
-/// A text without the passwords of the URLs in it: `nbd://me:***@host`, `iscsi://me%***@host`. Most texts have none,
-/// and stay unchanged. A password may contain any character, so everything up to the last `@` is hidden: rather too
-/// much than too little.
+/// A text without the passwords of the URLs in it: `nbd://me:***@host`, `iscsi://me%***@host`. Most texts contain no
+/// passwords, and stay unchanged. A password may contain any character, so everything up to the last `@` is hidden,
+/// which may be too much, but never too little.
 pub fn masked(text: &str) -> Cow<'_, str> {
     if let Some((front, host)) = without_slashes(text) {
         return format!("{}{PLACEHOLDER}{host}", masked(front)).into();
@@ -52,7 +52,7 @@ pub fn masked(text: &str) -> Cow<'_, str> {
         shown.push_str("//");
         let (url, behind) = after.split_at(next_url(after));
         match url.rsplit_once('@') {
-            // In lists of names a colon has a backslash in front.
+            // In lists of names, a backslash precedes a colon.
             Some((user, host)) if user.contains([':', '%', '\\']) => {
                 let place = user.find([':', '%', '\\']).unwrap_or_default();
                 let place = place + usize::from(user[place..].starts_with("\\:"));
@@ -69,7 +69,7 @@ pub fn masked(text: &str) -> Cow<'_, str> {
 /// Schemes of URLs with passwords.
 const SCHEMES: [&str; 8] = ["nbd", "nbds", "nbd+unix", "nbds+unix", "iscsi", "nfs", "http", "https"];
 
-/// Around the password of a URL whose slashes were forgotten, which does not make it less secret: `iscsi:/` and `@host`.
+/// The parts around the password of a URL with missing slashes: `iscsi:/` and `@host`.
 fn without_slashes(text: &str) -> Option<(&str, &str)> {
     let last = text.rfind('@')?;
     let colons = text[..last].match_indices(':').map(|(place, _)| place);
@@ -87,7 +87,7 @@ fn without_slashes(text: &str) -> Option<(&str, &str)> {
     Some((&text[..ends.next()?], &text[last..]))
 }
 
-/// Where in a list of names the next URL begins: `…:iscsi://…`, `…,iscsi\://…`, `… nbd://…`.
+/// The position in a list of names where the next URL begins: `…:iscsi://…`, `…,iscsi\://…`, `… nbd://…`.
 fn next_url(text: &str) -> usize {
     let starts = text.match_indices("://").map(|(place, _)| place);
     let scheme = |place: usize| {

@@ -6,7 +6,7 @@ options! {
     /// How data gets to the storage: caches, synchronous I/O, flushes.
     pub struct DurabilityOptions at durability {
         pub direct: bool,
-        /// Writes are whole or not at all, also when the power fails.
+        /// Writes are stored completely or not at all, even if the power fails.
         pub atomic: bool,
         /// How long written data is expected to live; `None` = not set.
         pub write_hint: Option<WriteHint>,

@@ -1,16 +1,16 @@
-//! The files of a job: their names, how they are made, opened and removed.
+//! The files of a job: their names, how they are created, opened and removed.
 
 use crate::typed::{FadviseHint, Fallocate, FileService, FileType, LockFile};
 
 options! {
-    /// The files of a job: their names, how they are made, opened and removed.
+    /// The files of a job: their names, how they are created, opened and removed.
     pub struct FileOptions at files {
         pub directory: Vec<String>,
         /// The names, with the directory that they are in.
         pub filename: Vec<String>,
         pub filename_format: String,
         pub unique_filename: bool,
-        /// The address of the client for which a server runs the job; empty = there is none.
+        /// The address of the client for which a server runs the job; empty = no client.
         pub client: String,
         pub opendir: Option<String>,
         pub nrfiles: u32,

@@ -35,7 +35,7 @@ options! {
         pub log_issue_time: bool,
         /// Bytes; 0 = not compressed in memory.
         pub log_compression: u32,
-        /// Empty = any.
+        /// Empty = any CPU.
         pub log_compression_cpus: Vec<u32>,
         pub log_store_compressed: bool,
         pub log_alternate_epoch: bool,
@@ -44,7 +44,7 @@ options! {
 }
 
 impl LogOptions {
-    /// Whether there is any log.
+    /// Whether the job has any log.
     pub fn any(&self) -> bool {
         [&self.write_bw_log, &self.write_lat_log, &self.write_iops_log, &self.write_hist_log]
             .into_iter()

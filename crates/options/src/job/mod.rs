@@ -103,7 +103,7 @@ pub struct JobOptions {
     pub given_global: Vec<(String, String)>,
     /// Where each option that was set (canonical name) got its value, from this section or a global one.
     pub origins: BTreeMap<String, Origin>,
-    /// How many workers the jobs before this one would have had that `--section` leaves out.
+    /// The number of workers of the earlier jobs that `--section` leaves out.
     pub left_out_before: u64,
 }
 
@@ -143,8 +143,8 @@ impl JobOptions {
         self.origins.contains_key(canonical_name)
     }
 
-    /// Chooses an engine. If it is another one than before, the old engine's options are forgotten, and the new one's
-    /// have their defaults.
+    /// Chooses an engine. If it differs from the previous one, the old engine's options are discarded, and the new
+    /// one's have their defaults.
     pub fn choose_engine(&mut self, chosen: &EngineInfo) {
         if chosen.name == self.ioengine {
             return;
@@ -159,7 +159,7 @@ impl JobOptions {
     /// Chooses the engine in this shared object.
     pub(crate) fn choose_library(&mut self, external: &EngineInfo, library: PathBuf) {
         if self.engine.of::<ExternalOptions>().is_some_and(|own| own.library != library) {
-            // It is another engine, although of the same name.
+            // It is a different engine, although it has the same name.
             self.choose_engine(&EngineInfo { name: "", ..*external });
         }
         self.choose_engine(external);

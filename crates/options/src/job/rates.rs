@@ -18,7 +18,7 @@ options! {
         /// Bytes per second; 0 = no minimum.
         pub rate_min: PerDirection<u64>,
         pub rate_process: RateProcess,
-        /// Whether rates are those of a host, or of all hosts of a client together.
+        /// Whether rates apply to each host, or to all hosts of a client together.
         pub rate_scope: RateScope,
         /// Milliseconds.
         pub rate_cycle: u64,

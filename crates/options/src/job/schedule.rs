@@ -1,12 +1,12 @@
-//! When a job runs, how often, and beside which jobs.
+//! When and how often a job runs, and which jobs run at the same time.
 
 use crate::typed::{ExitWhat, Range};
 
 options! {
-    /// When a job runs, how often, and beside which jobs.
+    /// When and how often a job runs, and which jobs run at the same time.
     pub struct ScheduleOptions at schedule {
         pub wait_for: Option<String>,
-        /// It keeps in step with the same job on the other hosts of a client.
+        /// Its start, ramp and steady state are coordinated with the same job on the other hosts of a client.
         pub client_barrier: bool,
         pub loops: u64,
         pub numjobs: u32,

@@ -8,7 +8,7 @@ options! {
         pub zonemode: ZoneMode,
         /// Bytes of I/O in a zone before the next; 0 only without zones.
         pub zonesize: u64,
-        /// Bytes of the file that a zone covers; with zones, `zonesize` where it was not given.
+        /// Bytes of the file that a zone covers; with zones, `zonesize` if it was not given.
         pub zonerange: u64,
         pub zoneskip: ZoneSkip,
         /// Bytes of a zone that can be used; 0 = all.

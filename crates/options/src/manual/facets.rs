@@ -7,7 +7,7 @@ use std::fmt::Write;
 const BEGIN: &str = "<!-- facets -->\n";
 const END: &str = "<!-- end of facets -->\n";
 
-/// The page with the table regenerated; `None` = it has no place for the table.
+/// The page with the table regenerated; `None` = it does not contain the lines around the table.
 pub fn with_facets(page: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;

@@ -82,7 +82,7 @@ fn load(wishes: &Wishes<'_>, device: &str) -> [Section; 2] {
     let record = wishes.number(&READ_BLOCKS).unwrap_or(3) * 512;
     let large = wishes.number(&LARGE_BLOCK).unwrap_or(128) << 10;
     let reads = (READS.saturating_mul(load) / threads).to_string();
-    // As many large writes as it takes to hold the updated records.
+    // The number of large writes that hold the updated records.
     let writes = UPDATES.saturating_mul(load).saturating_mul(record).div_ceil(large).to_string();
     let (threads, record, large) = (threads.to_string(), record.to_string(), large.to_string());
     [

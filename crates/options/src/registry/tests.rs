@@ -60,8 +60,8 @@ fn every_job_option_is_declared_once_in_order() {
 
 #[test]
 fn every_engine_option_is_declared() {
-    // These are ours; so is where else a secret may be (`NAME_file`, `NAME_env`). The build that the table was read from
-    // lacks nbd, libhdfs and libiscsi.
+    // These are our own, like the other places of a secret (`NAME_file`, `NAME_env`). The build from which the table
+    // was read lacks nbd, libhdfs and libiscsi.
     const OWN: &[&str] = &[
         "uring",
         "http_auth",
@@ -275,7 +275,7 @@ fn the_last_of_two_opposites_counts() {
         ),
         (true, false, true, true)
     );
-    // gtod_reduce=0 asks for nothing.
+    // gtod_reduce=0 undoes nothing.
     assert!(accepted(&["disable_lat=1", "gtod_reduce=0"]).measurement.disable_lat);
     let job = accepted(&["gtod_reduce=1", "disable_lat=0", "gtod_reduce=0"]);
     assert_eq!((job.measurement.disable_lat, job.measurement.disable_clat), (false, true));
@@ -434,7 +434,7 @@ fn a_synchronous_engine_has_a_depth_of_1() {
 }
 
 #[test]
-fn what_one_option_means_for_another() {
+fn rules_between_options() {
     assert!(!finished(&["zero_buffers"]).0.buffers.scramble_buffers);
     assert!(finished(&["zero_buffers", "scramble_buffers=1"]).0.buffers.scramble_buffers);
     let (job, _) = finished(&["zero_buffers", "buffer_pattern=\"ab\""]);

@@ -120,7 +120,7 @@ pub(super) fn debug(asked: &mut Asked, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A time in seconds, or with a unit, that is at least so many milliseconds.
+/// A time in seconds, or with a unit, of at least `least` milliseconds.
 pub(super) fn milliseconds(asked: &mut Asked, value: &str, least: u64) -> Result<u64, String> {
     let milliseconds = time(value, SECOND, &mut asked.notes)? / 1000;
     if milliseconds < least {

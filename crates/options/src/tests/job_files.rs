@@ -305,7 +305,7 @@ fn options_of_the_past_and_of_profiles_are_accepted() {
         ran.warnings[3],
         "-:5:9: threads=1: is an option of --profile=tiobench, and has no effect in a job"
     );
-    // They are reported like all others.
+    // They are reported like all other options.
     assert!(ran.batches[0][0].given.contains(&("threads".to_owned(), "1".to_owned())));
     // And the same on a command line, where they are not abbreviations of others.
     let ran = run(&["--name=a", "--threads=1", "--dir", "x", "--verifysort_nr=5", "--prep"]);

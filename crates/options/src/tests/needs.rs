@@ -44,7 +44,7 @@ fn a_default_asks_for_nothing() {
 }
 
 #[test]
-fn a_default_of_all_may_matter_to_some() {
+fn a_global_option_used_by_one_job_causes_no_warning() {
     assert_eq!(warnings("[global]\nthinktime_blocks=4\n[a]\n[b]\nthinktime=10\n[c]\n"), [""; 0]);
     let told = warnings("[global]\nthinktime_blocks=4\n[a]\n[b]\n");
     assert_eq!(told, ["-:2:18: thinktime_blocks: has no effect without thinktime"]);
@@ -74,7 +74,7 @@ fn what_the_workload_does_not_have_cannot_be_refined() {
         assert_eq!(told, [format!("-:2:{column}: {option}: has no effect without {leader}")]);
         assert_eq!(warnings(&format!("[a]\n{alone}\n{enough}\n")), [""; 0]);
     }
-    // Shares that are those of the job, and as many open files as there are, switch nothing on.
+    // Shares that agree with the job, and a limit that equals the number of files, have no effect, so no warning.
     for job in
         ["rw=randread\nrwmixread=100", "rw=write\nrwmixread=0", "rw=write\nrwmixwrite=100", "openfiles=1"]
     {
@@ -114,7 +114,7 @@ fn the_table_names_options() {
     }
 }
 
-/// A pattern leaves nothing to be duplicated, unless a part of each block is compressible.
+/// With a pattern, no data can be duplicated, unless a part of each block is compressible.
 #[test]
 fn duplicates_of_a_pattern_are_told() {
     let warnings = |more: &str| {

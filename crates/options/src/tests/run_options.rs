@@ -137,7 +137,7 @@ fn a_command_for_other_machines_says_nothing_without_them() {
     assert_eq!(run(&["--name=a", "-J", "x"]).run.trigger_remote.as_deref(), Some("x"));
 }
 
-/// Job files go to the machine behind which they stand.
+/// Job files go to the machine that precedes them.
 #[test]
 fn jobs_for_other_machines() {
     let dir = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ fn jobs_for_other_machines() {
     let refused = errors(&["--client=a", "--name=x", &other]);
     assert!(refused[0].contains("put them into a job file"), "{refused:?}");
 
-    // Included files travel as well, and mistakes in them are found on the other machine, with their places.
+    // Included files are sent as well, and mistakes in them are found on the other machine, with their places.
     let Ok(Invocation::RunElsewhere(run)) = invoke(&["--client=a", &outer], "") else { panic!("it runs") };
     std::fs::remove_file(&inner).unwrap();
     let mistakes = crate::parse_sent(&run.clients[0].jobs, &|_| None, &|_| Ok(()), Name::Iolite).unwrap_err();

@@ -53,7 +53,7 @@ fn values_are_quoted_for_a_shell() {
 
 /// On a command line the next word would become the value.
 #[test]
-fn what_stands_alone_gets_the_name_of_the_job() {
+fn showcmd_writes_the_job_name_for_log_options_without_value() {
     let (text, _) = printed(&["--showcmd", "-"], "[a b]\nwrite_lat_log\nwrite_bw_log=\nrw=write\n");
     assert_eq!(text, "iolite --name='a b' --write_lat_log='a b' --write_bw_log='a b' --rw=write \n");
     let defaults = "[global]\nwrite_lat_log\n[a]\n[b]\nwrite_lat_log=x\n[global]\nwrite_lat_log=y\n[c]\n";

@@ -67,7 +67,7 @@ fn not_a_percentage(text: &str) -> String {
 /// Parses `[value[:centre]]`, the parameters that follow the name of a distribution.
 ///
 /// # Errors
-/// A parameter is not a number, is out of the distribution's range, or is one too many.
+/// A parameter is not a number or is out of the distribution's range, or there are too many parameters.
 pub fn skew(law: SkewLaw, text: Option<&str>) -> Result<Skew, String> {
     let mut parts = text.unwrap_or_default().split(':').map(str::trim);
     let float = |part: &str| {

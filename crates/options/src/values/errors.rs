@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_error() {
+    fn unknown_error_names_are_refused_and_unknown_numbers_noted() {
         let error = read("eio").unwrap_err();
         assert_eq!(error, "\"eio\" is neither an error's name nor its number; did you mean EIO?");
         assert!(read("EFOO").is_err());

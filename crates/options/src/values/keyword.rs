@@ -2,8 +2,8 @@
 
 use crate::spelling::closest;
 
-/// Finds the keyword that the text is, spelt exactly. A keyword ends at a comma or a colon, as in fio; the text after
-/// that is ignored with a note.
+/// Finds the keyword that exactly equals the text. A keyword ends at a comma or a colon, as in fio; the text after that
+/// is ignored with a note.
 ///
 /// # Errors
 /// The text is none of the keywords; the message suggests the nearest.

@@ -22,9 +22,8 @@ pub fn split<'a>(text: &'a str, separators: &[char]) -> Vec<&'a str> {
 
 /// The entry for each direction. `None` leaves the direction unchanged.
 ///
-/// A single entry is for all directions. In `reads,writes[,trims]` an empty entry leaves its direction alone, and
-/// trims get the entry of writes when they have none of their own. A trailing comma ends the list: `8k,` is for reads
-/// only.
+/// A single entry is for all directions. In `reads,writes[,trims]` an empty entry leaves its direction unchanged, and
+/// trims get the entry of writes if they have no entry. A trailing comma ends the list: `8k,` is for reads only.
 ///
 /// # Errors
 /// All entries are empty.

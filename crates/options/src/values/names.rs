@@ -3,7 +3,7 @@
 /// Splits at colons. Drops empty names, and blanks around names.
 ///
 /// # Errors
-/// There is no name.
+/// The list contains no name.
 pub fn names(text: &str) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut chars = text.chars().peekable();

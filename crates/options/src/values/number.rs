@@ -4,7 +4,7 @@
 //! With `kb_base=1000` it is the other way round, as the standards say. `ki` without a `b` is the same as `k`: fio's
 //! manual says otherwise, but fio does this. Case does not matter.
 //!
-//! A suffix that does not start like a unit is ignored with a note. A suffix that starts like a unit but is none
+//! A suffix that does not start like a unit is ignored with a note. A suffix that starts like a unit but is not one
 //! (`4kk`) is an error, because any reading of it would be a guess.
 
 use crate::expression;
@@ -67,7 +67,7 @@ fn unknown(suffix: &str) -> String {
     format!("unknown size suffix \"{suffix}\" ({SUFFIXES})")
 }
 
-/// `z` counts zones of a device. Ignoring it would make a different number.
+/// `z` counts zones of a device. If it were ignored, the number would have another meaning.
 pub(super) fn counts_no_zones(suffix: &str) -> Result<(), String> {
     if suffix.ends_with(['z', 'Z']) {
         return Err(format!("the suffix \"{suffix}\" counts zones, and there are none here"));

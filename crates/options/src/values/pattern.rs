@@ -72,7 +72,7 @@ fn number<'a>(pieces: &mut Vec<PatternPiece>, text: &'a str) -> Result<&'a str, 
         push_bytes(pieces, &bytes)?;
         return Ok(&hex[end..]);
     }
-    // As strtol(3) reads it: behind blanks and a sign.
+    // As strtol(3) reads it: after blanks and a sign.
     let signed = text.trim_start();
     let digits = signed.strip_prefix(['-', '+']).unwrap_or(signed);
     let end = text.len() - digits.len() + end_of_digits(digits, |c| c.is_ascii_digit());
@@ -89,7 +89,7 @@ fn number<'a>(pieces: &mut Vec<PatternPiece>, text: &'a str) -> Result<&'a str, 
     Ok(&text[end..])
 }
 
-/// Where a number ends: at the first character that is not a digit of it, or where the next number begins with `0x`.
+/// The end of a number: the first character that is not one of its digits, or the `0x` of the next number.
 fn end_of_digits(text: &str, is_digit: impl Fn(char) -> bool) -> usize {
     let end = text.find(|c| !is_digit(c)).unwrap_or(text.len());
     // The digit before an x belongs to it.
@@ -97,7 +97,7 @@ fn end_of_digits(text: &str, is_digit: impl Fn(char) -> bool) -> usize {
     if next { end - 1 } else { end }
 }
 
-/// Appends bytes to the last piece if that consists of bytes, otherwise as a piece of their own.
+/// Appends bytes to the last piece if that consists of bytes, otherwise as a new piece.
 fn push_bytes(pieces: &mut Vec<PatternPiece>, bytes: &[u8]) -> Result<(), String> {
     match pieces.last_mut() {
         Some(PatternPiece::Bytes(before)) if before.len() + bytes.len() > MOST_BYTES => {
@@ -114,7 +114,8 @@ fn push_bytes(pieces: &mut Vec<PatternPiece>, bytes: &[u8]) -> Result<(), String
     }
 }
 
-/// The files that the patterns of this option name, in all texts that a job was given for it. They have become data already.
+/// The files that the patterns of this option name, in all texts that were given for it. Their contents have been read
+/// already.
 pub fn files_in_patterns(job: &JobOptions, option: &str) -> Vec<String> {
     let given = job.given_global.iter().chain(&job.given).filter(|(name, _)| name == option);
     given.flat_map(|(_, text)| files_in(text)).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! `cmdprio_bssplit`: which I/Os have a priority of their own, by block size: `4k/10:64k/50/1/0`.
+//! `cmdprio_bssplit`: the I/Os that have a separate priority, by block size: `4k/10:64k/50/1/0`.
 
 use super::{integer, split};
 use crate::PriorityShare;
@@ -8,8 +8,7 @@ use iolite_types::io_priority;
 /// separated by colons.
 ///
 /// # Errors
-/// A number is missing or out of range, a class stands without a level, or the percentages of one size add up to more
-/// than 100.
+/// A number is missing or out of range, a class has no level, or the percentages of one size add up to more than 100.
 pub fn priority_shares(
     text: &str,
     kb_base: u32,

@@ -1,7 +1,7 @@
 //! `steadystate`: `iops:5%`, `bw_slope:10m`, `lat:500us`.
 //!
-//! A negative limit of bandwidth or IOPS is taken, as in fio, and never reached: runs with it last as long as they may and
-//! report how steady they were. A latency is never negative.
+//! A negative limit of bandwidth or IOPS is accepted, as in fio, but never reached: the run lasts for its full time and
+//! reports how steady it was. A latency is never negative.
 
 use super::{integer, keyword, time};
 use crate::{SteadyState, SteadyStateCriterion};

@@ -4,7 +4,7 @@ use super::{integer, keyword};
 use crate::SyncFileRange;
 
 /// Parses flags (separated by commas or colons) and, after the last colon, the number of writes between two calls.
-/// Without a number, or with 0, nothing is synced.
+/// Without a number, or with 0, there are no syncs.
 ///
 /// # Errors
 /// A flag is unknown, the number is negative, or there is a number without any flag.

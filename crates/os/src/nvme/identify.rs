@@ -50,16 +50,16 @@ pub struct Protection {
     pub kind: u8,
     /// The guard of the data.
     pub guard: Guard,
-    /// It is the first bytes of the metadata; otherwise the last.
+    /// It occupies the first bytes of the metadata; otherwise the last.
     pub first: bool,
-    /// Bits of the reference tag's field that are a storage tag.
+    /// How many bits of the reference tag's field are a storage tag.
     pub storage_tag: u8,
 }
 
-/// A placement handle of a namespace, as Reclaim Unit Handle Status tells it.
+/// A placement handle of a namespace, as Reclaim Unit Handle Status reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// The placement identifier that a write names it by.
+    /// The placement identifier by which a write refers to it.
     pub identifier: u16,
     /// The reclaim unit handle that it stands for.
     pub unit: u16,
@@ -81,14 +81,14 @@ pub fn handles(device: RawFd, number: u32) -> io::Result<Vec<Handle>> {
 pub struct PlacementSupport {
     /// The controller has Flexible Data Placement.
     pub has_fdp: bool,
-    /// The endurance group of the namespace, and whether Flexible Data Placement is enabled there; `None` = not told.
+    /// The endurance group of the namespace, and whether Flexible Data Placement is enabled there; `None` = unknown.
     pub enabled: Option<(u16, bool)>,
-    /// How many streams there can be, 0 = the controller has none; `None` = not told.
+    /// The most streams, 0 = the controller has no streams; `None` = unknown.
     pub streams: Option<u16>,
 }
 
 impl PlacementSupport {
-    /// Asks the device of a namespace.
+    /// Queries the device of a namespace.
     ///
     /// # Errors
     /// The device does not support the query, or permission is missing.
@@ -124,8 +124,8 @@ const HANDLE_STATUS: u8 = 1;
 const HEADER: usize = 16;
 const HANDLE: usize = 32;
 
-/// Asks for the number of handles, and then for as many bytes as they have: where the kernel passes the length on in an SGL, a
-/// device refuses a longer one than its answer.
+/// Queries the number of handles, and then exactly the bytes that they take: if the kernel passes the length in an SGL,
+/// a device refuses a length that is larger than its answer.
 fn ask_handles(mut ask: impl FnMut(&mut [u8]) -> io::Result<()>) -> io::Result<Vec<Handle>> {
     let mut header = [0; HEADER];
     ask(&mut header)?;
@@ -159,10 +159,10 @@ pub enum Guard {
 }
 
 impl Namespace {
-    /// Asks the namespace behind a descriptor.
+    /// Queries the namespace behind a descriptor.
     ///
     /// # Errors
-    /// It is none, or the user may not ask.
+    /// It is not a namespace, or the user may not send the command.
     pub fn of(device: RawFd) -> io::Result<Namespace> {
         let number = number(device)?;
         let namespace = identify(device, number, OF_NAMESPACE, NVM)?;
@@ -196,8 +196,8 @@ impl Namespace {
 }
 
 impl Format {
-    /// Whether the device makes protection information and strips it, so that blocks are transferred without metadata,
-    /// where `device_makes` it.
+    /// Whether the device inserts and strips protection information, if `device_makes` it, so that blocks are
+    /// transferred without metadata.
     const fn strips(&self, device_makes: bool) -> bool {
         match self.protection {
             Some(protection) => device_makes && protection.guard.bytes() == self.metadata as usize,
@@ -205,12 +205,12 @@ impl Format {
         }
     }
 
-    /// Bytes of a block in the buffer of a command: its data, and behind it the metadata if that is interleaved.
+    /// Bytes of a block in the buffer of a command: its data, followed by its metadata if that is interleaved.
     pub const fn in_buffer(&self, device_makes: bool) -> u32 {
         if self.extended && !self.strips(device_makes) { self.data + self.metadata as u32 } else { self.data }
     }
 
-    /// Bytes of a block's metadata in the buffer that a command has for it.
+    /// Bytes of a block's metadata in the separate metadata buffer of a command.
     pub const fn apart(&self, device_makes: bool) -> u16 {
         if self.extended || self.strips(device_makes) { 0 } else { self.metadata }
     }
@@ -218,12 +218,13 @@ impl Format {
     /// The number of the format in use, from the structure of a namespace.
     fn place(namespace: &[u8]) -> usize {
         let (last, chosen) = (namespace[25], namespace[26]);
-        // More than 16 formats have numbers of six bits, whose upper two stand apart.
+        // With more than 16 formats, their numbers have six bits; the upper two are stored separately.
         let upper = if last < 16 { 0 } else { chosen >> 1 & 0x30 };
         usize::from(chosen & 0x0f | upper)
     }
 
-    /// From the structures of a namespace. The second is that of extended formats, if the controller has it.
+    /// Reads the format in use from the structures of a namespace. The second structure is that of extended formats, if
+    /// the controller has it.
     fn read(namespace: &[u8], extended: Option<&[u8]>) -> Option<Format> {
         let chosen = namespace[26];
         let place = Format::place(namespace);
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!(read_handles(&answer), [handle(0, 0, 7), handle(0x201, 3, 0)]);
     }
 
-    /// A device that refuses any other length, as QEMU's does with Linux 6.12; 128 handles are the most there can be.
+    /// A device that refuses any other length, as QEMU's does with Linux 6.12; 128 handles are the maximum.
     #[test]
     fn a_device_is_asked_for_as_many_handles_as_it_has() {
         for count in [0_u16, 4, 128] {

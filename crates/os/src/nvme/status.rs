@@ -6,17 +6,17 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status(u16);
 
-/// Of any command.
+/// Generic: of any command.
 const GENERIC: u8 = 0;
-/// Of this command.
+/// Specific to the command.
 const SPECIFIC: u8 = 1;
 /// Of the medium, and of the integrity of data.
 const MEDIA: u8 = 2;
-/// Of the way to the device.
+/// Of the path to the device.
 const PATH: u8 = 3;
 
 impl Status {
-    /// From the kernel's result: the status code in the lower eight bits, its type in the three above.
+    /// Decodes the kernel's result: the status code in the lower eight bits, its type in the three above.
     pub const fn of(field: u16) -> Status {
         Status(field & 0x7ff)
     }
@@ -49,7 +49,7 @@ impl Status {
         }
     }
 
-    /// The name of the code in the standard; `None` = it has none that a command for data may get.
+    /// The name of the code in the standard; `None` = a code that data commands do not return.
     fn name(self) -> Option<&'static str> {
         let name = match (self.kind(), self.code()) {
             (GENERIC, 0x00) => "Successful Completion",
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn status_is_told_in_the_standards_words() {
-        // As the kernel hands it on, with Do Not Retry (bit 14) and More (bit 13).
+        // As the kernel returns it, with Do Not Retry (bit 14) and More (bit 13).
         let status = Status::of(0x4080);
         assert_eq!((status.kind(), status.code()), (0, 0x80));
         assert_eq!(

@@ -8,9 +8,9 @@ use std::os::fd::RawFd;
 
 /// Actions of Zone Management Send, in dword 13.
 pub mod action {
-    /// The zone has no room any more.
+    /// Makes the zone full.
     pub const FINISH: u32 = 2;
-    /// The zone is empty.
+    /// Makes the zone empty.
     pub const RESET: u32 = 4;
 }
 
@@ -21,7 +21,7 @@ const OF_CONTROLLER: u8 = 0x06;
 /// The unit of transfer limits: the minimum page size of controllers.
 const PAGE: u64 = 4096;
 
-/// Zones of one report, whose descriptors have as many bytes as its beginning has.
+/// The zones in one report. A descriptor has as many bytes as the report's header.
 const BATCH: usize = 255;
 const DESCRIPTOR: usize = 64;
 
@@ -39,7 +39,7 @@ pub struct ZoneGeometry {
 }
 
 impl ZoneGeometry {
-    /// Asks the namespace behind a descriptor. `format` is the number of the format that is in use.
+    /// Queries the namespace behind a descriptor. `format` is the number of the format that is in use.
     pub(super) fn of(device: RawFd, number: u32, format: usize, transfer: u8) -> io::Result<ZoneGeometry> {
         let namespace = identify(device, number, OF_NAMESPACE, ZONED)?;
         let controller = identify(device, 0, OF_CONTROLLER, ZONED)?;
@@ -63,10 +63,10 @@ impl ZoneGeometry {
     }
 }
 
-/// The zones from the one that holds this byte on, at most so many, in bytes of data.
+/// At most `most` zones from the one that contains this byte on, in bytes of data.
 ///
 /// # Errors
-/// The device refuses it, or the user may not ask.
+/// The device refuses it, or the user may not send the command.
 pub(crate) fn report(device: RawFd, namespace: &Namespace, from: u64, most: usize) -> io::Result<Vec<Zone>> {
     let Some(geometry) = namespace.zones.filter(|zones| zones.blocks > 0) else {
         return Err(io::Error::from_raw_os_error(libc::ENOTTY));
@@ -90,16 +90,16 @@ pub(crate) fn report(device: RawFd, namespace: &Namespace, from: u64, most: usiz
     Ok(zones)
 }
 
-/// Zone Management Receive: all zones from this block on, as many as there is room for.
+/// Zone Management Receive: all zones from this block on, as many as fit.
 fn report_of(nsid: u32, first: u64, room: usize) -> Command {
-    /// Only those in the answer are counted.
+    /// The report's count includes only the zones in the answer.
     const PARTIAL: u32 = 1 << 16;
     Command {
         opcode: opcode::ZONE_MANAGEMENT_RECEIVE,
         nsid,
         cdw10: first as u32,
         cdw11: (first >> 32) as u32,
-        // How many dwords, from 0.
+        // The number of dwords, less one.
         cdw12: room as u32 / 4 - 1,
         cdw13: PARTIAL,
         ..Command::default()
@@ -125,7 +125,7 @@ fn read(answer: &[u8], block: u64, size: u64) -> Vec<Zone> {
     answer[DESCRIPTOR..].chunks_exact(DESCRIPTOR).take(count).map(zone).collect()
 }
 
-/// Zone Management Send: does this to the zone that begins at this block.
+/// Zone Management Send: performs an action on the zone that begins at this block.
 pub fn send(nsid: u32, first: u64, action: u32) -> Command {
     Command {
         opcode: opcode::ZONE_MANAGEMENT_SEND,
@@ -137,10 +137,10 @@ pub fn send(nsid: u32, first: u64, action: u32) -> Command {
     }
 }
 
-/// Does this to each zone in a range of bytes that is made of whole zones.
+/// Performs an action on each zone in a range of bytes that consists of whole zones.
 ///
 /// # Errors
-/// The device refuses it, or the user may not.
+/// The device refuses it, or the user may not send the command.
 pub(crate) fn act(
     device: RawFd,
     namespace: &Namespace,

@@ -9,7 +9,7 @@ use std::os::fd::RawFd;
 const PROTOCOL: u32 = 0;
 const SUBPROTOCOL: u32 = 0;
 
-/// The most sense data that the kernel copies (`SCSI_SENSE_BUFFERSIZE`), whatever the room for it is said to be.
+/// The most sense data that the kernel copies (`SCSI_SENSE_BUFFERSIZE`), whatever the given length of the buffer.
 pub const SENSE_BYTES: usize = 96;
 
 /// `bsg_uring_cmd`: a command in the second half of a ring's entry of 128 bytes. It names the memory of the command itself, of
@@ -38,7 +38,7 @@ impl RingCommand {
     /// Bytes of the structure.
     pub const BYTES: usize = size_of::<RingCommand>();
 
-    /// A command without a command.
+    /// An entry without a command.
     pub const EMPTY: RingCommand = RingCommand {
         request: 0,
         request_len: 0,
@@ -68,9 +68,9 @@ impl RingCommand {
 pub struct Answer {
     /// The status of the device.
     pub device_status: u8,
-    /// That of the driver.
+    /// The status of the driver.
     pub driver_status: u8,
-    /// That of the adapter.
+    /// The status of the adapter.
     pub host_status: u8,
     /// Bytes of sense data.
     pub sense: u8,
@@ -79,14 +79,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Takes the word apart.
+    /// Decodes the word.
     pub const fn of(word: u64) -> Answer {
         let [device_status, driver_status, host_status, sense, a, b, c, d] = word.to_le_bytes();
         let missing = u32::from_le_bytes([a, b, c, d]);
         Answer { device_status, driver_status, host_status, sense, missing }
     }
 
-    /// Whether the device, the adapter and the driver are content.
+    /// Whether the device, the adapter and the driver report success.
     pub const fn succeeded(&self) -> bool {
         super::succeeded(self.device_status, self.host_status as u16, self.driver_status as u16)
     }
@@ -131,7 +131,7 @@ struct Header {
     padding: u32,
 }
 
-/// Sends a command that answers with data, or without; whether it succeeded.
+/// Sends a command that returns data or no data. Returns whether it succeeded.
 pub(super) fn ask(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<bool> {
     let mut header = Header {
         guard: i32::from(b'Q'),
@@ -145,7 +145,7 @@ pub(super) fn ask(device: RawFd, command: &[u8], data: &mut [u8]) -> io::Result<
         ..Header::default()
     };
     loop {
-        // SAFETY: the kernel reads and writes the header; its pointers are to slices of the lengths that stand beside them.
+        // SAFETY: the kernel reads and writes the header; its pointers are to slices of the given lengths.
         if unsafe { libc::ioctl(device, SG_IO as _, &raw mut header) } == 0 {
             let statuses = (header.device_status, header.transport_status, header.driver_status);
             return Ok(super::succeeded(statuses.0 as u8, statuses.1 as u16, statuses.2 as u16));

@@ -10,16 +10,17 @@ use iolite_stored::{DIRECTIONS, bins, has_moved, latency_with_percentiles, perce
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// More sides than these have no colours that everybody tells apart.
+/// The most sides with colours that everyone can distinguish.
 pub const MOST_SIDES: usize = 4;
-/// Jobs and directions that are drawn.
+/// The most jobs and directions that are drawn.
 const MOST_PARTS: usize = 200;
 /// Points of a picture over time.
 const ACROSS: f64 = 200.0;
-/// Points of a curve of percentiles for each nine, and how many nines it has.
+/// Points of a curve of percentiles for each nine, and its number of nines.
 const PER_NINE: u32 = 20;
 const NINES: u32 = 5;
-/// A job with fewer windows is drawn whole. Of others, the first and the last are left out: it ran only for a part of them.
+/// A job with fewer windows is drawn completely. For others, the first and the last window are left out: the job ran
+/// only for a part of them.
 const FEW_WINDOWS: usize = 5;
 
 /// The curves of each side's results.
@@ -29,7 +30,7 @@ pub struct Curves {
     sides: Vec<BTreeMap<(String, &'static str), Vec<OfRun>>>,
 }
 
-/// One run of a job in one direction; jobs of one name are one.
+/// One run of a job in one direction; jobs with the same name count as one.
 #[derive(Debug, Default)]
 struct OfRun {
     jobs: Vec<Vec<Span>>,
@@ -46,7 +47,7 @@ struct Span {
     p99: Option<f64>,
 }
 
-/// How latencies of a whole run are distributed.
+/// The distribution of the latencies of a run.
 #[derive(Debug)]
 struct Latencies {
     /// Percentiles as they were reported, by the text of their key.
@@ -108,7 +109,7 @@ impl Curves {
     }
 }
 
-/// The windows of a job in a direction, without those in which nothing was expected.
+/// The windows of a job in a direction, without those in which no I/O was expected.
 fn spans(series: &Value, position: usize, direction: &str) -> Option<Vec<Span>> {
     let entry =
         series["jobs"].as_array()?.iter().find(|entry| entry["job"].as_u64() == Some(position as u64))?;
@@ -146,7 +147,7 @@ fn latencies(measured: &Value) -> Option<Latencies> {
     Some(Latencies { told: told.collect(), bins: bins(latency).filter(|bins| !bins.is_empty()) })
 }
 
-/// Curves of the runs of each side as their median, lowest and highest; `None` = no side has any.
+/// The median, lowest and highest curve of the runs of each side; `None` = no side has curves.
 fn summed(sides: Vec<Vec<Curve>>, points: usize) -> Option<Vec<Value>> {
     let mut made = Vec::new();
     for (position, runs) in sides.iter().enumerate().filter(|(_, runs)| !runs.is_empty()) {
@@ -174,7 +175,7 @@ fn summed(sides: Vec<Vec<Curve>>, points: usize) -> Option<Vec<Value>> {
     (!made.is_empty()).then_some(made)
 }
 
-/// Four digits are more than a picture shows.
+/// Rounds to four digits: a picture does not show more.
 fn rounded(value: Option<f64>) -> Value {
     let value = value.filter(|value| value.is_finite());
     value.map_or(Value::Null, |value| format!("{value:.3e}").parse::<f64>().unwrap_or(value).into())
@@ -184,7 +185,7 @@ fn rounded(value: Option<f64>) -> Value {
 fn over_time(sides: &[&Vec<OfRun>]) -> Option<Value> {
     let all = || sides.iter().flat_map(|runs| runs.iter()).flat_map(|run| run.jobs.iter());
     let longest = all().flatten().map(|span| span.end).fold(0.0, f64::max);
-    // A point of the grid is no shorter than the windows: it would have no I/Os of its own.
+    // A point of the grid must not be shorter than the windows: some points would have no I/Os.
     let usual =
         all().map(|spans| spans.iter().map(|span| span.end - span.begin).sum::<f64>() / spans.len() as f64);
     let step = usual.fold(longest / ACROSS, f64::max);
@@ -203,7 +204,7 @@ fn over_time(sides: &[&Vec<OfRun>]) -> Option<Value> {
     }))
 }
 
-/// The points of a grid that a span is in, with the seconds of it that are in each.
+/// The points of a grid that a span overlaps, with the seconds of the overlap.
 fn shares(span: &Span, points: usize, step: f64) -> impl Iterator<Item = (usize, f64)> {
     let (begin, end) = (span.begin, span.end);
     let last = ((end / step).ceil() as usize + 1).min(points);
@@ -214,7 +215,7 @@ fn shares(span: &Span, points: usize, step: f64) -> impl Iterator<Item = (usize,
     inside.filter(|(_, seconds)| *seconds > 0.0)
 }
 
-/// I/Os per second of all jobs of a name together.
+/// I/Os per second of all jobs with the same name together.
 fn rates(run: &OfRun, points: usize, step: f64) -> Curve {
     let mut sums: Curve = vec![None; points];
     for spans in &run.jobs {
@@ -226,7 +227,7 @@ fn rates(run: &OfRun, points: usize, step: f64) -> Curve {
             }
         }
         for (point, sum) in sums.iter_mut().enumerate() {
-            // Where most of it is not known, its rate is not.
+            // If most of a point is unknown, its rate is unknown.
             if known[point] > step / 2.0 {
                 *sum = Some(sum.unwrap_or(0.0) + ios[point] / known[point]);
             }
@@ -251,7 +252,7 @@ fn tails(run: &OfRun, points: usize, step: f64) -> Curve {
     largest
 }
 
-/// The histogram of a run; `None` = not all of its jobs have one.
+/// The histogram of a run; `None` = some of its jobs have no histogram.
 fn histogram(run: &OfRun) -> Option<BTreeMap<u64, u64>> {
     let mut all: BTreeMap<u64, u64> = BTreeMap::new();
     for latencies in &run.latencies {
@@ -263,7 +264,8 @@ fn histogram(run: &OfRun) -> Option<BTreeMap<u64, u64>> {
     (!all.is_empty()).then_some(all)
 }
 
-/// Latencies over percentiles, on a scale of nines: of histograms, if all runs have one, else those that all were told of.
+/// Latencies over percentiles, on a scale of nines: from histograms if all runs have them, otherwise from the
+/// percentiles that all runs report.
 fn percentiles(sides: &[&Vec<OfRun>]) -> Option<Value> {
     let nines = |percentile: f64| -(1.0 - percentile / 100.0).log10();
     let histograms: Option<Vec<Vec<BTreeMap<u64, u64>>>> =
@@ -316,7 +318,7 @@ fn class_begin(class: usize) -> f64 {
     lower_bound(class * BUCKETS_PER_CLASS) as f64
 }
 
-/// The share of I/Os in each class of latency, where all runs have histograms.
+/// The share of I/Os in each class of latency, if all runs have histograms.
 fn classes(sides: &[&Vec<OfRun>]) -> Option<Value> {
     let of_run = |run: &OfRun| -> Option<BTreeMap<usize, f64>> {
         let histogram = histogram(run)?;
@@ -399,7 +401,7 @@ mod tests {
         );
         assert_eq!((&new["ys"][1], new.get("lows")), (&json!(7.0), None));
         assert_eq!(times["p99"][0]["ys"], json!([null, 150.0, 150.0, 150.0, 150.0]));
-        // 99% are at the first latency, the rest at ten times of it.
+        // 99% have the first latency, the rest ten times that.
         let latency = &part["percentiles"]["latency"];
         assert_eq!((&latency[1]["ys"][0], &latency[1]["ys"][100]), (&json!(400.0), &json!(4000.0)));
         let sum = |side: usize| {
@@ -435,7 +437,7 @@ mod tests {
         assert_eq!(class_of(u64::MAX), BUCKETS / BUCKETS_PER_CLASS - 1, "the last one is open");
     }
 
-    /// Whatever a stored file says.
+    /// A stored file may contain anything.
     #[test]
     fn odd_results_are_drawn_as_far_as_they_go() {
         let good = report(&[1; 6], 300);

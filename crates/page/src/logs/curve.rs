@@ -97,8 +97,8 @@ fn joined(points: &[Point], each: usize) -> Vec<Point> {
     points.chunks(each).map(join).collect()
 }
 
-/// The sum of the rates of several logs, in at most so many points. Each log has its own windows, so rates are added by time. The
-/// extremes of the sum are unknown.
+/// The sum of the rates of several logs, in at most this many points. Each log has its own windows, so rates are added
+/// by time. The extremes of the sum are unknown.
 pub fn sum(curves: &[Vec<Point>], most: usize) -> Vec<Point> {
     let all = || curves.iter().flatten();
     let end = all().map(|point| point.to).max().unwrap_or(0);

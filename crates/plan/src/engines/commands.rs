@@ -1,4 +1,4 @@
-//! Limits of commands: of those that are passed through, and of what goes with a read, a write or a trim.
+//! Limits of commands that are passed through, and of extras of reads, writes and trims (ranges, placement, metadata).
 
 use iolite_options::engines::{self, Capability, EngineInfo, Target};
 use iolite_options::engines::{CdbLength, CommandType, IoUringCmdOptions, IoUringOptions, NvmeWriteMode};
@@ -82,7 +82,7 @@ pub(super) fn of_commands(options: &JobOptions) -> Option<(&'static str, String)
     of_kind.or_else(|| of_comparisons(options))
 }
 
-/// What SCSI commands cannot do, or not through a ring.
+/// Limits of SCSI commands, in general and through a ring.
 fn of_scsi_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'static str, String)> {
     let (rw, modes) = (options.pattern.rw, &own.write_mode);
     let writes = |mode| rw.writes() && modes.has(mode);

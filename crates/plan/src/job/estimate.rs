@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// A worker ends when its time is over, its bytes are moved or its I/Os are done, whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EstimateRules {
-    /// The longest that it runs, in seconds, including its ramp; `None` = there is no limit.
+    /// Its longest run time in seconds, including its ramp; `None` = no limit.
     pub limit_s: Option<f64>,
     /// Only the time ends it: the amount of its work is unlimited or unknown.
     pub only_time: bool,
@@ -16,7 +16,7 @@ pub struct EstimateRules {
     pub ramp_s: f64,
     /// How often it moves the bytes of one pass over its files. Data that is written and read back counts twice.
     pub byte_passes: f64,
-    /// The number of I/Os that end it; `None` = no number does. Blocks that are written and read back count twice.
+    /// The number of I/Os that end it; `None` = no limit. Blocks that are written and read back count twice.
     pub ios: Option<f64>,
 }
 

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 pub struct ReportRules {
     /// It has a report (`stats`).
     pub is_reported: bool,
-    /// It is reported together with its neighbours that ask for the same (`group_reporting`).
+    /// It is reported together with its neighbours that have `group_reporting`, too.
     pub as_group: bool,
     /// How its numbers are shown.
     pub display: Display,
-    /// The user's description of it.
+    /// The user's description of the job.
     pub description: Option<String>,
     /// The global options that were set for it: name and text, in order.
     pub given_global: Vec<(String, String)>,

@@ -54,7 +54,7 @@ impl SteadyRules {
     pub(super) fn of(options: &JobOptions) -> Option<SteadyRules> {
         use SteadyStateCriterion::{Bw, BwSlope, Iops, IopsSlope, Lat, LatSlope};
         let wanted = options.measurement.steadystate;
-        // Without a duration nothing is looked for, whatever else is said.
+        // Without a duration, there is no steady state, whatever the other options are.
         (options.measurement.steadystate_duration > 0).then(|| SteadyRules {
             quantity: match wanted.criterion {
                 Iops | IopsSlope => Quantity::Iops,

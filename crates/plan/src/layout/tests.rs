@@ -174,7 +174,7 @@ fn percentages_are_of_the_real_size() {
 
 #[test]
 fn shares_are_rounded_up_to_the_alignment() {
-    // 33% of 1 MiB is 346 030 bytes; values as the peer starts at.
+    // 33% of 1 MiB is 346 030 bytes; the values are those of fio.
     let start = |clone, offset, increment, align| {
         let layout = run(&[regular(Some(MIB))], clone, |o| {
             size(8192)(o);

@@ -1,4 +1,4 @@
-//! Checks that the files of a replay suit its trace, and decides how large they have to be.
+//! Checks that the files of a replay suit its trace, and decides their sizes.
 
 use super::{FileNeeds, ReplayPlan};
 use crate::{FileFacts, FileKind, FileLayout, Layout, LeftOut};
@@ -36,8 +36,8 @@ fn words(place: Place) -> String {
     }
 }
 
-/// The layout of a replay's files: regions reach as far as the trace does, and regular files are made as large as it
-/// reads (where they are kept).
+/// The layout of a replay's files: regions reach as far as the trace, and regular files are created as large as it
+/// reads (if the engine keeps data).
 ///
 /// # Errors
 /// A device is too small for the trace.

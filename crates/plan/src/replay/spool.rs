@@ -15,7 +15,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Copies all that the stream gives, in bounded memory, to a file in this directory (or the usual one).
+    /// Copies the stream to its end, in bounded memory, to a file in this directory (or the usual one).
     pub fn of(stream: &Path, directory: Option<&Path>) -> io::Result<Spool> {
         let usual = std::env::temp_dir();
         let mut file = OpenOptions::new()

@@ -21,8 +21,8 @@ impl Target {
         }
     }
 
-    /// The file that takes the place of this file of the trace. Devices are found by their numbers, unless the engine
-    /// uses no local devices and `needs_devices` is false.
+    /// The file that replaces this file of the trace. Devices are found by their numbers, unless the engine uses no
+    /// local devices and `needs_devices` is false.
     ///
     /// # Errors
     /// There is no such device here.

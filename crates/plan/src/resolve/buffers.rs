@@ -6,8 +6,8 @@ use iolite_options::{JobOptions, MemoryKind};
 use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 
-/// Up to this many bytes of buffers are faulted in before the first I/O. The rest is faulted in at its first use: with so
-/// many I/Os in flight, a page fault delays none of them.
+/// Up to this many bytes of buffers are faulted in before the first I/O. The rest is faulted in at its first use: with
+/// so many I/Os in flight, a page fault matters little.
 const READY_BYTES: u64 = 256 << 20;
 
 /// The memory of a worker's buffers.
@@ -15,8 +15,8 @@ const READY_BYTES: u64 = 256 << 20;
 pub struct BufferRules {
     /// How many there are.
     pub count: usize,
-    /// How many of them are filled, or touched, before the first I/O; each of the others when it is first used. Buffers
-    /// of a depth that is never reached take no memory, nor do buffers through which no data moves.
+    /// The number of buffers that are filled, or touched, before the first I/O; the others are at their first use.
+    /// Buffers of a depth that is never reached take no memory, nor do buffers through which no data moves.
     pub ready: usize,
     /// The largest I/O that fits into one, in bytes.
     pub largest: u64,
@@ -24,7 +24,7 @@ pub struct BufferRules {
     pub kind: MemoryKind,
     /// The file that is mapped, for the kinds that map one.
     pub file: Option<String>,
-    /// The buffers begin at multiples of this (`iomem_align`); 0 = nothing is demanded.
+    /// The buffers begin at multiples of this (`iomem_align`); 0 = anywhere.
     pub align: u64,
     /// They are used for direct I/O, and so begin at pages.
     pub direct: bool,
@@ -49,8 +49,8 @@ pub(super) fn rules(job: &JobPlan, workload: &iolite_workload::Spec) -> BufferRu
     }
 }
 
-/// How many buffers data will be moved through, as far as that follows from the job: not more than an engine has in
-/// flight, and not more than there are I/Os.
+/// The number of buffers that will certainly carry data: at most as many as the engine has I/Os in flight, and at most
+/// as many as there are I/Os.
 pub(crate) fn in_use(options: &JobOptions, facets: Facets, workload: &iolite_workload::Spec) -> u64 {
     if !facets.moves_data() || !(facets.reads_data() || options.pattern.rw.writes()) {
         return 0;

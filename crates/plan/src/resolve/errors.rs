@@ -77,7 +77,7 @@ mod tests {
         let full = Tolerance { counts: true, errnos: vec![libc::ENOSPC] };
         assert_eq!(tolerances(ErrorKinds::NONE, &[], &[]), [none.clone(), none.clone()]);
         assert_eq!(tolerances(ErrorKinds::ALL, &[], &[]), [lost.clone(), lost.clone()]);
-        // A list stands for itself, and for its kind only.
+        // A list replaces the default, for its kind only.
         assert_eq!(tolerances(ErrorKinds::NONE, &[], &[libc::ENOSPC]), [none, full.clone()]);
         assert_eq!(tolerances(ErrorKinds::ALL, &[], &[libc::ENOSPC]), [lost, full]);
     }

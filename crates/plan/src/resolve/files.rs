@@ -1,4 +1,4 @@
-//! How a worker's files are made, opened, advised and locked.
+//! How a worker's files are created, opened, advised and locked.
 
 use crate::{FileLayout, JobPlan, Layout, Plan, ReplayPlan, WorkerPlan, content};
 use iolite_engine::{EngineConfig, OpenMode};
@@ -8,14 +8,14 @@ use iolite_types::Direction;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// When the files of a worker are made.
+/// When the files of a worker are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CreationTime {
-    /// Before any worker starts, one worker's after the other.
+    /// Before any worker starts, one worker after the other.
     BeforeAll,
-    /// When the worker starts, beside the others.
+    /// When the worker starts, at the same time as others.
     ByWorker,
-    /// Never: files that are only checked must exist, and `--readonly` forbids making them.
+    /// Never: files that are only checked must exist, and `--readonly` forbids creating them.
     Never,
 }
 
@@ -26,27 +26,27 @@ pub struct Creation {
     pub time: CreationTime,
     /// Where the data of the engine lives.
     pub data: Data,
-    /// The engine and its configuration, for making files in its own storage.
+    /// The engine and its configuration, for creating files in its own storage.
     pub engine: (String, EngineConfig),
-    /// The engine cannot make files longer by writing to them: they are as long as they will be before the job begins.
+    /// The engine cannot extend files by writing to them: they must have their final size before the job begins.
     pub must_extend: bool,
-    /// Files are made when they are opened, so only their directories are made before.
+    /// Files are created when they are opened, so only their directories are created beforehand.
     pub on_open: bool,
     /// How room is reserved.
     pub fallocate: Fallocate,
     /// They are filled with data, because the job may read them.
     pub is_filled: bool,
-    /// The end of the room is as good an end as the size (`fill_device`).
+    /// A full file system ends the job normally (`fill_device`).
     pub may_be_short: bool,
     /// Files are filled until the file system is full, so that their size is known only then.
     pub fills: bool,
-    /// They are synced when they are made.
+    /// They are synced when they are created.
     pub sync: bool,
     /// The content to write into them.
     pub content: iolite_content::Spec,
     /// Bytes of a block of that content.
     pub block: usize,
-    /// The smallest I/O of the job, in bytes: a file with less room is of no use.
+    /// The smallest I/O of the job, in bytes: a smaller file is useless.
     pub least: u64,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn creation(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Cre
         time: if options.relies_on_earlier_run() || plan.readonly {
             CreationTime::Never
         } else if options.files.create_serialize || fills {
-            // Filling a file system from several sides at once would leave sizes to chance.
+            // If several workers filled a file system at once, sizes would depend on chance.
             CreationTime::BeforeAll
         } else {
             CreationTime::ByWorker
@@ -99,11 +99,11 @@ fn fills(job: &JobPlan) -> bool {
 pub struct FileRules {
     /// Where the data of the engine lives.
     pub data: Data,
-    /// How files are opened of which nothing else is known.
+    /// How files are opened by default.
     pub mode: OpenMode,
     /// How each file of a replay is opened; empty = all in the same mode.
     pub modes: Vec<OpenMode>,
-    /// The random advice is given where `advice` leaves it to the workload.
+    /// The workload is random; matters if `advice` depends on the workload.
     pub is_random: bool,
     /// The advice to the kernel.
     pub advice: FadviseHint,
@@ -128,9 +128,9 @@ pub struct LiveFileRules {
     pub readonly: bool,
     /// Devices in use may be changed.
     pub allow_mounted_write: bool,
-    /// Files may be made.
+    /// Files may be created.
     pub allow_file_create: bool,
-    /// The traces that the job reads meanwhile: they are not written over.
+    /// The traces that the job reads meanwhile: they must not be overwritten.
     pub traces: Vec<PathBuf>,
 }
 
@@ -154,7 +154,7 @@ pub(super) fn rules(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> File
         mode,
         modes: match replay {
             Some(replay) => modes(mode, replay, reads_back),
-            // A disk without zones, beside one that has some, must not be asked to reset them.
+            // A disk without zones, next to a zoned one, must not be asked to reset zones.
             None if mode.trims_reset_zones && !layout.files.iter().all(has_zones) => {
                 let of_file = |file| OpenMode { trims_reset_zones: has_zones(file), ..mode };
                 layout.files.iter().map(of_file).collect()

@@ -14,11 +14,12 @@ pub struct IssueRules {
     pub depth: u32,
     /// Units that are committed together.
     pub batch: u32,
-    /// Fewest completions to wait for when there is no room; 0 = poll, and look for completions before each I/O.
+    /// The fewest completions to wait for when the depth is reached; 0 = poll, and look for completions before each
+    /// I/O.
     pub complete_min: u32,
     /// Most completions to fetch at once.
     pub complete_max: u32,
-    /// The depth to drain to when there is no room.
+    /// The depth to drain to when the depth is reached.
     pub low: u32,
     /// Measure submission latency.
     pub slat: bool,
@@ -44,17 +45,17 @@ pub struct IssueRules {
     pub ramp_ns: u64,
     /// Nanoseconds of counting after which the job ends; `u64::MAX` = no limit.
     pub runtime_ns: u64,
-    /// `ENOSPC` is the end, not an error.
+    /// `ENOSPC` ends the job normally.
     pub fill_device: bool,
     /// Do not issue an I/O that overlaps one in flight.
     pub serialize_overlap: bool,
-    /// Every so many writes, one that waits until no other I/O is in flight, and that the others wait for; 0 = never.
+    /// Writes from one write barrier to the next (a write issued with nothing else in flight); 0 = no barriers.
     pub write_barrier: u32,
     /// Ranges of a trim.
     pub ranges: u32,
     /// Latencies affect decisions or are logged, so time is read even when none is reported.
     pub time_decides: bool,
-    /// Nanoseconds that an I/O may take in all, per direction; `u64::MAX` = no limit.
+    /// The longest time that an I/O may take, per direction; `u64::MAX` = no limit.
     pub max_latency_ns: [u64; 3],
 }
 
@@ -64,8 +65,7 @@ impl IssueRules {
         self.slat || self.clat || self.lat || self.time_decides
     }
 
-    /// Whether there is a rule that only the full loop keeps. Each rule is named, so that none is forgotten that is
-    /// added later.
+    /// Whether a rule needs the full loop. All fields are named, so that a new rule cannot be forgotten here.
     pub fn need_full_loop(&self) -> bool {
         let IssueRules {
             works,
@@ -96,7 +96,7 @@ impl IssueRules {
         works || serialize_overlap || write_barrier > 0 || self.limits_latency()
     }
 
-    /// Whether any I/O has a longest time that it may take.
+    /// Whether `max_latency` is set for any direction.
     pub fn limits_latency(&self) -> bool {
         self.max_latency_ns.iter().any(|&limit| limit < u64::MAX)
     }
@@ -149,8 +149,8 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         slat: measured(options.measurement.disable_slat) && (has_submission || is_offloaded),
         times_sending: facets.can(Capability::TimeSending),
         clat: measured(options.measurement.disable_clat),
-        // fio reports only the time of the call for operations on names. Through a ring, which fio does not have, submission is
-        // something else.
+        // fio reports only the time of the call for operations on names. Through a ring, which fio does not offer for
+        // names, submission is a separate step.
         lat: measured(options.measurement.disable_lat) && !acts_in_the_call,
         slat_buckets: options.measurement.slat_percentiles,
         // The latency classes of the report come from this histogram, so it is kept in any case.
@@ -168,7 +168,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
             options.schedule.runtime.saturating_mul(1000)
         },
         fill_device: options.extent.fill_device,
-        // Of two overlapping writes in flight nobody knows which one is the last.
+        // If two overlapping writes are in flight, it is unknown which one comes last.
         serialize_overlap: depth > 1 && (options.depth.serialize_overlap || needs_order(options, workload)),
         write_barrier: options.durability.write_barrier,
         ranges: options.extent.num_range.max(1),
@@ -227,14 +227,14 @@ pub enum PassKind {
     Skip,
 }
 
-/// How many passes over the workload there are, and the actions between two passes and at the end.
+/// The number of passes over the workload, and the actions between two passes and at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassRules {
     /// The kind of its passes.
     pub kind: PassKind,
     /// How many passes, at least 1.
     pub loops: u64,
-    /// Passes follow each other until the time is over, whatever `loops` says.
+    /// Passes are repeated until the time is over, whatever `loops` is.
     pub time_based: bool,
     /// Files stay open between passes.
     pub keep_open: bool,
@@ -247,7 +247,7 @@ pub struct PassRules {
 }
 
 pub(super) fn passes(options: &JobOptions, facets: Facets) -> PassRules {
-    // A saved state is gone through once: loops and time are those of the run that left it.
+    // A saved state is checked once: loops and time belong to the run that left it.
     let repeats = !options.loads_state();
     let time_based = options.schedule.time_based && repeats;
     PassRules {
@@ -284,7 +284,7 @@ pub struct TargetRules {
 pub(super) fn target(options: &JobOptions) -> Option<TargetRules> {
     (options.rates.latency_target > 0).then(|| TargetRules {
         target_ns: options.rates.latency_target.saturating_mul(1000),
-        // A window of nothing would end before it has seen an I/O.
+        // A window of length 0 would end before its first I/O.
         window_ns: options.rates.latency_window.max(1).saturating_mul(1000),
         share: options.rates.latency_percentile / 100.0,
         follows: options.rates.latency_run,

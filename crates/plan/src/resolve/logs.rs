@@ -1,17 +1,17 @@
-//! The files that a worker writes beside its data: logs and the recording of its I/O.
+//! The files that a worker writes in addition to its data: logs and the recording of its I/O.
 
 use crate::{Plan, WorkerPlan, logs};
 use iolite_logs::{Columns, Form, Settings, WindowValue};
 use iolite_options::{LogOptions, LogWindow};
 use serde::{Deserialize, Serialize};
 
-/// Bytes of entries that are compressed together, if it is not said.
+/// Bytes of entries that are compressed together, by default.
 const STREAM: usize = 64 << 10;
 
 /// A worker's logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogRules {
-    /// The logs of its I/Os. Where `zero` of the settings lies, the worker finds out from `epoch`.
+    /// The settings of its I/O logs. The worker computes `zero` from `epoch`.
     pub entries: Option<Settings>,
     /// The clock whose times are logged; `None` = times count from the beginning.
     pub epoch: Option<i32>,

@@ -28,7 +28,7 @@ pub(crate) use peers::address_there;
 pub use peers::{FlowRules, SizedRampRules};
 pub use placement::PlacementRules;
 pub use priorities::{PriorityRules, PriorityShare, rules as priority_rules};
-// The words of the options that a worker follows as they are.
+// Types of options that a worker uses unchanged.
 pub use iolite_options::engines::{Data, NameAct, NameKind};
 pub use iolite_options::{
     ClockSource, FadviseHint, Fallocate, LockFile, MemoryKind, NumaPolicyMode, RateProcess,
@@ -56,7 +56,8 @@ pub struct ResolvedWorker {
     pub engine_name: String,
     /// The configuration of the engine.
     pub engine: EngineConfig,
-    /// All CPU time of its process is its own: the worker is a process, and a library of its engine has threads there.
+    /// All CPU time of its process counts as its own: the worker is a process, and its engine's library has threads
+    /// there.
     pub counts_process: bool,
     /// Threads of a pool submit its I/Os (`io_submit_mode=offload`).
     pub offload: bool,
@@ -78,17 +79,17 @@ pub struct ResolvedWorker {
     pub general_workload: bool,
     /// The content of the buffers of its writes; `None` = it does not write.
     pub content: Option<iolite_content::Spec>,
-    /// It has writes only, so nothing else ever changes its buffers.
+    /// It only writes, so no I/O changes its buffers.
     pub writes_only: bool,
     /// How I/Os are issued, completed and measured.
     pub issue: IssueRules,
     /// Syncs between I/Os and at the end.
     pub syncs: SyncRules,
-    /// How often the workload is gone through.
+    /// How often it repeats the workload.
     pub passes: PassRules,
     /// When I/Os may be issued; `None` = at once.
     pub pace: Option<PaceRules>,
-    /// How a depth is looked for; `None` = it is given.
+    /// How the depth is searched; `None` = it is fixed.
     pub target: Option<TargetRules>,
     /// Block size for `block_error_percentiles`, in bytes; `None` = not requested.
     pub block_lives: Option<u64>,
@@ -100,7 +101,7 @@ pub struct ResolvedWorker {
     pub sized_ramp: Option<SizedRampRules>,
     /// The workers at the other end of its connection, as far as they belong to the run.
     pub other_ends: Vec<usize>,
-    /// How its data is verified; `None` = it is not.
+    /// How its data is verified; `None` = not at all.
     pub verify: Option<iolite_verify::Rules>,
     /// How failed I/Os are handled.
     pub errors: ErrorRules,
@@ -125,7 +126,7 @@ pub struct ResolvedWorker {
 }
 
 impl Plan {
-    /// How a worker's files are made, which is before it is resolved.
+    /// How a worker's files are created. That happens before the worker is resolved.
     pub fn creation(&self, worker: &WorkerPlan, layout: &Layout) -> Creation {
         files::creation(self, worker, layout)
     }
@@ -187,7 +188,7 @@ impl Plan {
 
 /// The configurations of a job's engine.
 impl JobPlan {
-    /// How the engine of its workers is set up, as far as it has to be known to find out whether it can be used here.
+    /// The configuration of its workers' engine, as far as it decides whether the engine can be used here.
     pub fn probe_config(&self) -> EngineConfig {
         probe_config(&self.options)
     }

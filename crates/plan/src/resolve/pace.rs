@@ -15,7 +15,7 @@ pub enum Amount {
 }
 
 impl Amount {
-    /// The amount of an I/O of so many bytes.
+    /// The amount of an I/O of this many bytes.
     #[inline]
     pub fn of(self, bytes: u64) -> u64 {
         match self {
@@ -30,11 +30,11 @@ impl Amount {
 pub struct Limit {
     /// The unit.
     pub amount: Amount,
-    /// So much per second.
+    /// The amount per second.
     pub rate: u64,
     /// How I/Os are distributed over time.
     pub process: RateProcess,
-    /// Where the random distances begin.
+    /// The seed of the random distances.
     pub seed: u64,
 }
 
@@ -43,7 +43,7 @@ pub struct Limit {
 pub struct Minimum {
     /// The unit.
     pub amount: Amount,
-    /// So much per second.
+    /// The amount per second.
     pub rate: u64,
     /// Nanoseconds over which the rate is averaged.
     pub cycle_ns: u64,
@@ -56,7 +56,7 @@ pub struct Think {
     pub pause_ns: u64,
     /// Nanoseconds of the pause that are spent busy.
     pub spin_ns: u64,
-    /// Processor cycles to be burnt besides.
+    /// Processor cycles to burn in addition.
     pub cycles: u64,
     /// I/Os from one pause to the next; `u64::MAX` = only time counts.
     pub blocks: u64,
@@ -108,7 +108,7 @@ pub fn rules(options: &JobOptions, seed: u64) -> Option<PaceRules> {
         pause_ns: options.rates.thinktime.saturating_mul(1000),
         spin_ns: options.rates.thinktime_spin.saturating_mul(1000),
         cycles: options.rates.thinkcycles,
-        // By time alone when only a time was given.
+        // Only time counts if only a time was given.
         blocks: if options.rates.thinktime_iotime > 0 && !options.is_set("thinktime_blocks") {
             u64::MAX
         } else {

@@ -1,4 +1,4 @@
-//! The other workers of the run that a worker keeps an eye on.
+//! The other workers of the run that a worker depends on.
 
 use crate::engines::{connects_to, port_of_clone};
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
@@ -17,7 +17,7 @@ pub struct FlowRules {
     pub weight: u32,
     /// The other workers of the flow, as indices of the run, with their weights.
     pub others: Vec<(usize, u32)>,
-    /// Nanoseconds to sleep when it is ahead; 0 = only look again.
+    /// Nanoseconds to sleep when it is ahead; 0 = check again at once.
     pub sleep_ns: u64,
 }
 
@@ -63,14 +63,14 @@ struct End<'a> {
     port: u32,
     /// The address that the waiting end is bound to, or that the other one connects to; `None` = any.
     host: Option<&'a str>,
-    /// The multicast group, if it is one.
+    /// The multicast group, if any.
     group: Option<IpAddr>,
     /// The path of a local socket.
     path: Option<Cow<'a, Path>>,
 }
 
 impl End<'_> {
-    /// Whether one of both may connect to the other.
+    /// Whether one end may connect to the other.
     fn may_meet(&self, other: &End) -> bool {
         if self.protocol != other.protocol || self.waits == other.waits {
             return false;
@@ -81,7 +81,7 @@ impl End<'_> {
         }
     }
 
-    /// Whether both hosts may be one. A name may mean any address.
+    /// Whether both hosts may be the same. A name may stand for any address.
     fn may_be_at(&self, other: &End) -> bool {
         let address =
             |end: &End| end.host.and_then(|host| host.parse().ok()).map(|ip: IpAddr| ip.to_canonical());
@@ -92,7 +92,7 @@ impl End<'_> {
     }
 }
 
-/// The end that a worker is; `None` = its other end is on another machine, or it has none.
+/// A worker's end of a connection; `None` = its other end is on another machine, or it has no connection.
 fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
     let JobPlan { options, connects_elsewhere, .. } = plan.job_of(worker);
     if *connects_elsewhere {
@@ -120,14 +120,14 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
         waits,
         protocol: Some(net.protocol),
         port: port_of_clone(net.port, worker.clone),
-        // An end that waits does so at all addresses.
+        // A waiting end accepts connections at all addresses.
         host: connects_to(options, net),
         group: net.group(),
         path,
     })
 }
 
-/// The address that a job connects to, unless that is a name or a multicast group.
+/// The address that a job connects to, unless it is a name or a multicast group.
 pub(crate) fn address_there(options: &JobOptions) -> Option<IpAddr> {
     let host = match (options.engine.of::<NetOptions>(), options.engine.of::<RdmaOptions>()) {
         (Some(net), _) if net.group().is_none() => connects_to(options, net),
@@ -138,7 +138,8 @@ pub(crate) fn address_there(options: &JobOptions) -> Option<IpAddr> {
 }
 
 impl Plan {
-    /// The workers that connect to this one, or that it connects to. Several pairs may use one place one after the other.
+    /// The workers that connect to this one, or that it connects to. Several pairs may use one address one after the
+    /// other.
     pub fn other_ends(&self, worker: &WorkerPlan) -> Vec<usize> {
         let mut others = self.at_one_place(worker);
         let is_beside = |&other: &usize| {
@@ -146,14 +147,14 @@ impl Plan {
             !self.has_ended_before(self.job_of(other), worker)
                 && !self.has_ended_before(self.job_of(worker), other)
         };
-        // If all come at another time, it meets none of them, and the end of them tells it so.
+        // If none runs at the same time, keep them all: the worker learns from their ends that it will meet nobody.
         if others.iter().any(is_beside) {
             others.retain(is_beside);
         }
         others
     }
 
-    /// The workers that would be its other end, if they ran at the same time.
+    /// The workers that could be its other end if they ran at the same time.
     fn at_one_place(&self, worker: &WorkerPlan) -> Vec<usize> {
         let Some(own) = end(self, worker) else { return Vec::new() };
         let is_other = |other: &&WorkerPlan| end(self, other).is_some_and(|other| own.may_meet(&other));
@@ -162,8 +163,7 @@ impl Plan {
 }
 
 impl Plan {
-    /// Jobs that wait for a connection which another job of the run makes, of this machine to itself, only when they have
-    /// ended. They would wait for ever.
+    /// Jobs that wait for a local connection from a job that starts only after they end: a deadlock.
     pub(crate) fn never_met(&self) -> Vec<Problem> {
         let mut found = Vec::new();
         for waiting in self.workers.iter().filter(|worker| end(self, worker).is_some_and(|end| end.waits)) {
@@ -174,7 +174,7 @@ impl Plan {
             };
             let late: Vec<_> =
                 others.iter().map(|&other| &self.workers[other]).filter(comes_too_late).collect();
-            // (Of the clones of a job, the first is enough to tell.)
+            // (One message per job is enough: that of its first clone.)
             if let Some(first) = late.first().filter(|_| late.len() == others.len() && waiting.clone == 0) {
                 found.push(self.too_late(job, self.job_of(first)));
             }
@@ -182,8 +182,8 @@ impl Plan {
         found
     }
 
-    /// Jobs that meet another job of the run on this machine, and cannot exchange a block with it: both would wait for
-    /// ever, or end with an error.
+    /// Jobs that meet another job of the run on this machine but cannot exchange a block with it: both would wait for
+    /// ever, or fail.
     pub(crate) fn at_odds(&self) -> Vec<Problem> {
         let mut found = Vec::new();
         let mut jobs = Vec::new();
@@ -196,7 +196,7 @@ impl Plan {
             if !others.iter().all(|other| self.stays_here(other)) {
                 continue;
             }
-            // The one that comes while this one waits may be any of them.
+            // Any of them may be the one that connects.
             let together = others.into_iter().filter(|other| other.wave == waiting.wave);
             let problems: Option<Vec<_>> =
                 together.map(|other| self.mismatch(self.job_of(waiting), self.job_of(other))).collect();
@@ -231,7 +231,7 @@ impl Plan {
         let is_udp = here.protocol.is_udp();
         if here.pingpong != there.pingpong {
             let answers = if receives(waiting) { here.pingpong } else { there.pingpong };
-            // A sender of datagrams does not look at answers.
+            // A sender of datagrams ignores answers.
             return (!answers || !is_udp).then(|| {
                 let (with, without, what) = match answers {
                     true => (receiver, sender, "does not expect its blocks back"),
@@ -281,7 +281,7 @@ impl Plan {
         Some(job.problem("rw", message))
     }
 
-    /// Whether this end, which makes the connection, makes it to this machine.
+    /// Whether this end connects to this machine.
     fn stays_here(&self, worker: &WorkerPlan) -> bool {
         let options = &self.job_of(worker).options;
         let Some(net) = options.engine.of::<NetOptions>() else { return false };
@@ -302,7 +302,7 @@ impl Plan {
     }
 }
 
-/// The other workers whose jobs are like this.
+/// The other workers whose jobs satisfy this.
 fn others<'a>(
     plan: &'a Plan,
     worker: &'a WorkerPlan,

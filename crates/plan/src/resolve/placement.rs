@@ -14,7 +14,7 @@ pub struct PlacementRules {
     pub node_cpus: Option<Vec<u32>>,
     /// Where its memory comes from, with the nodes that the policy applies to; `None` = the system's own policy.
     pub memory_policy: Option<NumaPolicy>,
-    /// The I/O priority, as the kernel writes it; `None` = the one it is started with.
+    /// The I/O priority, in the kernel's encoding; `None` = unchanged.
     pub io_priority: Option<u16>,
     /// The increment of its nice value.
     pub nice: i32,
@@ -26,7 +26,7 @@ pub struct PlacementRules {
     pub user: Option<u32>,
     /// The file to which it writes its number to enter its control group.
     pub control_group: Option<PathBuf>,
-    /// The CPU that keeps the time for all workers, and is left to that (`gtod_cpu`).
+    /// The CPU that is reserved for the clock thread (`gtod_cpu`).
     pub reserved_cpu: Option<u32>,
 }
 

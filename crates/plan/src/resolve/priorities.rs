@@ -5,7 +5,7 @@ use iolite_options::JobOptions;
 use iolite_types::{Direction, PerDirection, io_priority};
 use serde::{Deserialize, Serialize};
 
-/// The class that counts when none is given: real time, the highest.
+/// The default class: real time, the highest.
 const HIGHEST_CLASS: u32 = 1;
 
 /// The priorities that I/Os draw.
@@ -26,11 +26,11 @@ pub struct PriorityShare {
     pub size: Option<u64>,
     /// Percent of the I/Os of this size, more than 0.
     pub percent: u32,
-    /// The priority, as the kernel writes it.
+    /// The priority, in the kernel's encoding.
     pub priority: u16,
 }
 
-/// The priorities of a job; `None` when all of its I/Os have the same.
+/// The priorities of a job; `None` = all of its I/Os have the same.
 pub fn rules(options: &JobOptions, seed: u64) -> Option<PriorityRules> {
     let asked = options.engine.priorities()?;
     let shares = each(|direction| {

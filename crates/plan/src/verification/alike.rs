@@ -1,4 +1,4 @@
-//! The common part of an earlier run and a job, if their seeds differ.
+//! How far an earlier run and a job agree if their seeds differ.
 
 use crate::ReplayPlan;
 use iolite_options::JobOptions;
@@ -7,7 +7,7 @@ use iolite_verify::Alike;
 use iolite_workload::FileOrder;
 use iolite_workload::history::can_repeat;
 
-/// The common part of an earlier run with another seed and this job.
+/// How far an earlier run with another seed agrees with this job.
 pub(super) fn alike(
     options: &JobOptions,
     workload: &iolite_workload::Spec,
@@ -47,14 +47,14 @@ pub(super) fn alike(
     }
 }
 
-/// Whether each block is a multiple of the smallest, so that nothing is left over at the end of a file.
+/// Whether each block is a multiple of the smallest, so that no bytes are left over at the end of a file.
 fn sizes_fit(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
     let fit = |sizes: &BlockSize| sizes.common() == sizes.min();
     !workload.unaligned
         && options.pattern.rw.directions().all(|direction| fit(&workload.block_size[direction]))
 }
 
-/// Whether a pass goes through all files to their ends.
+/// Whether a pass covers all files to their ends.
 fn is_whole(workload: &iolite_workload::Spec) -> bool {
     let bytes: u64 = workload.files.iter().fold(0, |sum, region| sum.saturating_add(region.length));
     workload.total_ios.is_none() && workload.pass_bytes.is_none_or(|limit| limit >= bytes)

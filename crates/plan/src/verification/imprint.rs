@@ -1,4 +1,4 @@
-//! Everything that determines the content of a byte which several jobs may have written.
+//! Everything that determines the content of a byte that several jobs may have written.
 //!
 //! A block is checked as a whole, and a rival may have overwritten a part of it since. That part can be checked as well
 //! if its writer does not matter: if all jobs cut their blocks into the same intervals at the same offsets, with the

@@ -87,7 +87,7 @@ fn unfit_blocks(options: &JobOptions, replays: &[&ReplayPlan]) -> Vec<(&'static 
         let Blocks { smallest, smallest_at, largest, common, .. } = replay.blocks[direction];
         let smallest_at = smallest_at.unwrap_or(Place::Whole);
         let blocks = if replay.is_live {
-            // Other sizes are looked at when they come.
+            // Other sizes are checked when they occur.
             [Some((sizes.max(), smallest_at)), None]
         } else {
             let cut = common_multiple(common, spec.interval as u64, smallest, largest);

@@ -1,10 +1,10 @@
-//! Finds the other workers that write to the places which a worker verifies.
+//! Finds the other workers that write to the places that a worker verifies.
 //!
 //! Rivals are the workers that write to the same bytes of the same file while a worker runs, or that did so in the run
 //! whose data is only checked now. While they run, they take turns, and each place has an owner
-//! ([`Owners`](iolite_verify::Owners)), so each worker can identify its own data. The last writer of an earlier run is
-//! not known: then all of them have to write in the same way ([`Imprint`]). Cases that cannot be decided are refused
-//! here, before any file is touched.
+//! ([`Owners`](iolite_verify::Owners)), so each worker can identify its own data. The last writer in an earlier run is
+//! not known: then all of them must write in the same way ([`Imprint`]). Cases that cannot be decided are refused here,
+//! before any file is touched.
 
 use super::imprint::Imprint;
 use super::spec::kind;
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// The rivals of all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rivalries {
-    /// The rivals of each worker, by its index in the plan. Empty = nobody has any.
+    /// The rivals of each worker, by its index in the plan. Empty = no worker has rivals.
     workers: Vec<Rivals>,
     /// The places that several workers write to at the same time. Rivals name them by their index here.
     pub shared: Vec<Extent>,
@@ -57,9 +57,9 @@ impl Rivalries {
 /// The meaning of a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Place {
-    /// A file or device of this machine, whichever names it has.
+    /// A file or device of this machine, whatever its names.
     Local(FileKey),
-    /// The object of this name in an engine's own storage.
+    /// The object with this name in an engine's own storage.
     Own(Namespace, PathBuf),
 }
 
@@ -132,7 +132,7 @@ impl<'a> Search<'a> {
         self.plan.job_of(self.worker(party))
     }
 
-    /// Refuses replays whose files are not known: they cannot be kept apart from anybody.
+    /// Refuses replays whose files are not known: they could conflict with any worker.
     fn unknown_files(&mut self) {
         for one in &self.plan.workers {
             let job = self.plan.job_of(one);
@@ -186,7 +186,7 @@ impl<'a> Search<'a> {
         self.give_owners(&sharing);
     }
 
-    /// Refuses a worker that has a file under two names: under one name it does not know its writes under the other.
+    /// Refuses a worker that has a file under two names: its writes under one name are unknown under the other.
     fn compare_own(&mut self, party: &Party, other: &Party) {
         let options = &self.job(party).options;
         if party.file < other.file && options.pattern.rw.writes() && checks_own(self.job(party)) {
@@ -243,7 +243,7 @@ impl<'a> Search<'a> {
         self.plan.workers[party.worker].wave
     }
 
-    /// Gives a file that these share a place among those whose owners are known.
+    /// Adds a file that these workers share to the places with owners.
     fn give_owners(&mut self, sharing: &[Party]) {
         let is_local = |party: &Party| self.job(party).engine.facets.has_local_files();
         if !sharing.iter().all(is_local) {
@@ -261,7 +261,7 @@ impl<'a> Search<'a> {
         }
         let smallest = sharing.iter().map(|party| self.smallest_change(party)).min();
         let Some(smallest) = smallest else { return };
-        // The largest power of two that is not above it.
+        // The largest power of two up to that size.
         let granule = (1 << smallest.ilog2()).min(LARGEST_GRANULE);
         let start = sharing.iter().map(|party| party.start).min().unwrap_or(0);
         let end = sharing.iter().map(|party| party.end).max().unwrap_or(0);
@@ -280,7 +280,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Refuses a worker that would have to take turns in a storage of its engine's own: turns are locks on local files.
+    /// Refuses a worker that would have to take turns in its engine's own storage: turns are locks on local files.
     fn refuse_turns(&mut self, party: &Party) {
         let (name, engine) = (self.path(party), self.job(party).engine.name);
         let message = format!(
@@ -290,7 +290,8 @@ impl<'a> Search<'a> {
         self.refuse(party.worker, "verify", message);
     }
 
-    /// Refuses a worker that would have to take turns with one that has another node of the device: turns are locks on a node.
+    /// Refuses a worker that would have to take turns with one that uses another node of the device: turns are locks on
+    /// a node.
     fn refuse_nodes(&mut self, party: &Party, other: &Party) {
         let message = format!(
             "verify: job {} uses the same device by {} at the same time, and the two nodes cannot take turns; name one node in \
@@ -317,7 +318,7 @@ impl<'a> Search<'a> {
         of_trace || options.pattern.rw.trims() || options.verification.trim_percentage > 0
     }
 
-    /// Whether a worker begins by making its zones empty.
+    /// Whether a worker begins by resetting its zones.
     fn empties(&self, party: &Party) -> bool {
         let is_zoned = self.layouts[party.worker].files[party.file].zoned.is_some();
         let options = &self.job(party).options;
@@ -387,7 +388,7 @@ fn verifies(job: &JobPlan) -> bool {
 }
 
 /// Whether the job checks its own writes, or those of an earlier run. With `verify=null` it only reads them, but
-/// trimmed blocks have to be zeros.
+/// trimmed blocks must be zeros.
 fn checks_own(job: &JobPlan) -> bool {
     let wanted = &job.options.verification;
     let checks_blocks = kind(&job.options) != Some(Kind::Null);
@@ -395,7 +396,7 @@ fn checks_own(job: &JobPlan) -> bool {
     job.options.reads_back() && (checks_blocks || checks_trims)
 }
 
-/// Whether the job stands for its earlier run.
+/// Whether the job describes an earlier run, whose writes it checks.
 fn is_of_before(options: &JobOptions) -> bool {
     options.loads_state() || options.verification.is_on() && options.skips_writes()
 }

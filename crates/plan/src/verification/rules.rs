@@ -10,7 +10,7 @@ use iolite_verify::{Alike, EarlierRun, ReadBackRules, Rivals, Rules, TrimRules};
 use iolite_workload::Mix;
 use iolite_workload::history::{Need, can_repeat};
 
-/// A trace says itself when its files are opened. To be read back, this many are open at once.
+/// During a replay the trace decides when files are open. When they are read back, this many are open at once.
 const MOST_OPEN: usize = 64;
 
 /// The verification of a worker with this workload; `None` = its data is not verified.
@@ -85,8 +85,8 @@ fn read_back(
     ReadBackRules::AtEnd(if replay.is_some_and(is_sparse) { Need::Extents } else { need })
 }
 
-/// Whether the job does exactly the I/Os of its generator: rates do not steer its mix, no write may fail, and their number
-/// does not depend on a ramp.
+/// Whether the job does exactly the I/Os of its generator: rates do not affect its mix, no write may fail, and their
+/// number does not depend on a ramp.
 fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
     let is_steered = matches!(workload.mix, Mix::ReadWrite(_)) && options.is_steered();
     let may_fail = options.extent.fill_device
@@ -95,8 +95,8 @@ fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> boo
     !is_steered && !may_fail && !options.counts_after_ramp()
 }
 
-/// The known facts about the earlier run whose writes are checked; `None` = the writes are not of an earlier run, or a
-/// state names them.
+/// The known facts about the earlier run whose writes are checked; `None` = no earlier run's writes, or a state lists
+/// them.
 fn earlier(
     options: &JobOptions,
     workload: &iolite_workload::Spec,

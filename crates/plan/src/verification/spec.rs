@@ -30,14 +30,14 @@ pub(super) fn spec(options: &JobOptions, sizes: &BlockSize, unaligned: bool) -> 
         ..Spec::new(kind(options)?)
     };
     let common = if options.is_replay() {
-        // The common divisor of a trace's blocks may be known only at its end. So its blocks are cut like those of the
-        // job, which is how a later job reads them.
+        // The common divisor of a trace's blocks may be known only at its end. So its blocks are divided like those of
+        // the job, as a later job will read them.
         options.block_size(options.verified_direction()).common() as usize
     } else if unaligned {
         0
     } else {
-        // Blocks of several sizes are divided into intervals of their greatest common divisor, if a header fits into
-        // that.
+        // Blocks of several sizes are divided into intervals of their greatest common divisor, if a header fits into an
+        // interval.
         sizes.common() as usize
     };
     if spec.interval == 0 && common > 0 && spec.validate(common).is_ok() {

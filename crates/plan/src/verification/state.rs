@@ -13,20 +13,20 @@ use iolite_workload::history::{Need, is_uniform};
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Why there is no state of some workloads.
+/// Why some workloads cannot keep a state.
 pub(super) const NO_TABLE: &str = "writes of any size at any place, or to a file without an end, cannot be kept track of; \
                                    use block sizes with a common factor, and give a size";
 
 /// How a job uses a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateUse {
-    /// It keeps one.
+    /// It keeps a state.
     Kept,
     /// It is loaded, to check data against it.
     Loaded,
 }
 
-/// The state file of a worker; `None` = it has none.
+/// The state file of a worker, if any.
 pub fn state_of(plan: &Plan, worker: &WorkerPlan) -> Option<(PathBuf, StateUse)> {
     let job = plan.job_of(worker);
     let used = match (job.options.loads_state(), keeps_state(job)) {
@@ -44,7 +44,7 @@ pub fn kept_states(plan: &Plan) -> impl Iterator<Item = PathBuf> {
     plan.workers.iter().filter_map(state).map(|(path, _)| path)
 }
 
-/// The state that a worker loads whose job loads one.
+/// The state that a worker of a job with `verify_state_load` loads.
 pub(super) fn loads(plan: &Plan, worker: &WorkerPlan, layout: &Layout) -> Option<Load> {
     let job = plan.job_of(worker);
     let workload = workload_spec(job, worker, layout);
@@ -94,7 +94,7 @@ pub(super) fn policy(options: &JobOptions) -> Policy {
     }
 }
 
-/// Bytes of a block in the table of a state; `None` = the writes cannot be kept in a table of blocks.
+/// The block size of a state's table, in bytes; `None` = the writes cannot be kept in a table of blocks.
 pub(super) fn table_block(workload: &iolite_workload::Spec) -> Option<u64> {
     match Need::of(workload, false) {
         Need::Map(block) => Some(block),
@@ -185,7 +185,7 @@ fn load(
 
 /// Whether a table of all blocks is too large for the few writes of a trace.
 fn has_few_writes(replay: &ReplayPlan, workload: &iolite_workload::Spec) -> bool {
-    /// Bytes of the largest state that is kept without being asked for.
+    /// Bytes of the largest state that is kept by default.
     const USUAL: u64 = 64 << 20;
     let need = Need::of(workload, false);
     need.map_bytes(&workload.files) > USUAL

@@ -1,4 +1,4 @@
-//! Decided on machines that were made up.
+//! Verification on made-up machines.
 
 use super::*;
 use crate::{Layout, Plan};

@@ -1,4 +1,4 @@
-//! Facts about the writes of an earlier run that cannot be known, or that a state cannot provide.
+//! Jobs for which the writes of an earlier run cannot be known, or a state cannot provide them.
 
 use super::alike::alike;
 use super::rivalries::Rivalries;
@@ -23,7 +23,7 @@ pub fn unverifiable(
 ) -> Vec<Problem> {
     let of_worker = |worker: &WorkerPlan| of_worker(plan, worker, layouts, machine, load_error);
     let of_job = |job: &JobPlan| {
-        // A problem of one clone mostly affects all clones.
+        // A problem of one clone usually affects all clones.
         let (option, message) = plan.workers[plan.clones(job)].iter().find_map(of_worker)?;
         Some(Problem::of(&job.options, option, message))
     };
@@ -75,7 +75,7 @@ fn of_worker(
         return Some(("verify_only", message));
     }
     if options.loads_state() {
-        // A command that runs before the job may bring the state.
+        // A command that runs before the job may provide the state.
         let load = state::loads(plan, worker, layout).filter(|load| !load.comes_later)?;
         return Some(("verify_state_load", format!("verify_state_load: {}", load_error(&load)?)));
     }
@@ -84,8 +84,7 @@ fn of_worker(
         .then(|| ("verify_state_save", format!("verify_state_save=1: {NO_TABLE}")))
 }
 
-/// Whether the writes of an earlier run are known from the options alone. (A state records them however they came
-/// about.)
+/// Whether the writes of an earlier run must be known from the options alone. (A state records them in any case.)
 pub(super) fn relies_on_options(options: &JobOptions) -> bool {
     options.skips_writes() && options.verification.is_on() && !options.loads_state()
 }
@@ -124,7 +123,7 @@ pub(super) fn by_options(options: &JobOptions) -> Option<String> {
     }
 }
 
-/// Why nobody can know where an earlier run ended, or where it began to append.
+/// Why it is unknown where an earlier run ended, or where it began to append.
 fn end(options: &JobOptions, layout: &Layout) -> Option<String> {
     let is_regular = |file: &FileLayout| file.kind == FileKind::Regular;
     let path = layout.files.iter().find(|file| is_regular(file))?.path.display();

@@ -16,7 +16,7 @@ pub struct ZonedDevice {
     pub zones: Vec<Zone>,
     /// They are the device's own.
     pub is_real: bool,
-    /// Zones that are closed and partly written count as open.
+    /// Closed, partly written zones count as open.
     pub counts_closed: bool,
     /// The regions that are written to; the open zones in them count.
     pub written: Vec<(u64, u64)>,
@@ -72,8 +72,8 @@ impl Plan {
         Ok(devices.collect())
     }
 
-    /// Workers that change the same zones of a device by different nodes at the same time. Since Linux 6.10 the kernel keeps
-    /// write pointers of a block device, and it does not see commands that are passed through beside it.
+    /// Workers that change the same zones of a device by different nodes at the same time. Since Linux 6.10 the kernel
+    /// keeps write pointers of a block device, and it does not see passthrough commands.
     fn by_two_nodes(&self, layouts: &[Layout], machine: &dyn Machine) -> Vec<Problem> {
         let mut users: Vec<(FileKey, usize, &FileLayout)> = Vec::new();
         for (worker, layout) in self.workers.iter().zip(layouts) {
@@ -112,7 +112,7 @@ impl Plan {
         problems
     }
 
-    /// Adds notes where more workers write to a device at a time than zones of it may be open.
+    /// Adds notes if more workers write to a device at a time than zones of it may be open.
     fn with_crowds(
         &self,
         key: &FileKey,
@@ -195,7 +195,7 @@ impl Plan {
     }
 }
 
-/// Checks that no more zones of a region are open than a worker may have there.
+/// Checks that a region does not have more open zones than a worker may have.
 fn not_too_many_open(
     options: &JobOptions,
     file: &FileLayout,
@@ -216,7 +216,7 @@ fn not_too_many_open(
     }
 }
 
-/// The space that stays unwritten because blocks do not divide the capacity of zones.
+/// The space that stays unwritten because the capacity of zones is not a multiple of the block size.
 fn waste(options: &JobOptions, file: &FileLayout, device: &ZonedDevice) -> Option<String> {
     let smallest = options.block_size(Direction::Write).min().max(1);
     let is_within = |zone: &&Zone| zone.start >= file.offset && zone.start < file.offset + file.length;

@@ -14,27 +14,27 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How an agent stands to its end.
+/// The state of an agent's end.
 #[derive(Debug, Default)]
 pub(super) struct Ending {
-    /// The signal that ends the agent; 0 = there was none.
+    /// The signal that ends the agent; 0 = no signal yet.
     signal: AtomicI32,
-    /// How many runs have to end before.
+    /// How many runs must end first.
     runs: AtomicUsize,
 }
 
 impl Ending {
-    /// The signal that ends the agent, if there was one.
+    /// The signal that ends the agent, if any.
     pub fn signal(&self) -> Option<i32> {
         Some(self.signal.load(SeqCst)).filter(|signal| *signal != 0)
     }
 
-    /// Has the agent wait for a run, as long as the value lives.
+    /// Makes the agent wait for a run, as long as the value lives.
     ///
     /// # Errors
     /// The agent is being ended, and begins no run.
     pub fn hold(&self) -> Result<Counted<'_>, String> {
-        // Counted first: the agent looks for a signal first, and then for runs.
+        // Count first: the agent checks for runs after it has set the signal.
         let counted = Counted::one_of(&self.runs, usize::MAX);
         match (counted, self.signal()) {
             (Some(counted), None) => Ok(counted),
@@ -53,7 +53,7 @@ pub(super) fn by_signal(signal: i32) -> String {
     format!("this server is ended by signal {signal}")
 }
 
-/// A file of the agent, which it removes at its end, unless another one has taken its place.
+/// A file of the agent, which it removes at its end, unless another file has replaced it.
 #[derive(Debug)]
 pub(super) struct OwnFile {
     path: PathBuf,
@@ -62,7 +62,7 @@ pub(super) struct OwnFile {
 }
 
 impl OwnFile {
-    /// `None` = there is none.
+    /// `None` = no such file.
     pub fn at(path: &Path) -> Option<OwnFile> {
         Some(OwnFile { path: path.to_owned(), identity: identity(path)? })
     }
@@ -85,11 +85,11 @@ pub(super) fn by_signals(shared: &Arc<Shared>, signals: SignalQueue, files: Vec<
     let body = move || {
         let signal = next(&signals);
         theirs.ending.signal.store(signal, SeqCst);
-        // From here on, no client comes, and another agent may take the place.
+        // From here on, no client can connect, and another agent may take the address.
         files.iter().for_each(OwnFile::remove);
         let mut free_since = None;
         while theirs.ending.runs.load(SeqCst) > 0 && signals.next().is_none() {
-            // A client that does not read its last message is not waited for any longer.
+            // Do not wait longer for a client that does not read its last message.
             if theirs.turns.is_free() {
                 let since: &mut Instant = free_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= PARTING {
@@ -98,13 +98,13 @@ pub(super) fn by_signals(shared: &Arc<Shared>, signals: SignalQueue, files: Vec<
             }
             thread::sleep(SHORT);
         }
-        // It is not held any more.
+        // Unblock the signal.
         drop(signals);
         signals::kill(std::process::id() as i32, signal);
-        // Some programs have their children ignore it.
+        // The signal may be ignored, because some programs start their children like that.
         std::process::exit(128 + signal);
     };
-    // If there can be no thread, the signals are as they were: they end the process at once.
+    // If the thread cannot be started, the signals are unchanged: they end the process at once.
     let _ = thread::Builder::new().name("iolite-signals".into()).spawn(body);
 }
 

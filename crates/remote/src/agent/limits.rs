@@ -1,5 +1,5 @@
-//! Limits that keep clients from using up this machine: how many may come and be there, how much each may say, and how
-//! much is logged about those that are refused.
+//! Limits that keep clients from using up this machine: how many may connect, how much each may send, and how much is
+//! logged about refused ones.
 
 use crate::stream::IntakeLimit;
 use std::collections::HashMap;
@@ -14,9 +14,9 @@ const MOST_MESSAGES: u32 = 10_000;
 /// Most refused connections that are reported per second.
 const MOST_TOLD: u64 = 10;
 
-/// How much is read of a client before it is known: a handshake, its greeting and its name.
+/// How much is read from a client before it is identified: a handshake, its greeting and its name.
 pub(super) const OF_STRANGER: IntakeLimit = IntakeLimit { bytes: 256 << 10, per_second: 256 << 10 };
-/// How much is read of a client that is known: at most its jobs in a second.
+/// How much is read from an identified client: at most its jobs in a second.
 pub(super) const OF_CLIENT: IntakeLimit = IntakeLimit { bytes: u64::MAX, per_second: 64 << 20 };
 /// How many connections are accepted per second.
 const MOST_ARRIVALS: u32 = 1000;
@@ -33,7 +33,7 @@ const SECOND: Duration = Duration::from_secs(1);
 pub(super) struct Counted<'a>(&'a AtomicUsize);
 
 impl<'a> Counted<'a> {
-    /// Counts one more; `None` = there are so many already.
+    /// Counts one more client; `None` = the limit is reached.
     pub fn one_of(counter: &'a AtomicUsize, most: usize) -> Option<Counted<'a>> {
         let counted = Counted(counter);
         (counter.fetch_add(1, SeqCst) < most).then_some(counted)
@@ -59,24 +59,24 @@ impl Pace {
         Pace { most, since: Instant::now(), taken: 0 }
     }
 
-    /// Of the messages of a client.
+    /// The limit for the messages of a client.
     pub fn of_messages() -> Pace {
         Pace::of(MOST_MESSAGES)
     }
 
-    /// Of connections.
+    /// The limit for connections.
     pub fn of_arrivals() -> Pace {
         Pace::of(MOST_ARRIVALS)
     }
 
-    /// Takes one: later, if there were too many in this second.
+    /// Counts a message or connection; waits if there were too many in this second.
     pub fn take(&mut self) {
         if let Some(pause) = self.pause(Instant::now()) {
             thread::sleep(pause);
         }
     }
 
-    /// Counts one that comes now. Returns how long it has to wait, if there were too many in this second.
+    /// Counts one that arrives now. Returns how long it must wait if there were too many in this second.
     fn pause(&mut self, now: Instant) -> Option<Duration> {
         let passed = now.saturating_duration_since(self.since);
         let pause = (self.taken >= self.most && passed < SECOND).then(|| SECOND.saturating_sub(passed));
@@ -93,7 +93,7 @@ impl Pace {
 #[derive(Debug, Default)]
 pub(super) struct Arrivals(HashMap<IpAddr, Budget>);
 
-/// How many connections an address may still open, as of a moment.
+/// How many connections an address may still open, at a given moment.
 #[derive(Debug)]
 struct Budget {
     left: f64,
@@ -107,13 +107,13 @@ impl Budget {
 }
 
 impl Arrivals {
-    /// Whether a connection from this address is served, which comes now.
+    /// Whether to serve a connection that arrives now from this address.
     pub fn take(&mut self, from: IpAddr, now: Instant) -> bool {
         if self.0.len() >= MOST_ADDRESSES {
             self.0.retain(|_, budget| budget.now(now) < AT_ONCE);
         }
         if self.0.len() >= MOST_ADDRESSES {
-            // Too many addresses come at the same time for any to be remembered.
+            // Too many addresses connect at the same time to remember them.
             self.0.clear();
         }
         let budget = self.0.entry(network(from)).or_insert(Budget { left: AT_ONCE, at: now });
@@ -124,7 +124,7 @@ impl Arrivals {
     }
 }
 
-/// What one machine usually has: in version 6 of IP, a network of addresses.
+/// The addresses that one machine usually has: for IPv6, a network.
 fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -139,7 +139,7 @@ fn network(address: IpAddr) -> IpAddr {
 #[derive(Debug)]
 pub(super) struct Refusals {
     log: fn(&str),
-    /// The start of the current second, and how many there were in it.
+    /// The start of the current second, and the number of refusals in it.
     counted: Mutex<(Instant, u64)>,
 }
 
@@ -148,7 +148,7 @@ impl Refusals {
         Refusals { log, counted: Mutex::new((Instant::now(), 0)) }
     }
 
-    /// Logs one, unless there were too many in this second.
+    /// Logs a refusal, unless there were too many in this second.
     pub fn log(&self, text: &str) {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, told) = &mut *counted;

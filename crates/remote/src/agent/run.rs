@@ -1,4 +1,4 @@
-//! The run of a client: the process that performs it, what is passed on between the two, and the end.
+//! The run of a client: the process that performs it, the messages between the two, and the end.
 
 use super::ending::by_signal;
 use super::limits::Pace;
@@ -37,12 +37,12 @@ enum End {
     Refused,
     /// Its process has died, and the client knows how.
     Died(String),
-    /// The client is gone, or the agent is ended before it has told the client anything else.
+    /// The client is gone, or the agent is ended before it has sent the client another end.
     CutOff(String),
 }
 
 impl End {
-    /// What the agent's user is told.
+    /// The message for the agent's user.
     fn words(&self, who: &str, signal: Option<i32>) -> String {
         match (self, signal) {
             (End::Refused, _) => format!("has refused the jobs of {who}"),
@@ -55,7 +55,7 @@ impl End {
     }
 }
 
-/// Runs the jobs in this frame for this coordinator, who comes from this address.
+/// Runs the jobs in this frame for this coordinator, which connects from this address.
 pub(super) fn run(
     mut connection: Connection,
     frame: &[u8],
@@ -85,12 +85,12 @@ pub(super) fn run(
         }
     };
     let child::Started { mut process, mut channel, gate } = started;
-    // If it has died already, its end is noticed as any other.
+    // If it has died already, its end is noticed like any other.
     let _ = frame::write(&mut channel, &ToAgent::Run(request));
     let progress = Progress::default();
     let end = relay(&connection, &channel, &gate, &process, shared, &turn, &progress);
     turn.is_ending();
-    // It ends when there is nothing to wait for.
+    // The process ends when it has nothing to wait for.
     drop(gate);
     // However the run ended, none of its processes may continue.
     let is_cut_off = matches!(end, End::CutOff(_));
@@ -99,11 +99,11 @@ pub(super) fn run(
     }
     if wait(&mut process, GRACE).is_none() {
         signals::kill(process.id() as i32, libc::SIGKILL);
-        // Killed, it ends; unless the kernel waits for a device, and then it ends with that.
+        // A killed process ends, unless the kernel waits for a device: then it ends after that.
         wait(&mut process, GRACE);
     }
     log(&end.words(who, shared.ending.signal()));
-    // Files that the client has not received stay, and a message tells where.
+    // Files that the client has not received are kept, and a message names their place.
     let keeps = match end {
         End::Done | End::CutOff(_) => !progress.is_safe.load(SeqCst),
         End::Refused | End::Died(_) => false,
@@ -142,23 +142,23 @@ fn wait(process: &mut Child, patience: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Default)]
 struct Progress {
-    /// The run's messages are not passed on any more.
+    /// The run's messages are no longer passed on.
     is_over: AtomicBool,
     /// The client is gone, so nothing can be passed on.
     is_cut_off: AtomicBool,
     /// What the coordinator has been told about the end.
     told: OnceLock<End>,
-    /// It also has all files that the run has left.
+    /// The coordinator also has all files of the run.
     is_safe: AtomicBool,
     /// How often the coordinator has accepted data after the agent had to wait for it.
     taken: AtomicU64,
 }
 
-/// Passes on the run's messages and carries out the coordinator's, until the coordinator has all that it wants, or is
-/// considered gone. Returns how the run has ended.
+/// Passes on the run's messages and carries out the coordinator's, until the coordinator has everything, or counts as
+/// gone. Returns how the run has ended.
 fn relay(
     connection: &Connection,
     channel: &UnixStream,
@@ -188,10 +188,10 @@ fn relay(
         // The run waits in case the coordinator wants more.
         gate.finish_sending();
         if heard.is_err() {
-            // Its workers go on until they are stopped.
+            // Its workers continue until they are stopped.
             turn.is_ending();
             signals::kill(process.id() as i32, libc::SIGTERM);
-            // Nobody reads any more, and the other thread must not wait for that.
+            // The client no longer reads, and the other thread must not wait for that.
             connection.end();
             let _ = channel.shutdown(Shutdown::Both);
         } else if must_end {
@@ -201,13 +201,13 @@ fn relay(
         let told = told.join().unwrap_or_else(|_| Err("the relay has failed".to_owned()));
         match heard.and(told) {
             Err(why) => End::CutOff(why),
-            // Both ends of the relay end without an error only when that is known.
+            // Both directions of the relay end without an error only when the end of the run is known.
             Ok(()) => progress.told.get().cloned().unwrap_or(End::CutOff(CLIENT_GONE.to_owned())),
         }
     })
 }
 
-/// Why a run is ended whose client has closed its connection, or has died.
+/// Why a run is ended if its client has closed its connection, or has died.
 const CLIENT_GONE: &str = "the client is gone";
 
 /// Why the connection to a client ended.
@@ -225,7 +225,7 @@ fn loss(error: FrameError) -> String {
 /// Handles the messages of the coordinator.
 ///
 /// # Errors
-/// The coordinator is considered gone, or the agent is ended; the error says why.
+/// The coordinator counts as gone, or the agent is ended; the error says why.
 fn hear(
     reader: &mut Connection,
     writer: &Mutex<Connection>,
@@ -240,14 +240,14 @@ fn hear(
     let mut seen = 0;
     let mut pace = Pace::of_messages();
     while !progress.is_over.load(SeqCst) {
-        // While a coordinator reads a long report, it says nothing.
+        // While a coordinator reads a long report, it sends nothing.
         let now_taken = progress.taken.load(SeqCst);
         if now_taken != seen {
             (heard, seen) = (Instant::now(), now_taken);
         }
         if user::peek_end(process.id() as i32, Duration::ZERO).is_some() {
             // Workers hold this end of the channel as well, and a worker that waits for a device keeps it open. The
-            // last messages of the process are read even so.
+            // last messages of the process are read nevertheless.
             let _ = channel.shutdown(Shutdown::Read);
         }
         if let Some(signal) = shared.ending.signal() {
@@ -270,7 +270,7 @@ fn hear(
         }
         let message: ToAgent = match frame::read(reader) {
             Ok(message) => message,
-            // It has everything that it wanted. (If it was not able to read that, the other thread has noticed it.)
+            // The coordinator has everything. (If it could not read that, the other thread has noticed it.)
             Err(FrameError::Closed | FrameError::Lost(_)) if progress.told.get().is_some() => return Ok(()),
             Err(error) => return Err(loss(error)),
         };
@@ -288,7 +288,7 @@ fn hear(
             ToAgent::Steady(place) => say(gate, Word::Steady(place)),
             ToAgent::Send => say(gate, Word::Send),
             ToAgent::Trigger => say(gate, Word::Trigger),
-            // The process is not waited for before this loop has ended, so the number is its own.
+            // The process is not reaped before this loop has ended, so the number is still its own.
             ToAgent::Stop => signals::kill(process.id() as i32, libc::SIGINT),
             ToAgent::Status => signals::kill(process.id() as i32, libc::SIGUSR1),
             ToAgent::Hello(_) | ToAgent::Run(_) => {
@@ -322,7 +322,7 @@ fn hand_on(
     let taken = &progress.taken;
     loop {
         let frame = frame::read_raw::<FromAgent>(&mut channel);
-        // The other thread ends the run, and says why. What is still passed on is lost, or wanted by nobody.
+        // The other thread ends the run, and reports why. Later messages are lost, or not needed.
         if progress.is_cut_off.load(SeqCst) && frame.is_err() {
             return Ok(());
         }
@@ -339,15 +339,15 @@ fn hand_on(
         let is_last = end.is_some() && frame[0] != done;
         let mut is_result = false;
         if let Some(end) = end {
-            // Before the coordinator knows, because it may come back with the next run at once.
+            // Before the coordinator knows, because it may request the next run at once.
             turn.is_ending();
-            // Before it knows as well: it may end the connection then. If the process dies after its result, the result
+            // Also before it knows: it may then end the connection. If the process dies after its result, the result
             // remains.
             is_result = progress.told.set(end).is_ok();
         }
         progress.is_safe.fetch_or(frame[0] == sent, SeqCst);
         match write(writer, &frame, taken) {
-            // It knows the result, and wants no more.
+            // It knows the result, and has closed the connection.
             Err(_) if !is_result && progress.told.get().is_some() => return Ok(()),
             written => written.map_err(|error| loss(error.into()))?,
         }
@@ -357,7 +357,7 @@ fn hand_on(
     }
 }
 
-/// Writes a frame, and counts how often it had to wait for room and got it, which shows that the other end reads.
+/// Writes a frame, and counts how often it had to wait for room and got it: that shows that the other end reads.
 fn write(writer: &Mutex<Connection>, frame: &[u8], taken: &AtomicU64) -> io::Result<()> {
     use io::Write;
     let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -371,7 +371,7 @@ fn write(writer: &Mutex<Connection>, frame: &[u8], taken: &AtomicU64) -> io::Res
     Ok(())
 }
 
-/// How a process has ended that sent no message about it. The caller reaps it later.
+/// How a process ended without a message about its end. The caller reaps it later.
 fn how_it_died(process: &Child, error: &FrameError) -> String {
     match user::peek_end(process.id() as i32, GRACE) {
         Some(status) if status.signal().is_some() => {
@@ -390,7 +390,7 @@ mod tests {
     use crate::stream::Stream;
     use std::io::Read;
 
-    /// A worker that waits for a device has the other end of the channel as well, and cannot be ended.
+    /// A worker that waits for a device also has the other end of the channel, and cannot be ended.
     #[test]
     fn the_end_of_a_run_is_noticed_whoever_keeps_its_channel() {
         let (ours, theirs) = UnixStream::pair().unwrap();

@@ -1,4 +1,4 @@
-//! Connections that have not identified themselves yet: how many there may be, and which one makes room for another.
+//! Connections that have not identified themselves yet: the limit, and which one is closed to make room for another.
 
 use crate::connection::{Connection, Peer};
 use crate::greeting::Refusal;
@@ -13,9 +13,9 @@ const MOST: usize = 64;
 /// The connections that have not identified themselves yet.
 #[derive(Debug, Default)]
 pub(super) struct Strangers {
-    /// In the order in which they came.
+    /// In the order of their arrival.
     present: Mutex<VecDeque<Stranger>>,
-    /// How many have come so far.
+    /// The number of connections so far.
     arrived: AtomicU64,
 }
 
@@ -56,7 +56,7 @@ impl Drop for Place<'_> {
 
 impl Strangers {
     /// Gives a connection a place. If all are taken, the oldest one from the address with the most of them is closed: a
-    /// client that opens many connections only shuts out itself.
+    /// client that opens many connections shuts out only itself.
     pub fn admit(&self, connection: &Connection, peer: Peer) -> Place<'_> {
         let number = self.arrived.fetch_add(1, SeqCst);
         let from = peer.address();
@@ -92,7 +92,7 @@ mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
 
-    /// A client that opens many connections only shuts out itself.
+    /// A client that opens many connections shuts out only itself.
     #[test]
     fn strangers_of_one_address_keep_nobody_else_out() {
         let strangers = Strangers::default();

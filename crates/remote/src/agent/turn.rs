@@ -1,4 +1,4 @@
-//! Whose run it is: an agent takes one at a time.
+//! The turn of a client: an agent performs one run at a time.
 
 use super::{GRACE, SHORT, pong};
 use crate::connection::Connection;
@@ -7,10 +7,10 @@ use crate::message::ToAgent;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the next run waits while the last one ends: that one is asked to end, and then killed.
+/// How long the next run waits for the end of the previous one, which is asked to end, and then killed.
 const PATIENCE: Duration = GRACE.saturating_mul(3);
 
-/// The client whose run this is, if there is one.
+/// The client of the current run, if any.
 #[derive(Debug, Default)]
 pub(super) struct Turns(Mutex<Option<Holder>>);
 
@@ -27,12 +27,12 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is no run.
+    /// Whether no run is active.
     pub fn is_free(&self) -> bool {
         self.holder().is_none()
     }
 
-    /// Takes the agent for a run; or whose run it is.
+    /// Takes the agent for a run; on failure returns the client of the current run.
     fn take(&self, who: &str) -> Result<Turn<'_>, Holder> {
         let mut holder = self.holder();
         if let Some(other) = &*holder {
@@ -53,7 +53,7 @@ impl Turns {
                 Err(_) if !connection.is_readable_within(SHORT) => {}
                 Err(other) => match frame::read(connection) {
                     Ok(ToAgent::Ping(sequence)) => pong(connection, sequence).map_err(|_| other.who)?,
-                    // It wants nothing any more, or is gone.
+                    // The client has closed the connection, or is gone.
                     _ => return Err(other.who),
                 },
             }

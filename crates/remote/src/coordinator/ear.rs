@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub turns: Arc<Turns>,
 }
 
-/// Whether these words of an agent are about this process.
+/// Whether this name from an agent means this process.
 fn is_this_client(who: &str) -> bool {
     let own = Hello { program: String::new(), machine: machine_name(), pid: std::process::id() };
     who.contains(&format!("{}, from ", own.shortened().in_words()))
@@ -84,20 +84,20 @@ struct Ear {
     pings: u64,
     pinged: Instant,
     heard: Instant,
-    /// The barriers at which it waits for the moment to go on.
+    /// The barriers at which it waits for the moment to continue.
     waits: BTreeSet<u32>,
     compared: Comparison,
     turns: Arc<Turns>,
 }
 
-/// When its clock is compared.
+/// The schedule of comparing its clock.
 #[derive(Default)]
 struct Comparison {
-    /// Since when that is due; `None` = it is not.
+    /// Since when a comparison is due; `None` = not due.
     due: Option<Instant>,
-    /// When it is due again, while the machine waits for others.
+    /// When the next one is due, while the machine waits for others.
     again: Option<Instant>,
-    /// The shortest round trip until now.
+    /// The shortest round trip so far.
     best_ns: Option<u64>,
 }
 
@@ -108,7 +108,7 @@ impl Comparison {
         self.due.get_or_insert_with(Instant::now);
     }
 
-    /// If a comparison is due: for how long it has been.
+    /// How long a comparison has been due; `None` = not due.
     fn is_due(&mut self) -> Option<Duration> {
         if self.again.take_if(|again| *again <= Instant::now()).is_some() {
             self.due.get_or_insert_with(Instant::now);
@@ -116,7 +116,7 @@ impl Comparison {
         self.due.map(|due| due.elapsed())
     }
 
-    /// It was made.
+    /// A comparison was made.
     fn is_made(&mut self, clock: Clock) {
         let took = self.due.take().map_or(Duration::ZERO, |due| due.elapsed());
         self.again = Some(Instant::now() + DRIFT.max(took * REST));
@@ -132,7 +132,7 @@ impl Comparison {
 
 impl Ear {
     fn tell(&self, heard: Heard) {
-        // If nothing receives messages any more, the run is over.
+        // Sending fails only if the run is over.
         let _ = self.sender.send((self.index, heard));
     }
 
@@ -147,7 +147,7 @@ impl Ear {
         self.send(&ToAgent::Ping(self.pings))
     }
 
-    /// Listens to the end: the last thing that there is to tell. The error says why the agent is lost.
+    /// Listens to the end. Returns the last message for the coordinator; the error says why the agent is lost.
     fn listen(&mut self, request: Request, timeout: Duration) -> Result<Told, String> {
         self.send(&ToAgent::Run(Box::new(request)))?;
         self.heard = Instant::now();
@@ -221,7 +221,7 @@ impl Ear {
         Ok(None)
     }
 
-    /// Has a part of a file written by another thread, so that a disk that hangs here does not make the client look
+    /// Passes a part of a file to the thread that writes it, so that a hanging local disk does not make the client look
     /// dead.
     fn keep(&mut self, part: FilePart) -> Result<(), String> {
         if matches!(self.desk, Desk::Empty(_))
@@ -241,7 +241,7 @@ impl Ear {
                     left = Some(part);
                     self.stay()?;
                     thread::sleep(SHORT);
-                    // Its messages are not read meanwhile.
+                    // Its messages are not read meanwhile, so this is not silence.
                     self.heard = Instant::now();
                 }
                 // The thread has failed, which is reported at the end.
@@ -251,7 +251,7 @@ impl Ear {
         Ok(())
     }
 
-    /// Waits until all is written.
+    /// Waits until all data is written.
     fn finish_keeping(&mut self) -> Result<(), String> {
         let Desk::Open(parts, thread) = std::mem::replace(&mut self.desk, Desk::Closed) else {
             return Ok(());
@@ -264,7 +264,7 @@ impl Ear {
         }
         if thread.join().is_err() {
             self.tell(Heard::Told(Told::NotKept(
-                "its files are not kept: this program has failed".to_owned(),
+                "its files are not kept: internal error: the thread that writes them has failed".to_owned(),
             )));
         }
         Ok(())
@@ -295,7 +295,7 @@ impl Ear {
         None
     }
 
-    /// The next message; `None` = there is none in this time.
+    /// The next message; `None` = none has arrived in this time.
     fn next(&mut self, patience: Duration, timeout: Duration) -> Result<Option<FromAgent>, String> {
         if !self.connection.is_readable_within(patience) {
             return match self.heard.elapsed() >= timeout {
@@ -311,8 +311,8 @@ impl Ear {
         Ok(Some(message))
     }
 
-    /// Compares the agent's clock with that of this machine, and tells it for all barriers where the agent waits; or the last thing
-    /// that there is to tell.
+    /// Compares the agent's clock with that of this machine, and reports the result for all barriers where the agent
+    /// waits; or returns the last message for the coordinator.
     fn compare_clocks(&mut self, timeout: Duration) -> Result<Result<(), Told>, String> {
         let mut best: Option<Clock> = None;
         let mut made = 0;
@@ -347,17 +347,17 @@ impl Ear {
     }
 }
 
-/// Where the files of a machine are written.
+/// Writes the files of a machine.
 enum Desk {
-    /// There was none yet.
+    /// No file has arrived yet.
     Empty(Keeper),
-    /// Parts go this way to the thread that writes them.
+    /// The channel to the thread that writes the parts.
     Open(SyncSender<FilePart>, JoinHandle<()>),
     Closed,
 }
 
 impl Desk {
-    /// How many parts wait at most.
+    /// The most parts that wait.
     const ROOM: usize = 4;
 
     fn open(mut keeper: Keeper, (index, sender): (usize, Sender<(usize, Heard)>)) -> std::io::Result<Desk> {
@@ -365,7 +365,7 @@ impl Desk {
         let body = move || {
             for part in written {
                 if let Err(why) = keeper.take(&part) {
-                    // If nothing receives messages any more, the run is over.
+                    // Sending fails only if the run is over.
                     let _ = sender.send((index, Heard::Told(Told::NotKept(why))));
                 }
             }

@@ -1,4 +1,4 @@
-//! The joint state of the machines: which of them wait at which barrier, and how steady they are together.
+//! The joint state of the machines: who waits at which barrier, and whether they are steady together.
 //!
 //! This module does no communication, so it does not matter how many machines there are, or whether they are real.
 
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) struct Clock {
     /// Its time in nanoseconds when this machine's clock shows 0.
     pub offset_ns: i128,
-    /// The round trip by which that is known.
+    /// The round trip of that measurement.
     pub round_trip_ns: u64,
 }
 
@@ -24,13 +24,13 @@ impl Clock {
 /// How a machine's run has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
-    /// By itself.
+    /// It ended by itself.
     Done,
-    /// It is lost: its measurements do not count for the others any more.
+    /// It is lost: its measurements no longer count.
     Lost,
 }
 
-/// Where all machines stand.
+/// The state of all machines.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     machines: Vec<Machine>,
@@ -65,7 +65,7 @@ pub(super) struct Begin {
     pub machines: Vec<(usize, Clock)>,
 }
 
-/// A steady state that several machines look for.
+/// A steady state that several machines share.
 #[derive(Debug)]
 struct Shared {
     /// Its index on each machine.
@@ -145,7 +145,7 @@ impl Steps {
             match how {
                 Gone::Done => state.is_decided = true,
                 Gone::Lost => {
-                    // The sum without it is another one.
+                    // Without this machine the sum is different.
                     state.report.window.clear();
                     attained.extend(state.judge());
                 }
@@ -154,7 +154,7 @@ impl Steps {
         attained
     }
 
-    /// A machine has measured: the steady state that is attained now, with the machines that look for it.
+    /// A machine has measured. Returns the steady state that is now attained, with its machines.
     pub fn measured(&mut self, machine: usize, measured: Measured) -> Option<(u32, Vec<usize>)> {
         let is_its = |state: &&mut Shared| state.place == measured.state && state.told.contains_key(&machine);
         let state = self.states.iter_mut().find(is_its).filter(|state| !state.is_decided)?;
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(begun(&mut steps), []);
         steps.over(2, Gone::Lost);
         assert_eq!(begun(&mut steps), [(1, vec![0])]);
-        // All have passed it.
+        // All machines have passed the barrier.
         steps.waits(0, 2, None);
         steps.waits(1, 2, None);
         assert_eq!(begun(&mut steps), [(2, Vec::new())]);
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn what_is_steady_is_the_sum() {
         let mut steps = steps(&[together(1, &[2]), together(1, &[2])]);
-        // Each goes up and down, and both together do not.
+        // Each rate goes up and down, but their sum does not.
         assert_eq!(steps.measured(0, rates(0, 100, 5, 1)), None);
         assert_eq!(steps.measured(0, rates(0, 300, 5, 1)), None);
         assert_eq!(steps.measured(1, rates(0, 300, 9, 3)), None);
@@ -309,7 +309,7 @@ mod tests {
         done.over(1, Gone::Done);
         assert_eq!(done.measured(0, rates(0, 100, 0, 0)), None);
         assert!(done.states[0].is_decided);
-        // Other rules are another state.
+        // Different rules make a different state.
         let mut apart = steps(&[together(1, &[1]), together(1, &[2])]);
         assert_eq!(apart.measured(0, rates(0, 100, 0, 0)), Some((0, vec![0])));
     }

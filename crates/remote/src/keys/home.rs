@@ -20,21 +20,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The name of every agent in its certificate, which does not depend on its machine.
 pub(crate) const AGENT: &str = "agent.iolite";
-/// For how many days keys are valid where nothing else is said.
+/// For how many days keys are valid by default.
 pub const DAYS: u64 = 365;
 /// The longest time for which keys are valid, in days.
 pub const MOST_DAYS: u64 = 3650;
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// How long an authority lives, in days: longer than whatever it issues.
+/// How long an authority is valid, in days: longer than any key that it issues.
 const AUTHORITY_DAYS: u32 = 36_500;
 /// Clocks of other machines may be behind: keys are valid from a day before they were made.
 const EARLIER: Duration = DAY;
 
-/// Makes a set of keys: the files of the authority, the coordinator and the agents.
+/// Creates a set of keys: the files of the authority, the coordinator and the agents.
 ///
 /// # Errors
-/// One of these files exists already, or they cannot be made.
+/// One of these files exists already, or they cannot be created.
 pub fn make(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 3], String> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
@@ -59,10 +59,10 @@ pub fn make(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 3], S
     Ok(made)
 }
 
-/// Makes new keys for the coordinator and the agents. The earlier ones remain valid until they expire.
+/// Creates new keys for the coordinator and the agents. The earlier ones remain valid until they expire.
 ///
 /// # Errors
-/// There is no authority here, or the files cannot be made.
+/// There is no authority here, or the files cannot be created.
 pub fn renew(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 2], String> {
     let _alone = lock(directory)?;
     let mut authority = authority(directory, now)?;
@@ -80,7 +80,7 @@ pub fn renew(directory: &Path, days: u64, now: SystemTime) -> Result<[Keys; 2], 
 /// the roles that have a new file.
 ///
 /// # Errors
-/// A word names no key that was issued here, there is no authority here, or the files cannot be read or made.
+/// A word names no key that was issued here, there is no authority here, or the files cannot be read or created.
 pub fn revoke(
     directory: &Path,
     words: &[String],
@@ -149,7 +149,7 @@ pub fn is_key(word: &str) -> bool {
     matches!(word, "coordinator" | "agent" | "agents") || is_id(word)
 }
 
-/// Keeps others from working on the keys of a directory, until it is dropped.
+/// Locks the keys of a directory against other programs, until it is dropped.
 fn lock(directory: &Path) -> Result<File, String> {
     let opened = File::open(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     match iolite_os::files::try_lock(&opened) {
@@ -180,7 +180,7 @@ fn authority(directory: &Path, now: SystemTime) -> Result<Keys, String> {
     }
 }
 
-/// Founds an authority.
+/// Creates an authority.
 fn found(directory: &Path, now: SystemTime) -> Result<Keys, String> {
     let key = KeyPair::generate().map_err(|error| error.to_string())?;
     let from = now - EARLIER;
@@ -201,7 +201,7 @@ fn found(directory: &Path, now: SystemTime) -> Result<Keys, String> {
     })
 }
 
-/// Issues a key, and notes that in the authority.
+/// Issues a key, and records it in the authority.
 fn issue(
     authority: &mut Keys,
     directory: &Path,
@@ -212,7 +212,7 @@ fn issue(
     let words = |error: rcgen::Error| error.to_string();
     let signing = KeyPair::try_from(&authority.key).map_err(words)?;
     let until = now + DAY * u32::try_from(days.min(MOST_DAYS)).unwrap_or_default();
-    // The issuer's name has to be the subject of the authority's certificate.
+    // The issuer's name must be the subject of the authority's certificate.
     let params = authority_params(&signing, now, until);
     let issuer = Issuer::new(params, &signing);
     let key = KeyPair::generate().map_err(words)?;
@@ -270,15 +270,15 @@ fn private(key: &KeyPair) -> PrivateKeyDer<'static> {
     PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()))
 }
 
-/// Writes a file of keys, which is there as a whole or not at all, and never for others to read. A link is followed, and the
-/// file keeps its owner. The directory is locked.
+/// Writes a file of keys atomically, and never readable by other users. A link is followed, and the file keeps its
+/// owner. The directory is locked.
 fn save(keys: &Keys) -> Result<(), String> {
     let file = fs::canonicalize(&keys.file).unwrap_or_else(|_| keys.file.clone());
     let mut beside = OsString::from(&file);
     beside.push(".new");
     let beside = PathBuf::from(beside);
     let write = || {
-        // One that was interrupted may have left its own.
+        // An interrupted write may have left its temporary file.
         match fs::remove_file(&beside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

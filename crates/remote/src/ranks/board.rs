@@ -1,4 +1,4 @@
-//! The ranks' shared board, whatever launcher has started them.
+//! The ranks' shared board, for all launchers.
 
 use super::directory::Directory;
 use super::pmi2::Pmi2;
@@ -8,7 +8,7 @@ use super::pmix::Pmix;
 pub trait Board {
     /// The number of this rank, from 0.
     fn rank(&self) -> u32;
-    /// How many there are.
+    /// The number of ranks.
     fn size(&self) -> u32;
     /// Writes a value, which others can read after the next [`Board::fence`].
     ///

@@ -1,8 +1,8 @@
 //! A board of files, for launchers without an interface: a directory that all machines see, and that only this user can
 //! read.
 //!
-//! Rank 0 makes it, and removes it in the end. A value appears as a whole or not at all, because a file is renamed
-//! after it is written. So there is no need to wait for all ranks: a reader waits for the value that it reads.
+//! Rank 0 creates it, and removes it at the end. A value appears completely or not at all, because a file is renamed
+//! after it was written. So there is no need to wait for all ranks: a reader waits for the value that it reads.
 
 use super::Board;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 /// How long ranks wait for each other: launchers do not start them all at once.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The time between two looks.
+/// The time between two checks.
 const LOOK: Duration = Duration::from_millis(20);
-/// The most that is read of a file.
+/// The most bytes that are read of a file.
 const LONGEST: u64 = 1 << 20;
 
-/// Where launchers say which one this is, and how many there are.
+/// The variables in which launchers pass the number of this rank, and the number of ranks.
 const VARIABLES: [(&str, &str); 4] = [
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("SLURM_PROCID", "SLURM_NTASKS"),
@@ -39,7 +39,7 @@ impl Directory {
     pub fn join(path: &Path) -> Result<Directory, String> {
         let (rank, size) = place()?;
         let shown = path.display();
-        // Only for a directory that this rank has made or may read, because dropping the value removes it.
+        // Only for a directory that this rank has created or may read, because dropping the value removes it.
         let joined = || Directory { path: path.to_owned(), rank, size };
         if rank == 0 {
             DirBuilder::new().mode(0o700).create(path).map_err(|error| match error.kind() {
@@ -74,7 +74,7 @@ impl Directory {
     }
 }
 
-/// The number of this rank, and how many there are.
+/// The number of this rank, and the number of ranks.
 fn place() -> Result<(u32, u32), String> {
     for (rank, size) in VARIABLES {
         let number = |variable: &str| std::env::var(variable).ok()?.trim().parse::<u32>().ok();

@@ -1,4 +1,4 @@
-//! How ranks come to a run: see the page of the module above.
+//! How ranks form a run: see the documentation of the parent module.
 
 use super::Board;
 use crate::address::Address;
@@ -18,15 +18,15 @@ const HOST: &str = "host";
 const PLAN: &str = "plan";
 /// The address of a rank.
 const PLACE: &str = "place";
-/// The plans: sockets of one machine; TCP with the keys that follow, or without protection; no run, and rank 0 reports
-/// why.
+/// The plans: sockets of one machine; TCP with the keys after this word, or without protection; no run, and rank 0
+/// reports why.
 const SOCKETS: &str = "sockets";
 const KEYS: &str = "keys:";
 const TCP: &str = "tcp";
 const OFF: &str = "off";
-/// The beginning of the address of a rank that has none.
+/// The beginning of the entry of a rank without an address.
 const NONE: &str = "none:";
-/// How long a rank waits for rank 0 when it has said where it is.
+/// How long a rank waits for rank 0 after it has published its address.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// For how many days the keys of a run are valid.
@@ -42,9 +42,9 @@ pub struct Meeting {
 /// Everything that rank 0 knows about the ranks.
 #[derive(Debug)]
 pub struct Gathered {
-    /// Where they are, itself first.
+    /// The addresses of the ranks, rank 0 first.
     pub addresses: Vec<Address>,
-    /// The keys for those that are reached over TCP; `None` = not needed, or the user has asked for no encryption.
+    /// The keys for ranks that are reached over TCP; `None` = not needed, or the user has requested no encryption.
     pub keys: Option<Keys>,
 }
 
@@ -53,17 +53,17 @@ pub struct Gathered {
 pub enum Work {
     /// It has served a run.
     Served,
-    /// Rank 0 has called it off, and says why.
+    /// Rank 0 has called it off, and reports why.
     CalledOff,
 }
 
 impl Meeting {
-    /// A meeting of the ranks on this board. All of them have to attend: rank 0 calls a run off by dropping this value.
+    /// A meeting of the ranks on this board. All of them must attend: rank 0 calls off a run by dropping this value.
     pub fn new(board: Box<dyn Board>) -> Meeting {
         Meeting { board, is_over: false }
     }
 
-    /// Whether this one coordinates.
+    /// Whether this rank coordinates.
     pub fn leads(&self) -> bool {
         self.board.rank() == 0
     }
@@ -118,7 +118,7 @@ impl Meeting {
         };
         self.board.put(PLACE, &words)?;
         self.board.fence()?;
-        // The launcher's library is not needed any more in this process.
+        // This process no longer needs the launcher's library.
         drop(self);
         match listening {
             Err(_) if plan == OFF => Ok(Work::CalledOff),
@@ -134,7 +134,7 @@ impl Meeting {
 impl Drop for Meeting {
     fn drop(&mut self) {
         if !self.is_over {
-            // The others have to attend to learn of it. If the launcher fails, it tells them as well.
+            // The others learn of this only on the board. If the launcher fails, they learn of that, too.
             let _ = self.board.put(HOST, &host()).and_then(|()| self.board.fence());
             let _ = announce(&mut *self.board, OFF);
         }
@@ -165,7 +165,7 @@ fn plan(own: &str, hosts: &[String], insecure: bool) -> Result<(String, Option<K
     Ok((KEYS.to_owned() + &words, Some(coordinator)))
 }
 
-/// A directory that only this user reads, and that is removed.
+/// A temporary directory that only this user can read.
 struct Private(PathBuf);
 
 impl Drop for Private {
@@ -182,7 +182,7 @@ fn private_directory() -> Result<Private, String> {
     Ok(Private(directory))
 }
 
-/// This machine, as long as it is not booted again, as who sees it with these files and names.
+/// Identifies this machine until it is rebooted, as seen from this process's namespaces.
 fn host() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let view =
@@ -202,14 +202,14 @@ fn places_in(words: &str) -> Result<Vec<Address>, String> {
     }
 }
 
-/// Where a rank listens.
+/// The address of a rank.
 struct Place {
     agent: Agent,
-    /// For rank 0, a place a line.
+    /// For rank 0, one address per line.
     words: String,
     /// The file of its keys.
     keys: Option<PathBuf>,
-    /// With its socket, or its keys.
+    /// Holds its socket, or its keys.
     _directory: Private,
 }
 
@@ -230,7 +230,7 @@ impl Place {
             written.map_err(|error| format!("{}: {error}", file.display()))?;
         }
         let any = |six| Address::Port { host: String::new(), port: 0, six };
-        // Where there is version 6 of IP, such a socket takes version 4 as well.
+        // If the machine has IPv6, such a socket accepts IPv4 as well.
         let agent = Agent::listen(&any(Some(true))).or_else(|_| Agent::listen(&any(None)))?;
         let port = agent.place().rsplit(',').next().unwrap_or_default().to_owned();
         let mut own = user::own_addresses();
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(words(&[], false).0, SOCKETS);
         let other = own.replace("one", "two");
         assert_eq!(words(&[own.clone(), other.clone()], true).0, TCP);
-        // The agents get a key of theirs, and rank 0 keeps its own.
+        // The agents get the key of agents, and rank 0 keeps its own.
         let (words, keys) = words(&[own.clone(), other], false);
         let keys = keys.unwrap();
         assert_eq!(keys.role, Role::Coordinator);

@@ -10,7 +10,7 @@ const LIBRARY: &str = "libpmi2.so.0";
 const LONGEST: usize = 1000;
 /// Room for a value or a name.
 const ROOM: usize = 1024;
-/// Words in a key may come from anybody.
+/// No hint as to which rank has written a value.
 const NOBODY: c_int = -1;
 
 type Init = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut c_int, *mut c_int) -> c_int;
@@ -19,7 +19,7 @@ type Put = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
 type Get = unsafe extern "C" fn(*const c_char, c_int, *const c_char, *mut c_char, c_int, *mut c_int) -> c_int;
 type Plain = unsafe extern "C" fn() -> c_int;
 
-/// See the module's page.
+/// See the module's documentation.
 pub(super) struct Pmi2 {
     put: Put,
     get: Get,
@@ -60,7 +60,7 @@ impl Pmi2 {
     }
 }
 
-/// The words of which these are the digits.
+/// Decodes a text from these digits.
 fn decoded(digits: &str) -> Option<String> {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
@@ -80,8 +80,8 @@ impl Board for Pmi2 {
         self.size
     }
 
-    /// Splits the value into parts, behind their number, because there is little room. In hexadecimal, because some
-    /// characters are separators.
+    /// Splits the value into parts, because the size is limited; the number of parts comes first. In hexadecimal,
+    /// because some characters are separators.
     fn put(&mut self, key: &str, words: &str) -> Result<(), String> {
         let digits: String = words.bytes().map(|byte| format!("{byte:02x}")).collect();
         let parts: Vec<&[u8]> = digits.as_bytes().chunks(LONGEST).collect();

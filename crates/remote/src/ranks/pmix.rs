@@ -45,7 +45,7 @@ type Fence = unsafe extern "C" fn(*const Process, usize, *const c_void, usize) -
 type Get =
     unsafe extern "C" fn(*const Process, *const c_char, *const c_void, usize, *mut *mut Value) -> c_int;
 
-/// See the module's page.
+/// See the module's documentation.
 pub(super) struct Pmix {
     put: Put,
     commit: Commit,
@@ -78,7 +78,7 @@ impl Pmix {
             };
             let result = init(&raw mut joined.own, ptr::null(), 0);
             if result != 0 {
-                // There is nothing to be ended then.
+                // The library is not initialised, so it must not be finalised.
                 let _ = std::mem::ManuallyDrop::new(joined);
                 return Err(format!("PMIx_Init has failed with {result}"));
             }
@@ -99,8 +99,8 @@ impl Pmix {
         if result != 0 || found.is_null() {
             return Err(format!("rank {rank} has said nothing: PMIx_Get has failed with {result}"));
         }
-        // SAFETY: the library has allocated the value for the caller. It is never freed, because there are few, and
-        // small ones.
+        // SAFETY: the library has allocated the value for the caller. It is never freed, because there are only a few
+        // small values.
         Ok(unsafe { ptr::read(found) })
     }
 }

@@ -1,4 +1,4 @@
-//! How a run ended, its circumstances, and its course over time: the key `iolite`, which is ours.
+//! How a run ended, facts about it, and its series: the key `iolite`, which is ours.
 //!
 //! Lists of numbers have a line each, so that a report with them can still be read.
 
@@ -58,8 +58,8 @@ fn write_facts(json: &mut Writer, facts: &Facts) -> io::Result<()> {
     if facts.warnings.is_empty() { Ok(()) } else { json.texts("warnings", &facts.warnings) }
 }
 
-/// A series from a window on, as one line of JSON like the key `series` of a report. So a reader that has the windows before
-/// appends them: each list begins with the window that its `first_window` names.
+/// A series from a window on, as one line of JSON like the key `series` of a report. So a reader that has the earlier
+/// windows appends these: each list begins with the window that its `first_window` names.
 pub fn series_since(report: &Report, series: &Series, window: usize) -> String {
     let mut bytes = Vec::new();
     let mut json = Writer::new(&mut bytes);
@@ -101,9 +101,9 @@ fn series_members(json: &mut Writer, report: &Report, series: &Series, since: us
 struct OfJob<'a> {
     direction: Direction,
     first: usize,
-    /// How many windows at the beginning are its ramp.
+    /// The number of windows of its ramp, at the beginning.
     ramp: usize,
-    /// A window in which it did not run has none.
+    /// Its windows; `None` = it did not run in this window.
     parts: Vec<Option<&'a Part>>,
 }
 
@@ -111,7 +111,7 @@ impl<'a> OfJob<'a> {
     /// `None` = it had no I/O.
     fn new(series: &'a Series, block: u32, direction: Direction) -> Option<OfJob<'a>> {
         let of_window = |window: &'a Window| {
-            // They are in order.
+            // The parts are sorted.
             let place = |part: &Part| (part.block, part.direction);
             let found = window.parts.binary_search_by_key(&(block, direction), place).ok()?;
             window.parts.get(found)
@@ -124,7 +124,7 @@ impl<'a> OfJob<'a> {
         Some(OfJob { direction, first, ramp, parts })
     }
 
-    /// Without the windows before this one; `None` = there are no others.
+    /// The part from this window on; `None` = no such windows.
     fn since(mut self, window: usize) -> Option<OfJob<'a>> {
         let before = window.saturating_sub(self.first);
         if before >= self.parts.len() {
@@ -175,7 +175,7 @@ impl<'a> OfJob<'a> {
     }
 }
 
-/// Where nothing was expected, there is no number: a zero would be a stall.
+/// If no I/O was expected, there is no number: a zero would be a stall.
 fn with_gaps(numbers: impl Iterator<Item = Option<u64>>) -> String {
     listed(numbers.map(|number| number.map_or_else(|| "null".to_owned(), |number| number.to_string())))
 }

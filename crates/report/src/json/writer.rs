@@ -66,7 +66,7 @@ impl<'a> Writer<'a> {
         self.close_array()
     }
 
-    /// A member whose value takes no more than a line, whatever it is: text in JSON.
+    /// A member whose value is any JSON text, on one line.
     pub fn line(&mut self, key: &str, value: &str) -> io::Result<()> {
         self.key(key)?;
         write!(self.out, "{value}")
@@ -112,7 +112,7 @@ impl<'a> Writer<'a> {
                 '\n' => write!(self.out, "\\n")?,
                 '\t' => write!(self.out, "\\t")?,
                 '\r' => write!(self.out, "\\r")?,
-                // Otherwise the filter for terminals would replace the latter, and damage the JSON.
+                // Otherwise the filter for terminals would replace bidirectional controls, and damage the JSON.
                 acts if acts.is_control() || is_bidi_control(acts) => {
                     write!(self.out, "\\u{:04x}", u32::from(acts))?;
                 }

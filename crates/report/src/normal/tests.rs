@@ -261,7 +261,7 @@ fn both_ends_of_a_connection_stand_beside_each_other() {
 ";
     assert!(text.contains(receivers) && text.contains(senders), "{text}");
     assert!(!normal(&report).contains("far end"), "under another name, there is no such line");
-    // Of several connections, the receiver of a single one is not known.
+    // With several connections, the receiver of a single one is not known.
     report.jobs[0].connected.insert(2);
     assert!(!as_itself(&report).contains("not received"));
 }

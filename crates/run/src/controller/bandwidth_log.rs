@@ -10,7 +10,7 @@ use std::io::Write;
 
 /// The time between two lines.
 const PERIOD_NS: u64 = 500_000_000;
-/// The shortest rest of a period that gets a line at the end of the run.
+/// The shortest incomplete period that gets a line at the end of the run.
 const SHORTEST_NS: u64 = PERIOD_NS / 5;
 
 /// The files, in the order of [`Direction::ALL`], in the directory in which users of fio look for them.
@@ -41,7 +41,7 @@ impl BandwidthLog {
         Ok(log)
     }
 
-    /// Without such a log.
+    /// Whether there is no log.
     fn is_off(&self) -> bool {
         self.files.is_empty()
     }
@@ -99,7 +99,7 @@ impl Controller<'_> {
         if let Err((name, error)) = self.bandwidth_log.write(now, bytes) {
             let text = format!("{name} cannot be written any more: {error}");
             self.tell(None, EventKind::Trouble(text), events);
-            // The jobs go on. The exit status will say that writing failed.
+            // The jobs continue. The exit status will show that writing failed.
             self.bandwidth_log = BandwidthLog { failed: true, ..BandwidthLog::default() };
         }
     }

@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) struct Shared {
     pub(super) plan: Plan,
     pub(super) layouts: Vec<Layout>,
-    /// The workers that write to places which others verify.
+    /// The workers that write to places that others verify.
     pub(super) rivalries: Rivalries,
     /// The last writer of each shared place.
     pub(super) owners: Arc<Owners>,
@@ -40,11 +40,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Resolves a worker, now that all workers before it are done, and runs it.
+    /// Resolves a worker, now that all workers before it have finished, and runs it.
     fn resolve_and_run(&self, index: usize) -> i32 {
         let plan = &self.plan.workers[index];
-        // Files that were filled have the size that there was room for; the layout fails where there is none. If a size
-        // cannot be read any more, the worker fails to open that file, and reports it.
+        // Files that were filled have the size that the file system had room for; the layout fails without any room. If
+        // a size can no longer be read, the worker fails to open that file, and reports it.
         let rules = self.plan.creation(plan, &self.layouts[index]);
         let filled = rules.fills.then(|| creation::reached(&rules, &self.layouts[index]).ok()).flatten();
         let layout = filled.as_ref().unwrap_or(&self.layouts[index]);
@@ -68,7 +68,7 @@ impl Work for Shared {
             let layout = &self.layouts[worker.index];
             let number = worker.index as u32;
             let name = &self.plan.job_of(worker).name;
-            // All clones of a job leave the same files out, unless they begin at different places.
+            // All clones of a job leave out the same files, unless they begin at different offsets.
             if let Some(text) = layout.left_out.in_words().filter(|_| worker.clone == 0) {
                 Message::Note(number, format!("{name}: {text}")).send(&self.messages);
             }
@@ -88,7 +88,7 @@ impl Work for Shared {
             if let Err(error) = made {
                 let errno = iolite_os::errno_of(&error);
                 if errno == libc::EINTR && stop() {
-                    // It was interrupted because it was asked to stop. That is not a failure.
+                    // It was interrupted by a request to stop. That is not a failure.
                     continue;
                 }
                 // No process is started for the worker.
@@ -120,7 +120,7 @@ impl Work for Shared {
 
     fn killed(&self, worker: u32, used: Usage) {
         let control = &self.arena.slot(worker as usize).control;
-        // If it was asked on the way, it has published a part of that.
+        // If an interim report was requested, it has published a part of that.
         for (published, used) in [
             (&control.user_us, used.user_us),
             (&control.system_us, used.system_us),
@@ -152,7 +152,7 @@ impl Work for Shared {
 
     fn clean_up(&self) {
         self.groups.remove();
-        // A worker that was given up, or killed, has left the command that it was waiting for.
+        // A killed worker leaves the command that it ran; kill that too.
         for worker in &self.plan.workers {
             match self.arena.slot(worker.index).control.command_group.load(Relaxed) {
                 0 => {}

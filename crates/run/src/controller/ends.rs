@@ -1,7 +1,7 @@
 //! How workers end.
 //!
 //! Each worker runs to its planned end, or it was asked to end early (a signal, `exitall`, a trigger, a steady state),
-//! or it has an error that gives the reason: nothing ends silently.
+//! or it has an error that gives the reason: no worker ends silently.
 
 use super::{Controller, End, Events, Member};
 use crate::shared::{Phase, attention};
@@ -20,13 +20,13 @@ use tracing::debug;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl Member {
-    /// Why it was killed, if that is known.
+    /// Why it was killed, if known.
     pub(super) fn why_killed(&mut self) -> Option<JobError> {
         self.doom.take().or_else(|| self.cut_short.take())
     }
 }
 
-/// How a worker ends, and its error, unless that is known already.
+/// How a worker ends, and its error, unless the error is known already.
 type Verdict = (End, Option<JobError>);
 
 impl Controller<'_> {
@@ -53,7 +53,7 @@ impl Controller<'_> {
             Some(end) => format!("func=spawner: {end}"),
         };
         let patience = Instant::now() + LAST_WORDS;
-        // When all are gone, so are the other ends of this socket.
+        // When all processes are gone, the other ends of this socket are closed.
         while !self.deaf
             && let Some(left) = patience.checked_duration_since(Instant::now())
         {
@@ -64,8 +64,8 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// The run cannot go on. Workers that have finished keep their ends; the others are gone, with their measurements
-    /// until now, or never begin.
+    /// The run cannot continue. Workers that have finished keep their ends; the others are gone, with their
+    /// measurements until now, or never begin.
     pub(super) fn fail_all(&mut self, error: &JobError, events: &mut Events<'_>) {
         for index in 0..self.members.len() {
             let member = &mut self.members[index];
@@ -92,7 +92,7 @@ impl Controller<'_> {
                 self.fail_all(&JobError { errno, what: format!("func=layout: {end}") }, events);
             }
         }
-        // Workers without their files are over. The others run.
+        // End the workers whose files could not be laid out.
         for index in 0..self.members.len() {
             if self.members[index].known.error.is_some() && self.members[index].end.is_none() {
                 self.end_worker(index, End::Failed, None, events);
@@ -104,7 +104,7 @@ impl Controller<'_> {
     pub(super) fn not_started(&mut self, worker: u32, errno: i32, events: &mut Events<'_>) {
         let error = JobError { errno, what: "func=fork".into() };
         if worker == NO_WORKER {
-            // No worker can do without it.
+            // Every worker needs it.
             self.laid_out = true;
             self.fail_all(&error, events);
         } else {
@@ -112,7 +112,7 @@ impl Controller<'_> {
         }
     }
 
-    /// The process of the thread workers has ended, and of the thread that keeps the time.
+    /// The thread host has ended, with all worker threads and the clock thread.
     pub(super) fn thread_host_ended(&mut self, end: ChildEnd, events: &mut Events<'_>) {
         for index in 0..self.members.len() {
             if self.is_thread(index) && self.members[index].ordered {
@@ -219,8 +219,8 @@ impl Controller<'_> {
         }
     }
 
-    /// Ends the workers that end with the I/O (`exit_on_io_done`) if the I/O of this wave and those before has ended. As
-    /// with fio, they go on if there was none.
+    /// Ends the workers that end with the I/O (`exit_on_io_done`) if the I/O of this wave and of those before has
+    /// ended. As with fio, they continue if there was no I/O.
     pub(super) fn end_with_io(&mut self) {
         let has_ended = |index: usize| self.members[index].end.is_some();
         let (mut has_io, mut ending) = (false, Vec::new());
@@ -243,12 +243,12 @@ impl Controller<'_> {
     fn note_end(&mut self, index: usize, end: End, error: Option<JobError>, events: &mut Events<'_>) {
         debug!(target: "process", job = index + 1, "worker {} {}", index + 1, end.in_words());
         let control = &self.arena.slot(index).control;
-        // This is set even for a worker that never began, because others read it to see whether to wait.
+        // This is set even for a worker that never began, because others read it to decide whether to wait.
         if control.ended_ns.load(Relaxed) == 0 {
             control.ended_ns.store(self.clock.now(), Relaxed);
         }
         control.open_files.store(0, Relaxed);
-        // No worker may wait for a zone of one that was killed.
+        // No worker may wait for a zone of a killed worker.
         control.zones.store(0, Relaxed);
         self.sample_last(index);
         if let Some(error) = error {

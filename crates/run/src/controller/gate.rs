@@ -22,7 +22,7 @@ impl StartGate {
         StartGate(Arc::new(socket))
     }
 
-    /// Waits for the next word; `None` = nothing comes any more.
+    /// Waits for the next word; `None` = the other end is closed.
     pub fn next(&self) -> Option<Word> {
         let mut bytes = [0; 64];
         loop {
@@ -41,12 +41,12 @@ impl StartGate {
 /// The state of all barriers.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// `None` = there is no coordinator, and all barriers are open.
+    /// `None` = no coordinator; all barriers are open.
     socket: Option<StartGate>,
     barriers: Vec<Bar>,
     /// Whether the coordinator knows the barriers and steady states of this run.
     is_announced: bool,
-    /// Steady states of all machines together that were reached since they were last asked for.
+    /// Joint steady states of all machines that were reached since the last call of `take_steady`.
     steady: Vec<u32>,
 }
 
@@ -56,9 +56,9 @@ struct Bar {
     what: Barrier,
     is_open: bool,
     told_ready: bool,
-    /// When it opens; `u64::MAX` = that is not known.
+    /// When it opens; `u64::MAX` = unknown.
     opens_at: u64,
-    /// The moment that was received, in the system's monotonic clock. It may have been in the past already.
+    /// The moment that was received, in the system's monotonic clock. It may have been in the past on arrival.
     moment: Option<u64>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// The delay between the given moment and this moment of the system's monotonic clock, at which it was opened;
+    /// The delay from the given moment to this moment of the system's monotonic clock, at which the barrier was opened;
     /// `None` = no moment was given.
     fn lateness(self, monotonic_ns: u64) -> Option<u64> {
         Some(monotonic_ns.saturating_sub(self.moment?))
@@ -89,7 +89,7 @@ impl Gate {
         }
     }
 
-    /// Whether nothing but other workers keeps this from beginning.
+    /// Whether this may begin as far as barriers are concerned.
     pub(super) fn is_open(&self, what: Barrier) -> bool {
         self.barriers.iter().all(|bar| bar.what != what || bar.is_open)
     }
@@ -99,7 +99,7 @@ impl Gate {
         self.socket.is_some()
     }
 
-    /// When the next barrier opens; `u64::MAX` = that is not known.
+    /// When the next barrier opens; `u64::MAX` = unknown.
     pub(super) fn due(&self) -> u64 {
         let closed = self.barriers.iter().filter(|bar| !bar.is_open);
         closed.map(|bar| bar.opens_at).min().unwrap_or(u64::MAX)
@@ -110,7 +110,7 @@ impl Gate {
         self.socket.as_ref().map(|gate| gate.0.as_raw_fd())
     }
 
-    /// The steady states that were reached since this was last asked.
+    /// The steady states that were reached since the last call.
     pub(super) fn take_steady(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.steady)
     }
@@ -148,7 +148,7 @@ impl Gate {
 }
 
 impl Controller<'_> {
-    /// Ends the run if the coordinator is gone.
+    /// Receives messages, and ends the run if the coordinator is gone.
     pub(super) fn hear_the_gate(&mut self, events: &mut Events<'_>) {
         let now = self.now();
         if self.gate.hear(now).is_err() {
@@ -156,7 +156,7 @@ impl Controller<'_> {
         }
     }
 
-    /// Tells when everything behind a barrier is ready, and opens those whose moments have come: these.
+    /// Reports when everything behind a barrier is ready. Opens the barriers whose moments have come, and returns them.
     pub(super) fn mind_the_gate(&mut self, events: &mut Events<'_>) -> Vec<Opened> {
         self.hear_the_gate(events);
         if !std::mem::replace(&mut self.gate.is_announced, true) && self.gate.is_minded() {
@@ -186,7 +186,7 @@ impl Controller<'_> {
             self.gate.barriers[number].told_ready = true;
             self.tell(None, EventKind::Ready(barrier), events);
         }
-        // Asked to end, nobody waits for a moment.
+        // A run that was asked to end does not wait for the moment.
         if opens_at > now && self.signal.is_none() {
             return None;
         }
@@ -205,7 +205,7 @@ impl Controller<'_> {
         Some(Opened { number: barrier, moment })
     }
 
-    /// Tells how late barriers were opened, if that was not only so that everything can end.
+    /// Reports how late barriers were opened, unless they were opened only so that the run can end.
     pub(super) fn tell_starts(&mut self, opened: &[Opened], events: &mut Events<'_>) {
         if self.signal.is_some() {
             return;
@@ -234,7 +234,7 @@ impl Controller<'_> {
         }
     }
 
-    /// Whether nothing will begin behind a barrier any more.
+    /// Whether no more workers will begin behind a barrier.
     fn is_passed(&self, what: Barrier) -> bool {
         match what {
             Barrier::Wave(wave) => self.wave > wave,
@@ -244,7 +244,7 @@ impl Controller<'_> {
         }
     }
 
-    /// Holds the ramps that end on all machines together.
+    /// Holds the ramps that must end on all machines at once.
     pub(super) fn hold_ramps(&self) {
         for bar in &self.gate.barriers {
             if let Barrier::Ramp(job) = bar.what {
@@ -269,7 +269,7 @@ mod tests {
         let mut gate = Gate::new(Some(StartGate::new(mine)), &plan);
         assert_eq!(gate.due(), u64::MAX, "nothing was told");
         theirs.send(&Word::Start { barrier: 0, at_ns: 1000 }.to_bytes()).unwrap();
-        // One that there is not.
+        // A barrier that does not exist.
         theirs.send(&Word::Start { barrier: 1, at_ns: 1 }.to_bytes()).unwrap();
         theirs.send(&Word::Steady(3).to_bytes()).unwrap();
         gate.hear(5).unwrap();

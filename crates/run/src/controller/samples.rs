@@ -3,7 +3,7 @@
 //! A period counts only the time in which its direction runs (see [`LiveClock`](iolite_stats::live::LiveClock)): while
 //! a job reads back its writes, there are no samples of writes.
 //!
-//! Periods end at multiples of their length, even if the controller looks late, and the last one is sampled after the
+//! Periods end at multiples of their length, even if the controller checks late, and the last one is sampled after the
 //! worker has ended. So a job of two seconds has four samples of half a second.
 
 use super::Controller;
@@ -21,7 +21,7 @@ pub(super) struct Sampler {
     ios: PerDirection<Mark>,
     /// The worker has been in a phase that is sampled.
     has_run: bool,
-    /// When the next period ends; `None` = the worker is not known to run.
+    /// When the next period ends; `None` = the worker is not known to be running.
     due: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ impl Mark {
     /// At the end of a period: returns the growth of the counter and its nanoseconds, and begins the next period. A
     /// counter that has never grown has no samples.
     fn sample(&mut self, now: Mark, period: u64) -> Option<(u64, u64)> {
-        // The clock of a direction goes back when a span ends in which nothing was issued.
+        // The clock of a direction goes back at the end of a span without I/O.
         self.ran = self.ran.min(now.ran);
         if now.ran < self.end(period) {
             return None;
@@ -46,8 +46,8 @@ impl Mark {
         (now.count > 0).then_some((now.count.saturating_sub(before.count), now.ran - before.ran))
     }
 
-    /// How long the direction will have run at the end of the period. (If the controller was so late that more than
-    /// half of a period is over already, that period is joined to the next.)
+    /// The running time of the direction at the end of the period. (If the controller was so late that more than half
+    /// of a period is over already, that period is joined to the next.)
     fn end(&self, period: u64) -> u64 {
         ((self.ran + period / 2) / period + 1) * period
     }
@@ -57,7 +57,7 @@ impl Controller<'_> {
     /// When the worker's next sample is due.
     pub(super) fn next_sample(&self, index: usize) -> Option<u64> {
         let member = &self.members[index];
-        // A worker that does not run yet is looked at again when it says that it runs. A worker that has finished has
+        // A worker that does not run yet is checked again when it reports that it runs. A worker that has finished has
         // no more samples.
         let is_running = self.arena.slot(index).control.phase().is_running();
         member.sampler.due.filter(|_| member.released && is_running)

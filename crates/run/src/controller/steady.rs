@@ -18,11 +18,11 @@ pub(super) struct SteadyGroup {
     ramp_ns: u64,
     interval_ns: u64,
     state: SteadyReport,
-    /// The coordinator judges it over all machines: its index among those states.
+    /// Its index among the steady states that the coordinator judges over all machines, if it is one of them.
     place: Option<u32>,
     /// How many intervals there were.
     intervals: u64,
-    /// The coordinator knows that it is over.
+    /// The coordinator has been told that it is over.
     told_over: bool,
     /// The time and the counters at the end of the latest interval; `None` = the first interval has not begun.
     last: Option<(u64, Counters)>,
@@ -35,7 +35,7 @@ struct Counters {
     resets: u64,
     ios: u64,
     bytes: u64,
-    /// Sum of completion latencies, nanoseconds, and how many there were.
+    /// Sum of completion latencies in nanoseconds, and their number.
     latency: u64,
     latencies: u64,
 }
@@ -76,7 +76,7 @@ impl SteadyGroup {
         }
     }
 
-    /// When to measure next; `None` = not before something else happens.
+    /// When to measure next; `None` = not before another event.
     fn due(&self, arena: &Arena) -> Option<u64> {
         if self.state.attained {
             return None;
@@ -146,7 +146,7 @@ impl SteadyGroup {
             found: Interval::Rates { measured, latencies },
         });
         if self.place.is_some() {
-            // The coordinator decides that.
+            // The coordinator decides whether it is attained.
             (attained, self.state.attained) = (false, false);
         }
         let SteadyReport { quantity, slope, limit, window, size, .. } = &self.state;
@@ -212,7 +212,7 @@ impl Controller<'_> {
         }
     }
 
-    /// The steady state of a worker's group; `None` = it does not look for one.
+    /// The steady state of a worker's group; `None` = the worker has no `steadystate`.
     pub(super) fn steady_state(&self, index: usize) -> Option<&SteadyReport> {
         self.steady_groups.iter().find(|group| group.members.contains(&index)).map(|group| &group.state)
     }

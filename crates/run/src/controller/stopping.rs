@@ -1,4 +1,4 @@
-//! Signals: they end the run, and give up processes that hang.
+//! Signals: they end the run, and kill processes that hang.
 
 use super::{Controller, End, Events, STOP_PATIENCE_NS};
 use crate::shared::{Phase, attention};
@@ -10,14 +10,14 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Instant;
 use tracing::debug;
 
-/// A worker that shows no sign of life for this long hangs.
+/// A worker without a sign of life for this long counts as hanging.
 const HANGING_NS: u64 = 1_000_000_000;
 
-/// A worker whose logs are not in their files is left alone for longer: the disk may take them after a while.
+/// A worker with unwritten logs gets more time: a slow disk may still accept them.
 const HANGING_WITH_LOGS_NS: u64 = 5_000_000_000;
 
-/// How long a process that was killed may take to end. If the kernel cannot end it yet, because it waits for a device,
-/// nobody waits for it.
+/// How long a killed process may take to end. After that the run no longer waits for it: it waits for a device, and the
+/// kernel cannot end it yet.
 const DYING_NS: u64 = 1_000_000_000;
 
 /// The signs of life of a worker that was asked to stop.
@@ -25,9 +25,9 @@ const DYING_NS: u64 = 1_000_000_000;
 pub(super) struct Signs {
     /// Its phase, and how often its logs were written to.
     life: Option<(Phase, u64)>,
-    /// Since when that is the same.
+    /// Since when `life` is unchanged.
     since: u64,
-    /// When it was killed; 0 = it was not.
+    /// When it was killed; 0 = not killed.
     killed: u64,
 }
 
@@ -56,7 +56,7 @@ impl Controller<'_> {
         (0..self.members.len()).for_each(|index| self.terminate(index));
     }
 
-    /// Workers have been asked to stop.
+    /// Workers have been asked to stop: schedules the first interrupt.
     pub(super) fn expect_stops(&mut self) {
         self.next_interrupt = self.next_interrupt.min(self.now() + STOP_PATIENCE_NS);
     }
@@ -123,7 +123,7 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// Files that are laid out stay. No worker has run yet.
+    /// Kills a layout that hangs. Files that are laid out are kept; no worker has run yet.
     fn give_up_layout(&mut self, now: u64, events: &mut Events<'_>) -> io::Result<()> {
         if self.layout_killed == 0 {
             self.layout_killed = now;
@@ -146,7 +146,7 @@ impl Controller<'_> {
         }
     }
 
-    /// Whether a worker hangs that has not been killed for it.
+    /// Whether a worker hangs and has not been killed yet.
     fn hangs(&self, index: usize, now: u64) -> bool {
         let member = &self.members[index];
         let patience = if self.has_unsaved(index) { HANGING_WITH_LOGS_NS } else { HANGING_NS };
@@ -157,7 +157,7 @@ impl Controller<'_> {
         self.arena.slot(index).control.unsaved.load(Acquire) > 0
     }
 
-    /// A worker is going to be killed.
+    /// Notes that a worker is about to be killed, and why.
     fn doom(&mut self, index: usize, now: u64, events: &mut Events<'_>) {
         if self.has_unsaved(index) {
             let name = &self.plan.job_of(&self.plan.workers[index]).name;

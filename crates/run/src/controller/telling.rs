@@ -28,7 +28,7 @@ impl Controller<'_> {
         if let Some(interval) = self.settings.sample_interval
             && now >= self.next_series
         {
-            // At even intervals, however late the controller looks.
+            // At even intervals, however late the controller checks.
             let interval = interval.as_nanos() as u64;
             self.next_series += ((now - self.next_series) / interval + 1) * interval;
             self.tell_sample(events);
@@ -49,7 +49,7 @@ impl Controller<'_> {
         }
     }
 
-    /// Tells where the run stands, for its series.
+    /// Sends a snapshot for the run's series.
     pub(super) fn tell_sample(&self, events: &mut Events<'_>) {
         if self.settings.sample_interval.is_some() {
             let snapshot = self.snapshot(self.settings.sample_latencies);
@@ -120,7 +120,7 @@ impl Controller<'_> {
         snapshot
     }
 
-    /// A report after running workers have published their resource usage.
+    /// A report for which running workers have published their resource usage.
     pub(super) fn fresh_report(&mut self) -> Report {
         let running = |controller: &Self, index: usize| {
             controller.members[index].released && controller.members[index].end.is_none()

@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The time between two looks for files.
+/// The time between two checks for files.
 const LOOK_NS: u64 = 100_000_000;
 
-/// The time between two looks whether the trigger's command has ended, when nothing else is left to do.
+/// The time between two checks whether the trigger's command has ended, when nothing else is left to do.
 const COMMAND_LOOK: Duration = Duration::from_millis(10);
 
 /// The condition that ends the run early, and the command to run then.
@@ -125,7 +125,7 @@ impl Watch {
         self.command.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// Does not wait for the trigger's command any longer. Says so.
+    /// Stops waiting for the trigger's command. Returns a message about that.
     fn give_up_command(&mut self) -> Option<String> {
         let mut child = self.command.take()?;
         let command = self.trigger.command.as_deref().unwrap_or_default();

@@ -25,7 +25,7 @@ impl<'a> Controller<'a> {
             self.members[index].not_before =
                 self.wave_begun.saturating_add(self.plan.workers[index].start_delay_ns);
         }
-        // The I/O of earlier waves may be all there is.
+        // This wave may have no I/O itself.
         self.end_with_io();
     }
 
@@ -39,7 +39,7 @@ impl<'a> Controller<'a> {
         }
     }
 
-    /// Whether a worker starts on its own, rather than together with its wave.
+    /// Whether a worker starts at its own time, not together with its wave.
     pub(super) fn is_late(&self, index: usize) -> bool {
         self.members[index].not_before > self.wave_begun || !self.plan.workers[index].wait_for.is_empty()
     }
@@ -88,7 +88,7 @@ impl<'a> Controller<'a> {
         let together = self.present().filter(|&index| !self.is_late(index)).all(|index| ready(self, index));
         for index in self.present() {
             let control = &self.arena.slot(index).control;
-            // A worker that was asked to stop does not wait for others, which may never be ready.
+            // A worker that was asked to stop does not wait for others: they may never be ready.
             let may_go = ((together && self.wave_is_open()) || self.is_late(index))
                 && self.gate.is_open(Barrier::Job(self.plan.workers[index].job));
             let may_go = may_go || control.terminating();

@@ -2,7 +2,7 @@
 //!
 //! Ranges begin small. When there are too many, pairs of neighbours are joined, and all ranges have twice the size from
 //! then on. So the counts stay exact and the memory is bounded. Only if a trace has so many files that even one range
-//! for each is too much, the least used ranges are forgotten, and [`Ranges::complete`] says so.
+//! for each is too much, the least used ranges are dropped, and [`Ranges::complete`] is false.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub struct Ranges {
     counts: HashMap<(u32, u64), (u64, u64)>,
     /// The size of each range in bytes.
     pub size: u64,
-    /// Whether all ranges are counted: none was forgotten.
+    /// Whether all ranges are counted, and none was dropped.
     pub complete: bool,
 }
 

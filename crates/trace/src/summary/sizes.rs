@@ -30,12 +30,12 @@ impl Sizes {
         }
     }
 
-    /// The size of the smallest I/O; 0 if there is none.
+    /// The size of the smallest I/O; 0 without I/Os.
     pub fn smallest(&self) -> u64 {
         self.smallest
     }
 
-    /// The size of the largest I/O; 0 if there is none.
+    /// The size of the largest I/O; 0 without I/Os.
     pub fn largest(&self) -> u64 {
         self.largest
     }

@@ -17,7 +17,7 @@ pub struct Verifier {
     data: Data,
     /// The pattern that blocks are compared with.
     pattern: Vec<u8>,
-    /// Whether `pattern` depends on where the block is.
+    /// Whether `pattern` depends on the offset of the block.
     moves: bool,
 }
 
@@ -36,7 +36,7 @@ impl Verifier {
         self.data.spec.kind.has_header() && self.data.is_random()
     }
 
-    /// Checks a block that was read. It may be a part of a written block, as long as it consists of whole intervals.
+    /// Checks a block that was read. It may be a part of a written block if it consists of complete intervals.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Verifier {
         self.check_from(0, block, expected)
     }
 
-    /// The same for the intervals from byte `from` of the block on, to find the next wrong one.
+    /// The same for the intervals from byte `from` of the block onwards, to find the next wrong one.
     ///
     /// # Errors
     ///

@@ -15,7 +15,7 @@ pub(super) struct Data {
 
 impl Data {
     pub(super) fn new(spec: &Spec) -> Data {
-        // A pattern that is compared stays as it is.
+        // A pattern that is compared is not compressed.
         let compress = spec.compress.filter(|_| !spec.kind.compares_pattern());
         let source = Source::new(&iolite_content::Spec {
             fill: spec.fill.clone(),
@@ -25,13 +25,13 @@ impl Data {
         Data { spec: spec.clone(), source }
     }
 
-    /// Whether the content comes from a seed. Such content starts again in each interval, so that an interval can be
+    /// Whether the content comes from a seed. Such content restarts in each interval, so that an interval can be
     /// generated without its neighbours; a pattern continues through the block.
     pub(super) fn is_random(&self) -> bool {
         self.source.is_random()
     }
 
-    /// The seed as the header stores it: 0 when the content does not depend on it.
+    /// The seed as the header stores it: 0 if the content does not depend on it.
     pub(super) fn stored_seed(&self, seed: u64) -> u64 {
         if self.is_random() { seed } else { 0 }
     }
@@ -52,7 +52,7 @@ impl Data {
         }
     }
 
-    /// A word of 64 bits of an interval's data, by its place in words. `None`: not all of the data is random.
+    /// A word of 64 bits of an interval's data, by its index. `None`: not all of the data is random.
     pub(super) fn word(&self, offset: u64, seed: u64, place: usize) -> Option<u64> {
         self.source.random_word(seed_at(seed, offset), place)
     }

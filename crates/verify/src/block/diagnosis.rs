@@ -9,7 +9,7 @@ use std::ops::Range;
 pub enum Diagnosis {
     /// The block is all zeros: it was never written, it was discarded, or the storage returned zeros.
     Zeros,
-    /// These whole sectors (offsets in the file) are zero and should not be; the rest is right.
+    /// These sectors (offsets in the file) are zero and should not be; the rest is right.
     ZeroedSectors(Range<u64>),
     /// A block that belongs to another place.
     Misdirected {
@@ -23,13 +23,13 @@ pub enum Diagnosis {
         /// The number of the write that should be there.
         expected: u64,
     },
-    /// A write to this place, but not an expected one: another job's, or a later one.
+    /// A write to this place, but not an expected one: by another job, or a later one.
     OtherWrite,
     /// Only a part of the write is there.
     Torn {
         /// The sector (offset in the file) at which it was cut.
         at: u64,
-        /// The write is there up to that place; otherwise from that place on.
+        /// The write is there up to that sector; otherwise from that sector on.
         beginning: bool,
     },
     /// A single bit is wrong.
@@ -48,15 +48,15 @@ pub enum Diagnosis {
     },
     /// It was written with the method of this number.
     OtherKind(u8),
-    /// Another pattern than the expected one; its first bytes in hexadecimal.
+    /// An unexpected pattern; its first bytes in hexadecimal.
     OtherPattern(String),
     /// The data matches its checksum, and the header is damaged.
     DamagedHeader,
     /// The file ends at this offset: it was cut off, or was never that long.
     CutOff(u64),
-    /// A part of the data is wrong, in no known way.
+    /// A part of the data is wrong, in an unknown way.
     Damaged,
-    /// It looks like nothing known.
+    /// It resembles no known damage.
     Unknown,
 }
 

@@ -44,12 +44,12 @@ impl Digest {
     }
 }
 
-/// The checksum of a block, as it is stored; empty for kinds that have none.
+/// The checksum of a block, as it is stored; empty for kinds without a checksum.
 pub fn checksum(kind: Kind, block: &[u8]) -> Vec<u8> {
     digest(kind, &[block]).as_bytes().to_vec()
 }
 
-/// The checksum over these pieces, as if they were contiguous; empty for kinds that have none.
+/// The checksum over these pieces, as if they were contiguous; empty for kinds without a checksum.
 pub(super) fn digest(kind: Kind, pieces: &[&[u8]]) -> Digest {
     let stored = |sum: &[u8]| Digest::new(kind, sum);
     match kind {

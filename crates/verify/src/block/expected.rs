@@ -10,7 +10,7 @@ pub struct Expected<'a> {
     pub writes: &'a [Write],
 }
 
-/// A write, as far as it is known. `None` matches any value.
+/// The known properties of a write. `None` matches any value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Write {
     /// Its number in its job, from 0.

@@ -1,4 +1,4 @@
-//! Faults of an interval: the part that is wrong.
+//! Faults of an interval: the wrong part.
 
 use super::data::Data;
 use super::expected::Write;
@@ -24,7 +24,7 @@ pub(super) enum Fault {
 /// The part of a block that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
-    /// The first bytes of the header: there is none.
+    /// The first bytes of the header: this is no header.
     Magic,
     /// The checksum of the header.
     HeaderChecksum,

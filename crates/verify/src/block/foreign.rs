@@ -1,8 +1,8 @@
-//! Finds a wrong bit in data that another program wrote, which cannot be made again: the bit that makes the checksum
-//! right when it is flipped.
+//! Finds a wrong bit in data of another program, which cannot be generated again: the bit that makes the checksum right
+//! when it is flipped.
 //!
-//! Every bit is tried. So this is for intervals of a few kilobytes, and for checksums so long that no other bit makes
-//! them right by chance.
+//! It tries every bit. So it is limited to intervals of a few kilobytes, and to checksums so long that no other bit
+//! makes them right by chance.
 
 use super::digest::digest;
 use super::header::HeaderFormat;
@@ -10,13 +10,13 @@ use super::interval::{place_of, sums, swap};
 use super::kind::Kind;
 use super::spec::Spec;
 
-/// Bytes of the shortest checksum that is not right by chance.
+/// Bytes of the shortest checksum that does not match by chance.
 const SHORTEST: usize = 4;
-/// Bytes of the largest interval: for fast checksums, and for the others.
+/// Bytes of the largest interval, for fast checksums and for the others.
 const QUICK: usize = 16 << 10;
 const SLOW: usize = 4 << 10;
 
-/// The place of the wrong byte in the interval, and the bit, if a single one is wrong. Header and checksum have to fit
+/// The place of the wrong byte in the interval, and the bit, if a single bit is wrong. Header and checksum must fit
 /// into the interval.
 pub(super) fn wrong_bit(spec: &Spec, interval: &[u8], format: HeaderFormat) -> Option<(usize, u8)> {
     let kind = spec.kind;
@@ -30,7 +30,7 @@ pub(super) fn wrong_bit(spec: &Spec, interval: &[u8], format: HeaderFormat) -> O
     let wrong = |at: usize| stored[at] ^ calculated.as_bytes()[at];
     let bits: u32 = (0..stored.len()).map(|at| wrong(at).count_ones()).sum();
     if bits == 1 {
-        // The wrong bit is in the checksum: wrong data would change many of its bits.
+        // The wrong bit is in the checksum itself: wrong data would change many of its bits.
         let at = (0..stored.len()).find(|&at| wrong(at) != 0)?;
         return Some((place + format.size() + at, wrong(at).trailing_zeros() as u8));
     }

@@ -47,7 +47,7 @@ impl HeaderFormat {
         self.size() - 4
     }
 
-    /// A write's number as far as this format stores it.
+    /// The part of a write's number that this format stores.
     pub fn stored_sequence(self, sequence: u64) -> u64 {
         match self {
             HeaderFormat::V342 => sequence,

@@ -3,9 +3,9 @@
 //! The wrong interval is compared with its expected content. Random content can be generated again from a seed, so
 //! there are several candidates: the expected writes whose seed is known, and the write that the interval's own header
 //! names (a header with a single wrong bit is repaired first; its checksum shows which bit). The nearest candidate
-//! counts as the intended content, if it is near at all: data of another program cannot be generated again.
+//! counts as the intended content, unless none is near: data of another program cannot be generated again.
 //!
-//! The questions go from the outside to the inside: is there no data at all, a whole block that belongs elsewhere or
+//! The questions go from the outside to the inside: is there no data at all, a complete block that belongs elsewhere or
 //! was written earlier, a block that has moved, parts of a write, wrong bits?
 
 use super::data::Data;
@@ -57,7 +57,7 @@ pub(super) fn inquire(
     }
 }
 
-/// A wrong interval, and all that helps to explain it.
+/// A wrong interval, and the data that helps to explain it.
 struct Inquiry<'a, 'b> {
     subject: Subject<'a>,
     /// The interval's header, if its checksum is right.
@@ -76,13 +76,13 @@ struct Finding {
 /// A header with one wrong bit.
 #[derive(Clone, Copy)]
 struct Repaired {
-    /// As it should be.
+    /// The repaired header.
     header: Header,
     /// The byte in the interval, and the bit.
     flip: Flip,
 }
 
-/// A wrong bit: the byte in the interval, and the bit, 0 is the lowest.
+/// A wrong bit: the byte in the interval, and the bit (0 is the lowest).
 type Flip = (usize, u8);
 
 impl Inquiry<'_, '_> {
@@ -118,8 +118,8 @@ impl Inquiry<'_, '_> {
         }
     }
 
-    /// This interval is all another write's. Whether the expected write and another one share the block: one has the
-    /// intervals up to some place, the other one those behind it.
+    /// This interval belongs entirely to another write. Checks whether the expected write and another one share the
+    /// block: one has the intervals up to some place, the other one the rest.
     fn torn_between_intervals(&mut self) -> Option<Diagnosis> {
         let latest = *self.expected.writes.first()?;
         let (here, step) = (self.subject.range.start, self.subject.range.len());
@@ -143,7 +143,7 @@ impl Inquiry<'_, '_> {
         at.map(|at| Diagnosis::Torn { at: offset + (at * step) as u64, beginning: are_right[0] })
     }
 
-    /// Whether an interval of the block is this write's, by its header and checksum.
+    /// Whether an interval of the block belongs to this write, by its header and checksum.
     fn is_of(&self, range: Range<usize>, write: &Write) -> bool {
         let interval = &self.subject.block[range.clone()];
         let Ok(header) = Header::load(&header_bytes(self.spec(), interval)) else { return false };
@@ -152,7 +152,7 @@ impl Inquiry<'_, '_> {
             && is_intact(self.spec(), interval, &header)
     }
 
-    /// The place of the cut in another interval of the block, if a part of that interval is this write's.
+    /// The place of the cut in another interval of the block, if a part of that interval belongs to this write.
     fn torn_interval(&mut self, range: Range<usize>, write: &Write) -> Option<Diagnosis> {
         let header = Header::load(&header_bytes(self.spec(), &self.subject.block[range.clone()])).ok();
         let expected = Expected { writes: &[*write], ..*self.expected };
@@ -163,7 +163,7 @@ impl Inquiry<'_, '_> {
         torn(&beside.subject, &best)
     }
 
-    /// The header belongs here, or there is none: the data is damaged.
+    /// Diagnoses damaged data: the header belongs here, or is missing.
     fn damage(&mut self, best: Option<&Candidate>, repaired: Option<Repaired>) -> Diagnosis {
         let offset = self.subject.offset();
         let flip = |(byte, bit): Flip| Diagnosis::BitFlip { offset: offset + byte as u64, bit };
@@ -224,7 +224,7 @@ impl Inquiry<'_, '_> {
         let stored = header.format.stored_sequence(expected);
         let is_older = match header.format {
             HeaderFormat::V342 => header.sequence < stored,
-            // Sixteen bits wrap around: the shorter way is the right one.
+            // Sixteen bits wrap around: the shorter distance is the right one.
             HeaderFormat::V333 => (1..1 << 15).contains(&(stored.wrapping_sub(header.sequence) & 0xffff)),
         };
         if is_older {
@@ -239,8 +239,8 @@ impl Inquiry<'_, '_> {
         is_intact(self.spec(), self.subject.interval(), header)
     }
 
-    /// Whether the data matches the checksum beside it, whatever the header is. A checksum of one byte matches too
-    /// often to say so.
+    /// Whether the data matches its checksum, whatever the header is. A checksum of one byte matches too often by
+    /// chance to count.
     fn has_intact_data(&self) -> bool {
         let header = Header::fields(&header_bytes(self.spec(), self.subject.interval()));
         let formats = [HeaderFormat::V342, HeaderFormat::V333];
@@ -248,7 +248,7 @@ impl Inquiry<'_, '_> {
             && formats.into_iter().any(|format| self.is_intact(&Header { format, ..header }))
     }
 
-    /// Whether the whole interval is the write that its header names.
+    /// Whether the complete interval is the write that its header names.
     fn is_whole(&mut self, header: &Header) -> bool {
         // The checksum may be short or missing: compare the data itself, if it can be generated again.
         let candidate = self.subject.candidate(header, false);
@@ -279,7 +279,7 @@ impl Inquiry<'_, '_> {
         let (length, offset) = (self.subject.range.len(), self.subject.offset());
         let base = self.header.or(repaired).unwrap_or_else(|| {
             let fields = Header::fields(&header_bytes(self.spec(), self.subject.interval()));
-            // The format that such a header seems to have means nothing.
+            // Ignore the format of such a header: it is not reliable.
             Header { format: self.spec().format, ..fields }
         });
         let base = Header { kind: self.spec().kind.number(), length: length as u32, offset, ..base };
@@ -294,7 +294,7 @@ impl Inquiry<'_, '_> {
             };
             headers.push((header, write.seed.is_some() || !is_random));
         }
-        // The header of another write does not tell the expected content.
+        // The header of another write does not determine the expected content.
         let is_other = matches!(self.fault, Fault::Job { .. } | Fault::Sequence { .. } | Fault::Seed { .. });
         if !is_other || !headers.iter().any(|(_, is_certain)| *is_certain) {
             headers.push((base, !is_random));
@@ -304,7 +304,7 @@ impl Inquiry<'_, '_> {
         candidates.filter(|one| one.is_certain || one.is_near).min_by_key(|one| one.wrong.len())
     }
 
-    /// The first bytes of a pattern that is there instead of the expected one.
+    /// The first bytes of a pattern that replaces the expected one.
     fn other_pattern(&self) -> Option<String> {
         if !self.spec().kind.compares_pattern() {
             return None;

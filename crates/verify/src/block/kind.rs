@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of the algorithms")]
 pub enum Kind {
-    /// The header alone, nothing of the data.
+    /// Only the header.
     Meta,
     Md5,
     Crc64,
@@ -24,9 +24,9 @@ pub enum Kind {
     Xxhash,
     /// A pattern behind a header.
     PatternHeader,
-    /// A pattern and nothing else.
+    /// Only a pattern.
     Pattern,
-    /// Data is written, and nothing is checked.
+    /// Data is written, but not checked.
     Null,
 }
 
@@ -52,7 +52,7 @@ const TABLE: [(Kind, u8, &str, usize); 18] = [
     (Kind::Null, 19, "null", 0),
 ];
 
-/// `crc32c-intel` is the same as `crc32c` and stored as that. Other programs may store this number.
+/// `crc32c-intel` is the same as `crc32c` and is stored as `crc32c`. Other programs may store this number.
 const CRC32C_INTEL: u8 = 6;
 
 impl Kind {

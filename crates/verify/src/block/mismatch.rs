@@ -25,7 +25,7 @@ pub struct Differences {
 pub struct Mismatch {
     /// The method.
     pub kind: Kind,
-    /// The part that is wrong.
+    /// The wrong part.
     pub field: Field,
     /// The expected value of this part: numbers in decimal, checksums and bytes in hexadecimal. For data: the stored
     /// checksum.
@@ -40,15 +40,15 @@ pub struct Mismatch {
     pub block_offset: u64,
     /// Bytes of that block.
     pub block_length: usize,
-    /// The header of the interval, if its checksum is right: it names the write that this is.
+    /// The header of the interval, if its checksum is right: it names the write that was found.
     pub header: Option<Header>,
-    /// The write that was expected; the latest, if several were valid.
+    /// The expected write; the latest, if several were valid.
     pub wanted: Option<Write>,
     /// The kind of damage.
     pub diagnosis: Diagnosis,
-    /// The difference from the most likely intended content; `None` = that is not known.
+    /// The difference from the most likely intended content, if that is known.
     pub differences: Option<Differences>,
-    /// The most likely intended content; `None` = that is not known.
+    /// The most likely intended content, if known.
     pub reconstructed: Option<Vec<u8>>,
 }
 
@@ -84,7 +84,7 @@ impl Mismatch {
             self.block_length
         );
         text.push_str(match self.field {
-            // fio prints the flags of its unit as well; these are the ones of most reads there.
+            // fio prints the flags of its unit as well; these are the usual flags of its reads.
             Field::Digest | Field::Pattern => ", flags=8)",
             _ => ")",
         });

@@ -1,11 +1,11 @@
 //! Finds out whether a block consists of parts of several writes, all of them valid.
 //!
-//! A write that was cut short leaves some of its own sectors, and in the others their earlier content. So each sector
-//! has to match one write byte for byte: header, checksum and data are generated again for that write. Only the time of
-//! a write is not known. It is taken from the header that was found, and the checksum of that header has to match.
+//! A write that was cut short leaves some of its own sectors, and the earlier content in the others. So each sector
+//! must match one write byte for byte: header, checksum and data are generated again for that write. Only the time of a
+//! write is not known. It is taken from the header that was found, and the checksum of that header must match.
 //!
-//! A write that was still being copied when its process was killed may have left any piece of a sector. (A copy does not
-//! always go from the beginning to the end: it may store both ends last.)
+//! A write that was still being copied when its process was killed may have left any piece of a sector. (A copy does
+//! not always proceed from the beginning to the end: it may store both ends last.)
 //!
 //! The checksum of a header whose time belongs to another write cannot be known. That happens where a header lies
 //! across two sectors of different writes, and where the copied piece begins or ends in a header. Then any time and
@@ -20,10 +20,10 @@ use std::ops::Range;
 
 /// Bytes that storage writes at once.
 const SECTOR: u64 = 512;
-/// Of a copied piece that begins in a header, this many bytes have to follow the header, if the block has as many.
+/// If a copied piece begins in a header, this many of its bytes must follow the header, as far as the block has them.
 const EVIDENCE: usize = 16;
 
-/// A write of which a part may be there.
+/// A write that may be there in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The number of its job.
@@ -42,7 +42,7 @@ impl Part {
     }
 }
 
-/// The writes that a header may name. The old layout stores a part of their number only.
+/// The writes that a header may name. The old layout stores only a part of their number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Named {
     /// The number of their job.
@@ -55,7 +55,7 @@ pub struct Named {
 
 /// The writes that may explain a sector, out of many.
 enum Clue {
-    /// None.
+    /// No write.
     Nothing,
     /// The writes that the sector's header names.
     Header(Named),
@@ -82,23 +82,23 @@ pub struct Mixture<'a> {
     format: HeaderFormat,
     /// The sectors that are not explained yet.
     sectors: Vec<Range<usize>>,
-    /// The writes that may end at any byte, with the block as they had it.
+    /// The writes that may end at any byte, each with its version of the block.
     copied: Vec<(Part, Vec<u8>)>,
 }
 
-/// The place of a header, and of those parts that do not depend on the write alone.
+/// The place of a header, and of its parts that depend on more than the write.
 struct HeaderParts {
     all: Range<usize>,
     time: Range<usize>,
     checksum: Range<usize>,
 }
 
-/// The block as a write had it.
+/// A write's version of the block.
 struct Version<'a> {
     bytes: &'a [u8],
     /// The bytes of the current sector that are not known.
     unknown: Range<usize>,
-    /// A header began in the previous sector, and that one ends as this write's does.
+    /// A header began in the previous sector, which ends like this write's version of it.
     goes_on: bool,
 }
 
@@ -123,8 +123,8 @@ impl<'a> Mixture<'a> {
         }
     }
 
-    /// Removes the sectors that this write explains; whether none is left. Writes that may end at any byte have to come
-    /// first.
+    /// Removes the sectors that this write explains. Returns whether none is left. Writes that may end at any byte must
+    /// come first.
     pub fn explain(&mut self, part: Part) -> bool {
         let Some(made) = self.made(part) else { return false };
         let mut sectors = std::mem::take(&mut self.sectors);
@@ -141,7 +141,7 @@ impl<'a> Mixture<'a> {
     /// been [tried](Self::explain) before.
     pub fn search<I: Iterator<Item = Part>>(&mut self, candidates: impl Fn(Option<Named>) -> I) -> bool {
         if !self.copied.is_empty() {
-            // A clue may be hidden by the copied piece, so all are tried. Few blocks were in flight.
+            // The copied piece may hide a clue, so all are tried. Few blocks were in flight.
             return candidates(None).any(|part| self.explain(part));
         }
         while let Some(sector) = self.sectors.first().cloned() {
@@ -182,7 +182,7 @@ impl<'a> Mixture<'a> {
             return Clue::Nothing;
         }
         let word = self.word(sector).filter(|word| self.data.word(word.offset, 0, word.place).is_some());
-        // Sectors that were lost read as zeros, which no write has made.
+        // Lost sectors read as zeros, which no write has produced.
         let is_zero = self.block[sector.clone()].iter().all(|&byte| byte == 0);
         let is_lost = word.is_some() && sector.len() as u64 == SECTOR && is_zero;
         if is_lost { Clue::Nothing } else { Clue::Data(word) }
@@ -202,7 +202,7 @@ impl<'a> Mixture<'a> {
         Some(Word { offset: self.offset + start as u64, place: place / 8, found: u64::from_le_bytes(*bytes) })
     }
 
-    /// The block as this write had it, with the times of the headers that were found. `None`: headers do not fit.
+    /// This write's version of the block, with the times of the headers that were found. `None`: headers do not fit.
     fn made(&mut self, part: Part) -> Option<Vec<u8>> {
         let mut made = vec![0; self.block.len()];
         let seed = self.data.stored_seed(part.seed);
@@ -236,7 +236,7 @@ impl<'a> Mixture<'a> {
         self.data.spec.interval_of(self.block.len()).max(1)
     }
 
-    /// Whether a sector is this write's, which `made` the block like that.
+    /// Whether a sector belongs to this write, whose version of the block is `made`.
     fn is_of(&self, sector: &Range<usize>, part: &Part, made: &[u8]) -> bool {
         if self.block[sector.clone()] == made[sector.clone()] {
             return true;
@@ -254,8 +254,8 @@ impl<'a> Mixture<'a> {
         })
     }
 
-    /// Whether everything known of a sector is one write's, except for one piece of the copied write. Time and checksum of
-    /// a header that is `cut` are not known.
+    /// Whether all known bytes of a sector belong to one write, except for one piece of the copied write. Time and
+    /// checksum of a header that is `cut` are not known.
     fn is_patched(
         &self,
         sector: &Range<usize>,
@@ -274,7 +274,7 @@ impl<'a> Mixture<'a> {
         copied.is_some_and(|copied| {
             // It is one piece, together with the end of the previous sector.
             let first = if copied.goes_on { sector.start } else { first };
-            // Bytes that may be anything are not evidence of a copy.
+            // Unknown bytes are no evidence of a copy.
             let is_evident = [first, last].iter().any(|at| !copied.unknown.contains(at));
             is_evident && !(first..=last).any(|at| differs(copied, &at))
         })
@@ -299,8 +299,8 @@ impl<'a> Mixture<'a> {
         ends || begins
     }
 
-    /// A write's version of a sector. If a header and its time began in the previous sector, which may be another write's,
-    /// its checksum is not known.
+    /// A write's version of a sector. If a header and its time began in the previous sector, which may belong to
+    /// another write, its checksum is not known.
     fn version<'b>(&self, sector: &Range<usize>, bytes: &'b [u8]) -> Version<'b> {
         let across = self.headers(sector).find(|header| header.time.start < sector.start);
         let Some(HeaderParts { all, checksum, .. }) = across else {

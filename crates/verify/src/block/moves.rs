@@ -1,4 +1,4 @@
-//! Whether data is there, but in the wrong place.
+//! Finds data that has moved to the wrong place.
 
 use super::header::{Header, HeaderFormat};
 use super::interval::place_of;
@@ -9,7 +9,7 @@ use iolite_content::{Fill, PatternPiece};
 /// At most this many distances are tried: a pattern is found in many places.
 const MOST_MOVES: usize = 1024;
 
-/// How many bytes a header has moved that is anywhere in the block but not in its place.
+/// How far a header has moved, in bytes, if it is elsewhere in the block.
 pub(super) fn moved_header(subject: &Subject) -> Option<i64> {
     let spec = subject.spec();
     if !spec.kind.has_header() {
@@ -40,7 +40,7 @@ pub(super) fn moved_data(subject: &Subject, candidate: &Candidate) -> Option<i64
     moves.sort_by_key(|by| (by.unsigned_abs(), *by < 0));
     moves.dedup();
     if let Some(period) = pattern_period(subject) {
-        // A pattern that moved by whole periods looks as if it had not moved.
+        // A pattern that moved by a multiple of its period looks as if it had not moved.
         moves.retain(|by| by % period != 0);
     }
     moves.into_iter().take(MOST_MOVES).find(|by| explains(subject, candidate, *by))
@@ -56,14 +56,14 @@ fn explains(subject: &Subject, candidate: &Candidate, by: i64) -> bool {
     let differ = |one: &[u8], other: &[u8], most: usize| {
         one.iter().zip(other).filter(|(one, other)| one != other).take(most).count()
     };
-    // Only the header may differ: the candidate has its own where it was made, not where it moved to.
+    // Only the header may differ: the candidate has it in its original place.
     if common < PROBE.max(length / 8) || differ(&wanted[from..], &found[to..], overhead + 1) > overhead {
         return false;
     }
     let moved = to..to + common;
     // Bytes that are the same before and after the move are not evidence for it.
     let changed = differ(&wanted[from..from + common], &wanted[moved.clone()], common);
-    // A pattern that is still right in the rest has not moved. (Other data is not there twice by chance.)
+    // A pattern whose rest is still right has not moved. (Other data does not occur twice by chance.)
     let rest = if by > 0 { 0..to } else { common..length };
     let stayed = !subject.data.is_random() && rest.len() >= PROBE && candidate.wrong_in(&rest) == 0;
     changed > 2 * overhead && candidate.wrong_in(&moved) * 2 > changed && !stayed
@@ -80,7 +80,7 @@ fn pattern_period(subject: &Subject) -> Option<i64> {
     (subject.spec().pattern_interval == 0 && period > 0).then_some(period)
 }
 
-/// The offset that a pattern with `%o` names, if it is another one and explains the whole block.
+/// The offset that a pattern with `%o` contains, if it is a different one and explains the complete block.
 pub(super) fn offset_in_pattern(subject: &mut Subject) -> Option<u64> {
     let Fill::Pattern(pieces) = &subject.spec().fill else {
         return None;

@@ -1,4 +1,4 @@
-//! Finds the damaged part of an interval: a bit, whole sectors of zeros, everything up to a sector or from one on.
+//! Finds the damaged part of an interval: a bit, sectors of zeros, or everything before or after some sector.
 
 use super::diagnosis::Diagnosis;
 use super::interval::place_of;
@@ -21,8 +21,8 @@ pub(super) fn part(subject: &Subject, best: &Candidate) -> Diagnosis {
     torn(subject, best).unwrap_or(Diagnosis::Damaged)
 }
 
-/// The sectors (as offsets in the file) that are zero and should not be, if nothing else is wrong and they are
-/// contiguous. Without a candidate: the sectors that are zero and cannot be.
+/// The sectors (as offsets in the file) that are zero and should not be, if the rest is right and they are contiguous.
+/// Without a candidate: the sectors that are zero and cannot be.
 pub(super) fn zeroed(subject: &Subject, best: Option<&Candidate>) -> Option<Range<u64>> {
     // Neither random data nor a header is zero; anything else may be.
     let spec = subject.spec();
@@ -44,7 +44,7 @@ pub(super) fn zeroed(subject: &Subject, best: Option<&Candidate>) -> Option<Rang
     zeroed.map(|range| subject.offset() + range.start as u64..subject.offset() + range.end as u64)
 }
 
-/// Whether whole sectors at the beginning, or at the end, are other data than the candidate's.
+/// Whether sectors at the beginning, or at the end, have other data than the candidate.
 pub(super) fn torn(subject: &Subject, best: &Candidate) -> Option<Diagnosis> {
     // Nearly every byte of other random data differs.
     let is_random = subject.data.is_random() && subject.spec().compress.is_none();

@@ -11,17 +11,17 @@ pub struct Spec {
     /// The method.
     pub kind: Kind,
     /// Bytes of an interval, each of which has a header (`verify_interval`); 0: one interval per block. A block that is
-    /// no multiple of this is one interval.
+    /// not a multiple of this is one interval.
     pub interval: usize,
     /// The place of the header in each interval, in bytes (`verify_offset`).
     pub offset: usize,
     /// The kind of data: random, zeros, or the pattern of `verify_pattern`.
     pub fill: Fill,
-    /// The pattern starts again after this many bytes, and `%o` is the offset of that place
-    /// (`verify_pattern_interval`); 0: it starts with the block, and `%o` is the block's offset.
+    /// The pattern restarts after this many bytes, and `%o` is the offset of that place (`verify_pattern_interval`); 0:
+    /// it starts with the block, and `%o` is the block's offset.
     pub pattern_interval: usize,
-    /// Mix random data into zeros or the pattern (`buffer_compress_percentage`). A pattern that is itself checked stays
-    /// as it is.
+    /// Mix random data into zeros or the pattern (`buffer_compress_percentage`). A pattern that is itself checked
+    /// remains unchanged.
     pub compress: Option<Compress>,
     /// The layout of headers that are written. Both layouts are read.
     pub format: HeaderFormat,
@@ -61,7 +61,7 @@ pub enum SpecError {
         /// Bytes of header and checksum.
         overhead: usize,
     },
-    /// The method compares a pattern, and there is none.
+    /// The method compares a pattern, but `verify_pattern` is missing.
     #[error("verify={0} needs a verify_pattern")]
     NoPattern(&'static str),
 }
@@ -82,7 +82,7 @@ impl Spec {
         }
     }
 
-    /// Whether blocks of this many bytes and more can be written and checked.
+    /// Checks that blocks of at least this many bytes can be written and checked.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ pub struct Identity {
     pub offset: u64,
     /// The number of the write in its job, from 0.
     pub sequence: u64,
-    /// The seed of its random content. A job that takes another one for each write can tell its writes apart by it.
+    /// The seed of its random content. A job with a new seed for each write can distinguish its writes.
     pub seed: u64,
     /// When it was written: seconds since 1970.
     pub seconds: u32,

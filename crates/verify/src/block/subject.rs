@@ -12,7 +12,7 @@ const SECTOR: u64 = 512;
 /// Data of the right kind is recognised, and data that moved is found, by pieces of this size.
 pub(super) const PROBE: usize = 16;
 
-/// An interval in its block, and the means to make its content again.
+/// An interval in its block, and the means to generate its content again.
 pub(super) struct Subject<'a> {
     pub(super) data: &'a mut Data,
     /// The whole block that was read.
@@ -30,9 +30,9 @@ pub(super) struct Candidate {
     pub(super) wrong: Vec<usize>,
     /// How many bits differ.
     pub(super) bits: u64,
-    /// This is certainly the expected content, however much the data differs.
+    /// This is certainly the expected content, even if the data differs a lot.
     pub(super) is_certain: bool,
-    /// The interval is this, at least in part.
+    /// The interval matches this, at least in part.
     pub(super) is_near: bool,
 }
 
@@ -105,7 +105,7 @@ impl Candidate {
         upto(range.end) - upto(range.start)
     }
 
-    /// The differences of an interval at this offset. `None`: there are none.
+    /// The differences of an interval at this offset. `None`: no differences.
     pub(super) fn differences(&self, offset: u64) -> Option<Differences> {
         let (first, last) = (*self.wrong.first()?, *self.wrong.last()?);
         Some(Differences {

@@ -1,4 +1,4 @@
-//! Written blocks pass the check, and no others.
+//! Written blocks pass the check, others do not.
 
 use super::*;
 use iolite_content::{Fill, PatternPiece};
@@ -60,7 +60,7 @@ fn what_was_written_is_found_again() {
     }
 }
 
-/// A reader may use smaller blocks, as long as they consist of whole intervals.
+/// A reader may use smaller blocks if they consist of complete intervals.
 #[test]
 fn intervals_can_be_read_one_by_one() {
     let spec = Spec { interval: 512, ..spec(Kind::Crc32c) };
@@ -272,7 +272,7 @@ fn a_wrong_bit_in_data_of_others() {
     }
 }
 
-/// It is named, whether or not the writer of the block is known.
+/// The diagnosis names it, whether or not the writer of the block is known.
 #[test]
 fn a_damaged_header_before_intact_data() {
     for (kind, format, offset) in [
@@ -302,7 +302,7 @@ fn a_damaged_header_before_intact_data() {
                     "{} {damaged:?}",
                     kind.name()
                 );
-                // Then it is not only the header.
+                // Then more than the header is damaged.
                 wrong[900..904].iter_mut().for_each(|byte| *byte ^= 0xff);
                 assert_ne!(diagnosis(&wrong).1, Diagnosis::DamagedHeader, "{} {damaged:?}", kind.name());
             }

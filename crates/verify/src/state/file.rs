@@ -1,4 +1,4 @@
-//! The state of one file: the writes that must be there, and those that may be.
+//! The state of one file: the writes that must be there, and those that may be there.
 
 use super::layout::Covered;
 use super::table::Table;
@@ -26,7 +26,7 @@ pub struct InFlight {
     pub length: u64,
 }
 
-/// A place where one of several writes has to be.
+/// A place that must hold one of several writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// The index of the file.
@@ -50,22 +50,22 @@ pub struct Accepted {
     pub in_flight: Option<u64>,
 }
 
-/// How much a state knows of a file.
+/// How much a state records of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Blocks with a known state.
     pub blocks: u64,
-    /// Writes of which no part was overwritten.
+    /// Writes without an overwritten part.
     pub writes: u64,
     /// Writes among them that the policy requires.
     pub demands: u64,
-    /// Of those, the ones where more than one write is valid.
+    /// The required ones for which more than one write is valid.
     pub open: u64,
 }
 
 impl Accepted {
-    /// The number of the write that a block is checked for whose header has the number `found`: that write if it is valid,
-    /// otherwise the latest one. A header stores `bits` of a number (64, or 16 in the old layout).
+    /// The number of the write to check a block against if its header has the number `found`: that write if it is
+    /// valid, otherwise the latest one. A header stores `bits` of a number (64, or 16 in the old layout).
     pub fn pick(&self, found: Option<u64>, bits: u32) -> u64 {
         let mask = u64::MAX >> (64 - bits.clamp(1, 64));
         let candidates = self.in_flight.into_iter().chain([self.latest]);
@@ -98,12 +98,12 @@ pub struct SavedFile {
 }
 
 impl SavedFile {
-    /// The writes that have to be there, in the order of their offsets.
+    /// The writes that must be there, in the order of their offsets.
     pub fn demands(&self) -> impl Iterator<Item = Demand> {
         self.writes().filter_map(|(first, last)| self.demand(first, last))
     }
 
-    /// The first demand at or behind this block of the table, and the block behind it.
+    /// The first demand at or after this block of the table, and the block after it.
     pub fn next_demand(&self, from: usize) -> Option<(Demand, usize)> {
         let mut from = from;
         loop {
@@ -115,7 +115,7 @@ impl SavedFile {
         }
     }
 
-    /// The writes that have to be there, at or behind this block of the table.
+    /// The writes that must be there, at or after this block of the table.
     pub fn demands_from(&self, from: usize) -> impl Iterator<Item = Demand> {
         let mut from = from;
         std::iter::from_fn(move || {
@@ -125,7 +125,7 @@ impl SavedFile {
         })
     }
 
-    /// How much is known. It goes through the whole table several times.
+    /// How much is known. Reads the complete table several times.
     pub fn summary(&self) -> Summary {
         let demands = || self.demands().map(|demand| demand.accepted);
         let is_open =
@@ -139,7 +139,7 @@ impl SavedFile {
         }
     }
 
-    /// The first and the last block of each write of which no part was overwritten.
+    /// The first and the last block of each write without an overwritten part.
     fn writes(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut from = 0;
         std::iter::from_fn(move || {
@@ -165,14 +165,14 @@ impl SavedFile {
             file: self.file,
             offset,
             length,
-            // (A damaged table may have them the other way round.)
+            // (In a damaged table they may be reversed.)
             accepted: Accepted { oldest: oldest.min(number), latest: number, in_flight },
         })
     }
 
-    /// The writes that may have left data in a place, in whole or in part: each one that was acknowledged and not
-    /// overwritten by a later one of this job (with those that the policy takes as equally valid), and each one that
-    /// was in flight.
+    /// The writes that may have left data in a place, completely or in part: each acknowledged write that no later one
+    /// of this job has overwritten (with those that are equally valid under the policy), and each write that was in
+    /// flight.
     pub fn standing(&self, offset: u64, length: u64) -> Vec<Accepted> {
         let block = |at: u64| (at.saturating_sub(self.start) / self.block) as usize;
         let end = block((offset + length).saturating_add(self.block - 1)).min(self.acknowledged.len());
@@ -199,7 +199,7 @@ impl SavedFile {
         Some(Accepted { oldest, latest: number, in_flight: None })
     }
 
-    /// The flushed write that was here before. `None`: there is none, or writes have several sizes: then others may
+    /// The flushed write that was here before. `None`: no such write, or writes have several sizes: then others may
     /// have overwritten a part of it in between, and any mixture may be left.
     fn flushed_before(&self, first: usize, last: usize) -> Option<u64> {
         let flushed = self.flushed.as_ref().filter(|_| self.is_uniform)?;

@@ -18,7 +18,7 @@
 //! D is the end of the description, rounded up to a multiple of 4096, as are T and the beginning of each table. S
 //! follows the words of the files.
 //!
-//! The coverage of the last flush of a file is written beside that of the flush before it; then a word is switched.
+//! The coverage of the last flush of a file is written next to that of the flush before it; then a word is switched.
 //! First comes that word, a u64 of 0 or 1 that selects the valid one of the two; then twice 2 + depth × u64: a number
 //! (all writes with smaller numbers are covered), how many exceptions there are, and the numbers of these writes.
 
@@ -72,7 +72,7 @@ pub(super) struct Tables {
 }
 
 impl Layout {
-    /// The layout for a description of this many bytes. `None`: its numbers make no sense together.
+    /// The layout for a description of this many bytes. `None`: its numbers contradict each other.
     pub(super) fn new(setup: &Setup, description: u64) -> Option<Layout> {
         let page = |at: u64| at.checked_next_multiple_of(PAGE);
         let issued = page(FRONT.checked_add(description)?)?;
@@ -103,12 +103,12 @@ impl Layout {
         2 + u64::from(depth)
     }
 
-    /// The word that says which of a file's two flushes counts.
+    /// The word that selects one of a file's two flushes.
     pub(super) fn which_flush(&self, file: u32) -> u64 {
         self.flushed + 8 * (1 + 2 * Layout::covered_words(self.depth)) * u64::from(file)
     }
 
-    /// The first word of the coverage of one of them.
+    /// The first word of the coverage of one of the two flushes.
     pub(super) fn covered(&self, file: u32, which: u64) -> u64 {
         self.which_flush(file) + 8 * (1 + which * Layout::covered_words(self.depth))
     }

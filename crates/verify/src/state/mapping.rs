@@ -20,12 +20,12 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps this many bytes of a file, to be read and written.
+    /// Maps this many bytes of a file for reading and writing.
     pub(super) fn writable(file: &File, bytes: u64) -> io::Result<Mapping> {
         Mapping::of(file, bytes, |bytes, descriptor| memory::map(bytes, libc::MAP_SHARED, descriptor))
     }
 
-    /// Maps this many bytes of a file, to be read: a store would end the process.
+    /// Maps this many bytes of a file for reading: a store would kill the process.
     pub(super) fn readable(file: &File, bytes: u64) -> io::Result<Mapping> {
         Mapping::of(file, bytes, memory::map_readable)
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The names of the states of a job's clones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateNames {
-    /// The directory that they are in.
+    /// Their directory.
     pub directory: PathBuf,
     /// The name of the job.
     pub job: String,
@@ -28,7 +28,7 @@ impl StateNames {
     }
 }
 
-/// Whether a file of this name is a state, by its name.
+/// Whether this is the name of a state.
 pub fn is_state_name(name: &Path) -> bool {
     name.to_str().is_some_and(|name| name.starts_with("local-") && name.ends_with("-verify.state"))
 }

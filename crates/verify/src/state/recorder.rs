@@ -14,8 +14,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// A state file that is being written.
 ///
-/// For a kill of this process, stores reach the file in the order of the program: the kernel sees memory as this process
-/// does. So only the compiler has to keep the order.
+/// If this process is killed, its stores have reached the file in the order of the program: the kernel sees memory as
+/// this process does. So only the compiler must keep the order.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
@@ -31,7 +31,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// Those of the file system, above all a lack of space; [`InvalidInput`](io::ErrorKind::InvalidInput) for sizes
+    /// Errors of the file system, above all a lack of space; [`InvalidInput`](io::ErrorKind::InvalidInput) for sizes
     /// that contradict each other.
     pub fn create(path: &Path, setup: &Setup) -> io::Result<Recorder> {
         let description = serde_json::to_vec(setup).map_err(io::Error::other)?;
@@ -81,7 +81,7 @@ impl Recorder {
         compiler_fence(Release);
     }
 
-    /// The write in this slot has completed, all of it.
+    /// The write in this slot has completed in full.
     #[inline]
     pub fn acknowledge(&self, place: u32) {
         compiler_fence(Release);
@@ -164,7 +164,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
@@ -201,7 +201,7 @@ fn front(layout: &Layout, description: &[u8]) -> Vec<u8> {
     front
 }
 
-/// Makes a file of this many bytes that begins with these.
+/// Creates a file of this many bytes that begins with `front`.
 fn make(path: &Path, front: &[u8], bytes: u64) -> io::Result<Mapping> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
     reserve(&file, bytes)?;

@@ -31,12 +31,12 @@ pub enum StateError {
     /// Its layout is unknown.
     #[error("its layout has version {0}, and this program knows version {VERSION}")]
     Version(u64),
-    /// It is shorter or longer than it says.
+    /// It is shorter or longer than its header states.
     #[error("cut or extended: it has {found} bytes and should have {wanted}")]
     Length {
-        /// How many bytes it has.
+        /// Its actual length in bytes.
         found: u64,
-        /// How many it should have.
+        /// The stated length in bytes.
         wanted: u64,
     },
     /// It contradicts itself.
@@ -111,7 +111,7 @@ impl Saved {
             .ok_or_else(|| corrupt(format_args!("the sizes of the description make no sense together")))?;
         // The tables may be larger than memory.
         let mapping = Arc::new(Mapping::readable(&file, length)?);
-        // The job may go on while this is read: the number of issued writes is read after everything that it limits.
+        // The job may still be running: the number of issued writes is read after all values that it limits.
         let flushed = (0..setup.files.len() as u32).map(|number| covered(&mapping, &setup, &layout, number));
         let flushed = flushed.collect::<Result<_, _>>()?;
         let in_flight = in_flight(&mapping, &setup, &layout)?;
@@ -154,7 +154,7 @@ impl Saved {
         Ok(saved)
     }
 
-    /// The same, without going through the tables, which may be large: a damaged entry is taken for some number.
+    /// The same without checking the tables, which may be large: a damaged entry stands for some number.
     pub fn file_unseen(&self, file: u32, policy: Policy) -> SavedFile {
         let tables = &self.layout.tables[file as usize];
         let needs_flushed = policy == Policy::Fsynced && !self.setup.is_durable;
@@ -201,7 +201,7 @@ impl Saved {
     }
 }
 
-/// How often a value is read again that a job at work changes meanwhile.
+/// How often to retry reading a value that a running job keeps changing.
 const TRIES: u32 = 1000;
 
 fn covered(mapping: &Mapping, setup: &Setup, layout: &Layout, number: u32) -> Result<Covered, StateError> {
@@ -253,8 +253,8 @@ fn in_flight(mapping: &Mapping, setup: &Setup, layout: &Layout) -> Result<Vec<In
     Ok(writes)
 }
 
-/// Number, file, offset and length of the write in a slot. No two writes have the same number: if that has not changed
-/// while the rest was read, the rest belongs to it.
+/// Number, file, offset and length of the write in a slot. No two writes have the same number: if the number has not
+/// changed while the rest was read, the rest belongs to it.
 fn write_at(mapping: &Mapping, at: u64) -> Result<Option<(u64, [u64; 3])>, StateError> {
     for _ in 0..TRIES {
         let stored = mapping.load(at);

@@ -17,7 +17,7 @@ pub struct Setup {
     pub kind: String,
     /// When the job began: seconds since 1970.
     pub began: u64,
-    /// The seed from which those of its blocks are derived.
+    /// The seed from which the seeds of its blocks are derived.
     pub seed: u64,
     /// Bytes of a block: all offsets (within their region) and lengths of writes are multiples of it.
     pub block: u64,
@@ -36,7 +36,7 @@ pub struct Setup {
     /// How its blocks are written. (States of earlier versions do not say so.)
     #[serde(default)]
     pub imprint: Option<StateImprint>,
-    /// Where it writes.
+    /// The files that it writes to.
     pub files: Vec<StateFile>,
 }
 
@@ -44,7 +44,7 @@ fn may_be() -> bool {
     true
 }
 
-/// The facts that are needed to check blocks, besides their type.
+/// The facts, apart from their type, that are needed to check blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateImprint {
     /// Bytes of an interval. 0: a block is one interval, as is a block that is not a multiple of this.
@@ -73,9 +73,9 @@ impl StateImprint {
     }
 }
 
-/// A pattern in hexadecimal; the digest of a long one.
+/// A pattern in hexadecimal, or the digest of a long one.
 fn pattern_words(pieces: &[PatternPiece]) -> String {
-    /// Longer patterns are known by their digest.
+    /// Longer patterns are represented by their digest.
     const LONGEST: usize = 128;
     let mut words = String::new();
     for piece in pieces {

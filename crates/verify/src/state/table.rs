@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 
-/// A table of blocks. It stays in the state file, where its job may go on writing: an entry may have changed the next time
-/// it is read.
+/// A table of blocks. It stays in the state file, which its job may still be writing: an entry may have changed the
+/// next time it is read.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) mapping: Arc<Mapping>,
@@ -37,7 +37,7 @@ impl Table {
         entry::latest(entry, self.issued())
     }
 
-    /// The first and the last block of the first write in this range whose blocks are all there.
+    /// The first and the last block of the first write in this range without an overwritten block.
     pub(super) fn whole_write(&self, range: Range<usize>) -> Option<(usize, usize)> {
         let number = |entry: u32| entry & entry::NUMBER;
         let mut first = range.start;

@@ -190,7 +190,7 @@ fn a_state_that_cannot_be_made_is_an_error_and_leaves_nothing() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// A state file with some of everything in it.
+/// A state file with all kinds of entries.
 fn sample() -> Vec<u8> {
     let mut state = Recorded::new(&setup(2, 8, true));
     for number in 0..6 {
@@ -238,7 +238,7 @@ fn what_is_wrong_with_a_file_is_told() {
     assert!(read(&longer).unwrap_err().to_string().contains("cut or extended"));
 }
 
-/// A state that is read while its job is at work is not corrupt.
+/// A state that is read while its job is running is not corrupt.
 #[test]
 fn the_state_of_a_job_at_work_is_none_that_is_damaged() {
     let mut state = Recorded::new(&setup(3, 1 << 14, true));
@@ -279,7 +279,7 @@ fn the_state_of_a_job_at_work_is_none_that_is_damaged() {
 proptest! {
     #![proptest_config(iolite_testing::properties(300))]
 
-    /// No byte does harm, wherever it is changed.
+    /// No changed byte does harm.
     #[test]
     fn damaged_files_are_read_or_refused(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8), cut in 0usize..100,
@@ -293,7 +293,7 @@ proptest! {
         let _ = read(&bytes);
     }
 
-    /// Compared with a model that remembers everything, for any events in any order.
+    /// Compared with a model that remembers all events, for any events in any order.
     #[test]
     fn demands_are_those_of_a_model(steps in prop::collection::vec((0u32..4, 0u64..8, 0u8..8), 1..200)) {
         let mut state = Recorded::new(&setup(1, 8, true));

@@ -81,7 +81,7 @@ pub fn all() -> Vec<Corrupt> {
     ]
 }
 
-/// A number that looks random; another one for each.
+/// A different random-looking number for each input.
 fn mixed(number: u64) -> u64 {
     iolite_content::mix(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
@@ -105,7 +105,7 @@ fn bit_flip(image: &Image, _: &Spec, sample: u64) -> Damage {
 
 fn zeroed_sectors(image: &Image, _: &Spec, sample: u64) -> Damage {
     let (first, count) = draw(sample, BLOCKS * 8 - 1, 3);
-    // Not all of a block, and nothing behind it.
+    // Less than a block, and nothing beyond it.
     let last = (first + count).min(first / 8 * 8 + 7);
     let last = if (first, last) == (first / 8 * 8, first / 8 * 8 + 7) { last - 1 } else { last };
     let range = first * SECTOR..(last + 1) * SECTOR;
@@ -164,12 +164,12 @@ fn torn(image: &Image, _: &Spec, sample: u64) -> Damage {
         // A check that does not know the writes cannot distinguish the write from the rest.
         Diagnosis::Torn { at, beginning } => {
             let at = at as usize;
-            // Where data is not checked, or is the same, only the headers can tell.
+            // If data is not checked, or is the same, only the headers distinguish writes.
             let is_near = at.abs_diff(cut) < found.length && at.is_multiple_of(found.length);
             let sees_data = spec.kind.has_digest() && spec.fill == Fill::Random;
             (at == cut || !sees_data && is_near) && (!known || beginning == is_beginning)
         }
-        // The same data in both: nothing but the header of an interval can be another one's.
+        // Both have the same data: only the header of an interval can differ.
         Diagnosis::Older { found: old, expected } => {
             let is_same = spec.fill != Fill::Random;
             known && is_same && (old, expected) == (number as u64, number as u64 + 100)
@@ -182,7 +182,7 @@ fn torn(image: &Image, _: &Spec, sample: u64) -> Damage {
 fn shifted(image: &Image, spec: &Spec, sample: u64) -> Damage {
     let (number, which) = draw(sample, BLOCKS, 6);
     let by = [1, 8, 61, 100, 512, 1000][which];
-    // A pattern that moves by whole repetitions is the same.
+    // A pattern that moves by a multiple of its period is unchanged.
     let period = period(spec);
     let by = if period > 0 && by % period == 0 { by + 1 } else { by };
     let (start, up) = (number * BLOCK, sample.is_multiple_of(2));
@@ -197,14 +197,14 @@ fn shifted(image: &Image, spec: &Spec, sample: u64) -> Damage {
     let is_right = move |spec: &Spec, known: bool, found: &Mismatch| match found.diagnosis {
         Diagnosis::Shifted(by) if period > 0 => (by - moved) % period as i64 == 0,
         Diagnosis::Shifted(by) => by == moved,
-        // A part of the header is gone and none has come in its place: there is nothing else to go by.
+        // A part of the header is gone without a replacement: there is no other evidence.
         Diagnosis::Unknown => !known && !up && by < spec.format.size(),
         _ => false,
     };
     Damage { bytes, blocks: 2, is_right: Box::new(is_right) }
 }
 
-/// Whole sectors have moved within a block. Its last sector (or its first) is right.
+/// Sectors have moved within a block. Its last sector (or its first) is right.
 fn shifted_sectors(image: &Image, spec: &Spec, sample: u64) -> Damage {
     let (number, by) = draw(sample, BLOCKS, 2);
     let by = (by + 1) * SECTOR;
@@ -230,7 +230,7 @@ fn shifted_sectors(image: &Image, spec: &Spec, sample: u64) -> Damage {
 
 fn wrong_length(image: &Image, spec: &Spec, sample: u64) -> Damage {
     let (number, _) = draw(sample, BLOCKS - 1, 1);
-    // One write of two blocks where two of one should be.
+    // One write of two blocks in place of two writes of one block.
     let mut two = vec![0; 2 * BLOCK];
     let one_interval = Spec { interval: 0, ..spec.clone() };
     Stamper::new(&one_interval).stamp(&mut two, &identity(number, 1, image.variant));
@@ -239,7 +239,8 @@ fn wrong_length(image: &Image, spec: &Spec, sample: u64) -> Damage {
     mark(&mut bytes, &image.new);
     let wanted = Diagnosis::WrongLength { written: 2 * BLOCK as u64 };
     let is_right = move |_: &Spec, _: bool, found: &Mismatch| {
-        // It has a header at its beginning only; a pattern has none at all, and the second block has the offset of the first.
+        // It has a header only at its beginning; a pattern has no header, and the second block has the offset of the
+        // first.
         let is_rest = found.offset != (number * BLOCK) as u64;
         if is_rest { found.header.is_none() } else { found.diagnosis == wanted }
     };
@@ -283,7 +284,7 @@ fn mark(bytes: &mut [u8], right: &[u8]) {
     }
 }
 
-/// After how many bytes the data repeats; 0: it does not.
+/// The period of the data in bytes; 0: it does not repeat.
 fn period(spec: &Spec) -> usize {
     let Fill::Pattern(pieces) = &spec.fill else { return 0 };
     let bytes = |piece: &PatternPiece| match piece {

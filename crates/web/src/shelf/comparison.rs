@@ -4,7 +4,7 @@ use super::Library;
 use iolite_compare::{Run, Side};
 use iolite_page::{Curves, of_comparison};
 
-/// The page of results against each other.
+/// The page of a comparison of results.
 pub fn page(library: &impl Library, base: &[String], new: &[String]) -> Result<String, String> {
     let mut curves = Curves::default();
     let sides = [(0, "base", base), (1, "new", new)]

@@ -19,7 +19,7 @@ pub(super) fn create(
     stop: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     make_parents(files)?;
-    // No directory is made by opening it.
+    // Opening a directory does not create it.
     let is_made_later = rules.on_open && files.name_use.of == NameKind::File;
     if is_made_later || files.name_use.act == NameAct::Make {
         return Ok(());
@@ -30,12 +30,12 @@ pub(super) fn create(
     }
 }
 
-/// Makes the directories that the names are in.
+/// Creates the directories of the names.
 fn make_parents(files: &NamedFiles) -> io::Result<()> {
     let mut made = PathBuf::new();
     for name in files.names.iter() {
         let Some(parent) = name.parent() else { continue };
-        // Mostly one name after the other is in the same directory.
+        // Successive names are mostly in the same directory.
         if parent != made {
             std::fs::create_dir_all(parent).map_err(|error| named(parent, &error))?;
             parent.clone_into(&mut made);
@@ -44,7 +44,7 @@ fn make_parents(files: &NamedFiles) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the directories that are missing.
+/// Creates the missing directories.
 fn make_directories(files: &NamedFiles, stop: &dyn Fn() -> bool) -> io::Result<()> {
     for name in files.names.iter() {
         if stop() {
@@ -67,7 +67,7 @@ fn make_directories(files: &NamedFiles, stop: &dyn Fn() -> bool) -> io::Result<(
     Ok(())
 }
 
-/// Makes the files that are missing or too small.
+/// Creates the files that are missing or too small.
 fn make_files(
     job: &str,
     rules: &Creation,
@@ -119,7 +119,7 @@ fn for_each_missing(
     Ok(())
 }
 
-/// The sizes of files that are missing, if they may be made.
+/// The sizes of missing files, if they may be created.
 fn may_be_made(files: &NamedFiles) -> io::Result<FileSizes> {
     let refused = |why: &str| {
         let missing = io::Error::from_raw_os_error(libc::ENOENT);
@@ -132,7 +132,7 @@ fn may_be_made(files: &NamedFiles) -> io::Result<FileSizes> {
     }
 }
 
-/// The size of the file of this name; `None` = there is none.
+/// The size of the file with this name; `None` = no such file.
 fn size_of(name: &Path, act: NameAct) -> io::Result<Option<u64>> {
     match std::fs::metadata(name) {
         Ok(found) if found.is_file() => Ok(Some(found.len())),

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 /// The files of a worker, by their numbers.
 #[derive(Debug)]
 pub(super) enum Specs {
-    /// Each as it is.
+    /// Facts about each file.
     Listed(Vec<FileSpec>),
-    /// Names that are all there is to know, and of which there may be millions.
+    /// Only names; there may be millions of them.
     Named(Names),
 }
 

@@ -39,8 +39,8 @@ impl FileTable {
         }
     }
 
-    /// Syncs the file systems that hold the files. A storage of an engine's own has none: all files that are open, or were
-    /// written, are synced there.
+    /// Syncs the file systems that hold the files. An engine's own storage has no file systems: all files that are
+    /// open, or were written, are synced there.
     ///
     /// # Errors
     /// A file cannot be opened, or its file system cannot be synced.
@@ -84,7 +84,7 @@ fn unless_it_is_gone(synced: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// An engine that works on local files has a descriptor of each that is open.
+/// An engine that works on local files has a descriptor for each open file.
 fn not_open() -> io::Error {
     io::Error::from_raw_os_error(libc::EBADF)
 }

@@ -15,7 +15,7 @@ pub(super) struct UnitBuffers {
     pub stride: usize,
 }
 
-/// The stride of units that move no data, so that any length fits: nobody looks at their buffers.
+/// The stride of units that move no data, so that any length fits: their buffers are never accessed.
 pub const NO_DATA: usize = usize::MAX >> 2;
 
 impl UnitBuffers {
@@ -23,7 +23,7 @@ impl UnitBuffers {
         UnitBuffers { first, stride }
     }
 
-    /// The first byte of a unit's buffer. Where no data is moved ([`NO_DATA`]), it is the address of nothing.
+    /// The first byte of a unit's buffer. Units that move no data ([`NO_DATA`]) have no valid address.
     #[inline(always)]
     pub fn start_of(self, index: u32) -> *mut u8 {
         self.first.wrapping_add((index as usize).wrapping_mul(self.stride))

@@ -1,4 +1,4 @@
-//! Units of engines with a peer, which may keep them waiting, or be done.
+//! Units of engines that talk to a peer: the peer may block a unit or end the job.
 
 use super::IoLoop;
 use super::flight::{REST, UNCOUNTED};
@@ -8,8 +8,8 @@ use iolite_types::Operation;
 use iolite_workload::{Fate, Generator};
 
 impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
-    /// Repeats a unit until a synchronous engine completes it. Returns `None` if it was withdrawn, or the other
-    /// end is done.
+    /// Repeats a unit until a synchronous engine completes it. Returns `None` if it was withdrawn, or the other end has
+    /// finished.
     #[cold]
     #[inline(never)]
     pub(super) fn await_other_end(&mut self, index: u32, mut queued: Queued, marks: u8) -> Option<Outcome> {
@@ -36,8 +36,8 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Looks at whatever may have ended the job while a unit waits that an engine with a queue does not take, although
-    /// nothing is in flight: only the other end can change that. Returns whether the job ends: then the unit is gone.
+    /// Checks whether the job must end while a queueing engine refuses a unit and nothing is in flight, because only
+    /// the other end can make room. Withdraws the unit and returns true if so.
     #[cold]
     #[inline(never)]
     pub(super) fn waits_in_vain(&mut self, index: u32, marks: u8) -> bool {
@@ -55,12 +55,13 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let sends = self.flight.units[index as usize].operation == Operation::Write;
         if sends && self.rules.runtime_ns == u64::MAX {
             let name = self.files.name(self.flight.units[index as usize].file);
-            let text = format!("{name}: the other end is done; the job ends before it has sent all");
+            let text =
+                format!("{name}: the other end has finished; the job ends before it has sent all its data");
             Message::Warning(self.errors.worker(), text).send(self.errors.messages());
         }
     }
 
-    /// Looks at whatever may have ended the job, or the ramp, while this unit waits.
+    /// Checks whether the job, or the ramp, must end while this unit waits.
     fn look_up(&mut self, index: u32) {
         if self.control.attention() != 0 {
             self.attend();
@@ -75,12 +76,12 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             && !self.time.ramping
             && let Some(direction) = self.flight.units[index as usize].operation.direction()
         {
-            // It was counted as issued, which has been forgotten with the ramp.
+            // The reset at the end of the ramp cleared the count of issued units, so count it again.
             self.stats.directions[direction.index()].issued.add(1);
         }
     }
 
-    /// Withdraws a unit of which nothing was transferred, or the rest of a unit.
+    /// Withdraws a unit before any of its data was transferred, or the rest of a unit.
     #[cold]
     pub(super) fn take_back(&mut self, index: u32, marks: u8) {
         self.flight.fresh_stamp = 0;

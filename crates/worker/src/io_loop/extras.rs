@@ -32,11 +32,11 @@ pub struct Extras<'a> {
     pub ranges: Option<Ranges>,
     /// The flow that the worker belongs to.
     pub flow: Option<Flow<'a>>,
-    /// The ramp in bytes; `None` = the ramp is measured in time, or there is none.
+    /// The ramp in bytes; `None` = the ramp is measured in time, or there is no ramp.
     pub sized_ramp: Option<SizedRamp<'a>>,
     /// The logs.
     pub log: Option<Recorder>,
-    /// The verification; `None` = nothing is verified.
+    /// The verification; `None` = no data is verified.
     pub verification: Option<Box<Verification>>,
     /// Fills the buffers of units that are used for the first time; `None` = all are filled, or need not be.
     pub later_units: Option<Content>,

@@ -34,11 +34,11 @@ pub(super) struct Times {
 /// The units of a loop. Allocates only when it is created, but touches only the memory of units that are in use: a depth
 /// that is never reached costs nothing.
 pub(super) struct Flight {
-    /// The units that there are; a unit's index is its place here.
+    /// The existing units; a unit's index is its place here.
     pub units: Vec<Unit>,
     /// When each unit was made and issued.
     pub stamps: Vec<Stamps>,
-    /// How many units there may be: the depth.
+    /// The most units: the depth.
     room: u32,
     /// The I/O priority of new units.
     priority: u16,
@@ -91,7 +91,7 @@ impl Flight {
         flight
     }
 
-    /// Whether every unit that there may be is in use.
+    /// Whether as many units as the depth allows are in use.
     pub fn is_exhausted(&self) -> bool {
         self.free.is_empty() && self.units.len() == self.room as usize
     }
@@ -100,7 +100,7 @@ impl Flight {
     ///
     /// # Panics
     ///
-    /// If there are as many units as there may be: the loop makes room before it submits.
+    /// If there are as many units as the depth: the loop makes room before it submits.
     pub fn another(&mut self) -> u32 {
         let index = self.units.len() as u32;
         assert!(index < self.room, "a unit is always free");

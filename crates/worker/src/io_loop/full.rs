@@ -229,7 +229,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.end.failure.is_none()
     }
 
-    /// A write that the engine was free to place is where that has put it.
+    /// The engine chose the offset of this write; use that one.
     #[inline(always)]
     pub(super) fn land(&mut self, index: u32) {
         if !E::PLACES {
@@ -288,7 +288,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         })
     }
 
-    /// The whole I/O of a unit, even if the unit is the rest of a short one now.
+    /// The complete I/O of a unit, even if the unit now is the rest of a short I/O.
     fn whole(&self, unit: &Unit) -> Attempt {
         let start = self.flight.buffers.start_of(unit.index);
         let moved = (unit.buffer.addr() - start.addr()) as u64;

@@ -12,18 +12,18 @@ pub struct Ranges {
     most: usize,
     /// Offset and length of each.
     list: Vec<(u64, u64)>,
-    /// The workload's last answer, if it does not fit into the trim that is being collected.
+    /// The workload's last step, if it does not fit into the trim that is being collected.
     waiting: Option<Next>,
 }
 
 impl Ranges {
-    /// How many a command has.
+    /// The ranges of commands with at most `most` ranges.
     pub fn new(most: u32) -> Ranges {
         Ranges { most: most as usize, list: Vec::with_capacity(most as usize), waiting: None }
     }
 
-    /// The next step of the workload, in which trims that follow one another are one. It has the offset of the first of
-    /// them and the length of all.
+    /// The next step of the workload, with successive trims joined into one. It has the offset of the first of them and
+    /// the length of all.
     fn next(&mut self, mut ask: impl FnMut() -> Next) -> Next {
         let first = self.waiting.take().unwrap_or_else(&mut ask);
         let Next::Io(mut whole @ Io { direction: Direction::Trim, .. }) = first else { return first };

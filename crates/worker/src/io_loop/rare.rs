@@ -87,7 +87,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
                 return;
             }
             Ok(_) if self.found_end(index) => {}
-            // Nothing was moved: the file ends here, although the job expected more.
+            // No bytes were moved: the file ends here, although the job expected more.
             Ok(_) => self.io_failed(index, NOTHING_MOVED),
             Err(errno) => self.io_failed(index, errno),
         }
@@ -133,7 +133,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
     pub(super) fn another_unit(&mut self, start: u64) -> (u32, u64) {
         let index = self.flight.another();
         let Some(content) = &mut self.extras.later_units else { return (index, start) };
-        // SAFETY: the bytes are the whole buffer of this unit, which nobody has used yet.
+        // SAFETY: the bytes are the whole buffer of this unit, which is still unused.
         content.fill(unsafe { &mut *self.flight.buffers.whole(index) });
         (index, if self.rules.timed() { self.clock.now() } else { start })
     }
@@ -154,7 +154,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         self.commit();
     }
 
-    /// Gives up a unit that was made but will not be issued (again).
+    /// Frees a unit that was made but will not be issued (again).
     #[cold]
     pub(super) fn drop_unit(&mut self, index: u32) {
         if let Some(direction) = self.flight.units[index as usize].operation.direction() {
@@ -193,7 +193,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         }
     }
 
-    /// Handles a silent period. Waiting for a peer may take longer than the job's time.
+    /// Handles a wait without completions. Waiting for a peer may outlast the job's time.
     #[cold]
     pub(super) fn nothing_came(&mut self) {
         let now = self.clock.now();

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// How long the loop only reaps when the script has no I/O for it.
 const IDLE_NS: u64 = 1_000_000;
 
-/// How long the loop waits for other workers before it looks again.
+/// How long the loop waits for other workers before it checks again.
 const LOOK_NS: u64 = 20_000;
 
 /// The state of a script between two I/Os.

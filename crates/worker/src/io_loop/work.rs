@@ -106,7 +106,7 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
 
 /// The result of one call of the engine.
 enum Work {
-    /// The piece goes on, unless the job has failed.
+    /// The piece continues, unless the job has failed.
     GoesOn,
     /// No piece is under way, and there is more to do.
     Rests,

@@ -29,7 +29,7 @@ pub(super) struct Record {
     pub(super) next: AtomicU64,
     pub(super) written: AtomicU64,
     pub(super) flags: AtomicU32,
-    /// The worker that locked it last, by its index and one more; 0 = nobody.
+    /// The worker that locked it last, as its index + 1; 0 = none.
     pub(super) owner: AtomicU32,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Header {
     pub(super) listed: [AtomicU32; MOST_LISTED],
 }
 
-/// As many as `max_open_zones` allows.
+/// The largest value that `max_open_zones` allows.
 pub(super) const MOST_LISTED: usize = 4096;
 
 /// A device with its zones.
@@ -113,7 +113,7 @@ impl Device {
             records,
             bytes,
         };
-        // SAFETY: the mapping is fresh and aligned, and nobody uses it yet. Zero bytes are valid for all but locks.
+        // SAFETY: the mapping is fresh, aligned and unused. Zero bytes are valid for all but locks.
         unsafe { RobustLock::place(&raw mut (*header).lock)? };
         for (number, zone) in planned.zones.iter().enumerate() {
             // SAFETY: as above.
@@ -143,7 +143,7 @@ impl Device {
         let (next, written, flags) = match zone.condition {
             ZoneCondition::Empty | ZoneCondition::Conventional => (zone.start, zone.start, 0),
             ZoneCondition::Full => (end, end, 0),
-            // Its write pointer means nothing, so nobody knows how far it is written.
+            // Its write pointer is invalid, so it is unknown how far the zone is written.
             ZoneCondition::ReadOnly => (end, zone.start, UNUSABLE),
             ZoneCondition::Offline => (end, zone.start, UNUSABLE | OFFLINE),
             ZoneCondition::ImplicitlyOpen | ZoneCondition::ExplicitlyOpen | ZoneCondition::Closed => {
@@ -181,7 +181,7 @@ impl Device {
         }
     }
 
-    /// Notes that a zone is open. The header is locked, or nobody else is there yet.
+    /// Notes that a zone is open. The header is locked, or no other worker runs yet.
     fn note_open(&self, zone: u32) {
         self.record(zone).flags.fetch_or(OPEN, Relaxed);
         let count = self.header().open.load(Relaxed);
@@ -191,7 +191,7 @@ impl Device {
         self.header().open.store(count + 1, Relaxed);
     }
 
-    /// Opens a zone that this worker has locked. Returns false if as many are open as there may be.
+    /// Opens a zone that this worker has locked. Returns false if the limit of open zones is reached.
     pub(super) fn open(&self, zone: u32, most: u32) -> bool {
         self.lock_header();
         let may = most == 0 || self.header().open.load(Relaxed) < most;
@@ -208,7 +208,7 @@ impl Device {
             self.record(zone).flags.fetch_and(!ENDING, Relaxed);
             return;
         }
-        // Flag and count change under the lock: a worker that inherits it from one that died recounts the flags.
+        // Flag and count change under the lock: a worker that inherits it from a dead worker recounts the flags.
         self.lock_header();
         self.record(zone).flags.fetch_and(!(OPEN | ENDING), Relaxed);
         let count = self.header().open.load(Relaxed).saturating_sub(1);

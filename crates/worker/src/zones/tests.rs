@@ -94,7 +94,7 @@ fn write(zones: &mut WorkerZones, zone: u32, length: u64, is_last: bool) -> Io {
     Io { offset, length, file: 0, direction: Direction::Write }
 }
 
-/// A write that claims its zone and is done.
+/// A completed write, which claims its zone.
 #[track_caller]
 fn wrote(zones: &mut WorkerZones, zone: u32, length: u64, is_last: bool) -> u64 {
     assert!(is_granted(zones, zone), "zone {zone}");
@@ -213,7 +213,7 @@ fn zones_of_a_worker_that_died_go_to_the_next_one() {
     let mut heir = run.worker(1, false);
     assert!(is_granted(&mut heir, 0), "the lock has no owner");
     heir.release(0, 0);
-    // The controller notes that it is dead: nobody waits for it.
+    // The controller notes that it is dead, so no worker waits for it.
     assert!(!heir.waits_in_vain());
     run.arena.slot(0).control.zones.store(0, Relaxed);
     assert!(heir.waits_in_vain());
@@ -223,7 +223,7 @@ fn zones_of_a_worker_that_died_go_to_the_next_one() {
     );
 }
 
-/// A worker on another device makes no room on this one.
+/// A worker on another device frees no zones on this one.
 #[test]
 fn workers_are_waited_for_on_the_same_device_only() {
     let run = Run::empty(1);
@@ -311,7 +311,7 @@ fn a_dry_pass_is_like_the_one_that_wrote() {
 }
 
 #[test]
-fn what_has_failed_is_not_written_and_only_its_own_worker_goes_on_there() {
+fn a_failed_write_blocks_its_zone_until_the_device_is_asked() {
     let mut run = Run::empty(1);
     run.rules.recovers = true;
     let mut zones = run.worker(0, false);

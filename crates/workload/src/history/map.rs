@@ -75,8 +75,7 @@ impl WriteMap {
         slots[(start / slot) as usize..(start + io.length).div_ceil(slot) as usize].fill(0);
     }
 
-    /// The first write at or after this place of which nothing has been overwritten. `issued` is the number of writes
-    /// so far.
+    /// The first write at or after this place that is still intact. `issued` is the number of writes so far.
     pub fn next(&self, file: u32, offset: u64, issued: u64) -> Option<Written> {
         let mut offset = offset;
         for (file, map) in (file..).zip(&self.files[(file as usize).min(self.files.len())..]) {
@@ -89,7 +88,7 @@ impl WriteMap {
         None
     }
 
-    /// The first write that lies entirely within this place and of which nothing has been overwritten.
+    /// The first write that lies entirely within this place and is still intact.
     pub fn first_within(&self, place: &Io, issued: u64) -> Option<Written> {
         let map = &self.files[place.file as usize];
         let start = place.offset.saturating_sub(map.region.offset);
@@ -112,7 +111,7 @@ impl WriteMap {
         Written { io, number: latest(stored, issued) }
     }
 
-    /// Whether the map cannot tell writes with these numbers apart, because it stores the same number for both.
+    /// Whether the map cannot distinguish writes with these numbers, because it stores the same number for both.
     pub fn same(one: u64, other: u64) -> bool {
         one % CYCLE == other % CYCLE
     }

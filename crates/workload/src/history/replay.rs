@@ -17,7 +17,7 @@ impl Replay {
     ///
     /// # Errors
     ///
-    /// Those of [`General::new`].
+    /// The errors of [`General::new`].
     pub fn new(spec: &Spec) -> Result<Replay, crate::Error> {
         Ok(Replay { generator: General::new(spec)?, number: 0, done: false })
     }
@@ -44,7 +44,7 @@ impl Replay {
     }
 
     /// Goes to the end of the pass, so that the next pass is the workload's next pass. Not for endless workloads. This
-    /// may take long, so it calls `stop` now and then and gives up when that returns true.
+    /// may take long, so it calls `stop` now and then and returns early if that is true.
     pub fn finish_pass(&mut self, stop: impl Fn() -> bool) {
         const STRETCH: u64 = 1 << 16;
         while self.next_write().is_some() {

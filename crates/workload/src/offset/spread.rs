@@ -2,8 +2,8 @@
 //! serve than the hot blocks of a real workload.
 //!
 //! Rank r lies at `first + r * step` modulo the number of places. The step is near the golden section of that number
-//! and has no divisor in common with it. So each rank has a place of its own, and for every k, the first k ranks divide
-//! the range as evenly as any k points of such a walk can. (fio also multiplies and takes the remainder, but its ranks
+//! and has no divisor in common with it. So each rank has its own place, and for every k, the first k ranks divide the
+//! range as evenly as any k points of such a walk can. (fio also multiplies and takes the remainder, but its ranks
 //! collide unless the number of blocks is a power of two: of 100 blocks, only 13 are ever used.)
 //!
 //! The remainder costs no division: with `ratio = floor(step * 2^64 / n)`, the high half of `r * ratio` is the quotient

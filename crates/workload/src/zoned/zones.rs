@@ -58,8 +58,8 @@ pub trait Zones {
     /// Releases a claimed zone, unless writes to it are in flight.
     fn release(&mut self, file: u32, zone: u32);
 
-    /// Chooses one of the open zones in this range that have room, with the random number `choice`; `None` = there is
-    /// none.
+    /// Chooses one of the open zones in this range that have room, with the random number `choice`; `None` = no zone
+    /// qualifies.
     fn open_zone(&mut self, file: u32, zones: Range<u32>, choice: u64) -> Option<u32>;
 
     /// Reserves `length` bytes at the write pointer of a claimed zone for a write, and returns their offset. A trim
@@ -90,8 +90,8 @@ pub trait Zones {
     /// Why the data of this write may be lost, according to the state of its zone.
     fn loss(&self, io: &Io) -> Option<String>;
 
-    /// Whether no other worker is left that could make room for another open zone. From this call on, this worker
-    /// counts as waiting until it gets a zone.
+    /// Whether no other running worker can make room for another open zone. From this call on, this worker counts as
+    /// waiting until it gets a zone.
     fn waits_in_vain(&mut self) -> bool;
 }
 

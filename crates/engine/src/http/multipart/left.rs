@@ -115,7 +115,7 @@ impl HttpEngine {
         let known = ledger::known_ids(&self.uploads().ledger);
         let all =
             multipart::pending(&answer).map_err(|why| format!("GET {bucket}?uploads: {why}"))?.into_iter();
-        // If the server does not say when an upload was begun, it may belong to anybody, and is left alone.
+        // If the server does not report when an upload was begun, it may belong to another client, and is left alone.
         let own = all.filter(|one| {
             let is_then = one.begun.is_some_and(|begun| then.contains(&begun));
             one.key == key && is_then && !known.contains(&one.id)

@@ -5,7 +5,7 @@ use iolite_compare::{Block, Row, Summary};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Percent of parts; more digits than this say nothing.
+/// A ratio in percent; further digits are meaningless.
 fn percent(parts: f64) -> f64 {
     (parts * 1e8).round() / 1e6
 }

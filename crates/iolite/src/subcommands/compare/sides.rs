@@ -11,11 +11,11 @@ use std::io::BufReader;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// How a result from standard input is called.
+/// The name of a result from standard input.
 pub const STDIN: &str = "standard input";
-/// Between sides whose results are words of their own: `base/*.json vs new/*.json`.
+/// The separator of sides whose results are separate words: `base/*.json vs new/*.json`.
 const BETWEEN: &str = "vs";
-/// No comparison has more results.
+/// The most results of a comparison.
 const MOST_RESULTS: usize = 10_000;
 
 /// Where a result is.
@@ -25,7 +25,7 @@ enum Place {
     Store(i64),
 }
 
-/// The sides that the words name. `look`: is shown each result, with the position of its side.
+/// The sides that the words name. `look` is called with each result and the position of its side.
 pub fn read(program: &str, asked: &Asked, mut look: impl FnMut(usize, &Value)) -> Result<Vec<Side>, String> {
     let operands = &asked.operands[..];
     let is_any_kept = operands.iter().any(|word| kept::is_kept(word));

@@ -5,7 +5,7 @@ use iolite_compare::{Block, Figure, Row, Summary};
 use iolite_page::text::{self, signed};
 use std::fmt::Write;
 
-/// Characters of a name that are shown, and of a sentence.
+/// The most characters that are shown of a name, and of a sentence.
 const NAME: usize = 60;
 const SENTENCE: usize = 300;
 
@@ -92,7 +92,7 @@ fn add_limits(out: &mut String, answer: &Answer) {
     }
 }
 
-/// A figure, and by how much the runs differ.
+/// A figure, and the spread of the runs.
 fn shown(figure: Figure, summary: Option<Summary>) -> String {
     let Some(summary) = summary else { return "-".to_owned() };
     let value = match figure {
@@ -106,7 +106,7 @@ fn shown(figure: Figure, summary: Option<Summary>) -> String {
     }
 }
 
-/// A name on a line.
+/// A name, shortened to fit on a line.
 fn short(name: &str) -> String {
     text::one_line(name, NAME)
 }

@@ -1,9 +1,9 @@
 //! Counts of hashes in bounded memory.
 //!
-//! The table is cut into shards by the upper bits of the hashes, so that threads seldom wait for each other. A full
+//! The table is divided into shards by the upper bits of the hashes, so that threads seldom wait for each other. A full
 //! shard keeps only the hashes that end in a zero bit, then in two zero bits, in three, and so on: a sample of the
 //! distinct blocks that does not depend on how often or where they occur (Flajolet: On adaptive sampling, 1990). A
-//! count in the sample times 2^bits is an unbiased estimate of the whole; with a hundred thousand entries its standard
+//! count in the sample times 2^bits is an unbiased estimate of the total; with a hundred thousand entries its standard
 //! deviation is a third of a percent, with seven million a twenty-fifth.
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,9 +22,9 @@ pub(super) struct Table {
 #[derive(Default)]
 struct Shard {
     entries: HashMap<u128, Entry, BuildHasherDefault<Middle>>,
-    /// How many bits at the end of a hash have to be zero.
+    /// How many bits at the end of a hash must be zero.
     level: u32,
-    /// All places of each hash, where they are wanted.
+    /// All places of each hash, if requested.
     places: HashMap<u128, Vec<u64>, BuildHasherDefault<Middle>>,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct Run {
 /// The result of adding a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// It was not known.
+    /// It is new.
     New,
-    /// It was, or it is not in the sample.
+    /// It is known, or not in the sample.
     Known,
 }
 
@@ -58,14 +58,14 @@ pub(super) struct Totals {
     pub unique: u64,
     /// The number of distinct blocks that occur more than once.
     pub duplicated: u64,
-    /// One of so many distinct hashes was looked at; 1 where all were.
+    /// One in this many distinct hashes was counted; 1 = all.
     pub sampled: u64,
-    /// Where they are, if that was wanted: by the first place.
+    /// The places of duplicates, if requested, sorted by the first place.
     pub listed: Vec<(u128, Vec<u64>)>,
 }
 
 impl Table {
-    /// A table for so many hashes; `list` keeps the places of each.
+    /// A table for this many hashes; `list` keeps the places of each.
     pub(super) fn new(room: usize, list: bool) -> Self {
         let shards = (0..1 << SHARD_BITS).map(|_| Mutex::default()).collect();
         Table { shards, room: (room >> SHARD_BITS).max(1), list }
@@ -73,7 +73,7 @@ impl Table {
 
     fn shard(&self, hash: u128) -> MutexGuard<'_, Shard> {
         let shard = &self.shards[(hash >> (128 - SHARD_BITS)) as usize];
-        // Nothing in here panics half-way.
+        // No code panics while it holds the lock.
         shard.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -131,7 +131,8 @@ fn is_sampled(hash: u128, level: u32) -> bool {
     hash.trailing_zeros() >= level
 }
 
-/// Hashes are random already: their middle, which neither chooses the shard nor the sample, serves as it is.
+/// Hashes are random already: their middle bits, which choose neither the shard nor the sample, need no further
+/// hashing.
 #[derive(Default)]
 struct Middle(u64);
 
@@ -151,7 +152,7 @@ impl Hasher for Middle {
 mod tests {
     use super::*;
 
-    /// Spread over all bits, and each number its own.
+    /// A different hash for each number, spread over all bits.
     fn hash(number: u64) -> u128 {
         xxhash_rust::xxh3::xxh3_128(&number.to_le_bytes())
     }

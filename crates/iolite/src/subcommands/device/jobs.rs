@@ -1,18 +1,18 @@
-//! A job for each thing that a device can do, with its own limits.
+//! A job for each feature of a device, within the device's limits.
 
 use iolite_host::{Device, DeviceClass, Found, Value};
 use iolite_options::engines::{Capability, CommandType, Facets, IoUringCmdOptions, Target, chosen, engine};
 use std::path::Path;
 
-/// How long each runs: long enough for a first look, and short enough to be tried.
+/// The run time of each job: long enough for a first impression, and short enough to try.
 const RUNTIME: &str = "10s";
 
-/// How much is written and verified at most.
+/// The most bytes that are written and verified.
 const SIZE: u64 = 64 << 20;
 
-/// A job that tries something.
+/// A job that tries a feature.
 pub(super) struct Job {
-    /// The ability that it tries.
+    /// The feature that it tries.
     pub ability: &'static str,
     /// Whether data is lost.
     pub changes_data: bool,
@@ -21,7 +21,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// As a section of a job file.
+    /// The job as a section of a job file.
     pub fn text(&self) -> String {
         let options = self.options.iter().map(|(name, value)| {
             if value.is_empty() { format!("{name}\n") } else { format!("{name}={value}\n") }
@@ -30,7 +30,7 @@ impl Job {
     }
 }
 
-/// All of them as a job file, in which only those that read are jobs.
+/// All jobs as a job file, in which jobs that change data are commented out.
 pub(super) fn file(jobs: &[Job]) -> String {
     let commented = |job: &Job| {
         let text = job.text();
@@ -98,7 +98,7 @@ impl Maker<'_> {
         chosen(self.engine, &own).map(|engine| engine.facets)
     }
 
-    /// Whether the engine works on such a device, and on no others.
+    /// Whether the engine works only on such a device.
     fn takes(&self, target: Target) -> bool {
         self.facets().is_some_and(|facets| facets.target == target)
     }
@@ -153,7 +153,7 @@ pub(super) fn of(path: &Path, found: &Found) -> Vec<Job> {
     maker.jobs
 }
 
-/// Whether a job file means this file by its name: a line break would begin another option, `;` and `#` a comment, and `$` a
+/// Whether a job file can name this file: a line break would begin another option, `;` and `#` a comment, and `$` a
 /// variable.
 pub(super) fn can_be_named(path: &Path) -> bool {
     let is_plain = |letter: char| !letter.is_control() && !matches!(letter, '$' | ';' | '#' | '"' | '\\');
@@ -188,7 +188,7 @@ impl Passed {
         let protection = words("protection_information");
         let is_protected = protection.starts_with("type");
         let information = if protection.contains("CRC-16") { 8 } else { 16 };
-        // Where there is nothing else, the device takes it away.
+        // If the metadata has no other content, the device strips it.
         let metadata = if is_protected && metadata == information { 0 } else { metadata };
         match words("metadata").as_str() {
             "interleaved" => Passed { block: data + metadata, apart: 0, is_protected },
@@ -225,7 +225,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A large block that the device takes as one request.
+    /// A large block that the device accepts as one request.
     fn large(&self, block: u64) -> u64 {
         let most = self.number("queue", "largest_request_bytes").unwrap_or(1 << 17).clamp(block, 1 << 20);
         most - most % block
@@ -372,12 +372,12 @@ impl Maker<'_> {
     }
 }
 
-/// Whole blocks, of so many bytes or more.
+/// A multiple of the block, of at least this many bytes.
 fn at_least(bytes: u64, block: u64) -> u64 {
     bytes.div_ceil(block) * block
 }
 
-/// The generic device of a namespace's node, if it is there: /dev/ng0n1 of /dev/nvme0n1.
+/// The generic device of a namespace's node, if it exists: /dev/ng0n1 of /dev/nvme0n1.
 fn generic(path: &str) -> Option<String> {
     let path = Path::new(path).canonicalize().ok()?;
     let number = path.file_name()?.to_str()?.strip_prefix("nvme")?;

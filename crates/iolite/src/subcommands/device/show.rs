@@ -4,7 +4,7 @@ use iolite_host::{Device, Fact, Value};
 use serde_json::{Map, Value as Json};
 use std::fmt::Write;
 
-/// Ends of the names of facts, and the unit that each stands for.
+/// Suffixes of the names of facts, and their units.
 const UNITS: [(&str, &str); 9] = [
     ("_celsius", " °C"),
     ("_percent", "%"),
@@ -17,7 +17,7 @@ const UNITS: [(&str, &str); 9] = [
     ("_bits", " bits"),
 ];
 
-/// An amount as people read it, which is exact: `512 B`, `1 MiB`, `953.9 GiB (1024209543168 B)`.
+/// An exact, readable amount: `512 B`, `1 MiB`, `953.9 GiB (1024209543168 B)`.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let whole = (1..=6).rev().find(|power| bytes > 0 && bytes.is_multiple_of(1 << (10 * power)));
@@ -42,7 +42,7 @@ fn words(fact: &Fact) -> (String, String) {
     let is_text = matches!(fact.value, Value::Text(_) | Value::Is(_));
     let unit = UNITS.into_iter().find_map(|(end, unit)| Some((fact.name.strip_suffix(end)?, unit)));
     match unit {
-        // Of the few that have none, words stand in the place of the number.
+        // A few have words in place of the number.
         Some((name, unit)) => {
             (name.replace('_', " "), format!("{}{}", fact.value.text(), if is_text { "" } else { unit }))
         }
@@ -73,7 +73,7 @@ fn rows(device: &Device) -> Vec<[String; 3]> {
     rows
 }
 
-/// Writes the table of a device, and of those that it is built on.
+/// Writes the table of a device, and of the devices below it.
 pub(super) fn table(text: &mut String, device: &Device) {
     line!(text, "\n{}: {}", device.name, device.kind);
     let rows = rows(device);
@@ -104,7 +104,7 @@ fn object(facts: &[Fact]) -> Json {
     Json::Object(facts.iter().map(|fact| (fact.name.to_owned(), value(&fact.value))).collect())
 }
 
-/// A device as JSON: an object per subject, or a list of them.
+/// A device as JSON: an object per subject, or a list of objects.
 pub(super) fn json(device: &Device) -> Json {
     let mut told = Map::new();
     told.insert("name".to_owned(), device.name.as_str().into());

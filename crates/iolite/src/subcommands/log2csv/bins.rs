@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Parts of a job that have latencies, as its report names them.
+/// The parts of a job's report that have latencies.
 const PARTS: [&str; 5] = ["read", "write", "trim", "mixed", "sync"];
 const LATENCIES: [&str; 3] = ["slat_ns", "clat_ns", "lat_ns"];
 
-/// How many I/Os there were of each latency in nanoseconds.
+/// The number of I/Os by latency in nanoseconds.
 type Bins = BTreeMap<u64, u64>;
 
 /// A report's bins.
@@ -69,7 +69,7 @@ impl Report {
         table
     }
 
-    /// Writes a file per job, named and laid out as `fio_jsonplus_clat2csv` does; says which.
+    /// Writes a file per job, named and laid out like those of `fio_jsonplus_clat2csv`. Returns their names.
     pub fn write_files(&self, output: &Path) -> Result<String, String> {
         let mut told = String::new();
         for (number, job) in self.jobs.iter().enumerate() {

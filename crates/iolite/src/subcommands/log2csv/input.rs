@@ -1,5 +1,5 @@
-//! Reports and logs, read without trusting them to be any: a report is kept as a whole, up to a limit, and a log goes by
-//! line after line.
+//! Reads reports and logs without trusting them: a report is kept in memory, up to a limit, and a log is read line by
+//! line.
 
 use super::windows::Log;
 use crate::subcommands::source::{self, text};
@@ -46,7 +46,7 @@ impl Source {
         })
     }
 
-    /// Reads the lines of a log, inflated where it was compressed.
+    /// Reads the lines of a log, inflated if compressed.
     ///
     /// # Errors
     /// The mistake, after its place or a space.

@@ -1,6 +1,6 @@
-//! Comma-separated values, as RFC 4180 writes them.
+//! Comma-separated values according to RFC 4180.
 
-/// A field: in quotes where it needs them.
+/// A field, in quotes if necessary.
 pub fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

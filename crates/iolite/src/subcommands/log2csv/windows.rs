@@ -5,12 +5,12 @@ use iolite_types::Direction;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The logs and windows that are added up.
+/// Which windows are added up.
 #[derive(Clone, Copy, Debug)]
 pub struct Grouping {
-    /// The windows of so many milliseconds; `None` = each is a row.
+    /// All windows within this many milliseconds; `None` = each window is a row.
     pub together: Option<u64>,
-    /// All directions.
+    /// The windows of all directions.
     pub all_directions: bool,
 }
 
@@ -20,19 +20,19 @@ type Counts = BTreeMap<usize, u64>;
 /// All windows of all files.
 pub struct Windows {
     grouping: Grouping,
-    /// By time, and direction if they are apart.
+    /// By time, and by direction if directions are separate.
     rows: BTreeMap<(u64, Option<Direction>), Counts>,
     /// Buckets that are one count in the logs.
     buckets_per_count: Option<usize>,
 }
 
 impl Windows {
-    /// Nothing yet.
+    /// Without any windows.
     pub fn new(grouping: Grouping) -> Windows {
         Windows { grouping, rows: BTreeMap::new(), buckets_per_count: None }
     }
 
-    /// For the lines of a log.
+    /// Starts a log.
     pub fn log(&mut self) -> Log<'_> {
         Log { windows: self, ended: [0; 3], number: 0 }
     }
@@ -91,7 +91,7 @@ impl Log<'_> {
         let began = std::mem::replace(&mut self.ended[line.direction.index()], line.time_ms);
         let row = match windows.grouping.together {
             None => line.time_ms,
-            // A window belongs where its middle is: it may have ended a little late.
+            // The middle of a window decides where it belongs: it may have ended a little late.
             Some(period) => ((began.min(line.time_ms) + line.time_ms) / 2 / period + 1) * period,
         };
         let direction = (!windows.grouping.all_directions).then_some(line.direction);
@@ -107,7 +107,7 @@ impl Log<'_> {
 mod tests {
     use super::*;
 
-    /// A line of the coarsest kind with so many in two neighbouring groups: 64 to 127 ns, 128 to 255 ns.
+    /// A line of the coarsest kind with these counts in two neighbouring groups: 64 to 127 ns, 128 to 255 ns.
     fn line(time: u64, direction: u32, low: u64, high: u64) -> String {
         format!("{time}, {direction}, 4096, 0, {low}, {high}{}\n", ", 0".repeat(26))
     }

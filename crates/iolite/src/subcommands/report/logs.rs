@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// More logs than these are not looked for.
+/// The most logs that are searched for.
 const MOST: usize = 100_000;
 
 type Named = (PathBuf, LogName);
@@ -16,7 +16,7 @@ type Named = (PathBuf, LogName);
 /// The logs that were given.
 ///
 /// # Errors
-/// There are none of that name, or they are not of this result.
+/// There are no such logs, or they do not belong to this result.
 pub fn given(asked: &Asked, report: &Value) -> Result<Vec<LogFile>, String> {
     let words =
         asked.options.iter().filter(|(letter, _)| *letter == 'l').flat_map(|(_, value)| value.split(','));
@@ -95,7 +95,7 @@ fn in_directory(directory: &Path, is_wanted: &dyn Fn(&LogName) -> bool) -> Resul
             return Err(format!("there are more than {MOST} logs"));
         }
     }
-    // Workers by number, not by the digits of it.
+    // Sort workers by number, not alphabetically.
     found.sort_by(|(path, name), (other, other_name)| {
         (&name.prefix, name.kind, name.worker, path).cmp(&(
             &other_name.prefix,

@@ -1,4 +1,4 @@
-//! Reports out of a store, and into it.
+//! Exports reports from a store, and imports them.
 
 use super::chosen;
 use crate::saving;
@@ -10,12 +10,12 @@ use std::fmt::Write;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-/// No result that is imported is larger.
+/// The largest result that is imported.
 const LARGEST: usize = 256 << 20;
-/// No more results are imported at once.
+/// The most results that are imported at once.
 const MOST: usize = 10_000;
 
-/// Reports as they were: one to standard output or a file, several to files in a directory.
+/// Exports unchanged reports: one to standard output or a file, several to files in a directory.
 pub fn export(asked: &Asked, words: &[String]) -> Result<String, String> {
     let opened = Opened::of(asked, 's')?;
     let runs = chosen(&opened, asked, words)?;
@@ -83,7 +83,7 @@ fn read(program: &str, path: &Path) -> Result<String, String> {
     let text = source::text_up_to(&mut BufReader::with_capacity(64 << 10, opened), LARGEST).map_err(told)?;
     let report = iolite_stored::last_report(&text).map_err(|error| error.of(&name))?;
     iolite_stored::jobs(&report).map_err(|error| error.of(&name))?;
-    // fio writes options as they were given, secrets too.
+    // fio writes options as given, including secrets.
     serde_json::to_string_pretty(&iolite_page::masked(&report)).map_err(|error| format!("{name}: {error}"))
 }
 

@@ -14,11 +14,11 @@ pub struct Filter {
     job: Option<String>,
     /// How it ended; an inner `None` = unknown.
     status: Option<Option<RunStatus>>,
-    /// It began then or later.
+    /// It began at this time or later.
     since_ms: Option<u64>,
-    /// It began earlier.
+    /// It began before this time.
     before_ms: Option<u64>,
-    /// Only so many, the newest.
+    /// Only this many, the newest.
     last: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ impl Filter {
     }
 }
 
-/// The word for runs of which nobody knows how they ended.
+/// The word for runs whose end is unknown.
 pub const UNKNOWN: &str = "unknown";
 
 fn status(word: &str) -> Result<Option<RunStatus>, String> {
@@ -95,7 +95,7 @@ fn bad_time(option: &str, given: &str) -> String {
     format!("--{option}={given}: not a date (2026-11-20, \"2026-11-20 12:30\") or an age (7d, 12h)")
 }
 
-/// Whether a text is like a pattern, in which `*` stands for anything and `?` for one character.
+/// Whether a text matches a pattern, in which `*` stands for any text and `?` for one character.
 fn is_like(text: &str, pattern: &str) -> bool {
     let (text, pattern): (Vec<char>, Vec<char>) = (text.chars().collect(), pattern.chars().collect());
     let (mut at, mut place) = (0, 0);

@@ -1,4 +1,4 @@
-//! Runs, for people and for programs.
+//! Shows runs as text and as JSON.
 
 use crate::subcommands::kept::Opened;
 use crate::subcommands::report;
@@ -11,7 +11,7 @@ use iolite_types::RunStatus;
 use serde_json::json;
 use std::fmt::Write;
 
-/// Characters of a name that are shown.
+/// The most characters of a name that are shown.
 const NAME: usize = 40;
 
 /// A line for each run.
@@ -36,7 +36,7 @@ pub fn table(runs: &[&Run]) -> String {
     for row in rows {
         let mut text = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            // Numbers stand at the right.
+            // Numbers are right-aligned.
             let cell = if matches!(column, 0 | 3 | 4) {
                 format!("{cell:>width$}")
             } else {
@@ -84,7 +84,7 @@ pub fn json(runs: &[&Run]) -> String {
 pub fn show(asked: &Asked, words: &[String]) -> Result<String, String> {
     let [word] = words else { return Err("show needs one run: runs show 12".to_owned()) };
     let opened = Opened::of(asked, 's')?;
-    // Of several with one label, the newest.
+    // The newest if several have the label.
     let Some(run) = opened.named(word)?.into_iter().next_back() else { return Ok(String::new()) };
     let name = format!("run:{}", run.number);
     let report = opened.report(run)?;

@@ -1,4 +1,4 @@
-//! The job file of a point: that of the sweep, with other values of some options in each job.
+//! The job file of a point: the sweep's, with other values of some options in each job.
 
 use super::{NAME, shown};
 use crate::points;
@@ -6,7 +6,7 @@ use iolite_options::{Invocation, JobOptions, Origin, SizeValue, parse_with};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What all points measure in addition: percentiles of the latency that includes submission.
+/// The additional measurement of all points: percentiles of the latency that includes submission.
 const MEASURED: (&str, &str) = ("lat_percentiles", "1");
 /// The option whose values add up.
 const FILENAME: &str = "filename";
@@ -16,7 +16,7 @@ const FILENAME: &str = "filename";
 pub struct Case {
     /// Its name, if it is a case of a preset.
     pub name: String,
-    /// The file, as mistakes name it.
+    /// The file's name in messages.
     pub file: String,
     /// The job file.
     pub text: String,
@@ -27,15 +27,15 @@ pub struct Case {
 pub struct Load {
     /// The job file.
     pub text: String,
-    /// I/Os in flight that all jobs together ask for.
+    /// The total depth of all jobs.
     pub depth: f64,
-    /// How long it runs at least, as far as it says so.
+    /// Its shortest run time, as far as its options say.
     pub seconds: u64,
-    /// The bytes of the largest job's files; 0 = not known.
+    /// The bytes of the files of the largest job; 0 = not known.
     pub bytes: u64,
-    /// Where the jobs' files are: directories, each with names.
+    /// The paths of the jobs' files.
     pub files: Vec<PathBuf>,
-    /// Where the lines of the text come from.
+    /// The origins of the lines of the text.
     lines: Lines,
 }
 
@@ -98,7 +98,8 @@ impl Case {
 }
 
 impl Load {
-    /// A message of the run, with the line of the job file that the user knows. (Nobody knows those of presets.)
+    /// A message of the run, with the line of the user's job file. (Lines of presets are removed: the user does not
+    /// know them.)
     pub fn placed(&self, warning: &str, case: &Case) -> String {
         let place = |warning: &str| {
             let (line, rest) = warning.strip_prefix("-:")?.split_once(':')?;
@@ -137,7 +138,7 @@ fn jobs(text: &str, lines: &Lines, file: &str) -> Result<Vec<JobOptions>, String
         Ok(_) => Err("there is no job in the job file".to_owned()),
         Err(errors) => {
             let told = errors.into_iter().map(|mut error| {
-                // The text is not the user's own.
+                // The text is not the user's job file.
                 if let Some(Origin::File { path, line, column }) = &error.origin
                     && path == "-"
                 {
@@ -171,8 +172,8 @@ fn check(jobs: &[JobOptions], values: &[(String, String)]) -> Result<(), String>
     Ok(())
 }
 
-/// The text with these settings at the end of each job: of settings of one option, the last counts. Several `filename` of
-/// one job are all used, so those of the text are left out where the settings have one.
+/// The text with these settings at the end of each job: the last setting of an option counts. Several `filename` of a
+/// job would all be used, so those of the text are left out if the settings have one.
 fn overridden(text: &str, values: &[(String, String)]) -> (String, Lines) {
     let settings: String = values.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
     let mut out = String::with_capacity(text.len() + settings.len());
@@ -201,7 +202,7 @@ fn overridden(text: &str, values: &[(String, String)]) -> (String, Lines) {
     (out, Lines(lines))
 }
 
-/// The text comes from standard input later: files that it includes are named from here.
+/// Makes the names of included files independent of the job file's directory: the text will come from standard input.
 fn with_includes(text: &str, beside: &Path) -> String {
     let line = |line: &str| {
         let code = line.trim_start();
@@ -233,7 +234,7 @@ mod tests {
         let case = Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
         let load = case.with(&values(&[("iodepth", "8"), ("bs", "64k")])).unwrap();
         assert_eq!(load.text.matches("lat_percentiles=1\niodepth=8\nbs=64k\n").count(), 2);
-        // The second is synchronous, three times.
+        // The second job is synchronous, with three clones.
         assert_eq!(load.depth, 11.0);
         let read = jobs(&load.text, &load.lines, "job.fio").unwrap();
         assert_eq!((read[0].depth.iodepth, read[1].depth.iodepth, read[1].schedule.numjobs), (8, 8, 3));

@@ -1,4 +1,4 @@
-//! All points together: figures, curves, and targets beside each other.
+//! All points together: figures, curves, and a comparison of targets.
 
 use super::load::Case;
 use super::{Run, Sweep, targets};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-/// A point that was measured, or why there are no measurements of it.
+/// A measured point, or why it has no measurements.
 pub type PointOutcome = Result<Measured, String>;
 
-/// A point that was measured.
+/// A measured point.
 pub struct Measured {
     pub depth: f64,
     pub figures: Figures,
@@ -33,7 +33,7 @@ impl Measured {
     }
 }
 
-/// Points over one option, all others being equal.
+/// Points over one option, with equal values of all others.
 pub struct Curve {
     /// The values of the others.
     pub others: Vec<(String, String)>,
@@ -49,7 +49,7 @@ pub struct Outcome<'a> {
     pub curves: Vec<Curve>,
     /// Each warning, with the positions of the points that had it.
     pub warnings: Vec<(String, Vec<usize>)>,
-    /// The same for programs, and for the page.
+    /// The result for programs and for the page.
     pub value: Value,
 }
 
@@ -80,7 +80,7 @@ fn warnings(points: &[PointOutcome]) -> Vec<(String, Vec<usize>)> {
     all
 }
 
-/// The warnings of a point; of one that failed, the reason.
+/// The warnings of a point, or the reason why it failed.
 fn warnings_of(point: &PointOutcome) -> &[String] {
     match point {
         Ok(point) => &point.warnings,
@@ -88,7 +88,7 @@ fn warnings_of(point: &PointOutcome) -> &[String] {
     }
 }
 
-/// The option that makes the depth, if it has several values.
+/// The option that sets the depth, if it has several values.
 fn depth_option(sweep: &Sweep) -> Option<&str> {
     ["iodepth", "numjobs"].into_iter().find(|name| sweep.is_varied(name))
 }
@@ -104,7 +104,7 @@ fn curves(sweep: &Sweep, points: &[PointOutcome]) -> Vec<Curve> {
             None => groups.push((others, vec![position])),
         }
     }
-    // One at a time, most combinations of the others have a single point.
+    // With options varied one at a time, most combinations of the others have a single point.
     groups.retain(|(_, members)| members.len() > 1);
     let curve = |(others, members): (Point, Vec<usize>)| {
         let mut measured: Vec<(usize, &Measured)> = members
@@ -223,7 +223,7 @@ const TARGETS: [&str; 13] = [
     "rbdname",
 ];
 
-/// The targets beside each other, each relative to the first: of a sweep with cases over targets and nothing else.
+/// The targets relative to the first one, for a sweep that varies only cases and targets.
 fn relative(outcome: &Outcome<'_>) -> Option<Value> {
     let varied: Vec<_> = outcome.sweep.axes.iter().filter(|axis| axis.values.len() > 1).collect();
     let [axis] = varied[..] else { return None };

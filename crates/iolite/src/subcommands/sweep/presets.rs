@@ -14,7 +14,7 @@ struct Preset {
     cases: &'static [(&'static str, &'static str)],
 }
 
-/// Some of those that databases, machines and programs make.
+/// Typical loads of databases, virtual machines and programs.
 const PRESETS: [Preset; 6] = [
     Preset {
         name: "oltp",
@@ -28,8 +28,8 @@ const PRESETS: [Preset; 6] = [
             ("randmix", "rw=randrw\nrwmixread=70"),
         ],
     },
-    // As databases write theirs with O_DSYNC: the latency of a write is that until it is durable. With fdatasync it would be a copy
-    // to memory, and the sync would be counted apart.
+    // Like a database's log with O_DSYNC: the latency of a write includes making it durable. With fdatasync the write
+    // would only copy to memory, and the sync would be counted separately.
     Preset {
         name: "log",
         common: "rw=write\nioengine=psync\nsync=dsync",
@@ -70,7 +70,7 @@ const PRESETS: [Preset; 6] = [
 /// The options of all presets; each may be overridden.
 const USUAL: &str = "size=1g\ntime_based\nruntime=30\nramp_time=2\n";
 
-/// Files of presets begin with this.
+/// The prefix of presets' files.
 const FILE: &str = "iolite-sweep-";
 
 /// The cases of a preset. An option that distinguishes them cannot be swept. `set`: the options that the sweep sets.
@@ -98,7 +98,7 @@ pub fn cases(name: &str, set: &[&String]) -> Result<Vec<Case>, String> {
 }
 
 impl Case {
-    /// Whether the sweep makes and removes its file: no other file, and no engine without files, was given.
+    /// Whether the sweep makes and removes its file: the user gave no other file, and no engine without files.
     pub fn owns_file(&self, settings: &Point) -> bool {
         let is_named = settings
             .iter()

@@ -1,4 +1,4 @@
-//! A sweep for people.
+//! The result of a sweep as text.
 
 use super::joined;
 use super::outcome::{Measured, Outcome};
@@ -7,12 +7,12 @@ use serde_json::Value;
 use std::fmt::Write;
 
 const FIGURES: [&str; 7] = ["IOPS", "bandwidth", "mean", "p50", "p99", "CPU", "in flight"];
-/// Characters of a value that are shown.
+/// The most characters of a value that are shown.
 const VALUE: usize = 40;
-/// Characters of a point's name, and of a warning.
+/// The most characters of a point's name, and of a warning.
 const NAME: usize = 80;
 const SENTENCE: usize = 500;
-/// Points that are named with a warning.
+/// The most points that are named with a warning.
 const MOST_NAMES: usize = 4;
 
 /// The table, the knees, and the warnings.
@@ -76,7 +76,7 @@ fn names(outcome: &Outcome<'_>, points: &[usize]) -> String {
     format!("{}{more}", named.join(", "))
 }
 
-/// Columns as wide as they need to be. The first `names` of them are names, the others are figures.
+/// Adds rows with columns as wide as necessary. The first `names` columns are names, the others are figures.
 fn add_rows(out: &mut String, rows: &[Vec<String>], names: usize) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));

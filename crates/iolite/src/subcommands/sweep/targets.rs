@@ -4,10 +4,10 @@ use super::checked;
 use iolite_options::commands::Asked;
 use iolite_sweep::{Axis, Point};
 
-/// The name of the axis that targets make.
+/// The name of the axis of targets.
 pub const AXIS: &str = "target";
 
-/// A place to measure, with the options that lead there.
+/// A place to measure, with its options.
 pub struct Target {
     pub name: String,
     pub settings: Point,
@@ -27,7 +27,7 @@ pub fn read(asked: &Asked) -> Result<Vec<Target>, String> {
     Ok(targets)
 }
 
-/// The name alone: among the options there may be secrets.
+/// Only the name: the options may contain secrets.
 fn shown(text: &str) -> String {
     text.split_once(':').map_or_else(|| "…".to_owned(), |(name, _)| format!("{name}: …"))
 }
@@ -57,7 +57,7 @@ fn one(text: &str) -> Result<Target, String> {
     Ok(Target { name: name.trim().to_owned(), settings })
 }
 
-/// The axis of these targets; `None` = there are none.
+/// The axis of these targets; `None` = no targets.
 ///
 /// # Errors
 /// Another axis sets an option of a target.
@@ -73,7 +73,7 @@ pub fn axis(targets: &[Target], others: &[Axis]) -> Result<Option<Axis>, String>
     Ok((!targets.is_empty()).then(|| Axis { name: AXIS.to_owned(), values }))
 }
 
-/// The settings of a point: options of its target in place of that.
+/// The settings of a point, with its target replaced by the target's options.
 pub fn settings(values: &Point, targets: &[Target]) -> Point {
     let of = |(name, value): &(String, String)| match targets
         .iter()

@@ -1,4 +1,4 @@
-//! Any trace as a text log.
+//! Converts any trace to a text log.
 
 use iolite_trace::{FileName, TextVersion, TextWriter, TraceReader};
 use std::fs::File;

@@ -5,7 +5,7 @@ use iolite_trace::summary::{DirectionSummary, Summary};
 use iolite_types::Direction;
 use std::fmt::Write;
 
-/// Different sizes that a `bssplit` lists.
+/// The most sizes in a `bssplit`.
 const MOST_SIZES: usize = 16;
 
 /// At most this many files are distinguished.
@@ -45,7 +45,7 @@ pub fn job_file(name: &str, summary: &Summary) -> Result<String, String> {
     Ok(text)
 }
 
-/// The files, how large they are, and how much is moved.
+/// The files, their sizes, and the amount of data moved.
 fn layout(text: &mut String, summary: &Summary) {
     let used = || summary.files.iter().filter(|file| file.ios > 0);
     let count = (used().count() as u64).clamp(1, MOST_FILES);
@@ -84,7 +84,7 @@ fn pattern(text: &mut String, reads: &DirectionSummary, writes: &DirectionSummar
         if shares != (100, 100) {
             line!(text, "percentage_random={},{}", shares.0, shares.1);
         }
-        // Offsets were not chosen so that each block comes once.
+        // The trace does not visit each block exactly once.
         line!(text, "norandommap=1");
     }
     let splits = (split(reads), split(writes));
@@ -94,7 +94,7 @@ fn pattern(text: &mut String, reads: &DirectionSummary, writes: &DirectionSummar
     }
 }
 
-/// The only size; where there is no I/O, any is as good.
+/// The only size; without I/O, any size will do.
 fn single_size(direction: &DirectionSummary) -> Option<u64> {
     match &direction.sizes.by_count()[..] {
         [] => Some(4096),
@@ -133,11 +133,11 @@ fn whole_percentages(counts: &[u64]) -> Vec<u64> {
     shares
 }
 
-/// The share of the I/O in each tenth of the file, where there is one file and its tenths differ.
+/// The share of the I/O in each tenth of the file, if there is one file and its tenths differ.
 fn tenths(summary: &Summary) -> Option<String> {
     let main = summary.files.iter().position(|file| file.ios > 0 && file.ios * 10 >= summary.ios() * 9)?;
     let end = summary.files[main].end;
-    // A tenth has to span several ranges, or it cannot be distinguished from its neighbours.
+    // A tenth must span several ranges to be distinguishable from its neighbours.
     if end < summary.ranges.size.saturating_mul(20) {
         return None;
     }
@@ -150,7 +150,7 @@ fn tenths(summary: &Summary) -> Option<String> {
     if *most < least.saturating_mul(3) / 2 {
         return None;
     }
-    // No tenth is left out altogether: every zone has to have a share.
+    // No tenth may be empty: every zone must have a share.
     let shares = whole_percentages(&counts.map(|count| count.saturating_mul(100)));
     let mut shares: Vec<u64> = shares.into_iter().map(|share| share.max(1)).collect();
     while shares.iter().sum::<u64>() > 100 {
@@ -169,14 +169,14 @@ fn pace(text: &mut String, summary: &Summary, reads: &DirectionSummary, writes: 
         if direction.ios == 0 { 0 } else { (summary.per_second(direction.ios).round() as u64).max(1) }
     };
     line!(text, "rate_iops={},{}", rate(reads), rate(writes));
-    // Independent arrivals have gaps that deviate from their mean by about as much as that.
+    // Independent arrivals have gaps with a deviation about equal to their mean.
     let (mean, deviation) = (summary.gaps.mean(), summary.gaps.deviation());
     if (0.7..1.5).contains(&(deviation / mean.max(1.0))) {
         line!(text, "rate_process=poisson");
     }
 }
 
-/// A queue as deep as the device's was while it had something to do.
+/// The device's average queue depth while it was busy.
 fn depth(text: &mut String, summary: &Summary) {
     match &summary.depth {
         Some(depth) if depth.mean_when_busy() >= 1.5 => {

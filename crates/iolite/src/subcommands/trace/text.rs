@@ -5,7 +5,7 @@ use iolite_trace::summary::Summary;
 use iolite_types::units::{self, Units};
 use std::fmt::Write;
 
-/// Files and sizes that are listed.
+/// The most files and sizes that are listed.
 const LISTED: usize = 8;
 
 /// The summary, a few lines for each question.

@@ -58,7 +58,7 @@ pub const TABLE: &[Effect] = &[
     test!("http:http_verbose", http::identity::secrets_are_shown_nowhere),
     test!("http:http_object_mode", http::a_range_is_a_part_of_one_object),
     test!("http:http_timeout", http::a_silent_server_hangs_nobody),
-    test!("http:http_retries", http::what_may_pass_is_repeated_only_when_that_is_asked_for),
+    test!("http:http_retries", http::temporary_errors_are_retried_only_with_http_retries),
     test!("http:http_create", http::what_is_read_is_made_when_that_is_asked_for),
     test!("http:http_s3_profile", http::identity::keys_come_from_the_environment_or_a_file),
     test!("http:http_s3_anonymous", http::identity::keys_come_from_the_environment_or_a_file),

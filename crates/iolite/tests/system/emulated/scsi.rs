@@ -160,7 +160,7 @@ ours gone --ioengine=sg --filename=/dev/sg99 --rw=read --bs=4k --size=64k
     for name in ["part", "part_of_block"] {
         refused(
             name,
-            "Invalid argument (the disk has blocks of 512 bytes, and commands are about whole ones): read offset=0, buflen=1000",
+            "Invalid argument (the disk has blocks of 512 bytes, and a command must cover whole blocks): read offset=0, buflen=1000",
         );
     }
     refused(

@@ -11,7 +11,7 @@ const OFFSET: u64 = 12_288;
 /// The write that was there first, and the one after it.
 fn writes(offset: u64) -> [Identity; 2] {
     let old = identity(offset, 5);
-    // Seeds differ in every byte, nearly.
+    // Seeds differ in nearly every byte.
     let new =
         Identity { seconds: 1_700_000_077, nanoseconds: 5_000, seed: !old.seed, ..identity(offset, 70_007) };
     [old, new]
@@ -87,7 +87,7 @@ fn no_byte_of_a_mixture_may_be_another() {
     }
 }
 
-/// It is unknown only if its time is another write's.
+/// It is unknown only if its time belongs to another write.
 #[test]
 fn the_checksum_of_a_header_across_sectors_is_checked() {
     for spec in variants(&ACROSS) {
@@ -211,8 +211,7 @@ fn a_search_finds_what_trying_all_does() {
     }
 }
 
-/// Even if there are many writes, only those that a header names are tried, and none for data that no write can have
-/// left.
+/// Even among many writes, only those that a header names are tried, and none for data that no write can have left.
 #[test]
 fn a_search_asks_for_few_writes() {
     let spec = spec(Kind::Crc32c);
@@ -239,7 +238,7 @@ fn a_search_asks_for_few_writes() {
     }
 }
 
-/// One bit of the number of a write in flight is wrong, which makes it the number of another write.
+/// One bit of the number of a write in flight is wrong, so that it is the number of another write.
 #[test]
 fn a_copy_has_no_hole() {
     let spec = Spec { offset: 480, ..spec(Kind::Xxhash) };
