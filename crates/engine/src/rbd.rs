@@ -245,10 +245,7 @@ impl Storage for RbdEngine {
     }
 
     fn unlink(&mut self, _: &Path) -> io::Result<()> {
-        if self.options.lenient {
-            return Ok(());
-        }
-        Err(cannot("unlink: an image is not removed by a job; rbd rm removes one"))
+        Err(cannot("an image cannot be removed by a job; rbd rm removes one"))
     }
 
     fn list(&mut self, _: &Path, _: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {

@@ -140,9 +140,10 @@ fn name_after(client: &str, job: &mut JobOptions) {
         return;
     };
     let named = |name: &String| match Path::new(name).strip_prefix(directory) {
-        Ok(rest) => {
-            directory.join(job.files.name_for_client(&rest.display().to_string())).display().to_string()
-        }
+        Ok(rest) => match job.files.name_for_client(&rest.display().to_string()) {
+            own if Path::new(&own) == rest => name.clone(),
+            own => directory.join(own).display().to_string(),
+        },
         Err(_) => name.clone(),
     };
     job.files.filename = job.files.filename.iter().map(named).collect();

@@ -30,7 +30,6 @@ mod subcommands;
 
 use console::Console;
 use iolite_host::ThisMachine;
-use iolite_options::engines::AsFio;
 use iolite_options::{Diagnostic, Invocation, JobOptions, NO_JOBS, Name, OutputFormat, RunOptions, commands};
 use iolite_plan::{Plan, Problem};
 use iolite_remote::ranks::Meeting;
@@ -225,9 +224,8 @@ fn draft(
         }
     }
     for job in &mut jobs {
-        let has_limit = ["http_timeout", "ceph_timeout"].iter().any(|option| job.is_set(option));
         if name.is_strict() {
-            job.engine.be_as_fio(AsFio { has_limit, readonly: run.readonly });
+            job.be_as_fio(run.readonly);
         }
     }
     let (plan, found) = Plan::draft(jobs, run, machine);

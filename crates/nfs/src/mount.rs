@@ -19,9 +19,19 @@ const USUAL: u16 = 2049;
 /// The port of NFS on a server. Many servers with a firewall, and those of version 4 only, have no reachable port
 /// mapper. The usual port of NFS is then assumed; if that is wrong, connecting fails with a message that names the
 /// port.
-pub(crate) fn port_of_nfs(address: &Address, caller: &Caller, deadline: &mut Deadline) -> u16 {
-    let asked = || mapped(address, protocol::NFS, caller, deadline).ok();
-    address.nfs_port.or_else(asked).unwrap_or(USUAL)
+pub(crate) fn port_of_nfs(
+    address: &Address,
+    caller: &Caller,
+    deadline: &mut Deadline,
+) -> Result<u16, NfsError> {
+    if let Some(port) = address.nfs_port {
+        return Ok(port);
+    }
+    match mapped(address, protocol::NFS, caller, deadline) {
+        Ok(port) => Ok(port),
+        Err(error) if deadline.is_given_up() => Err(error),
+        Err(_) => Ok(USUAL),
+    }
 }
 
 /// Mounts an export and returns its handle.

@@ -108,7 +108,7 @@ impl Session {
         let caller = Caller::new(&address);
         let mut deadline = Deadline::new(limits.patience, stopping);
         let root = mount(&address, &caller, &mut deadline)?;
-        let port = port_of_nfs(&address, &caller, &mut deadline);
+        let port = port_of_nfs(&address, &caller, &mut deadline)?;
         let host = &address.host;
         let server = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
         let mut session = Session {

@@ -45,6 +45,11 @@ impl Deadline {
         self.end.saturating_duration_since(now)
     }
 
+    /// Whether the job was asked to end, and the time since then is up.
+    pub(crate) fn is_given_up(&mut self) -> bool {
+        self.left().is_zero() && self.is_hurried
+    }
+
     /// For how long the server was waited for, as text.
     pub(crate) fn within(&self) -> String {
         match self.is_hurried {
@@ -75,7 +80,12 @@ impl Deadline {
         while !to.is_empty() {
             match stream.read(to) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(read) => to = &mut to[read..],
+                Ok(read) => {
+                    to = &mut to[read..];
+                    if !to.is_empty() && self.left().is_zero() {
+                        return Err(io::ErrorKind::WouldBlock.into());
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && !self.left().is_zero() => {}
                 Err(error) => return Err(error),
@@ -97,7 +107,8 @@ pub(crate) fn connect(host: &str, port: u16, deadline: &mut Deadline) -> io::Res
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
     for (number, &address) in addresses.iter().enumerate() {
-        let end = share(Instant::now(), deadline.end, addresses.len() - number);
+        let (now, left) = (Instant::now(), deadline.left());
+        let end = share(now, now + left, addresses.len() - number);
         match to(address, end, deadline) {
             Ok(stream) => {
                 stream.set_nodelay(true)?;

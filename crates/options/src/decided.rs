@@ -2,7 +2,9 @@
 //!
 //! Code that needs one of these decisions calls these functions, and does not read the options that it depends on.
 
-use crate::engines::{EngineInfo, Facets, IoUringCmdOptions, NetOptions, NvmeWriteMode, Protocol, chosen};
+use crate::engines::{
+    AsFio, Capability, EngineInfo, Facets, IoUringCmdOptions, NetOptions, NvmeWriteMode, Protocol, chosen,
+};
 use crate::{BlockSizes, DataPlacement, JobOptions, Range, ReadWrite, SubmitMode, registry};
 use iolite_types::{BlockSize, Direction};
 
@@ -263,6 +265,16 @@ impl JobOptions {
     /// Whether the job has writes, and they are verified: in this run, or by a later one.
     pub fn verifies_writes(&self) -> bool {
         self.verification.is_on() && self.pattern.rw.writes()
+    }
+
+    /// Makes the job behave as with fio where the two differ: the engine by its own options, and images and disks stay
+    /// where they are whatever `unlink` says.
+    pub fn be_as_fio(&mut self, readonly: bool) {
+        let has_limit = ["http_timeout", "ceph_timeout"].iter().any(|option| self.is_set(option));
+        self.engine.be_as_fio(AsFio { has_limit, readonly });
+        if self.chosen_engine().is_some_and(|engine| engine.facets.can(Capability::FixedSize)) {
+            (self.files.unlink, self.files.unlink_each_loop) = (false, false);
+        }
     }
 
     /// Whether the job verifies any data in this run.

@@ -63,12 +63,10 @@ pub(crate) fn read(
         Err(reason) => {
             let name = Path::new(path).display().to_string();
             // It may be an option without its hyphens, or the URL of a server, with a password.
-            let (name, is_option) = match name.split_once('=') {
-                Some((key, value)) => {
-                    let is_option =
-                        registry::find_job(key).is_some() || !registry::find_any_engine(key).is_empty();
-                    (format!("{key}={}", registry::shown(key, value)), is_option)
-                }
+            let is_known =
+                |key: &str| registry::find_job(key).is_some() || !registry::find_any_engine(key).is_empty();
+            let (name, is_option) = match name.split_once('=').filter(|(key, _)| is_known(key)) {
+                Some((key, value)) => (format!("{key}={}", registry::shown(key, value)), true),
                 None => (engines::masked(&name).into_owned(), false),
             };
             let hint = match is_option {

@@ -212,6 +212,12 @@ fn a_missing_file_is_named() {
     assert!(outcome.errors[0].ends_with("; if an option is meant, write --rw=read"), "{:?}", outcome.errors);
     for (path, shown) in [
         ("nbd://me:sesame@host", "nbd://me:***@host: "),
+        ("nbd://me:sesame@host/x?socket=y", "nbd://me:***@host/x?socket=y: "),
+        ("nbd://me:ses=ame@host", "nbd://me:***@host: "),
+        (
+            "iscsi://me%sesame@h/t/1?target_user=u&target_password=sesame",
+            "iscsi://me%***@h/t/1?target_user=u",
+        ),
         ("uri=nbd://me:sesame@host", "; if an option is meant, write --uri=nbd://me:***@host"),
         ("http_pass=sesame", "; if an option is meant, write --http_pass=***"),
     ] {

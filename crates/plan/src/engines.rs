@@ -87,11 +87,9 @@ pub(crate) fn obstacles(
     found
 }
 
-/// Why the job cannot remove its files. (fio ignores that for images, and so does a program that is called `fio`.)
+/// Why the job cannot remove its files. (A program that is called `fio` leaves them, as fio does.)
 fn of_removal(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
-    let is_ignored = options.engine.of::<RbdOptions>().is_some_and(|own| own.lenient);
-    let option =
-        options.files.removal().filter(|_| engine.facets.can(Capability::FixedSize) && !is_ignored)?;
+    let option = options.files.removal().filter(|_| engine.facets.can(Capability::FixedSize))?;
     let name = engine.name;
     let message = format!(
         "{option}=1: with ioengine={name} an image or disk cannot be removed by a job; leave {option} out"

@@ -35,7 +35,8 @@ pub(crate) fn obstacles(
     }
     let removals = [("unlink", options.files.unlink), ("unlink_each_loop", options.files.unlink_each_loop)];
     for (option, is_asked) in removals {
-        if is_asked && facets.keeps_data() {
+        // (Images and disks are not removed in any case.)
+        if is_asked && facets.keeps_data() && !facets.can(Capability::FixedSize) {
             forbid(option, format!("{option}=1 would remove files"));
         }
     }

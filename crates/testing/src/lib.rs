@@ -39,7 +39,7 @@ pub use peers::{Peer, peers};
 pub use programs::{copy_program, write_program};
 pub use releases::Release;
 pub use seed::{Luck, properties, seed, seed_or};
-pub use servers::{Minio, Nginx};
+pub use servers::{ClosedPort, Minio, Nginx};
 pub use skip::partly_skipped;
 pub use slurm::Slurm;
 pub use sshd::Sshd;

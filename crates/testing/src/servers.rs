@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -57,6 +58,46 @@ impl Drop for Serving {
 pub(crate) fn free_port() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     listener.local_addr().expect("it has an address")
+}
+
+/// A TCP port that refuses connections. Nobody else can take it while this lives.
+pub struct ClosedPort {
+    /// Bound, but not listening.
+    _socket: OwnedFd,
+    /// The port.
+    pub number: u16,
+}
+
+impl ClosedPort {
+    /// Takes one.
+    ///
+    /// # Panics
+    /// There is no free port.
+    pub fn new() -> ClosedPort {
+        // SAFETY: takes only integers.
+        let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
+        assert!(socket >= 0, "{}", io::Error::last_os_error());
+        // SAFETY: the descriptor is new, and nobody else owns it.
+        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+        // SAFETY: zero is a valid value of all of it.
+        let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+        address.sin_family = libc::AF_INET as libc::sa_family_t;
+        address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
+        let mut length = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: the address is valid for its length, and there is room for the same again.
+        let is_bound = unsafe {
+            libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) == 0
+                && libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut length) == 0
+        };
+        assert!(is_bound, "{}", io::Error::last_os_error());
+        ClosedPort { _socket: socket, number: u16::from_be(address.sin_port) }
+    }
+}
+
+impl Default for ClosedPort {
+    fn default() -> ClosedPort {
+        ClosedPort::new()
+    }
 }
 
 /// An S3 server.

@@ -21,7 +21,7 @@ impl Storage for LibiscsiEngine {
     }
 
     fn unlink(&mut self, _: &Path) -> io::Result<()> {
-        Err(unsupported("a disk of a target cannot be removed; leave unlink out"))
+        Err(unsupported("a disk of a target cannot be removed by a job; leave unlink out"))
     }
 
     fn list(&mut self, _: &Path, _: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {

@@ -23,7 +23,7 @@ impl Storage for NbdEngine {
     }
 
     fn unlink(&mut self, _: &Path) -> io::Result<()> {
-        Err(unsupported("a device of a server cannot be removed; leave unlink out"))
+        Err(unsupported("a device of a server cannot be removed by a job; leave unlink out"))
     }
 
     fn list(&mut self, _: &Path, _: &mut dyn FnMut()) -> io::Result<Vec<PathBuf>> {

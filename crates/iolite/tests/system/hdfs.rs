@@ -2,7 +2,7 @@
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
-use iolite_testing::{Hdfs, or_skip};
+use iolite_testing::{ClosedPort, Hdfs, or_skip};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
@@ -107,13 +107,10 @@ pub fn what_is_wrong_is_told() {
     let dir = scratch();
     let mut hdfs = or_skip!(Hdfs::shared());
     let port = hdfs.port;
-    let write = "--rw=write --bs=64k --size=128k --hdfs_timeout=10s";
+    let write = "--rw=write --bs=64k --size=128k --hdfs_timeout=60s";
     let job = format!("--name=job --ioengine=libhdfs {write}");
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let free = {
-        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        taken.local_addr().unwrap().port()
-    };
+    let closed = ClosedPort::new();
     let silent_port = silent.local_addr().unwrap().port();
     let here = format!("--namenode=127.0.0.1 --port={port}");
     for (line, said) in [
@@ -126,7 +123,10 @@ pub fn what_is_wrong_is_told() {
         (format!("{here} --hdfsdirectory=/x --hdfs_timeout=x"), "hdfs_timeout=x"),
         ("--namenode=127.0.0.1 --port=70000 --hdfsdirectory=/x".to_owned(), "port=70000"),
         (format!("--namenode=127.0.0.1:{port} --port={port} --hdfsdirectory=/x"), "and port="),
-        (format!("--namenode=127.0.0.1 --port={free} --hdfsdirectory=/x"), "nothing listens there"),
+        (
+            format!("--namenode=127.0.0.1 --port={} --hdfsdirectory=/x", closed.number),
+            "nothing listens there",
+        ),
         ("--namenode=nowhere.invalid --hdfsdirectory=/x".to_owned(), "nowhere.invalid"),
         (
             format!("--namenode=127.0.0.1 --port={silent_port} --hdfsdirectory=/x --hdfs_timeout=500ms"),
@@ -143,7 +143,7 @@ pub fn what_is_wrong_is_told() {
     refused(dir.path(), &on(&hdfs, "/safe", write), "dfsadmin -safemode");
     hdfs.tell("safemode leave");
     // All is silent while a job writes. Units that wait for each other give up together.
-    let line = "--filename=s --rw=write --bs=64k --size=640m --iodepth=16 --rate_iops=200 --hdfs_timeout=2s";
+    let line = "--filename=s --rw=write --bs=64k --size=640m --iodepth=16 --rate_iops=200 --hdfs_timeout=5s";
     let line = on(&hdfs, "/silent", &format!("{line} --status-interval=100ms"));
     let mut job = Program::own().start(dir.path(), line.split_whitespace());
     job.wait_until("it runs", |job| job.stdout().contains("IOPS="));
@@ -151,11 +151,11 @@ pub fn what_is_wrong_is_told() {
     let ended = job.wait();
     hdfs.signal(libc::SIGCONT);
     assert_eq!(ended.code(), 1, "{}", ended.output());
-    assert!(ended.output().contains("no answer within 2 s (hdfs_timeout)"), "{}", ended.output());
+    assert!(ended.output().contains("no answer within 5 s (hdfs_timeout)"), "{}", ended.output());
     // A datanode dies while one job writes and another reads. Names are still known when the data is gone.
     run(dir.path(), &on(&hdfs, "/gone", &format!("{write} --filename=f"))).ok();
     let paced =
-        "--bs=64k --rate_iops=50 --time_based --runtime=300 --hdfs_timeout=10s --status-interval=100ms";
+        "--bs=64k --rate_iops=50 --time_based --runtime=300 --hdfs_timeout=60s --status-interval=100ms";
     let jobs = ["--filename=w --rw=write --size=640m --verify=crc32c", "--filename=f --rw=read"];
     let mut jobs = jobs.map(|line| {
         let line = on(&hdfs, "/gone", &format!("{line} {paced}"));
@@ -174,7 +174,7 @@ pub fn what_is_wrong_is_told() {
     }
     refused(
         dir.path(),
-        &on(&hdfs, "/gone", "--rw=read --bs=64k --filename=f --hdfs_timeout=10s"),
+        &on(&hdfs, "/gone", "--rw=read --bs=64k --filename=f --hdfs_timeout=60s"),
         "datanode",
     );
     refused(dir.path(), &on(&hdfs, "/gone", write), "dfsadmin -report");

@@ -5,7 +5,7 @@ pub(crate) mod identity;
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch, words};
-use iolite_testing::{ObjectServer, Reply, Seen};
+use iolite_testing::{ClosedPort, ObjectServer, Reply, Seen};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -666,7 +666,8 @@ fn a_server_that_expects_encryption_is_told() {
 
 #[test]
 pub fn a_server_that_is_not_there_is_told() {
-    let host = ObjectServer::start().host();
+    let closed = ClosedPort::new();
+    let host = format!("127.0.0.1:{}", closed.number);
     let dir = scratch();
     let line = format!(
         "--name=job --ioengine=http --http_mode=s3 --http_host={host} {KEYS} --filename=/b/a --rw=write --size=4k"

@@ -40,7 +40,10 @@ fn disks_are_read_written_trimmed_and_synced() {
     // A URL without the backslashes works as well.
     report(dir.path(), &iscsi(&target.name("").replace('\\', ""), "--rw=randread --iodepth=8 --size=1m"));
     for (line, said) in [
-        ("--rw=write --size=4k --unlink=1", "cannot be removed"),
+        (
+            "--rw=write --size=4k --unlink=1",
+            "unlink=1: with ioengine=libiscsi an image or disk cannot be removed by a job",
+        ),
         ("--rw=read --bs=768 --size=768k", "the disk has blocks of 512 bytes"),
         ("--rw=write --size=4k --readonly", "--readonly"),
     ] {

@@ -1,7 +1,7 @@
 //! `nbd` on real servers: nbdkit and qemu-nbd.
 
 use crate::common::{Finished, Json, Program, scratch};
-use iolite_testing::{NbdServer, certificate, or_skip, partly_skipped, this_test};
+use iolite_testing::{NbdServer, certificate, or_skip, partly_skipped, this_test, write_program};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -35,7 +35,11 @@ fn devices_are_read_written_trimmed_and_synced() {
     run("--rw=randtrimwrite --iodepth=4 --size=1m --verify=crc32c --trim_verify_zero=1");
     run("--rw=write --size=256k --sync=1 --end_fsync=1");
     for (line, said) in [
-        ("--rw=write --size=4k --unlink=1", "cannot be removed"),
+        (
+            "--rw=write --size=4k --unlink=1",
+            "unlink=1: with ioengine=nbd an image or disk cannot be removed by a job",
+        ),
+        ("--rw=write --size=4k --unlink_each_loop=1", "unlink_each_loop=1: with ioengine=nbd"),
         ("--rw=write --size=8k --filename=a:b", "have one file"),
         ("--rw=read --opendir=x", "there is nothing to list"),
         ("--rw=write --size=4k --readonly", "--readonly"),
@@ -44,6 +48,10 @@ fn devices_are_read_written_trimmed_and_synced() {
         assert_eq!(refused.code(), 1, "{line}: {}", refused.output());
         assert!(refused.output().contains(said), "{line}: {}", refused.output());
     }
+    // fio leaves the device alone.
+    let called = Program::called_fio(dir.path());
+    called.line(dir.path(), &nbd(&server, "--rw=write --size=64k --unlink=1")).ok();
+    called.line(dir.path(), &nbd(&server, "--rw=write --size=64k --unlink_each_loop=1 --loops=2")).ok();
 }
 
 #[test]
@@ -147,27 +155,32 @@ pub fn a_server_that_dies_or_hangs_is_an_error() {
     assert!(refused.output().contains("no answer within 1 s (nbd_timeout)"), "{}", refused.output());
 }
 
+/// The server greets the first connections and none after them. Three are made before the job runs: to see whether the
+/// engine works, for the size, and for the layout. With submitting threads, the worker has one too.
 #[test]
 fn an_interrupted_job_does_not_wait_for_a_silent_server_to_greet_it() {
-    let dir = scratch();
-    let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 4M"));
-    let connections = || {
-        let sockets = fs::read_to_string("/proc/net/unix").unwrap();
-        sockets.lines().filter(|socket| socket.contains(dir.path().to_str().unwrap())).count()
-    };
-    for mode in ["inline", "offload"] {
+    const SERVER: &str = "case $1 in
+        get_size) echo 4M ;;
+        open)
+            echo >> opened
+            test $(wc -l < opened) -le $(cat greeted) && exit
+            touch reached
+            while ! test -e go; do sleep 0.1; done ;;
+        *) exit 2 ;;
+    esac";
+    for (mode, greeted) in [("inline", 3), ("offload", 4)] {
+        let dir = scratch();
+        let script = dir.path().join("server");
+        let text = format!("#!/bin/sh\ncd {}\n{SERVER}\n", dir.path().display());
+        write_program(&script, &text).unwrap();
+        fs::write(dir.path().join("greeted"), greeted.to_string()).unwrap();
+        let server = or_skip!(NbdServer::nbdkit(dir.path(), &format!("sh {}", script.display())));
         let line = nbd(&server, &format!("--rw=read --io_submit_mode={mode} --nbd_timeout=0"));
-        // The size has been asked for when the command runs.
-        let command = "--exec_prerun=touch reached; until rm go 2>/dev/null; do sleep 0.1; done";
-        let mut running = Program::own().start(dir.path(), line.split_whitespace().chain([command]));
-        running.wait_until("the command runs", |_| fs::remove_file(dir.path().join("reached")).is_ok());
-        server.signal(libc::SIGSTOP);
-        let before = connections();
-        fs::write(dir.path().join("go"), "").unwrap();
-        running.wait_until("it connects", |_| connections() > before);
+        let mut running = Program::own().start(dir.path(), line.split_whitespace());
+        running.wait_until("it connects", |_| dir.path().join("reached").exists());
         running.signal(libc::SIGINT);
         let ended = running.wait();
-        server.signal(libc::SIGCONT);
+        fs::write(dir.path().join("go"), "").unwrap();
         let said = "no answer in 10 s after the job was asked to end";
         assert!(ended.output().contains(said), "{mode}: {}", ended.output());
     }

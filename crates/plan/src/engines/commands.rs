@@ -110,7 +110,7 @@ fn of_scsi_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<(&'
         ("cdb_len", "cdb_len=32: WRITE LONG has no such form (write_mode=uncor); use cdb_len=16")
     } else if prefetches && own.cdb_len == CdbLength::ThirtyTwo {
         ("cdb_len", "cdb_len=32: PRE-FETCH has no such form (read_mode=prefetch); use cdb_len=16")
-    } else if own.prefetches && is_verified && !own.compares {
+    } else if own.prefetches && is_verified && !options.compares_by_device() {
         (
             "read_mode",
             "read_mode=prefetch: no data comes back that could be verified; use read_mode=read, or verify_mode=compare",
