@@ -41,7 +41,7 @@ fn every_file_that_the_architecture_names_is_there() {
     assert!(names.len() > 100, "only {} names were found", names.len());
     let is_there = |name: &str| {
         let name = name.trim_start_matches("crates/");
-        // A name of several files, or of one of them: `defs/*.rs`, `engine/src/NAME.rs`.
+        // The name may stand for several files: `defs/*.rs`, `engine/src/NAME.rs`.
         let name = Path::new(name);
         let stands_for_some = name.file_stem().is_some_and(|stem| stem == "*" || stem == "NAME");
         let name = if stands_for_some { name.parent().unwrap() } else { name };
