@@ -48,7 +48,7 @@ fn every_file_that_the_architecture_names_is_there() {
         places_found.iter().any(|place| place.ends_with(name))
     };
     let missing: Vec<&&str> = names.iter().filter(|name| !is_there(name)).collect();
-    assert!(missing.is_empty(), "ARCHITECTURE.md names what is not there: {missing:?}");
+    assert!(missing.is_empty(), "ARCHITECTURE.md names files that do not exist: {missing:?}");
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn what_is_below_the_plan_depends_on_no_options() {
     }
 }
 
-/// The standard library appends error numbers to the system's words. `iolite_types::describe_error` removes them; a second
-/// copy of that would search for the same text.
+/// The standard library appends error numbers to the system's messages. `iolite_types::describe_error` removes them; any
+/// copy of it would contain the text that this test searches for.
 #[test]
 fn error_numbers_are_removed_in_one_place() {
     let sought = ["(os", "error"].join(" ");
