@@ -1,4 +1,4 @@
-//! The choice of the engine, and the options that engines have of their own.
+//! The choice of the engine, and the options of engines.
 
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};
@@ -7,21 +7,21 @@ const SIMPLE: super::See = Calls("preadv2,pwritev2");
 const SET_UP: super::See = Calls("io_uring_setup");
 const REGISTERED: super::See = Calls("io_uring_register");
 
-/// The system calls of a sender on a socket without a peer, and on a multicast socket, which needs none.
+/// The system calls of a sender without a receiver, which fails unless it sends to a multicast group.
 const SOCKET: super::See = OfFailing(&Sockets("socket"));
 const CONNECTS: super::See = OfFailing(&Sockets("connect"));
 const TUNED: super::See = OfFailing(&Sockets("setsockopt"));
 const GROUP: super::See = Sockets("setsockopt");
 const NOT_WAITING: super::See = Refused("leave hostname out");
 
-/// An option for commands that this engine does not pass through: a message says that it has no effect.
+/// An option for commands that has no effect with `io_uring`, which does not send commands.
 macro_rules! passed_through {
     ($option:literal, $value:literal) => {
         row($option, "@ --ioengine=io_uring", ABSENT, $value, Says("has no effect"))
     };
 }
 
-/// An option that `io_uring_cmd` has, and that is of no use to NVMe commands.
+/// An option of `io_uring_cmd` that has no effect on NVMe commands.
 macro_rules! no_use_to_commands {
     ($option:literal, $value:literal) => {
         row(
@@ -299,7 +299,7 @@ pub const TABLE: &[Effect] = &[
     passed_through!("io_uring:cdb_len", "16"),
     passed_through!("io_uring:verify_bytchk", "1"),
     passed_through!("io_uring:read_mode", "prefetch"),
-    // Alone; with one another they need a device.
+    // Alone, these have no effect; together, they need a device.
     passed_through!("io_uring:md_per_io_size", "8"),
     passed_through!("io_uring:pi_act", "0"),
     passed_through!("io_uring:pi_chk", "GUARD"),

@@ -1,4 +1,4 @@
-//! `sg` on a disk in memory that speaks SCSI (scsi_debug), by both of its nodes.
+//! `sg` on a simulated SCSI disk (scsi_debug), through both of its device nodes.
 
 use super::{compare, example, report, run, told};
 use crate::common::Program;
@@ -187,12 +187,12 @@ ours gone --ioengine=sg --filename=/dev/sg99 --rw=read --bs=4k --size=64k
     }
 }
 
-/// The function of scripts that sends commands through a ring: ring NAME WORD…
+/// The shell function `ring NAME WORD…`, which runs a job that sends commands through a ring.
 const RING: &str = r#"
 ring() { local name=$1; shift; ours $name --ioengine=io_uring_cmd --cmd_type=bsg --filename=${bsg//:/\\:} --bs=4k "$@"; }
 "#;
 
-/// Whether the machine's kernel passes SCSI commands from rings. If not, a job has to say so before it does anything.
+/// Whether the kernel supports SCSI commands through rings. If not, a job has to say so before it does anything.
 #[track_caller]
 fn passes(ran: &Ran) -> bool {
     let (text, status) = told(ran, "first", "ours");
@@ -209,7 +209,7 @@ fn passes(ran: &Ran) -> bool {
     false
 }
 
-/// The disk is the same by all of its nodes.
+/// The data is the same through all device nodes.
 #[test]
 fn commands_go_through_rings() {
     let script = r#"
@@ -288,7 +288,7 @@ ring end --rw=read --bs=4k --offset=15m --size=4m --output-format=json,normal
     assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the disk told its size");
 }
 
-/// Each option is visible in the commands that the adapter is given.
+/// Each option is visible in the commands that the adapter receives.
 #[test]
 pub fn options_are_parts_of_commands_through_rings() {
     let script = r#"
