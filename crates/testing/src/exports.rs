@@ -1,5 +1,5 @@
-//! An NFS server for tests: nfs-ganesha in separate namespaces, where its port mapper can use the standard port. Clients
-//! reach it through relays on ports of this machine. It needs root.
+//! An NFS server for tests: nfs-ganesha in separate namespaces, where its port mapper can use the standard port.
+//! Clients reach it through relays on ports of this machine. It needs root.
 
 use crate::ceph::keeper;
 use std::fs::{self, File};

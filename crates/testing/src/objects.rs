@@ -132,8 +132,8 @@ impl ObjectServer {
         ObjectServer::made(Box::new(behaviour), None)
     }
 
-    /// An encrypted server with this certificate ([`certificate`]): `server`, which is valid for 127.0.0.1 and localhost,
-    /// or `elsewhere`, which is not. It may demand certificates from clients.
+    /// An encrypted server with this certificate ([`certificate`]): `server`, which is valid for 127.0.0.1 and
+    /// localhost, or `elsewhere`, which is not. It may demand certificates from clients.
     pub fn encrypted(name: &str, demands_certificates: bool) -> ObjectServer {
         ObjectServer::made(Box::new(|_| Reply::Granted), Some(encryption(name, demands_certificates)))
     }

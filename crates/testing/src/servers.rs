@@ -115,7 +115,7 @@ impl Minio {
             .env("MINIO_ROOT_USER", Minio::ID)
             .env("MINIO_ROOT_PASSWORD", Minio::SECRET)
             .env("MINIO_BROWSER", "off")
-            // Without a region of its own, it would accept any.
+            // Without a configured region, it would accept any.
             .env("MINIO_SITE_REGION", "eu-test-1")
             .env("HOME", &self.directory)
             .args(["server", "--quiet", "--address", &self.address.to_string()]);

@@ -1,8 +1,8 @@
 //! Skips: a test that cannot run here says so on the terminal at once, and is recorded so that it does not count as
 //! passed.
 //!
-//! If a test finds out only while it runs that it cannot continue, the test harness counts it as passed. So each skip is
-//! appended to the file that `IOLITE_TEST_SKIPS` names, as a line with three fields separated by tabs:
+//! If a test finds out only while it runs that it cannot continue, the test harness counts it as passed. So each skip
+//! is appended to the file that `IOLITE_TEST_SKIPS` names, as a line with three fields separated by tabs:
 //!
 //! ```text
 //! whole   system::trims::a_trimmed_block_is_zero   loop devices need root

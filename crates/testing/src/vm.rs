@@ -2,10 +2,10 @@
 //! persistent memory.
 //!
 //! It is QEMU with Debian's kernel, which `scripts/vm` puts below `target/vm`. Its root file system is that of this
-//! machine, mounted read-only over 9p with a writable layer in memory above it, so programs have the same paths as here.
-//! The machine boots when the first test needs it, and serves all tests of the process. It runs one script at a time.
-//! Each script creates the devices that it needs with the functions in `vm/devices`. Devices that must exist when the
-//! machine boots are in `hardware`.
+//! machine, mounted read-only over 9p with a writable layer in memory above it, so programs have the same paths as
+//! here. The machine boots when the first test needs it, and serves all tests of the process. It runs one script at a
+//! time. Each script creates the devices that it needs with the functions in `vm/devices`. Devices that must exist when
+//! the machine boots are in `hardware`.
 //!
 //! If the machine is busy, a test boots a second one. There are two kinds of machines, with the same devices: [`run`]
 //! uses the QEMU and kernel of the Debian release, and [`run_newest`] those of its backports, because NVMe devices with

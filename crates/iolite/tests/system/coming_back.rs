@@ -248,7 +248,7 @@ pub fn a_transfer_that_is_cut() {
     assert!(came.iter().any(|name| name.ends_with(".part")), "{came:?}");
     // The server keeps all of them.
     agent.wait_until_idle();
-    agent.running.wait_until("its words", |running| running.output().contains("their logs stay in "));
+    agent.running.wait_until("its message", |running| running.output().contains("their logs stay in "));
     let kept: Vec<_> = fs::read_dir(dir.path().join("a/tmp")).unwrap().flatten().collect();
     assert_eq!(kept.len(), 1);
     assert_eq!(fs::read_dir(kept[0].path()).unwrap().count(), 3);

@@ -140,7 +140,8 @@ fn a_working_set_is_a_share_of_the_file() {
     }
 }
 
-/// Each worker writes a part of the common set, and all repeat blocks of the whole set. Workers are processes or threads.
+/// Each worker writes a part of the common set, and all repeat blocks of the whole set. Workers are processes or
+/// threads.
 #[test]
 pub fn workers_share_a_working_set() {
     let program = Program::under_test();

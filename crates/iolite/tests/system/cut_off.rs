@@ -182,7 +182,7 @@ pub fn a_replayed_connection_starts_no_run() {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    agent.running.wait_until("its words about both", |running| {
+    agent.running.wait_until("its messages about both", |running| {
         running.output().lines().filter(|line| line.contains("server: 127.0.0.1: ")).count() == 2
     });
     let said = agent.end();
@@ -320,7 +320,7 @@ pub fn machines_in_networks_of_their_own() {
     let family = machines.agents[without_worker].family();
     send(family.into_iter().find(|one| children_of(*one).is_empty()).unwrap(), libc::SIGKILL);
     let address = machines.agents[cut_off].address.clone();
-    client.wait_until("its words", |client| {
+    client.wait_until("its message", |client| {
         let output = client.output();
         output.lines().any(|line| line.contains(&address) && line.contains("it was silent for 6s"))
     });
@@ -335,7 +335,7 @@ pub fn machines_in_networks_of_their_own() {
         let address = machines.network.address(number);
         let stats = json["client_stats"].as_array().unwrap();
         let job = stats.iter().find(|job| job["hostname"] == *address).unwrap();
-        assert!(written(job) > 0, "what it had measured is kept: {number}: {finished}");
+        assert!(written(job) > 0, "the measurements are lost: {number}: {finished}");
         let has_failed = job["error"] != 0;
         assert_eq!(has_failed, is_lost || number == without_worker, "{number}: {finished}");
         if !is_lost && number != without_worker {

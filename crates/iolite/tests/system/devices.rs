@@ -269,7 +269,7 @@ fn a_loop_device_is_described_with_the_disk_below() {
     let json = Json::parse(&run.stdout);
     assert_eq!(json.jobs().len(), 2);
     assert!(json.jobs().iter().all(|job| job.ios()[0] > 0 && job.ios()[1..] == [0, 0]));
-    assert_eq!(fs::read(dir.path().join("loop.img")).unwrap(), before, "what is printed only reads");
+    assert_eq!(fs::read(dir.path().join("loop.img")).unwrap(), before, "the printed job file has written");
     for job in told["jobs"].as_array().unwrap() {
         fs::write(dir.path().join("job.fio"), job["job"].as_str().unwrap()).unwrap();
         Program::own().line(dir.path(), "--parse-only job.fio").ok();

@@ -1,9 +1,9 @@
 //! Runs the same job under Iolite and under an installed fio, and checks that the required parts are equal.
 //!
-//! These are the exit status, the resulting files with their sizes, the numbers of I/Os and bytes per direction, the tree
-//! of keys and types in JSON, and the skeleton of the `normal` report; for some jobs also each read and write system
-//! call, or the final content of the files. If a part of a job is random (the blocks, the direction), the row says so:
-//! our random sequences differ from fio's.
+//! These are the exit status, the resulting files with their sizes, the numbers of I/Os and bytes per direction, the
+//! tree of keys and types in JSON, and the skeleton of the `normal` report; for some jobs also each read and write
+//! system call, or the final content of the files. If a part of a job is random (the blocks, the direction), the row
+//! says so: our random sequences differ from fio's.
 
 use crate::common::comparison::{Counts, Report, compare_reports};
 use crate::common::program::Finished;
@@ -474,8 +474,9 @@ fn take_report(dir: &Path, run: &Finished, line: &str) -> Report {
     fs::remove_file(path).expect("it was just read");
     let mut report = Report::new(&report);
     let is_left_out = |text: &str| {
-        // Iolite's message about layout begins with the job's name and says "1 file" instead of "1 files". In fio, workers
-        // print it, and it is lost if the report goes to a file. So are the lines of engines that work without I/O.
+        // Iolite's message about layout begins with the job's name and says "1 file" instead of "1 files". In fio,
+        // workers print it, and it is lost if the report goes to a file. So are the lines of engines that work without
+        // I/O.
         let is_of_engine = |part| text.contains(part);
         text.contains(": opendir added ")
             || [": ioengine=cpuio, ", ": program=", ": Saving output of ", ": Running "]

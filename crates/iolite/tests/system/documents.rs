@@ -1,5 +1,5 @@
-//! Rules for the source tree: ARCHITECTURE.md names existing files, lower crates do not depend on upper ones, and one helper
-//! removes error numbers from the system's words.
+//! Rules for the source tree: ARCHITECTURE.md names existing files, lower crates do not depend on upper ones, and one
+//! helper removes error numbers from the system's words.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -64,8 +64,8 @@ fn what_is_below_the_plan_depends_on_no_options() {
     }
 }
 
-/// The standard library appends error numbers to the system's messages. `iolite_types::describe_error` removes them; any
-/// copy of it would contain the text that this test searches for.
+/// The standard library appends error numbers to the system's messages. `iolite_types::describe_error` removes them;
+/// any copy of it would contain the text that this test searches for.
 #[test]
 fn error_numbers_are_removed_in_one_place() {
     let sought = ["(os", "error"].join(" ");

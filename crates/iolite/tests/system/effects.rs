@@ -3,8 +3,8 @@
 //! A row names an option, the rest of a command line, two values of the option (or one value and the option's absence),
 //! and the observation: system calls, files, numbers of the report, the exit status. The program runs twice with the
 //! first value and once with the second. The first two observations must be equal and the third one different. So a row
-//! fails if its observation varies by itself, or if the option changes nothing. No row observes durations, because other
-//! work on the machine would change them.
+//! fails if its observation varies by itself, or if the option changes nothing. No row observes durations, because
+//! other work on the machine would change them.
 //!
 //! Options that need more than this have separate tests elsewhere, which the table names.
 //!
@@ -56,8 +56,8 @@ pub enum Effect {
 pub struct Row {
     /// The option. An option of an engine is preceded by the engine's name and a colon.
     option: &'static str,
-    /// The rest of the command line. `@` stands for a file of 64 KiB, and `{}` for the option, which otherwise comes last.
-    /// A job `j` is begun if the line names none.
+    /// The rest of the command line. `@` stands for a file of 64 KiB, and `{}` for the option, which otherwise comes
+    /// last. A job `j` is begun if the line names none.
     base: &'static str,
     /// The two values. [`ABSENT`] leaves the option out, and an empty text gives it without a value.
     values: [&'static str; 2],

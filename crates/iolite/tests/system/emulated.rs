@@ -1,5 +1,5 @@
-//! Devices that most machines lack, in a virtual machine ([`iolite_testing::vm`]). The program under test and the newest
-//! fio run the same jobs.
+//! Devices that most machines lack, in a virtual machine ([`iolite_testing::vm`]). The program under test and the
+//! newest fio run the same jobs.
 
 pub mod appended;
 mod device;
@@ -99,7 +99,7 @@ fn told_by_peer(ran: &Ran, name: &str, otherwise: i32) -> (String, i32) {
     }
 }
 
-/// The report of a run of ours that succeeded.
+/// The report of a successful run of our program.
 #[track_caller]
 fn report(ran: &Ran, name: &str) -> Report {
     let (text, status) = told(ran, name, "ours");

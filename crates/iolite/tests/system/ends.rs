@@ -1,5 +1,5 @@
-//! All ways in which a run can end early: any of its processes dies, at any time. Each planned worker either runs to its
-//! end or has an error that says what happened, the exit status shows the failure, and nothing is left behind.
+//! All ways in which a run can end early: any of its processes dies, at any time. Each planned worker either runs to
+//! its end or has an error that says what happened, the exit status shows the failure, and nothing is left behind.
 
 use super::signals::{descendants, have_read, workers_on};
 use crate::common::program::{Finished, Running, send};
@@ -265,7 +265,7 @@ fn go(way: &Way) -> Option<Finished> {
     }
     if way.victim == Victim::IdleMeter {
         // The jobs do not need the victim, and could end before its death is noticed.
-        running.wait_until("the word about it", |running| running.output().contains(way.says));
+        running.wait_until("the message", |running| running.output().contains(way.says));
     }
     fs::write(root.join("go"), "").unwrap();
     let run = running.wait();
@@ -299,7 +299,7 @@ fn any_process_may_die_at_any_time() {
         assert_eq!(run.code(), i32::from(!is_well), "{what}\n{run}");
         assert!(run.stderr.contains(way.says), "{what}: {:?}\n{run}", way.says);
         if way.moment == Moment::Running {
-            assert!(json.jobs()[0].ios()[0] > 0, "what was measured is kept: {what}\n{run}");
+            assert!(json.jobs()[0].ios()[0] > 0, "the measurements are lost: {what}\n{run}");
         }
     }
 }

@@ -24,10 +24,10 @@ enum Exchange {
     Works,
     /// Its digest is not the standard one in fio 3.33.
     OtherDigest,
-    /// Works both ways, but with `verify_offset` fio rejects its own writes: it refills only a part of its buffers, so the
-    /// pattern still contains the header of an earlier write.
+    /// Works both ways, but with `verify_offset` fio rejects its own writes: it refills only a part of its buffers, so
+    /// the pattern still contains the header of an earlier write.
     NoOffset,
-    /// Works only with one block size: the pattern begins anew in each block and contains the block's offset.
+    /// Works only with one block size: the pattern begins with each block and contains the block's offset.
     OneSize,
 }
 use Exchange::{NoOffset, OneSize, OtherDigest, Works};
@@ -136,8 +136,8 @@ impl Cases<'_> {
         KINDS.iter().enumerate().filter(move |(_, (.., exchange))| small || *exchange != OtherDigest)
     }
 
-    /// Flips a bit that the type protects, in the last interval of a block: fio 3.33 reports earlier wrong intervals, but
-    /// succeeds if the last one is right.
+    /// Flips a bit that the type protects, in the last interval of a block: fio 3.33 reports earlier wrong intervals,
+    /// but succeeds if the last one is right.
     fn damage(&self) {
         for (number, (kind, seen, _)) in self.kinds() {
             let path = self.dir.join(format!("{number}.0"));
@@ -217,8 +217,8 @@ fn files_are_exchanged_with_the_newer_releases_as_they_are() {
     }
 }
 
-/// A job that recomputes what fio wrote checks the order of its writes. It checks the seeds in the headers only when asked, because fio has
-/// its own.
+/// `verify_only` on fio's data checks the order of writes. The seeds in the headers are only checked on request,
+/// because fio's are different.
 #[test]
 fn what_fio_wrote_is_checked_in_its_order() {
     for peer in peers!() {

@@ -111,7 +111,7 @@ pub fn blocks_are_swapped_with_those_of_the_donor() {
         let before = fs::read(dir.join("f")).unwrap();
         let json = report(dir, &format!("{base} --donorname={}/donor --inplace={in_place}", dir.display()));
         assert_eq!(json.job().ios(), [0, 16, 0]);
-        assert!(fs::read(dir.join("f")).unwrap() == before, "the data stays what it is");
+        assert!(fs::read(dir.join("f")).unwrap() == before, "the data has changed");
         assert_eq!(extent(&dir.join("donor")).1, left, "inplace={in_place}");
         fs::remove_file(dir.join("donor")).unwrap();
     }
@@ -131,7 +131,7 @@ pub fn blocks_are_swapped_with_those_of_the_donor() {
         "ioengine=e4defrag can only write",
     );
     refused(&format!("{base} --donorname=donor --directory=a:b"), "which has to be one directory");
-    assert!(!dir.join("donor").exists(), "what is refused leaves nothing behind");
+    assert!(!dir.join("donor").exists(), "a refused job has left a file");
 }
 
 #[test]

@@ -87,7 +87,7 @@ pub fn files_are_laid_out_listed_and_those_of_several_workers_are_apart() {
     let on = |hdfs: &Hdfs, line: &str| on(hdfs, "/laid/out/", &format!("--chunk_size=256k --bs=64k {line}"));
     refused(dir.path(), &on(&hdfs, "--rw=read --filename=d/f --size=640k"), "a job that only reads");
     hdfs.tell("make /laid 755");
-    assert_eq!(hdfs.list("/laid"), [""; 0], "who only reads makes nothing");
+    assert_eq!(hdfs.list("/laid"), [""; 0], "a job that only reads has created files");
     run(dir.path(), &on(&hdfs, "--rw=write --filename=d/f --size=640k --create_only=1")).ok();
     assert_eq!(hdfs.list("/laid/out/d"), ["f.0=262144", "f.1=262144", "f.2=131072"]);
     report(dir.path(), &on(&hdfs, "--rw=read --filename=d/f"));

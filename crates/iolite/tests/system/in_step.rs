@@ -37,7 +37,7 @@ pub fn stages_begin_together() {
     let [a, b] = agents.each_ref().map(Agent::client);
     let mut running = Program::own().start(dir.path(), [a.as_str(), b.as_str(), "job.fio"]);
     let done = |who: &str, stage: &str| dir.path().join(who).join(format!("{stage}.done")).exists();
-    running.wait_until("what waits for nobody", |_| done("b", "one") && done("a", "three"));
+    running.wait_until("the jobs without a barrier", |_| done("b", "one") && done("a", "three"));
     // Without the barrier, the next stage would begin within this time.
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert!(!done("a", "one"));

@@ -1,5 +1,5 @@
-//! Pages of large reports in a browser: a day of a hundred jobs, and of a thousand. The time to open them is printed but
-//! not checked (docs/performance.md).
+//! Pages of large reports in a browser: a day of a hundred jobs, and of a thousand. The time to open them is printed
+//! but not checked (docs/performance.md).
 
 use crate::common::browser::Browser;
 use crate::common::{Json, Program, scratch};
@@ -14,8 +14,8 @@ const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 /// How often each page is opened.
 const ROUNDS: usize = 5;
 
-/// The report of so many jobs that read and write for a day, as large as it can be: with every window that the budget allows, some sixty
-/// classes of latency in each, and histograms of four hundred bins.
+/// The largest possible report of this many jobs that read and write for a day: the maximum number of windows, about 70
+/// latency classes in each, and histograms of 400 bins.
 fn large_report(dir: &Path, jobs: usize) -> Value {
     let line = "--name=job --filename=f --rw=randrw --bs=4k --size=1m --time_based --runtime=600ms --output-format=json+";
     let mut report = Json::parse(&Program::own().line(dir, line).ok().stdout).0;

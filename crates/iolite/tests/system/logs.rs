@@ -227,7 +227,7 @@ fn times_begin_after_the_ramp_and_go_on_through_loops() {
         "--ioengine=null --rw=read --size=16k --ramp_time=1 --runtime=1 --time_based --thinktime=20ms --write_lat_log=x",
     );
     let lines = log(dir.path(), "x_lat.1.log");
-    assert_eq!(lines.len() as u64, json.job().ios()[0], "what was done in the ramp is not logged");
+    assert_eq!(lines.len() as u64, json.job().ios()[0], "I/Os of the ramp are logged");
     // The ramp is as long as the logged time, so times that included it would exceed the runtime.
     assert!(lines.last().unwrap()[0] <= json.job().int("read.runtime") + 1, "{lines:?}");
     run(dir.path(), "--ioengine=null --rw=read --size=16k --loops=3 --thinktime=10ms --write_lat_log=x");

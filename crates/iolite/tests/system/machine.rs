@@ -186,7 +186,7 @@ pub fn workers_run_in_their_control_group() {
     assert!(directory.exists(), "the group was removed");
     // A group that existed before is not removed.
     Program::under_test().line(dir.path(), &line).ok();
-    assert!(directory.exists(), "somebody else's group was removed");
+    assert!(directory.exists(), "a foreign group was removed");
     std::fs::remove_dir(&directory).unwrap();
 }
 
@@ -239,7 +239,7 @@ pub fn a_weight_is_written_or_refused_clearly() {
         None => {
             let run = Program::under_test().line(dir.path(), &line).refused();
             run.says("this kernel has neither blkio.weight nor blkio.bfq.weight");
-            assert!(!dir.path().join("f").exists(), "something was done all the same");
+            assert!(!dir.path().join("f").exists(), "the file was created all the same");
         }
     }
     assert!(!directory.exists());

@@ -1,7 +1,7 @@
 //! Tests of the whole program: real command lines, real files, loop devices, signals.
 //!
-//! There is one test binary with a module per subject, so that it is linked once and shares the helpers in `common`. Run
-//! a subject with `cargo test -p iolite --test system engines::`.
+//! There is one test binary with a module per subject, so that it is linked once and shares the helpers in `common`.
+//! Run a subject with `cargo test -p iolite --test system engines::`.
 //!
 //! `IOLITE_TEST_PROGRAM=/usr/bin/fio cargo test -p iolite --test system` runs the same tests with another program. This
 //! is how the expectations in the tests were checked against fio itself.

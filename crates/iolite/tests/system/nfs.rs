@@ -47,7 +47,7 @@ fn files_are_made_written_read_synced_listed_and_removed() {
         assert_eq!(size("d"), None);
     }
     run("--filename=e --rw=write --size=64k --create_only=1");
-    assert_eq!(size("e"), Some(64 << 10), "who reads finds all of it");
+    assert_eq!(size("e"), Some(64 << 10), "a reader finds the whole file");
     for refused in ["--rw=trim --size=64k --filename=a", "--rw=write --size=64k --filename=a --readonly"] {
         assert_eq!(start(dir.path(), &nfs(&server, refused)).code(), 1, "{refused}");
     }

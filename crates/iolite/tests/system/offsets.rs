@@ -1,5 +1,5 @@
-//! The offsets of I/O: distributions, zones, sequences and preconditioning, observed with strace and compared with fio if
-//! it has the option.
+//! The offsets of I/O: distributions, zones, sequences and preconditioning, observed with strace and compared with fio
+//! if it has the option.
 
 use crate::common::trace::{Call, io_calls};
 use crate::common::{Json, Program, peers, scratch, words};

@@ -17,8 +17,8 @@ fn list(usual: u64, others: &[(usize, Value)]) -> Value {
     json!(list)
 }
 
-/// A job that reads for 200 s in windows of one second: a ramp of 20 with a stall in it, a stall behind it, a gap, and, at the ends,
-/// windows in which it ran only for a part.
+/// A job that reads for 200 s in windows of one second: a ramp of 20 s with a stall in it, a stall after it, a gap, and
+/// windows at both ends in which it ran only partly.
 fn reads() -> Value {
     let mut gap: Vec<(usize, Value)> = (100..110).map(|window| (window, json!(null))).collect();
     gap.extend([(10, json!(0)), (50, json!(0)), (0, json!(100)), (199, json!(100))]);

@@ -1,5 +1,5 @@
-//! Power failures while a verified job runs on a block device: flushed writes have to survive, any part of the rest may,
-//! and a disk that only pretends to flush is detected.
+//! Power failures while a verified job runs on a block device: flushed writes have to survive, any part of the rest
+//! may, and a disk that only pretends to flush is detected.
 //!
 //! `IOLITE_TEST_KILLS=200 cargo test -p iolite --test system power_cut::` sets the number of repetitions.
 

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! a word that says which counts the job determines ([`Counts`]: `exact`, `sum` or `open`) and a shell command, whose
-//! parts are run and compared one after the other. It runs in a directory with two files, `disk` of 4 MiB and `disk2` of
-//! 1 MiB, two directories, `data` and `more`, and the job files that the line names. In a job file, a comment
-//! `# compare: exact` gives the word, and a comment `# run: fio job.fio --more` gives the line (default: `fio job.fio`).
-//! A job file without the first comment is only used by lines.
+//! parts are run and compared one after the other. It runs in a directory with two files, `disk` of 4 MiB and `disk2`
+//! of 1 MiB, two directories, `data` and `more`, and the job files that the line names. In a job file, a comment
+//! `# compare: exact` gives the word, and a comment `# run: fio job.fio --more` gives the line (default:
+//! `fio job.fio`). A job file without the first comment is only used by lines.
 //!
 //! For an intended difference, a line before the command names it and quotes the explanation in docs/compatibility.md:
 //!

@@ -195,7 +195,7 @@ pub fn thinktime_spin_is_not_slept() {
         assert!(report.job().int("read.runtime") >= 199);
         let busy = report.job().float("usr_cpu") + report.job().float("sys_cpu");
         // Only the sleeps of the worker count, not those of other processes.
-        let worker = run.stdout.split_once(": pid=").expect("the worker is told").1;
+        let worker = run.stdout.split_once(": pid=").expect("the worker's ID is printed").1;
         let worker = format!("{} ", worker.split_once(':').expect("pid=N:").0);
         let slept = |line: &&str| line.starts_with(&worker) && line.contains("clock_nanosleep(");
         Some((log.lines().filter(slept).count(), busy))

@@ -448,7 +448,7 @@ pub fn a_fio_at_the_other_end_is_told() {
     server.wait();
     let mut agent = Agent::on_socket(dir.path(), "a");
     let client = peer.start(dir.path(), [&agent.client(), "job.fio"]);
-    agent.running.wait_until("its word", |running| running.output().contains("a fio is at the other end"));
+    agent.running.wait_until("its message", |running| running.output().contains("a fio is at the other end"));
     drop(client);
     agent.end();
 }

@@ -136,7 +136,7 @@ fn pauses_that_do_not_count_are_not_waited_for() {
         let report = json(&format!("{line} {more}"));
         report.job().0["read"]["lat_from_intended_start_ns"]["percentile"]["20.000000"]
             .as_u64()
-            .expect("told")
+            .expect("the percentile is reported")
     };
     let (counted, ignored) = (fifth(""), fifth("--rate_ignore_thinktime=1"));
     // If the schedule shifts with the pauses, only delays by the machine itself are left, which are shorter than the

@@ -318,7 +318,7 @@ fn found_files_are_taken_as_they_are() {
             "{moved} of {bytes}: {run}"
         );
     }
-    // Writers keep the sizes as well, unless they are told otherwise.
+    // Writers keep the sizes as well, unless the job says otherwise.
     for line in ["--rw=write --size=4m", "--rw=randrw --size=4m", "--rw=write --fill_device=1"] {
         run(line).ok().says(left_out.trim());
         let sizes = |files: &[(String, Vec<u8>)]| files.iter().map(|file| file.1.len()).collect::<Vec<_>>();

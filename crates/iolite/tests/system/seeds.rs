@@ -436,7 +436,7 @@ fn measured_issues(line: &str) -> String {
 /// The skeleton that the documents show for this command.
 fn expected(seed: &Seed, command: &[String], run: &Finished) -> Vec<String> {
     let name = option(command, "name").expect("every command names its job");
-    let rw = option(command, "rw").expect("every command says what it does");
+    let rw = option(command, "rw").expect("every command has rw");
     let engine = option(command, "ioengine").unwrap_or("psync");
     let depth = option(command, "iodepth").unwrap_or("1");
     let clones: u64 = option(command, "numjobs").unwrap_or("1").parse().expect("a number of jobs");

@@ -19,7 +19,8 @@ fn damage(file: &Path) {
     fs::write(file, bytes).unwrap();
 }
 
-/// Three clones write to separate files, and one is killed. The same command line with two additional options checks it.
+/// Three clones write to separate files, and one is killed. The same command line with two additional options checks
+/// it.
 #[test]
 fn one_killed_clone_is_checked_with_its_own_job_line() {
     let dir = scratch();

@@ -162,7 +162,8 @@ fn every_type_and_engine_reads_back_what_stands() {
 
 #[test]
 fn what_is_damaged_meanwhile_is_found() {
-    // The trace itself reads the damaged block alone, in a larger read, or in two blocks; or it is read back at the end.
+    // The trace itself reads the damaged block alone, in a larger read, or in two blocks; or it is read back at the
+    // end.
     let late =
         |io: &str| format!("0 f add\n0 f open\n1 f write 0 4096\n2 f write 4096 4096\n3000000 f {io}\n");
     for (io, more, times) in [

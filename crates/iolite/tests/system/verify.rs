@@ -146,8 +146,8 @@ pub fn counts_are_those_of_fio() {
             let ours = counts(&Program::under_test().line(ours.path(), &args).ok());
             let theirs = counts(&peer.line(theirs.path(), &args).ok());
             if line.contains("rate_iops") {
-                // How much is written depends on the machine, up to the limit of the rate. Either all of it is read back or
-                // nothing.
+                // How much is written depends on the machine, up to the limit of the rate. Either all of it is read
+                // back or nothing.
                 let most = if line.contains("rate_iops=64") { 65 } else { 11 };
                 for counts in [&ours, &theirs] {
                     assert!((1..=most).contains(&counts[0].1[1]), "{line}: {counts:?}");

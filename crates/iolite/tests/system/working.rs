@@ -219,11 +219,11 @@ pub fn a_program_has_time_to_end_and_is_killed_after_that() {
         let running = start(dir.path(), &format!("--runtime=1 --grace_time=100 {mode}"));
         running.wait().ok();
         assert_eq!(fs::read_to_string(dir.path().join("ended")).unwrap(), "ended\n");
-        assert!(!noted(dir.path()).into_iter().any(is_there), "what it has started is gone as well");
+        assert!(!noted(dir.path()).into_iter().any(is_there), "a child of the program is left");
         fs::remove_file(dir.path().join("pids")).unwrap();
         script(dir.path(), "echo asked > asked");
         start(dir.path(), &format!("--runtime=1 --grace_time=0 {mode}")).wait().ok();
-        assert!(!noted(dir.path()).into_iter().any(is_there), "what does not end is killed");
+        assert!(!noted(dir.path()).into_iter().any(is_there), "a program that does not end was not killed");
     }
 }
 

@@ -20,9 +20,9 @@ pub const TAB: char = '\u{e004}';
 pub const ENTER: char = '\u{e006}';
 pub const ARROW_DOWN: char = '\u{e015}';
 
-/// Runs the driver and its browser in a process group, and kills the group when the standard input ends: when a test drops
-/// the browser, or when the test process is killed. (A killed driver would leave its browser behind.)
-/// The shell closes its output, so that the output ends with the driver.
+/// Runs the driver and its browser in a process group, and kills the group when the standard input ends: when a test
+/// drops the browser, or when the test process is killed. (A killed driver would leave its browser behind.) The shell
+/// closes its output, so that the output ends with the driver.
 const GROUP: &str = "chromedriver --port=0 & exec >/dev/null; read _; kill -s KILL -- -$$";
 
 /// A browser with one page.
@@ -91,8 +91,8 @@ impl Browser {
         self.ask("POST", "/url", &json!({ "url": address }));
     }
 
-    /// Makes each page that is opened from now on store, as `readyAfter`, the milliseconds until its pictures are on the
-    /// screen.
+    /// Makes each page that is opened from now on store, as `readyAfter`, the milliseconds until its pictures are on
+    /// the screen.
     ///
     /// # Panics
     /// The browser cannot do that.
@@ -183,8 +183,9 @@ impl Browser {
         answer["data"].as_str().expect("a picture").to_owned()
     }
 
-    /// Checks the rules for all pages: the page is as wide as its window, texts of its pictures do not overlap, nothing is
-    /// loaded from elsewhere, and the console is empty. `IOLITE_SCREENSHOTS=DIRECTORY` keeps a screenshot with this name.
+    /// Checks the rules for all pages: the page is as wide as its window, texts of its pictures do not overlap, nothing
+    /// is loaded from elsewhere, and the console is empty. `IOLITE_SCREENSHOTS=DIRECTORY` keeps a screenshot with this
+    /// name.
     ///
     /// # Panics
     /// A check fails.

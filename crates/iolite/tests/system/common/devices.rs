@@ -1,7 +1,7 @@
 //! Loop devices and mounted images. They are removed at the end of the test, even if it is killed.
 //!
-//! A device is detached as soon as it is held open, so that the kernel clears it when its last user closes it. A mount is
-//! in a mount namespace of the test's thread, which programs that the test starts inherit.
+//! A device is detached as soon as it is held open, so that the kernel clears it when its last user closes it. A mount
+//! is in a mount namespace of the test's thread, which programs that the test starts inherit.
 
 use std::fs::File;
 use std::io;
@@ -56,8 +56,8 @@ impl Loop {
 }
 
 impl Drop for Loop {
-    /// Writes back what the kernel caches of the device, so that its image can be read. The close does that only if nobody
-    /// else has the device open, and whatever lists the devices of the machine may.
+    /// Writes back the kernel's cache of the device, so that its image can be read. Closing the device does this only
+    /// if no other process has it open.
     fn drop(&mut self) {
         // (This fails for devices with simulated errors, which their tests check.)
         self.held.sync_all().ok();

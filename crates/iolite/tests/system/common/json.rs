@@ -41,8 +41,8 @@ impl Json {
         jobs[0]
     }
 
-    /// Removes the parts that a release does not print: some keys of 3.42 and, for some releases, options without a value.
-    /// Jobs without statistics are removed as well, because releases treat them differently.
+    /// Removes the parts that a release does not print: some keys of 3.42 and, for some releases, options without a
+    /// value. Jobs without statistics are removed as well, because releases treat them differently.
     pub fn told_like(mut self, release: &Release) -> Json {
         if let Some(jobs) = self.0["jobs"].as_array_mut() {
             jobs.retain(|job| !is_silent(job));

@@ -1,7 +1,7 @@
 //! Runs the program under test, or its peer, with a time limit.
 //!
-//! A program that hangs must fail its test, not block it. So each run is a separate process group, and the whole group is
-//! killed at the time limit, when the test panics, and when processes are left over.
+//! A program that hangs must fail its test, not block it. So each run is a separate process group, and the whole group
+//! is killed at the time limit, when the test panics, and when processes are left over.
 
 use iolite_testing::peers::release_of;
 use iolite_testing::{Peer, Release, partly_skipped, this_test};
@@ -72,8 +72,8 @@ impl Program {
         Program::ours_at(path)
     }
 
-    /// All releases of fio to compare with: see [`iolite_testing::peers()`]. [`peers!`](crate::common::peers!) skips a test
-    /// that needs one.
+    /// All releases of fio to compare with: see [`iolite_testing::peers()`]. [`peers!`](crate::common::peers!) skips a
+    /// test that needs one.
     pub fn peers() -> Vec<Program> {
         let of = |peer: Peer| Program { path: peer.path, is_peer: true, release: peer.release };
         iolite_testing::peers().into_iter().map(of).collect()

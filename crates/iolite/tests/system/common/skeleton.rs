@@ -1,10 +1,10 @@
 //! The skeleton of a report in the `normal` format, without its measurements.
 //!
 //! Two runs of the same job print the same lines with different numbers. The skeleton keeps all text, the order of the
-//! lines, and the numbers that the job determines (job headers, issued I/Os), and masks measurements. The layout of three
-//! parts depends on measurements, so these are only checked for their form and then shortened: the percentile table (the
-//! number of columns depends on the widths), the latency distribution (only ranges that occurred are printed), and the
-//! bandwidth and IOPS samples (a run shorter than half a second has none).
+//! lines, and the numbers that the job determines (job headers, issued I/Os), and masks measurements. The layout of
+//! three parts depends on measurements, so these are only checked for their form and then shortened: the percentile
+//! table (the number of columns depends on the widths), the latency distribution (only ranges that occurred are
+//! printed), and the bandwidth and IOPS samples (a run shorter than half a second has none).
 
 use crate::common::{Finished, Program};
 use iolite_testing::Release;

@@ -103,8 +103,8 @@ pub fn io_calls(program: &Program, dir: &Path, args: &[String]) -> Option<(Finis
     Some((finished, parse(&log, &prefix)))
 }
 
-/// The calls in a log of strace, without process IDs. strace prints a call in two halves if another process makes a call
-/// meanwhile; these are joined.
+/// The calls in a log of strace, without process IDs. strace prints a call in two halves if another process makes a
+/// call meanwhile; these are joined.
 pub fn whole_calls(log: &str) -> Vec<String> {
     let mut halves: HashMap<&str, &str> = HashMap::new();
     let mut calls = Vec::new();

@@ -1,7 +1,7 @@
 //! A disk with a volatile cache: when the power fails, each unflushed write may be lost or not.
 //!
-//! It is a FUSE file system with one file, `disk`, in the memory of the test. A loop device on the file makes it a block
-//! device, whose flushes arrive here as `fsync`.
+//! It is a FUSE file system with one file, `disk`, in the memory of the test. A loop device on the file makes it a
+//! block device, whose flushes arrive here as `fsync`.
 
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,

@@ -9,7 +9,8 @@ macro_rules! two {
         concat!("--name=first --ioengine=null --size=4k --name=second --ioengine=null --size=4k ", $second)
     };
 }
-/// A job that ends at once, and another one that waits for it and does its I/O, unless the end of the first ends the run.
+/// A job that ends at once, and another one that waits for it and does its I/O, unless the end of the first ends the
+/// run.
 macro_rules! last_behind {
     ($first:literal, $last:literal) => {
         concat!("--name=first ", $first, " {} --name=last --ioengine=null --size=4k --wait_for=first ", $last)

@@ -108,8 +108,8 @@ impl Stage {
 }
 
 impl See {
-    /// Runs a line and observes it; `None` = this is impossible here. Every run has to succeed, unless its exit status is
-    /// the observation.
+    /// Runs a line and observes it; `None` = this is impossible here. Every run has to succeed, unless its exit status
+    /// is the observation.
     pub fn look(&self, dir: &Path, line: &str) -> Option<String> {
         self.look_at(dir, line, Finished::ok)
     }

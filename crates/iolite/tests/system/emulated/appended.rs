@@ -37,7 +37,8 @@ fn written(ran: &Ran, name: &str) -> Vec<u64> {
 
 const MIB: u64 = 1 << 20;
 
-/// The device's zone report agrees with the job's writes, appends and resets, with one or many writes in flight per zone.
+/// The device's zone report agrees with the job's writes, appends and resets, with one or many writes in flight per
+/// zone.
 #[test]
 pub fn zones_are_written_appended_to_and_reset_by_commands() {
     let script = format!(
@@ -271,7 +272,7 @@ true
         let (text, ended) = told(&ran, name, "ours");
         assert!(text.contains("offset 4096") && text.contains("pattern"), "{name}: {text}");
         assert_eq!(ended, status, "{name}: {text}");
-        assert_eq!(count(name, "nvme_cmd_read"), 1, "what differs is read: {name}");
+        assert_eq!(count(name, "nvme_cmd_read"), 1, "the different block is read: {name}");
     }
     assert_eq!(count("counted", "nvme_cmd_compare"), 4);
     for (name, words) in [

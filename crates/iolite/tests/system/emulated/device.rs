@@ -208,7 +208,7 @@ fn placement_handles_are_told() {
         .zip(room("after"))
         .map(|(before, after)| (before - after) % (8 << 20))
         .collect();
-    assert_eq!(used, [0, 64 << 10, 0, 0], "what was written has its place");
+    assert_eq!(used, [0, 64 << 10, 0, 0], "the writes went to the second handle");
     let table = fs::read_to_string(ran.directory.join("placed.table")).unwrap();
     assert!(table.contains("handles of namespace") && table.contains("plid 3"), "{table}");
     let target = &json(&ran, "report")["iolite"]["targets"][0];

@@ -29,7 +29,7 @@ umount /run/flash
     ));
     compare(&ran, &["whole", "erased", "laps"], &this_test!());
     let json = |name| report(&ran, name).json.unwrap();
-    assert_eq!(json("whole").job().bytes(), [0, 1 << 20, 0], "the device told its size");
+    assert_eq!(json("whole").job().bytes(), [0, 1 << 20, 0], "the default size is that of the device");
     assert_eq!(json("laps").job().ios(), [8, 8, 8]);
     assert_eq!(json("synced").job().ios(), [0, 16, 0]);
     let content = std::fs::read_to_string(ran.directory.join("content")).unwrap();

@@ -46,14 +46,14 @@ tr -d '\0' <$disk | wc -c >left
     let large = json(&ran, "large");
     assert_eq!((large.job().ios(), large.job().int("sync.total_ios")), ([16, 16, 0], 3));
     assert_eq!(json(&ran, "clones").job().int("error"), 0, "jobs on one node take turns");
-    assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the namespace told its size");
+    assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the default size is that of the namespace");
     assert_eq!(json(&ran, "whole").job().bytes(), [0, 0, 32 << 20]);
     assert_eq!(left(&ran, "left").trim(), "0", "bytes of the pattern that was there");
     compare(&ran, &["end", "large", "two"], &this_test!());
 }
 
-/// The commands have the same blocks and flags as fio's, according to the driver's trace, and leave the same data on the
-/// device.
+/// The commands have the same blocks and flags as fio's, according to the driver's trace, and leave the same data on
+/// the device.
 #[test]
 pub fn commands_are_those_of_fio() {
     let jobs = [
@@ -321,7 +321,7 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
     refused("mounted", "it is mounted on /run/mounted; allow_mounted_write=1 overrides this");
     refused("swap", "it is used as swap");
     refused("held", "is built on it");
-    assert_eq!(told(&ran, "free", "ours").1, 0, "nobody uses it any more");
+    assert_eq!(told(&ran, "free", "ours").1, 0, "it is no longer in use");
     let remedy = "for root only (CAP_SYS_ADMIN); since Linux 6.2 also for whoever may read and, to change data, write its node";
     ["nobody-writes", "nobody-reads"].iter().for_each(|name| refused(name, remedy));
     if is_at_least(&left(&ran, "kernel"), (6, 2)) {
@@ -335,7 +335,7 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
     assert_eq!((status, counted), (0, Some([0, 16, 0])), "{goes_on}");
     let (idle, status) = told(&ran, "idle", "ours");
     assert_eq!((status, idle.matches("has no effect").count()), (0, 4), "{idle}");
-    assert_eq!(told(&ran, "reads", "ours").1, 0, "what only reads may");
+    assert_eq!(told(&ran, "reads", "ours").1, 0, "jobs that only read are accepted");
     for name in ["uncor", "block", "regular", "null", "part"] {
         if let (text, status @ (0 | 2..)) = told_by_peer(&ran, name, 1) {
             panic!("{name}: the peer ends with {status}: {text}");
@@ -372,7 +372,7 @@ const PROTECTED: [Protected; 4] = [
 fn jobs(rw: &str, swapped: bool, more: &str) -> String {
     let mut file = format!("[global]\nioengine=io_uring_cmd\niodepth=4\napptag=0x4321\nrw={rw}\n{more}\n");
     for Protected { device, block, apart } in &PROTECTED {
-        // Type 3 has no reference tag. fio would request its check all the same, which the device refuses.
+        // Type 3 has no reference tag. fio would still request its check, which the device refuses.
         let checks = if *device == "type3" { "GUARD,APPTAG" } else { "GUARD,APPTAG,REFTAG" };
         for place in [0, 1] {
             let by = if swapped { 1 - place } else { place };

@@ -1,5 +1,5 @@
-//! Data placement: writes reach the requested placement handles of an emulated NVMe device (QEMU). The device counts the
-//! space that is left in the reclaim unit of each handle, and all written bytes.
+//! Data placement: writes reach the requested placement handles of an emulated NVMe device (QEMU). The device counts
+//! the space that is left in the reclaim unit of each handle, and all written bytes.
 
 use super::nvme::{json, left, without_pract};
 use super::{NO_PLACEMENT, run_newest, told, told_by_peer};
@@ -37,8 +37,8 @@ const CASES: [Case; 8] = [
 const JOBS: &str = "[global]\nioengine=io_uring_cmd\nfilename=$placed\nrw=write\nbs=8k\niodepth=4\nfdp=1\n\
     [first]\nsize=64k\nplids=0\n[second]\noffset=1m\nsize=96k\nplids=2\n[third]\noffset=2m\nsize=32k\nplids=3\n";
 
-/// Writes go to the requested handles: for each handle, the device counts down the remaining space by the written blocks,
-/// and its statistics rise by the reported bytes.
+/// Writes go to the requested handles: for each handle, the device counts down the remaining space by the written
+/// blocks, and its statistics rise by the reported bytes.
 #[test]
 pub fn data_is_placed_as_asked_for() {
     let mut script = format!(
@@ -136,11 +136,11 @@ pub fn data_is_placed_as_asked_for() {
         let (text, status) = told(&ran, name, "ours");
         assert!(status == 1 && text.contains(words), "{name}: {status}: {text}");
     }
-    assert_eq!(State::of(&ran, "end"), read, "what is refused writes nothing");
+    assert_eq!(State::of(&ran, "end"), read, "a refused job has written");
 }
 
-/// The device's counts: blocks left in the reclaim unit of each handle (RUAMW), and bytes written by the host (HBMW) and
-/// to the medium (MBMW).
+/// The device's counts: blocks left in the reclaim unit of each handle (RUAMW), and bytes written by the host (HBMW)
+/// and to the medium (MBMW).
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct State {
     room: [i64; HANDLES],

@@ -34,7 +34,7 @@ od -An -tx1 -N 1048576 $disk | sort -u | head -c 100 >left
     assert_eq!(json(&ran, "clones").job().int("error"), 0, "jobs on one node take turns");
     assert_eq!(json(&ran, "block").job().ios(), [0, 16, 0]);
     assert_eq!(json(&ran, "block").job().int("sync.total_ios"), 3);
-    assert_eq!(json(&ran, "whole").job().bytes(), [0, 0, 16 << 20], "the disk told its size");
+    assert_eq!(json(&ran, "whole").job().bytes(), [0, 0, 16 << 20], "the default size is that of the disk");
     assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0]);
     let left = std::fs::read_to_string(ran.directory.join("left")).unwrap();
     assert!(left.split_whitespace().all(|byte| byte == "00" || byte == "*"), "{left}");
@@ -285,7 +285,7 @@ ring end --rw=read --bs=4k --offset=15m --size=4m --output-format=json,normal
         "WRITE LONG makes one block unreadable, and the disk has blocks of 512 bytes; use bs=512",
     );
     refused("part", "blocks of 512 bytes");
-    assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the disk told its size");
+    assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the default size is that of the disk");
 }
 
 /// Each option is visible in the commands that the adapter receives.
@@ -347,7 +347,7 @@ is compare --rw=write --verify=crc32c --verify_mode=compare
     }
     assert_eq!(commands("synced"), ["2a000000000000000800", "35000000000000000000"]);
     let synced = ["2a000000000000000800", "35000000000000000000", "2f020000000000000800"];
-    assert_eq!(commands("compare"), synced, "what was written is synced before it is compared");
+    assert_eq!(commands("compare"), synced, "writes are synced before they are compared");
 }
 
 #[test]

@@ -282,13 +282,14 @@ done
             assert_eq!(bytes(&ran, &format!("{only}-{how}")), [0; 3], "{only} {how}");
         }
     }
-    // The device does not report the write pointer of a read-only zone, so such a zone is only read if that is irrelevant.
+    // The device does not report the write pointer of a read-only zone, so such a zone is only read if that is
+    // irrelevant.
     assert_eq!(bytes(&ran, "beyond-readonly"), [4 * MIB, 0, 0]);
     assert_eq!(bytes(&ran, "beyond-offline"), [0; 3]);
 }
 
-/// Host-aware disks are used like host-managed ones. Linux supports partitions of neither, but the device mapper creates
-/// parts, whose zones are those of the disk.
+/// Host-aware disks are used like host-managed ones. Linux supports partitions of neither, but the device mapper
+/// creates parts, whose zones are those of the disk.
 #[test]
 fn host_aware_disks_and_parts_of_zoned_disks() {
     let ran = or_skip!(run(

@@ -318,7 +318,7 @@ pub fn what_a_killed_agent_leaves_is_removed() {
     fs::create_dir(&own).unwrap();
     let mut next = agent_with(dir.path(), "a", &[]);
     let told = format!("removes {}, which a killed server has left", left.display());
-    next.running.wait_until("its word", |running| running.output().contains(&told));
+    next.running.wait_until("its message", |running| running.output().contains(&told));
     assert_eq!(left_in(&temporary), [own]);
     next.end();
 }

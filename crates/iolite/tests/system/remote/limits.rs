@@ -207,6 +207,6 @@ pub fn jobs_of_strangers_are_not_read() {
     // (The agent may have closed the connection.)
     let _ = stream.write_all(&words);
     let told = "the other end has sent too much (more than 262144 bytes)";
-    agent.running.wait_until("its word", |running| running.output().contains(told));
+    agent.running.wait_until("its message", |running| running.output().contains(told));
     agent.end();
 }
