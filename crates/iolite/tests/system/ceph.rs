@@ -114,7 +114,7 @@ fn objects_are_what_fio_makes_them() {
 }
 
 #[test]
-fn what_is_missing_is_made_by_those_who_write() {
+fn only_writing_jobs_create_missing_objects() {
     let cluster = or_skip!(Ceph::shared());
     let refused = |line: &str| run(cluster, &rados(cluster, line)).refused();
     refused("--filename=mis-a --rw=read --size=64k")
@@ -241,7 +241,7 @@ pub fn errors_name_the_user_and_the_cluster() {
 }
 
 #[test]
-pub fn a_cluster_that_does_not_answer_hangs_nobody() {
+pub fn a_silent_cluster_is_an_error_after_a_timeout() {
     let cluster = or_skip!(Ceph::shared());
     let nobody = cluster.conf_with("nobody.conf", "mon host = [v2:127.0.0.1:1,v1:127.0.0.1:2]");
     for (program, more) in [(false, "--ceph_timeout=1s"), (true, "--ceph_timeout=1s")] {
@@ -349,7 +349,7 @@ pub fn images_are_as_large_as_they_are() {
 }
 
 #[test]
-pub fn images_are_named_and_so_is_who_asks() {
+pub fn pool_cluster_and_client_select_an_image() {
     let cluster = or_skip!(Ceph::shared());
     cluster.tool("ceph", "osd pool create elsewhere 8");
     cluster.tool("rbd", "create --size 8 elsewhere/named");
@@ -465,7 +465,7 @@ pub fn encrypted_images_need_their_passphrase() {
 }
 
 #[test]
-fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
+fn acknowledged_writes_survive_a_killed_store() {
     let dir = scratch();
     let cluster = or_skip!(Ceph::start(&dir.path().join("cluster"), ceph::Store::File));
     image(&cluster, "img", 64);

@@ -20,7 +20,7 @@ fn reads(run: Finished) -> u64 {
 
 /// If the options of a run do not determine its writes, only its state can be used to check them.
 #[test]
-fn what_may_have_been_written_otherwise_takes_a_state() {
+fn unpredictable_writes_need_a_state() {
     for (job, words) in [
         ("--rw=randrw --rate=40m,20m", "which I/Os of a mix with rates were writes"),
         ("--rw=rw --rate_iops=8000,2000 --rwmixread=90", "which I/Os of a mix with rates were writes"),
@@ -237,7 +237,7 @@ fn reports(run: &Finished) -> usize {
 
 /// In a mix, the seed determines only how many of its I/Os are writes.
 #[test]
-fn of_a_mix_with_another_seed_nothing_is_demanded_behind_its_last_write() {
+fn a_mix_with_another_seed_is_checked_up_to_its_last_write() {
     let dir = scratch();
     let path = dir.path().join("data");
     let job = |more: &str| run(dir.path(), &format!("--filename=data --rw=rw {more}"));
@@ -282,7 +282,7 @@ fn of_a_mix_with_another_seed_nothing_is_demanded_behind_its_last_write() {
 
 /// As soon as a block with the seed of the job is found, all blocks are required.
 #[test]
-fn of_a_mix_with_its_own_seed_everything_is_demanded() {
+fn a_mix_with_its_own_seed_is_checked_completely() {
     let dir = scratch();
     let path = dir.path().join("data");
     let job = |more: &str| run(dir.path(), &format!("--filename=data --rw=rw {more}"));

@@ -84,7 +84,7 @@ fn files_are_laid_out_written_read_trimmed_and_removed() {
 }
 
 #[test]
-pub fn what_is_not_there_is_told() {
+pub fn missing_servers_and_volumes_are_reported() {
     let dir = scratch();
     let gluster = or_skip!(Gluster::start(dir.path()));
     for engine in ENGINES {
@@ -212,7 +212,7 @@ fn it_does_what_fio_does() {
 
 /// Clients delay writes. The loss of a delayed write is reported when the file is synced or closed.
 #[test]
-fn what_a_client_held_back_and_lost_is_told() {
+fn lost_delayed_writes_are_reported() {
     let dir = scratch();
     let gluster = or_skip!(Gluster::start(dir.path()));
     for engine in ENGINES {
@@ -235,7 +235,7 @@ fn what_a_client_held_back_and_lost_is_told() {
 }
 
 #[test]
-fn what_a_volume_acknowledged_is_there_after_its_brick_was_killed() {
+fn acknowledged_writes_survive_a_killed_brick() {
     let dir = scratch();
     let gluster = or_skip!(Gluster::start(dir.path()));
     for engine in ENGINES {

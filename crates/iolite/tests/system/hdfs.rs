@@ -103,7 +103,7 @@ pub fn files_are_laid_out_listed_and_those_of_several_workers_are_apart() {
 }
 
 #[test]
-pub fn what_is_wrong_is_told() {
+pub fn errors_of_the_cluster_are_explained() {
     let dir = scratch();
     let mut hdfs = or_skip!(Hdfs::shared());
     let port = hdfs.port;
@@ -184,7 +184,7 @@ pub fn what_is_wrong_is_told() {
 }
 
 #[test]
-fn what_an_interrupted_job_has_written_is_checked_by_its_state() {
+fn the_state_of_an_interrupted_job_checks_its_writes() {
     let dir = scratch();
     let hdfs = or_skip!(Hdfs::shared());
     let job = "--filename=s --chunk_size=1m --bs=64k --rw=write --size=64m --iodepth=4 --verify=crc32c --verify_state_save=1";

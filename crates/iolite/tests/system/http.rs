@@ -119,7 +119,7 @@ pub fn connections_that_the_server_ends_are_made_anew() {
 }
 
 #[test]
-pub fn what_is_written_is_verified_in_every_way_to_run() {
+pub fn writes_are_verified_in_every_mode() {
     for how in [
         "--thread=1",
         "--io_submit_mode=offload",
@@ -194,7 +194,7 @@ pub fn under_the_name_fio_missing_objects_are_zeros() {
 }
 
 #[test]
-pub fn what_is_read_is_made_when_that_is_asked_for() {
+pub fn http_create_creates_objects_to_read() {
     let server = ObjectServer::start();
     let job = "--filename=/bkt/a --rw=randread --size=16k --http_create=1";
     run(&server, &format!("{job} --readonly")).refused();
@@ -217,7 +217,7 @@ pub fn what_is_read_is_made_when_that_is_asked_for() {
 }
 
 #[test]
-pub fn what_was_written_is_removed_when_that_is_asked_for() {
+pub fn unlink_removes_written_objects() {
     let server = ObjectServer::start();
     server.put("/bkt/other_0_4096", b"precious");
     report(&server, "--filename=/bkt/a --rw=randwrite --size=64k --io_size=32k --unlink=1");
@@ -394,7 +394,7 @@ fn completion_latency_is_that_of_the_whole_request() {
 }
 
 #[test]
-fn the_servers_words_are_told_whoever_submits() {
+fn offload_reports_the_servers_message() {
     let server = ObjectServer::start();
     let told = run(&server, "--filename=/bkt/a --rw=read --size=16k --io_submit_mode=offload --iodepth=2");
     assert_eq!(told.code(), 1);
@@ -577,7 +577,7 @@ pub fn another_part_of_an_object_is_an_error() {
 }
 
 #[test]
-pub fn what_comes_behind_an_answer_is_not_taken_for_the_next() {
+pub fn surplus_bytes_are_not_the_next_answer() {
     let server = ObjectServer::behaving(|seen| match seen.method.as_str() {
         "GET" => Reply::Surplus,
         _ => Reply::Granted,
@@ -620,7 +620,7 @@ pub fn a_shorter_object_is_not_replaced() {
 }
 
 #[test]
-pub fn a_silent_server_hangs_nobody() {
+pub fn a_silent_server_is_an_error_after_a_timeout() {
     let server = ObjectServer::behaving(|_| Reply::Silence);
     let silent = run(&server, "--filename=/bkt/a --rw=write --size=16k --iodepth=4 --http_timeout=300ms");
     assert_eq!(silent.code(), 1);

@@ -183,7 +183,7 @@ pub fn a_target_that_goes_away_is_an_error() {
 }
 
 #[test]
-pub fn what_is_wrong_with_an_address_is_told() {
+pub fn wrong_addresses_are_explained() {
     let dir = scratch();
     let target = or_skip!(Tgt::start(dir.path(), 4 << 20, 512, false));
     let good = target.name("");

@@ -8,7 +8,7 @@ use serde_json::Value;
 const DOWN: i32 = 112;
 
 #[test]
-pub fn what_a_lost_host_had_measured_is_kept_and_marked() {
+pub fn measurements_of_a_lost_host_are_kept_and_marked() {
     let dir = scratch();
     let agents = ["a", "b", "c"].map(|name| Agent::on_socket(dir.path(), name));
     job(dir.path(), ENDLESS);

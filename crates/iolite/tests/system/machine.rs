@@ -70,7 +70,7 @@ fn workers_have_the_name_that_comm_gives() {
 }
 
 #[test]
-fn a_job_can_run_as_somebody_else() {
+fn a_job_can_run_as_another_user() {
     if !is_root() {
         skip!("only root can change the user");
     }

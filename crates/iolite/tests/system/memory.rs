@@ -27,7 +27,7 @@ fn more_than_little(dir: &Path, options: &str) -> u64 {
 }
 
 #[test]
-fn what_is_never_used_takes_no_memory() {
+fn unused_buffers_take_no_memory() {
     let dir = scratch();
     for (options, most) in [
         // 400 MB of buffers through which no data moves; fio 3.41 takes 56 MB in total.
@@ -50,7 +50,7 @@ fn what_is_never_used_takes_no_memory() {
 
 /// Units that are allocated during the run have proper data like the initial ones.
 #[test]
-fn a_unit_that_is_made_on_the_way_is_like_those_that_were_ready() {
+fn units_allocated_during_the_run_have_proper_data() {
     let dir = scratch();
     // Only 256 MiB of buffers are allocated at the start.
     let job = "--name=j --filename=f --bs=64m --size=384m --rw=write --ioengine=io_uring --iodepth=6 --fallocate=none";

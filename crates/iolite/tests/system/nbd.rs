@@ -64,7 +64,7 @@ fn a_file_behind_qemu_has_what_was_written_and_loses_what_was_trimmed() {
 }
 
 #[test]
-fn encrypted_connections_are_with_whom_they_should_be() {
+fn encrypted_connections_check_certificates() {
     let dir = scratch();
     let server = or_skip!(NbdServer::encrypted(dir.path(), "memory 4M"));
     report(dir.path(), &nbd(&server, "--rw=randwrite --iodepth=16 --verify=crc32c"));
@@ -174,7 +174,7 @@ fn an_interrupted_job_does_not_wait_for_a_silent_server_to_greet_it() {
 }
 
 #[test]
-pub fn what_is_wrong_with_the_address_is_told() {
+pub fn wrong_uris_are_explained() {
     let dir = scratch();
     let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 4M"));
     let nowhere = format!("--uri=nbd+unix:///?socket={}", dir.path().join("missing").display());

@@ -379,7 +379,7 @@ fn a_sender_that_goes_away_is_an_error() {
 }
 
 #[test]
-fn rubbish_is_told_from_data() {
+fn unexpected_data_is_detected() {
     let dir = scratch();
     // The first datagram announces the sender.
     let port = free_port();
@@ -451,7 +451,7 @@ fn a_receiver_that_goes_away_is_an_error() {
 }
 
 #[test]
-fn a_sender_knows_whether_what_fits_into_the_sockets_was_taken() {
+fn a_sender_detects_data_that_was_not_received() {
     let dir = scratch();
     let goes_away = "the other end closed the connection before it received everything";
     // Each peer sends some bytes, reads this much, and closes; unread data turns that into a reset.

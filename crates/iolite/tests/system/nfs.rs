@@ -115,7 +115,7 @@ fn a_job_that_only_reads_makes_nothing() {
 }
 
 #[test]
-pub fn what_is_wrong_is_told_and_nothing_secret_with_it() {
+pub fn errors_are_explained_without_secrets() {
     let dir = scratch();
     let server = or_skip!(Ganesha::start(dir.path()));
     let url = server.url();
@@ -146,7 +146,7 @@ pub fn what_is_wrong_is_told_and_nothing_secret_with_it() {
 }
 
 #[test]
-fn what_was_not_committed_is_sent_again_to_a_server_that_has_started_anew() {
+fn uncommitted_writes_are_sent_again_after_a_restart() {
     let dir = scratch();
     let mut server = or_skip!(Ganesha::start(dir.path()));
     let line = nfs(
@@ -241,7 +241,7 @@ fn a_server_that_goes_away_and_comes_back_is_waited_for() {
 }
 
 #[test]
-fn what_an_interrupted_job_has_written_is_checked_by_its_state() {
+fn the_state_of_an_interrupted_job_checks_its_writes() {
     let dir = scratch();
     let server = or_skip!(Ganesha::start(dir.path()));
     let job = "--filename=s --rw=write --size=8m --iodepth=4 --verify=crc32c --verify_state_save=1";

@@ -109,7 +109,7 @@ fn minio_says_what_is_wrong() {
 }
 
 #[test]
-fn minio_over_tls_keeps_what_only_the_key_opens() {
+fn minio_encrypts_with_customer_keys_over_tls() {
     let dir = scratch();
     let server = or_skip!(Minio::start(dir.path(), true));
     let authority = certificate("authority.crt");
@@ -134,12 +134,12 @@ fn minio_over_tls_keeps_what_only_the_key_opens() {
 }
 
 #[test]
-fn what_minio_acknowledged_is_there_after_it_was_killed() {
+fn acknowledged_objects_survive_a_killed_minio() {
     survives_a_kill(false);
 }
 
 #[test]
-fn what_minio_acknowledged_over_tls_is_there_after_it_was_killed() {
+fn acknowledged_objects_survive_a_killed_minio_over_tls() {
     survives_a_kill(true);
 }
 

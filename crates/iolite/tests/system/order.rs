@@ -41,7 +41,7 @@ pub fn jobs_of_a_flow_keep_the_ratio_of_their_weights() {
 /// The job that is not ahead waits at most half a millisecond for its rate. Without flow_sleep, neither job sleeps
 /// longer.
 #[test]
-pub fn those_ahead_sleep_as_long_as_they_are_told() {
+pub fn jobs_ahead_of_their_flow_sleep_for_flow_sleep() {
     const MILLISECOND: u64 = 1_000_000;
     let longest = |sleep: &str| {
         let line = format!(
@@ -78,7 +78,7 @@ fn clones_count_each_for_itself() {
 }
 
 #[test]
-pub fn nobody_waits_for_one_that_has_ended_or_is_in_another_flow() {
+pub fn ended_jobs_and_other_flows_delay_no_job() {
     let line =
         "--ioengine=null --flow=1 --name=a --size=4m --name=b --size=400m --name=c --flow_id=3 --size=40m";
     let counts: Vec<f64> = ios(&Program::under_test(), line).into_iter().map(|(_, ios)| ios).collect();
@@ -104,7 +104,7 @@ pub fn a_ramp_of_bytes_is_not_counted() {
 
 /// I/Os of the ramp do not count towards number_ios, wherever the ramp ends.
 #[test]
-fn ios_of_a_ramp_are_none_of_their_number() {
+fn ios_of_a_ramp_do_not_count_towards_number_ios() {
     let program = Program::under_test();
     let counted = |line: &str, number: f64| {
         let dir = scratch();
@@ -161,7 +161,7 @@ fn a_ramp_may_be_verified() {
 }
 
 #[test]
-fn nobody_waits_for_one_that_was_killed() {
+fn a_killed_job_does_not_delay_its_flow() {
     let dir = scratch();
     let file = dir.path().canonicalize().unwrap().join("f");
     std::fs::write(&file, vec![0; 1 << 20]).unwrap();

@@ -146,7 +146,7 @@ fn prepare(dir: &Path) {
 }
 
 #[test]
-fn what_the_run_needs_is_not_destroyed() {
+fn runs_that_destroy_needed_files_are_refused() {
     if Program::under_test().is_peer {
         skip!("fio destroys it");
     }

@@ -82,7 +82,7 @@ fn files_are_made_and_nothing_else_where_that_is_all() {
 }
 
 #[test]
-fn what_is_written_is_verified_in_every_way_to_run() {
+fn writes_are_verified_in_every_mode() {
     for how in [
         "--thread=0",
         "--thread=1",

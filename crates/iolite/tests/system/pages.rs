@@ -67,7 +67,7 @@ fn a_series_has_every_io_of_the_report() {
 
 /// Under the name `fio`, only the formats of fio exist.
 #[test]
-fn under_another_name_there_is_nothing_new() {
+fn under_the_name_fio_there_is_no_html() {
     let dir = scratch();
     let fio = Program::called_fio(dir.path());
     let run = fio.line(dir.path(), &format!("{JOB} --output-format=json")).ok();

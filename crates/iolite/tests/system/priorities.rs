@@ -57,7 +57,7 @@ pub fn io_uring_hands_priorities_over() {
 }
 
 #[test]
-fn the_two_ways_to_say_which_exclude_each_other() {
+fn cmdprio_percentage_and_bssplit_exclude_each_other() {
     let dir = scratch();
     let line =
         "--name=j --filename=f --size=4k --ioengine=libaio --cmdprio_percentage=5 --cmdprio_bssplit=4k/5";

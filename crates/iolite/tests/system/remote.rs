@@ -349,7 +349,7 @@ pub fn mistakes_come_back_with_host_line_and_column() {
 
 /// Invalid hosts are reported with their place.
 #[test]
-pub fn hosts_that_are_none() {
+pub fn invalid_hosts_are_reported_with_their_place() {
     let dir = scratch();
     job(dir.path(), TWO);
     for (list, text) in [

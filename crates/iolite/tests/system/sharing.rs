@@ -74,7 +74,7 @@ fn job(round: usize) -> String {
 }
 
 #[test]
-fn clones_find_nothing_wrong_where_nothing_is() {
+fn clones_report_no_false_damage() {
     for round in 0..72 {
         let dir = scratch();
         let line = format!("--name=j --filename=s --numjobs={} {}", 1 + round % 3, job(round));
@@ -83,7 +83,7 @@ fn clones_find_nothing_wrong_where_nothing_is() {
 }
 
 #[test]
-fn jobs_of_any_two_kinds_find_nothing_wrong_where_nothing_is() {
+fn pairs_of_jobs_report_no_false_damage() {
     for round in 0..48 {
         let dir = scratch();
         // A second name for the same file.
@@ -182,7 +182,7 @@ fn reading_a_block_keeps_no_other_job_from_writing_it() {
 }
 
 #[test]
-fn what_nobody_can_tell_is_refused_before_anything_is_made() {
+fn unverifiable_sharing_is_refused_before_files_are_created() {
     let verify = "--filename=s --size=64k --rw=randwrite --verify=crc32c";
     for (jobs, words) in [
         (format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write"), "job b writes to s without verify"),

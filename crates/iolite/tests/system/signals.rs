@@ -351,7 +351,7 @@ fn an_interrupt_ends_the_command_before_a_job() {
 
 /// A repeated signal kills hanging processes, with a message. Other processes are not affected.
 #[test]
-fn what_hangs_is_given_up_at_a_later_signal() {
+fn hanging_workers_are_killed_at_a_later_signal() {
     for mode in ["--thread=0", "--thread=1"] {
         let dir = scratch();
         let line = format!(
@@ -383,7 +383,7 @@ fn what_hangs_is_given_up_at_a_later_signal() {
 
 /// The logs in memory of a hanging worker are written to disk.
 #[test]
-fn what_is_in_memory_of_a_worker_that_hangs_is_kept() {
+fn logs_of_a_hanging_worker_are_kept() {
     let text = "#include \"iolite-engine.h\"\n#include <unistd.h>\n\
         static int create(const struct iolite_worker *worker, void **state, char *why, size_t room)\n\
         { (void)worker; (void)why; (void)room; *state = 0; return 0; }\n\

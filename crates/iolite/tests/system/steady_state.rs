@@ -39,7 +39,7 @@ pub fn a_steady_state_ends_the_job() {
 }
 
 #[test]
-fn a_state_that_is_not_steady_does_not() {
+fn an_unsteady_job_runs_to_its_end() {
     // Each measurement would have to equal the mean exactly, but a tenth of a second never has a whole number of I/Os.
     let line = "--name=j --ioengine=null --size=1G --rate_iops=217 --time_based --runtime=2 --ss_dur=1";
     let more = if Program::under_test().is_peer { "" } else { "--ss_interval=100ms" };

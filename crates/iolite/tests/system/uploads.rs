@@ -67,7 +67,7 @@ pub fn a_file_that_is_one_object_is_written_in_parts_at_once() {
 }
 
 #[test]
-pub fn what_is_not_whole_at_the_end_is_aborted() {
+pub fn incomplete_uploads_are_aborted() {
     let server = ObjectServer::start();
     let dir = scratch();
     let ended =
@@ -106,7 +106,7 @@ pub fn what_is_not_whole_at_the_end_is_aborted() {
 
 /// If the answer with the ID of a new upload is lost, the job finds the upload and aborts it.
 #[test]
-pub fn uploads_whose_beginning_nobody_heard_of_are_found() {
+pub fn uploads_with_a_lost_first_answer_are_aborted() {
     let server =
         ObjectServer::behaving(|seen| match seen.path.ends_with("?uploads=") && seen.method == "POST" {
             true => Reply::Cut(0),
@@ -259,7 +259,7 @@ pub fn uploads_of_others_are_let_be() {
 }
 
 #[test]
-pub fn what_a_killed_job_leaves_the_next_one_aborts() {
+pub fn the_next_job_aborts_uploads_of_a_killed_one() {
     let server =
         ObjectServer::behaving(|seen| match is_part(seen) && seen.path.contains("r?partNumber=3&") {
             true => Reply::Silence,

@@ -48,8 +48,8 @@ pub const TABLE: &[Effect] = &[
     row("exec_prerun", "@", ABSENT, "./see-files", Files),
     row("exec_postrun", "@", ABSENT, "./see-files", Files),
     test!("flow", order::jobs_of_a_flow_keep_the_ratio_of_their_weights),
-    test!("flow_id", order::nobody_waits_for_one_that_has_ended_or_is_in_another_flow),
-    test!("flow_sleep", order::those_ahead_sleep_as_long_as_they_are_told),
+    test!("flow_id", order::ended_jobs_and_other_flows_delay_no_job),
+    test!("flow_sleep", order::jobs_ahead_of_their_flow_sleep_for_flow_sleep),
     row(
         "ignore_error",
         "--filename=/dev/full --rw=write --size=16k",

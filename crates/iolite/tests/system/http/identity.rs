@@ -5,7 +5,7 @@ use crate::common::{Program, scratch};
 use iolite_testing::{ObjectServer, Reply, Seen, certificate};
 
 #[test]
-pub fn the_password_is_not_sent_to_who_asks_for_its_digest() {
+pub fn digest_authentication_does_not_send_the_password() {
     // A nonce is valid for ten requests.
     let server = ObjectServer::behaving(|seen| {
         let nonce = format!("nonce=\"n{}\"", seen.number / 10);
@@ -291,7 +291,7 @@ pub fn keys_in_the_open_are_warned_of() {
 }
 
 #[test]
-pub fn encrypted_connections_are_with_whom_they_should_be() {
+pub fn encrypted_connections_check_certificates() {
     let authority = certificate("authority.crt").display().to_string();
     let write = "--filename=/b/a --rw=randwrite --size=256k --iodepth=4 --verify=crc32c";
     let trusting = format!("{write} --https=on --http_ca_file={authority}");

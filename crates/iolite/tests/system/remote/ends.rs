@@ -204,7 +204,7 @@ fn left_in(dir: &Path) -> Vec<PathBuf> {
 
 /// However a run ends, one line of the agent's log says how, and no files are left.
 #[test]
-pub fn an_end_is_told_as_it_was_and_leaves_nothing() {
+pub fn ends_are_logged_and_leave_no_files() {
     let dir = scratch();
     let served = dir.path().join("a");
     let mut agent = agent_with(dir.path(), "a", &[&format!("--serve-only={}", served.display())]);
@@ -299,7 +299,7 @@ pub fn an_agent_that_is_ended_ends_its_run_first() {
 
 /// The next agent removes the files of a killed agent, and nothing else.
 #[test]
-pub fn what_a_killed_agent_leaves_is_removed() {
+pub fn files_of_a_killed_agent_are_removed() {
     let dir = scratch();
     job(dir.path(), &format!("{ENDLESS}write_bw_log=x\nlog_avg_msec=1\n"));
     let agent = agent_with(dir.path(), "a", &[]);

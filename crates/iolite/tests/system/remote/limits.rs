@@ -139,7 +139,7 @@ impl Drop for Over<'_> {
 /// Very many clients that send nothing, invalid data, or too much do not block other clients, and fill neither the
 /// memory nor the log.
 #[test]
-pub fn a_flood_disturbs_nobody_else() {
+pub fn a_flood_of_connections_does_not_block_clients() {
     let dir = scratch();
     let agent = Agent::on_port(dir.path());
     job(dir.path(), TWO);
