@@ -260,7 +260,7 @@ fn go(way: &Way) -> Option<Finished> {
         running.wait_until("its end", |_| parent(pid).is_none_or(|_| is_zombie(pid)));
     }
     if way.victim == Victim::Spawner && way.moment == Moment::Finishing {
-        // The worker ends by itself when it may continue, so its death must be noticed before.
+        // The worker will end by itself, so the test waits until the death of the spawner has been noticed.
         running.wait_until("the end of its worker", |running| running.output().contains("was killed"));
     }
     if way.victim == Victim::IdleMeter {
