@@ -49,7 +49,7 @@ const PATIENCE: u32 = 10;
 /// A request that is sent again gets a new signature if the old one has reached this age: servers refuse signatures
 /// that are 15 minutes old.
 const SIGNATURE: Duration = Duration::from_secs(10 * 60);
-/// How often a request that is waited for looks whether the job was asked to end.
+/// The interval at which [`Client::perform`] checks whether the job was asked to end.
 const LOOK: Duration = Duration::from_millis(200);
 /// The longest timeout after retries have been stopped.
 const LAST: Duration = Duration::from_secs(10);
@@ -173,8 +173,8 @@ impl Client {
         head
     }
 
-    /// Stops retries: requests that wait for a retry end with the outcome of their last attempt. The timeout of others is
-    /// 10 s at most, so that a silent server does not keep them.
+    /// Stops retries: requests that wait for a retry end with the outcome of their last attempt. The timeout of others
+    /// is 10 s at most, so that a silent server does not keep them.
     pub fn stop_repeating(&mut self) {
         if self.stopped.is_some() {
             return;
@@ -196,8 +196,8 @@ impl Client {
         }
     }
 
-    /// What [`Client::perform`] asks again and again: whether the job was asked to end. Then it acts as after
-    /// [`Client::stop_repeating`].
+    /// Sets the function with which [`Client::perform`] repeatedly checks whether the job was asked to end. If so, it
+    /// acts as after [`Client::stop_repeating`].
     pub fn stop_if(&mut self, is_asked_to: fn() -> bool) {
         self.is_asked_to_stop = is_asked_to;
     }
@@ -215,8 +215,8 @@ impl Client {
     /// Begins a request, and sends as much of it as the socket accepts now.
     ///
     /// # Safety
-    /// Until the request is over or the client is dropped, the body and the memory of the sink stay valid, nobody
-    /// writes to the body, and nobody else accesses the memory.
+    /// Until the request is over or the client is dropped, the body and the memory of the sink stay valid, the body is
+    /// not written to, and nothing else accesses the memory.
     pub unsafe fn begin(&mut self, token: u32, request: Request) {
         self.in_flight += 1;
         let flight = Flight {
@@ -269,10 +269,10 @@ impl Client {
     /// and when its answer began. Drops all other requests.
     ///
     /// # Safety
-    /// Until this returns, the body and the memory of the sink stay valid, nobody writes to the body, and nobody else
+    /// Until this returns, the body and the memory of the sink stay valid, the body is not written to, and nothing else
     /// accesses the memory.
     pub unsafe fn perform(&mut self, end: Option<Instant>, request: Request) -> Done {
-        // After a job has given up, other requests may still be in flight. Nobody needs their answers any more.
+        // After a job has given up, other requests may still be in flight. Their answers are not needed any more.
         self.drop_flights();
         let failed = |words| Done {
             token: 0,
@@ -362,8 +362,8 @@ impl Client {
         let is_over = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         if let Some(flight) = &mut link.flight {
             if !flight.is_connected {
-                // If anything was sent, the connection had been established, even if it has failed since. (An encrypted one
-                // is given nothing to send before it is established, because it would buffer that.)
+                // If anything was sent, the connection had been established, even if it has failed since. (An encrypted
+                // one is given nothing to send before it is established, because it would buffer that.)
                 if flight.sent == 0
                     && let Some(error) = link.connection.refused()
                 {
@@ -381,7 +381,7 @@ impl Client {
             }
             self.advance(slot, flags.contains(EventFlags::IN) || is_over, is_over);
         } else if is_over || (flags.contains(EventFlags::IN) && !link.connection.is_encrypted()) {
-            // An idle connection ends, or TLS sends a message of its own. Data of any other kind is unexpected.
+            // An idle connection ends, or TLS sends a message of the protocol itself. Any other data is unexpected.
             self.idle.retain(|&idle| idle != slot);
             self.close(slot);
         }

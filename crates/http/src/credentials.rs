@@ -281,7 +281,7 @@ mod tests {
         let found = of("third").credentials().unwrap().unwrap();
         assert_eq!((&*found.id, &*found.secret, found.token.as_deref()), ("C", "sc", Some("tc")));
         assert_eq!(of("third").region().as_deref(), Some("r3"));
-        // What both files have is that of the file with keys.
+        // If both files have keys, those of the keys file are used.
         assert_eq!(of("default").credentials().unwrap().unwrap().id, "A");
         assert_eq!(of("default").region().as_deref(), Some("r0"));
         assert_eq!(of("other").region().as_deref(), Some("x"));

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_answered() {
+    fn unsupported_challenges_are_not_answered() {
         let mut digest = Digest::new("u", "p");
         let mut field = String::new();
         digest.answer("GET", "/", &mut field);

@@ -459,7 +459,8 @@ mod tests {
 
     #[test]
     fn servers_are_told_what_to_check_objects_by() {
-        // The CRC-32C of these digits is e3069283, the usual check of its polynomial; the SHA-256 is that of sha256sum(1).
+        // The CRC-32C of these digits is e3069283, the usual check of its polynomial; the SHA-256 is that of
+        // sha256sum(1).
         for (checksum, field) in [
             (Checksum::Crc32c, "x-amz-checksum-crc32c: 4waSgw==\r\n"),
             (Checksum::Sha256, "x-amz-checksum-sha256: FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=\r\n"),

@@ -29,7 +29,7 @@ pub(crate) fn hint(error: &Error) -> &'static str {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "; name a file with the authority that signed it (http_ca_file)"
         }
-        // (It is told apart by its name only.)
+        // (Only its name identifies this error.)
         Error::InvalidCertificate(CertificateError::Other(other))
             if other.to_string().contains("CaUsedAsEndEntity") =>
         {

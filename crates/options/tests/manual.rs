@@ -1,4 +1,4 @@
-//! The manual in the repository matches the tables, and the programs that show it have no complaints.
+//! The manual in the repository matches the option tables, and the programs that display it report no errors.
 
 use iolite_options::manual;
 use std::path::{Path, PathBuf};

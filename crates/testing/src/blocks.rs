@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// For how long a server may take until it answers.
+/// The longest time that a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program that serves.
+/// A server process.
 struct Serving(Child);
 
 impl Serving {
@@ -21,7 +21,7 @@ impl Serving {
     fn start(mut command: Command, is_ready: impl Fn() -> bool) -> Result<Serving, String> {
         let program = command.get_program().display().to_string();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // (It ends with the tests, whatever ends them.)
+        // (It dies with the tests, even if they are killed.)
         let mut serving = Serving(keeper(command).map_err(|error| format!("{program}: {error}"))?);
         let end = Instant::now() + PATIENCE;
         while !is_ready() {
@@ -42,7 +42,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // A child of ours that has not been waited for: nobody else has its number.
+        // The child has not been waited for, so no other process has its ID.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -55,7 +55,7 @@ pub struct NbdServer {
 }
 
 impl NbdServer {
-    /// Starts nbdkit on a local socket in this directory, with these words behind its options: `memory 64M`.
+    /// Starts nbdkit on a Unix socket in this directory. `words` follow its options: `memory 64M`.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
@@ -70,7 +70,7 @@ impl NbdServer {
         Ok(NbdServer { serving: Some(serving), uri: local(&socket) })
     }
 
-    /// Starts nbdkit on a port of this machine, encrypted, with the certificate `server` of the tests.
+    /// Starts nbdkit on a port of this machine, with TLS and the certificate `server` of the tests.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
@@ -109,7 +109,7 @@ impl NbdServer {
         Ok(NbdServer { serving: Some(serving), uri: local(&socket) })
     }
 
-    /// Where it is.
+    /// Its URI.
     pub fn uri(&self) -> &str {
         &self.uri
     }
@@ -143,16 +143,17 @@ impl Tgt {
     pub const USER: &'static str = "somebody";
     /// The password of that user.
     pub const PASSWORD: &'static str = "sesame-open-123";
-    /// The password that it proves itself with, as the user `disk`.
+    /// The password with which it authenticates itself to clients, as the user `disk`.
     pub const PROOF: &'static str = "sesame-disk-456";
 
-    /// Starts one with a disk of this many bytes, in blocks of `block` bytes; with authentication if `asks`.
+    /// Starts a server with a disk of this many bytes, in blocks of `block` bytes. If `asks`, clients have to
+    /// authenticate themselves.
     ///
     /// # Errors
     /// It cannot be started.
     ///
     /// # Panics
-    /// It runs but does not obey.
+    /// It runs but refuses a command.
     pub fn start(directory: &Path, bytes: u64, block: u32, asks: bool) -> Result<Tgt, String> {
         let address = free_port();
         let mut tgt = Tgt { serving: None, directory: directory.join("tgt"), address };
@@ -198,7 +199,7 @@ impl Tgt {
         }
     }
 
-    /// The URL of its disk: `iscsi://127.0.0.1:PORT/TARGET/1`, with colons as a list of file names has them.
+    /// The URL of its disk: `iscsi://127.0.0.1:PORT/TARGET/1`, with colons escaped as in a list of file names.
     pub fn name(&self, user: &str) -> String {
         format!(r"iscsi\://{user}127.0.0.1\:{}/{}/1", self.address.port(), Tgt::TARGET.replace(':', r"\:"))
     }
@@ -208,18 +209,18 @@ impl Tgt {
         format!("?target_user=disk&target_password={}", Tgt::PROOF)
     }
 
-    /// The file in which it keeps the disk.
+    /// The file with the data of the disk.
     pub fn image(&self) -> PathBuf {
         self.directory.join("image")
     }
 
-    /// Makes its disk one that can only be read.
+    /// Makes its disk read-only.
     ///
     /// # Panics
-    /// When it does not.
+    /// When it refuses.
     pub fn protect(&self) {
         self.tell("--lld iscsi --mode logicalunit --op update --tid 1 --lun 1 --params readonly=1")
-            .expect("it can");
+            .expect("tgt can make a disk read-only");
     }
 
     /// Kills it (SIGKILL).

@@ -1,9 +1,9 @@
-//! A Ceph cluster of one machine for tests: a monitor, a manager and one object store, with authentication, on private
-//! ports; and a gateway that speaks S3 and Swift.
+//! A Ceph cluster on one machine for tests: a monitor, a manager and one object store (OSD), with authentication, on
+//! private ports; and a gateway for S3 and Swift.
 //!
-//! It is started from the system's packages (`scripts/test --everything` installs Debian's), which takes ten seconds.
-//! So the tests of a binary share one ([`Ceph::shared`]), each with its own objects or images. Whatever happens to the
-//! tests, its processes die with the test binary.
+//! It uses the system's packages (`scripts/test --everything` installs Debian's). Starting it takes ten seconds, so the
+//! tests of a binary share one cluster ([`Ceph::shared`]), each with its own objects or images. Its processes die with
+//! the test binary, even if that is killed.
 
 use crate::servers::free_port;
 use std::ffi::OsStr;
@@ -17,10 +17,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-/// How long a program of the cluster may take to become ready.
+/// The longest time that a program of the cluster may take to become ready.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The programs of a cluster, without the gateway.
+/// The programs of a cluster, except the gateway.
 const PROGRAMS: [&str; 8] =
     ["ceph-mon", "ceph-mgr", "ceph-osd", "ceph", "rados", "rbd", "ceph-authtool", "monmaptool"];
 
@@ -47,7 +47,7 @@ struct Processes {
     store: Option<Child>,
 }
 
-/// A gateway to the cluster, which speaks S3 and Swift.
+/// A gateway to the cluster for S3 and Swift.
 #[derive(Clone, Debug)]
 pub struct Gateway {
     address: SocketAddr,
@@ -66,7 +66,7 @@ impl Ceph {
         let shared = SHARED.get_or_init(|| {
             let place = std::env::temp_dir().join(format!("iolite-test-ceph-{}", std::process::id()));
             let cluster = Ceph::start(&place, Store::Memory)?;
-            // SAFETY: the function takes nothing, gives nothing, and does not unwind.
+            // SAFETY: the function takes nothing, returns nothing, and does not unwind.
             unsafe { libc::atexit(end_shared) };
             Ok(cluster)
         });
@@ -79,13 +79,13 @@ impl Ceph {
         shared.as_ref().map_err(Clone::clone)
     }
 
-    /// Starts one that keeps everything in this directory. It ends when it is dropped.
+    /// Starts a cluster with all its files in this directory. It ends when it is dropped.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
     ///
     /// # Panics
-    /// When the programs are there, and the cluster does not start.
+    /// When the programs exist but the cluster does not start.
     pub fn start(directory: &Path, store: Store) -> Result<Ceph, String> {
         if let Some(missing) = PROGRAMS.iter().find(|name| program(name).is_none()) {
             return Err(format!(
@@ -119,14 +119,14 @@ impl Ceph {
         self.run("ceph", &["osd", "new", &store_id])?;
         self.run("ceph-osd", &["-i", "0", "--mkfs", "--osd-uuid", &store_id])?;
         self.start_store()?;
-        // Before there is a manager, making a pool hangs.
+        // Creating a pool hangs until there is a manager.
         self.until(|| Ok(self.run("ceph", &["mgr", "stat"])?.contains("\"available\": true")))?;
         self.run("ceph", &["osd", "pool", "create", Ceph::POOL, "8"])?;
         self.run("ceph", &["osd", "pool", "application", "enable", Ceph::POOL, "rbd"])?;
         Ok(())
     }
 
-    /// Makes the keys of everybody.
+    /// Creates the keys of all daemons and of the administrator.
     fn keys(&self) -> Result<(), String> {
         let all = |of: &str| [format!("--cap={of}"), "allow *".to_owned()];
         let profile = |of: &str, name: &str| [format!("--cap={of}"), format!("allow profile {name}")];
@@ -143,7 +143,7 @@ impl Ceph {
                 words.push("-C".into());
             }
             for [option, value] in rights {
-                let (option, of) = option.split_once('=').expect("it was put there");
+                let (option, of) = option.split_once('=').expect("it contains an equals sign");
                 words.extend([option.to_owned(), of.to_owned(), value]);
             }
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -152,12 +152,12 @@ impl Ceph {
         Ok(())
     }
 
-    /// The file that tells clients of the cluster.
+    /// The configuration file for clients of the cluster.
     pub fn conf(&self) -> PathBuf {
         self.directory.join("ceph.conf")
     }
 
-    /// Writes another such file, with these lines in the place of those about the same.
+    /// Writes another configuration file, in which these lines replace the lines with the same keys.
     ///
     /// # Panics
     /// When it cannot be written.
@@ -172,7 +172,7 @@ impl Ceph {
         path
     }
 
-    /// Runs a tool of Ceph's (`rbd`, `rados`, `ceph`) as the administrator, and returns its output.
+    /// Runs one of Ceph's tools (`rbd`, `rados`, `ceph`) as the administrator, and returns its output.
     ///
     /// # Panics
     /// When it fails.
@@ -181,7 +181,7 @@ impl Ceph {
         self.run(name, &words).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// The same, of words that may have spaces in them.
+    /// The same with arguments that may contain spaces.
     ///
     /// # Panics
     /// When it fails.
@@ -217,7 +217,7 @@ impl Ceph {
         self.until(|| Ok(self.up_from()?.is_some_and(|epoch| Some(epoch) > before)))
     }
 
-    /// Since which epoch of the cluster the object store is up; `None` = it is not.
+    /// The epoch of the cluster since which the object store is up; `None` = it is not up.
     fn up_from(&self) -> Result<Option<u64>, String> {
         let told = self.run("ceph", &["osd", "dump"])?;
         let line = told.lines().find(|line| line.starts_with("osd.0 up")).unwrap_or_default();
@@ -225,7 +225,7 @@ impl Ceph {
         Ok(words.nth(1).and_then(|epoch| epoch.parse().ok()))
     }
 
-    /// The gateway, which is started when a test first asks for it.
+    /// The gateway. The first call starts it.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
@@ -344,7 +344,7 @@ impl Ceph {
 
     fn end(&self) {
         let mut processes = std::mem::take(&mut *self.processes());
-        // The clients first.
+        // The clients end first.
         processes.others.reverse();
         processes.others.iter_mut().chain(&mut processes.store).for_each(end);
     }
@@ -359,7 +359,7 @@ impl Drop for Ceph {
 impl Gateway {
     /// The access key of the S3 user.
     pub const ID: &'static str = "an-access-key";
-    /// Their secret key.
+    /// The secret key of the S3 user.
     pub const SECRET: &'static str = "a-very-secret-key";
     /// The key of the Swift user `u:swift`.
     pub const SWIFT_SECRET: &'static str = "a-swift-secret";
@@ -380,10 +380,10 @@ impl Gateway {
         token.unwrap_or_else(|| panic!("no token: {answer}")).trim().to_owned()
     }
 
-    /// Makes a container, which is a bucket for S3.
+    /// Creates a container, which is a bucket for S3.
     ///
     /// # Panics
-    /// When the gateway makes none.
+    /// When the gateway refuses to.
     pub fn make_container(&self, name: &str) {
         let token = format!("X-Auth-Token: {}\r\nContent-Length: 0", self.swift_token());
         let answer = self.ask(&format!("PUT /swift/v1/{name}"), &token);
@@ -405,13 +405,13 @@ impl Gateway {
     }
 }
 
-/// Ends a child that has not been waited for: nobody else has its number.
+/// Ends a child that has not been waited for, so that no other process has its ID.
 fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// Whether a child ended well; `None` when it does not end, and was killed.
+/// Whether a child succeeded; `None` = it did not end and was killed.
 fn wait(child: &mut Child) -> Option<bool> {
     let limit = Instant::now() + PATIENCE;
     loop {
@@ -426,8 +426,8 @@ fn wait(child: &mut Child) -> Option<bool> {
     }
 }
 
-/// Starts a program that dies with this process. The system ends such a child with the thread that has started it, and
-/// tests are threads that end: so one thread that stays starts them all.
+/// Starts a program that dies with this process. The kernel ends such a child together with the thread that started it,
+/// and the threads of tests end. So one thread that never ends starts all of them.
 pub(crate) fn keeper(command: Command) -> std::io::Result<Child> {
     type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
     static KEEPER: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
@@ -456,16 +456,16 @@ pub(crate) fn keeper(command: Command) -> std::io::Result<Child> {
     answered.recv().map_err(gone)?
 }
 
-/// Where a program is, also where only administrators look for it.
+/// Finds a program in `PATH` or in the directories for administrators.
 fn program(name: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     let places = std::env::split_paths(&paths).chain(["/usr/sbin".into(), "/sbin".into()]);
     places.map(|place| place.join(OsStr::new(name))).find(|program| program.exists())
 }
 
-/// A name that nothing else has, as Ceph wants them.
+/// A new UUID.
 fn unique() -> String {
-    let made = fs::read_to_string("/proc/sys/kernel/random/uuid").expect("the kernel gives names");
+    let made = fs::read_to_string("/proc/sys/kernel/random/uuid").expect("the kernel generates UUIDs");
     made.trim().to_owned()
 }
 

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles an engine of `examples/engines` (by its name, without `.c`) into a directory.
+/// Compiles the engine `examples/engines/NAME.c` into a directory.
 ///
 /// # Errors
 /// There is no C compiler.
@@ -15,7 +15,7 @@ pub fn example_engine(name: &str, directory: &Path) -> Result<PathBuf, String> {
     compile(&root().join(format!("examples/engines/{name}.c")), name, directory)
 }
 
-/// Compiles this text likewise.
+/// Compiles an engine from this text.
 ///
 /// # Errors
 /// There is no C compiler.

@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// For how long a server may take until it answers.
+/// The longest time that a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where it listens in its name space.
+/// The addresses at which it listens in its namespace.
 const NFS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 12049);
 const MOUNT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 12050);
 
 /// An NFS server of version 3.
 pub struct Ganesha {
-    /// The port mapper, whose name spaces the server lives in.
+    /// The port mapper. The server runs in its namespaces.
     mapper: Child,
     server: Option<Child>,
-    /// When it was started last, in seconds.
+    /// When it was last started, in seconds since 1970.
     started: u64,
     directory: PathBuf,
     nfs: Relay,
@@ -33,13 +33,13 @@ pub struct Ganesha {
 }
 
 impl Ganesha {
-    /// Starts one that keeps its files in `directory`.
+    /// Starts a server with its files in `directory`.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
     ///
     /// # Panics
-    /// When it is there and does not start.
+    /// When it is installed but does not start.
     pub fn start(directory: &Path) -> Result<Ganesha, String> {
         // SAFETY: takes nothing and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
@@ -57,8 +57,8 @@ impl Ganesha {
         fs::create_dir_all(directory.join("export")).map_err(|error| error.to_string())?;
         fs::write(directory.join("conf"), configuration(&directory)).map_err(|error| error.to_string())?;
         let script = "mount -t tmpfs none /run && mount -t tmpfs none /var/lib/nfs && ip link set lo up && { rpcbind -f & wait; }";
-        // The mapper changes its user, which clears its parent-death signal. So it gets a process namespace, which ends
-        // with its first process.
+        // The mapper changes its user, which clears its parent-death signal. So it gets a process namespace: all
+        // processes there die with the first one.
         let mut command = Command::new("unshare");
         command.args(["-m", "-n", "-p", "-f", "--kill-child", "sh", "-c", script]);
         let mut mapper = spawn(command)?;
@@ -86,7 +86,7 @@ impl Ganesha {
     /// It does not answer.
     pub fn restart(&mut self) -> Result<(), String> {
         self.kill();
-        // Its verifier is the second in which it starts: a restart within the same second would go unnoticed.
+        // Its write verifier is the second in which it starts: clients would not notice a restart within that second.
         let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         while now() <= self.started + 1 {
             thread::sleep(Duration::from_millis(20));
@@ -132,12 +132,12 @@ impl Ganesha {
         format!("nfs://127.0.0.1{}?nfsport={nfs}&mountport={mount}", self.export().display())
     }
 
-    /// Where its files are.
+    /// The directory with its files.
     pub fn export(&self) -> PathBuf {
         self.directory.join("export")
     }
 
-    /// How many bytes clients have sent to it.
+    /// The number of bytes that clients have sent to it.
     pub fn bytes_sent(&self) -> u64 {
         self.nfs.bytes.load(Ordering::Relaxed)
     }
@@ -165,7 +165,7 @@ fn spawn(mut command: Command) -> Result<Child, String> {
 
 fn end(child: Option<Child>) {
     if let Some(mut child) = child {
-        // A child of ours that has not been waited for: nobody else has its number.
+        // The child has not been waited for, so no other process has its ID.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -185,12 +185,12 @@ fn configuration(directory: &Path) -> String {
     )
 }
 
-/// A connection to an address in the network of another process.
+/// Connects to an address in the network namespace of another process.
 fn connect_in(process: u32, address: SocketAddr) -> std::io::Result<TcpStream> {
     let network = File::open(format!("/proc/{process}/ns/net"))?;
-    // A separate thread enters that network namespace; its sockets stay there.
+    // A separate thread enters that namespace. Its sockets belong to the namespace for ever.
     let connecting = thread::spawn(move || {
-        // SAFETY: the descriptor is open; only this thread changes.
+        // SAFETY: the descriptor is open; the call affects only this thread.
         if unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
             return Err(std::io::Error::last_os_error());
         }
@@ -239,7 +239,7 @@ impl Drop for Relay {
     }
 }
 
-/// Forwards data in one direction until one of both ends closes.
+/// Forwards data in one direction until either end closes.
 fn pass_on(mut from: TcpStream, mut to: TcpStream, bytes: &AtomicU64, cut: &AtomicBool) {
     let mut buffer = vec![0; 256 << 10];
     while let Ok(count) = from.read(&mut buffer) {

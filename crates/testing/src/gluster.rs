@@ -8,10 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For how long the server may take until it serves.
+/// The longest time that the server may take to start.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Prepares the name spaces before the server starts.
+/// Prepares the namespaces before the server starts.
 const SCRIPT: &str = "set -e
 ip link set lo up
 ip link add v0 type veth peer name v1
@@ -28,9 +28,9 @@ wait";
 
 /// A server with a volume.
 pub struct Gluster {
-    /// Its death is that of everything in the name spaces.
+    /// When this process dies, everything in the namespaces dies.
     outside: Child,
-    /// The first process in them.
+    /// The ID of the first process in the namespaces.
     inside: u32,
     directory: PathBuf,
 }
@@ -38,16 +38,16 @@ pub struct Gluster {
 impl Gluster {
     /// The volume.
     pub const VOLUME: &'static str = "vol";
-    /// Where its server is, as clients in its network see it.
+    /// The address of its server in the namespaces' network.
     pub const SERVER: &'static str = "10.77.0.1";
 
-    /// Starts one that keeps its files in `directory`.
+    /// Starts a server with its files in `directory`.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
     ///
     /// # Panics
-    /// When it is there and does not start.
+    /// When it is installed but does not start.
     pub fn start(directory: &Path) -> Result<Gluster, String> {
         // SAFETY: takes nothing and cannot fail.
         if unsafe { libc::geteuid() } != 0 {
@@ -77,7 +77,7 @@ impl Gluster {
             thread::sleep(Duration::from_millis(50));
         }
         let brick = format!("{}:{}", Gluster::SERVER, gluster.brick().display());
-        // (Not every file system takes the attributes that a brick has.)
+        // (Not every file system supports the extended attributes of a brick.)
         gluster.tell(&["volume", "create", Gluster::VOLUME, &brick, "force"])?;
         gluster.tell(&["volume", "start", Gluster::VOLUME])?;
         Ok(gluster)
@@ -92,7 +92,7 @@ impl Gluster {
         child.is_some() && self.tell(&["pool", "list"]).is_ok()
     }
 
-    /// Runs a command of the server.
+    /// Runs a `gluster` command.
     ///
     /// # Errors
     /// The server's message.
@@ -110,22 +110,22 @@ impl Gluster {
         }
     }
 
-    /// A program in the server's network.
+    /// A command that runs a program in the server's network.
     pub fn client(&self, program: &Path) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.inside.to_string(), "-n"]).arg(program);
         command
     }
 
-    /// Where the brick has its files.
+    /// The directory with the brick's files.
     pub fn brick(&self) -> PathBuf {
         self.directory.join("brick")
     }
 
-    /// How many connections there are to the server itself.
+    /// The number of connections to glusterd.
     pub fn connections(&self) -> usize {
         let all = fs::read_to_string(format!("/proc/{}/net/tcp", self.inside)).unwrap_or_default();
-        // Port 24007 at the other end, established.
+        // Established, with port 24007 at the other end.
         let is_one = |line: &&str| {
             let words: Vec<&str> = line.split_whitespace().collect();
             matches!(words[..], [_, _, other, "01", ..] if other.ends_with(":5DC7"))
@@ -133,7 +133,7 @@ impl Gluster {
         all.lines().filter(is_one).count()
     }
 
-    /// Sends the server of the brick a signal.
+    /// Sends a signal to the server of the brick.
     ///
     /// # Panics
     /// When it does not run.
@@ -147,11 +147,11 @@ impl Gluster {
         };
         let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let id = ids.find(is_it).expect("the brick's server runs");
-        // SAFETY: takes nothing but integers. Its name has a directory that nobody else uses.
+        // SAFETY: takes nothing but integers. Only this brick's server has that directory in its command line.
         unsafe { libc::kill(id, signal) };
     }
 
-    /// Starts the server of the brick again.
+    /// Restarts the server of the brick.
     ///
     /// # Errors
     /// The server's message.
@@ -162,10 +162,10 @@ impl Gluster {
 
 impl Drop for Gluster {
     fn drop(&mut self) {
-        // A child of ours that has not been waited for: nobody else has its number.
+        // The child has not been waited for, so no other process has its ID.
         let _ = self.outside.kill();
         let _ = self.outside.wait();
-        // The name space is gone when all in it are, which is soon.
+        // The namespace ends when its last process does, which takes a moment.
         let end = Instant::now() + Duration::from_secs(10);
         while Path::new(&format!("/proc/{}", self.inside)).exists() && Instant::now() < end {
             thread::sleep(Duration::from_millis(10));

@@ -1,5 +1,5 @@
 //! An HDFS cluster for tests, in one Java process: a namenode and a datanode. All tests of a program share it, one at a
-//! time, because some of them stop parts of it. It ends with the program, by the end of its standard input.
+//! time, because some of them stop parts of it. It ends when the program does, because its standard input ends then.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -17,13 +17,13 @@ pub struct Hdfs {
 }
 
 impl Hdfs {
-    /// The cluster, which nobody else uses meanwhile. It is started for the first test that asks for it.
+    /// The cluster, locked for the caller. The first call starts it.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
     ///
     /// # Panics
-    /// When it is there and does not start.
+    /// When it is installed but does not start.
     pub fn shared() -> Result<MutexGuard<'static, Hdfs>, String> {
         static SHARED: OnceLock<Result<Mutex<Hdfs>, String>> = OnceLock::new();
         match SHARED.get_or_init(|| Hdfs::start().map(Mutex::new)) {
@@ -51,7 +51,7 @@ impl Hdfs {
         let log = fs::File::create(directory.join("log")).map_err(|error| error.to_string())?;
         command.arg(&directory).current_dir(&directory);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
-        // Ended by a signal, it would not clean up, so it ends when its standard input does.
+        // If a signal ended it, it would not clean up. So it ends when its standard input ends.
         let mut server = command.spawn().map_err(|error| format!("java: {error}"))?;
         let id = i32::try_from(server.id()).expect("a pid fits");
         let orders = server.stdin.take().expect("it has a standard input");
@@ -68,14 +68,14 @@ impl Hdfs {
 
     fn answer(&mut self) -> String {
         let mut line = String::new();
-        self.answers.read_line(&mut line).expect("what it says can be read");
+        self.answers.read_line(&mut line).expect("its output can be read");
         line.trim_end().to_owned()
     }
 
     /// Sends the cluster a command; `hdfs/Cluster.java` lists them.
     ///
     /// # Panics
-    /// When it does not.
+    /// When the cluster does not answer.
     #[track_caller]
     pub fn tell(&mut self, order: &str) -> String {
         writeln!(self.orders, "{order}").expect("the cluster runs");
@@ -86,13 +86,13 @@ impl Hdfs {
         }
     }
 
-    /// Stops the cluster, or has it go on (SIGSTOP, SIGCONT).
+    /// Stops the cluster or lets it continue (SIGSTOP, SIGCONT).
     pub fn signal(&self, signal: i32) {
-        // SAFETY: takes nothing but integers. It is a child that nobody has waited for.
+        // SAFETY: takes nothing but integers; the child has not been waited for.
         unsafe { libc::kill(self.id, signal) };
     }
 
-    /// The files in a directory with their lengths, in the order of their names: `NAME=BYTES`.
+    /// The files in a directory with their lengths, sorted by name: `NAME=BYTES`.
     #[track_caller]
     pub fn list(&mut self, directory: &str) -> Vec<String> {
         let mut found: Vec<String> =

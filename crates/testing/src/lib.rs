@@ -1,14 +1,14 @@
-//! Shared by the tests of all crates: skips that are counted, seeds that can be given again, engines in C, a server of
-//! objects that misbehaves when told to, real servers (also a Ceph cluster), the releases of fio to compare with, and a virtual machine.
+//! What the tests of all crates share: counted skips, repeatable seeds, engines in C, an object server that misbehaves
+//! on request, real servers (also a Ceph cluster), the releases of fio to compare with, and a virtual machine.
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `IOLITE_HDFS` | the directory that `scripts/hdfs` has filled (default: `target/hdfs`) |
+//! | `IOLITE_HDFS` | the directory that `scripts/hdfs` fills (default: `target/hdfs`) |
 //! | `IOLITE_MINIO` | the MinIO to test against (default: what `scripts/minio` has built) |
-//! | `IOLITE_PEERS` | the releases of fio to compare with, paths with colons between them (default: those that are found) |
-//! | `IOLITE_TEST_SEED` | the seed of everything that tests draw at random (default: another one each time) |
+//! | `IOLITE_PEERS` | the releases of fio to compare with: paths, separated by colons (default: those that are found) |
+//! | `IOLITE_TEST_SEED` | the seed of all random numbers in tests (default: a new one each time) |
 //! | `IOLITE_TEST_SKIPS` | the file to which skips are appended; `scripts/test` sets it, and counts them |
-//! | `IOLITE_VM` | the directory that `scripts/vm` has filled (default: `target/vm`); with its `backports`, all tests run in the newer machine |
+//! | `IOLITE_VM` | the directory that `scripts/vm` fills (default: `target/vm`); with its `backports`, all tests run in the newer machine |
 
 pub mod blocks;
 pub mod ceph;

@@ -1,7 +1,7 @@
-//! A server of objects for tests: it stores objects, reports the requests that it got, and misbehaves on request.
+//! An object server for tests: it stores objects, records the requests that it received, and misbehaves on request.
 //!
-//! It accepts PUT, GET (with ranges), HEAD and DELETE for any path, as S3, WebDAV and Swift all do. It checks no
-//! signature: examples of the specification and real servers show that signatures are correct.
+//! It accepts PUT, GET (with ranges), HEAD and DELETE for any path, as S3, WebDAV and Swift all do. It does not check
+//! signatures; other tests check them against the examples of the specification and against real servers.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// A request as the server has seen it.
+/// A request as the server received it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// GET, PUT, …
     pub method: String,
-    /// The path as it was sent, encoded.
+    /// The path as it was sent, percent-encoded.
     pub path: String,
-    /// The fields of the head, names in lower case.
+    /// The fields of the head, with names in lower case.
     pub fields: BTreeMap<String, String>,
     /// The length of the body.
     pub length: usize,
@@ -37,21 +37,21 @@ pub enum Reply {
     Granted,
     /// This status, with these lines of the head and this body.
     Refused(u16, &'static str, &'static str),
-    /// The answer up to so many bytes of its body; then the connection is cut.
+    /// The server sends the answer up to this many bytes of its body and cuts the connection.
     Cut(usize),
-    /// Nothing, and the connection is ended.
+    /// The server closes the connection without an answer.
     Ended,
-    /// The request is granted, and the connection is closed afterwards without announcement.
+    /// The request is granted, and then the server closes the connection without having announced it.
     GrantedAndEnded,
-    /// Nothing until the test is over.
+    /// The server sends nothing until the test is over.
     Silence,
-    /// The request is granted, followed by bytes that look like the answer to the next request.
+    /// The request is granted. Bytes that look like the answer to another request follow.
     Surplus,
-    /// Something that is not HTTP.
+    /// The server sends something that is not HTTP.
     Garbage,
-    /// The request is granted, with so many spaces before the body, one each quarter of a second.
+    /// The request is granted, with this many spaces before the body, one each quarter of a second.
     Slow(usize),
-    /// The request is granted once so many requests are waiting.
+    /// The request is granted as soon as this many requests are waiting.
     Gathered(usize),
 }
 
@@ -64,12 +64,12 @@ struct State {
     uploads: BTreeMap<String, Upload>,
     uploads_begun: usize,
     requests: Vec<Seen>,
-    /// Requests that wait for others, and the most that have.
+    /// The number of requests that wait for others, and its maximum so far.
     waiting: usize,
     most_waiting: usize,
 }
 
-/// An upload in parts.
+/// A multipart upload.
 struct Upload {
     /// The object's path.
     path: String,
@@ -78,7 +78,7 @@ struct Upload {
 }
 
 impl State {
-    /// Begins an upload; its id.
+    /// Begins an upload and returns its ID.
     fn begin(&mut self, path: &str, when: SystemTime) -> String {
         self.uploads_begun += 1;
         let id = format!("upload-{}", self.uploads_begun);
@@ -88,11 +88,11 @@ impl State {
     }
 }
 
-/// A moment as S3 writes it.
+/// A time in the format of S3.
 fn in_words(time: SystemTime) -> String {
     let seconds = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (day, second) = ((seconds / 86400) as i64, seconds % 86400);
-    // Days since the first of March of the year 0, in eras of 400 years.
+    // Days since March 1 of the year 0, in eras of 400 years.
     let day = day + 719_468;
     let (era, day) = (day.div_euclid(146_097), day.rem_euclid(146_097));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -115,7 +115,7 @@ struct Shared {
     open: Mutex<Vec<TcpStream>>,
 }
 
-/// A server that is there until this is dropped.
+/// A server. It ends when this value is dropped.
 pub struct ObjectServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -127,13 +127,13 @@ impl ObjectServer {
         ObjectServer::behaving(|_| Reply::Granted)
     }
 
-    /// A server that reacts to each request as the function says.
+    /// A server whose reaction to each request the function chooses.
     pub fn behaving(behaviour: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> ObjectServer {
         ObjectServer::made(Box::new(behaviour), None)
     }
 
-    /// One that encrypts and shows this certificate ([`certificate`]): `server`, which is good for 127.0.0.1 and
-    /// localhost, or `elsewhere`, which is not. It may demand that clients show one.
+    /// An encrypted server with this certificate ([`certificate`]): `server`, which is valid for 127.0.0.1 and
+    /// localhost, or `elsewhere`, which is not. It may demand certificates from clients.
     pub fn encrypted(name: &str, demands_certificates: bool) -> ObjectServer {
         ObjectServer::made(Box::new(|_| Reply::Granted), Some(encryption(name, demands_certificates)))
     }
@@ -160,7 +160,7 @@ impl ObjectServer {
         self.address.to_string()
     }
 
-    /// The paths of all objects, in order.
+    /// The paths of all objects, sorted.
     pub fn names(&self) -> Vec<String> {
         self.shared.state().objects.keys().cloned().collect()
     }
@@ -170,22 +170,22 @@ impl ObjectServer {
         self.shared.state().objects.get(path).cloned()
     }
 
-    /// Makes an object.
+    /// Stores an object.
     pub fn put(&self, path: &str, bytes: &[u8]) {
         self.shared.state().objects.insert(path.to_owned(), bytes.to_vec());
     }
 
-    /// How many uploads in parts are under way.
+    /// The number of multipart uploads in progress.
     pub fn uploads(&self) -> usize {
         self.shared.state().uploads.len()
     }
 
-    /// Begins an upload of an object, as another client would have at this time; returns its ID.
+    /// Begins a multipart upload as if another client had begun it at this time, and returns its ID.
     pub fn begin_upload(&self, path: &str, when: SystemTime) -> String {
         self.shared.state().begin(path, when)
     }
 
-    /// Whether this upload is under way.
+    /// Whether this upload is in progress.
     pub fn has_upload(&self, id: &str) -> bool {
         self.shared.state().uploads.contains_key(id)
     }
@@ -195,17 +195,17 @@ impl ObjectServer {
         self.shared.state().requests.clone()
     }
 
-    /// How many requests of this method there were so far.
+    /// The number of requests with this method so far.
     pub fn count(&self, method: &str) -> usize {
         self.shared.state().requests.iter().filter(|seen| seen.method == method).count()
     }
 
-    /// How many connections there were so far.
+    /// The number of connections so far.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Relaxed)
     }
 
-    /// How many requests were waiting at the same time, at most.
+    /// The maximum number of requests that were waiting at the same time.
     pub fn most_gathered(&self) -> usize {
         self.shared.state().most_waiting
     }
@@ -218,7 +218,7 @@ impl Drop for ObjectServer {
         for connection in self.shared.open.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             let _ = connection.shutdown(Shutdown::Both);
         }
-        // Wakes the accepting thread, which sees that it should end.
+        // Wakes the accepting thread, so that it notices that it should end.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -244,7 +244,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             shared.open.lock().unwrap_or_else(PoisonError::into_inner).push(again);
         }
         let shared = shared.clone();
-        // A connection that breaks is the client's affair.
+        // A broken connection is not an error of the server.
         std::thread::spawn(move || talk(connection, &shared).ok());
     }
 }
@@ -271,10 +271,10 @@ fn encryption(name: &str, demands_certificates: bool) -> Arc<ServerConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .expect("the provider has what they need");
+        .expect("the provider supports the default protocol versions");
     let builder = if demands_certificates {
         let mut roots = RootCertStore::empty();
-        roots.add(read("authority.crt")).expect("it is one of an authority");
+        roots.add(read("authority.crt")).expect("it is an authority's certificate");
         let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build();
         builder.with_client_cert_verifier(verifier.expect("there is an authority"))
     } else {
@@ -353,7 +353,7 @@ fn serve<S: Read + Write>(
     Ok(())
 }
 
-/// The next request with its body; `None` = there is none any more.
+/// The next request with its body; `None` = the connection has ended.
 fn request(input: &mut impl BufRead) -> io::Result<Option<(Seen, Vec<u8>)>> {
     let mut line = String::new();
     if input.read_line(&mut line)? == 0 {
@@ -374,7 +374,7 @@ fn request(input: &mut impl BufRead) -> io::Result<Option<(Seen, Vec<u8>)>> {
     Ok(Some((Seen { method, path, fields, length, number: 0 }, body)))
 }
 
-/// Waits until so many requests wait here.
+/// Waits until this many requests wait here.
 fn gather(shared: &Shared, wanted: usize) {
     let mut state = shared.state();
     state.waiting += 1;
@@ -419,7 +419,7 @@ fn granted(state: &mut State, seen: &Seen, body: Vec<u8>) -> (&'static str, usiz
     }
 }
 
-/// Answers the multipart requests of S3.
+/// Answers S3's requests about multipart uploads.
 fn in_parts(
     state: &mut State,
     method: &str,
@@ -504,7 +504,7 @@ fn in_parts(
     }
 }
 
-/// `bytes=FIRST-LAST` of an object of this length.
+/// Parses `bytes=FIRST-LAST`, for an object of this length.
 fn part(text: &str, length: usize) -> Option<std::ops::Range<usize>> {
     let (first, last) = text.strip_prefix("bytes=")?.split_once('-')?;
     let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);

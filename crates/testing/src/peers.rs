@@ -1,4 +1,4 @@
-//! The releases of fio that there are to compare with.
+//! The available releases of fio to compare with.
 
 use crate::releases::Release;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 /// A fio to compare with.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// Where it is.
+    /// The path of the program.
     pub path: PathBuf,
     /// The differences of its output and behaviour from 3.42.
     pub release: &'static Release,
 }
 
-/// All releases of fio to compare with: those that `IOLITE_PEERS` names, with colons or spaces between them; without it
-/// the installed one, and what `scripts/peer-fio` has put below `target/peers`.
+/// All releases of fio to compare with: those that `IOLITE_PEERS` names, separated by colons or spaces, or else the
+/// installed one and those that `scripts/peer-fio` has put below `target/peers`.
 pub fn peers() -> Vec<Peer> {
     let paths = match std::env::var("IOLITE_PEERS") {
         Ok(named) => {
@@ -42,7 +42,7 @@ fn found() -> Vec<PathBuf> {
     installed.filter(|path| release_of(path).is_some()).take(1).chain(unpacked).collect()
 }
 
-/// The fio release of a program; `None` if it is not fio. Iolite is not, whatever name it is called by.
+/// The fio release of a program; `None` = it is not fio. Iolite is not fio, even if it is called by that name.
 pub fn release_of(path: &Path) -> Option<&'static Release> {
     let told = |argument: &str| {
         let output = Command::new(path).arg(argument).stdin(Stdio::null()).output().ok()?;

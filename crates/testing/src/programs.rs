@@ -1,13 +1,14 @@
 //! Programs that a test makes and then runs.
 //!
-//! A process of its own writes each file. If the test did, a process that another test starts at that moment would inherit
-//! the open file, and until that process runs its own program, the kernel refuses to run this one ("Text file busy").
+//! A separate process writes each file. If the test itself wrote it, a process that another test starts at that moment
+//! would inherit the open file, and until that process calls exec, the kernel refuses to run the new program ("Text
+//! file busy").
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Writes a program: a script, with its first line.
+/// Writes a script, including its `#!` line, and makes it executable.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -1,41 +1,41 @@
-//! The one list of how the available releases of fio differ in output and behaviour from 3.42, the release that we
-//! follow: 3.33 of Debian 12, and 3.41, which `scripts/peer-fio` unpacks. Tests translate the output of a peer to that
-//! of 3.42 before they compare; a difference that is neither here nor in docs/compatibility.md is a failure.
+//! All differences in output and behaviour between the available releases of fio and 3.42, the release that we follow.
+//! Available are 3.33 of Debian 12, and 3.41, which `scripts/peer-fio` unpacks. Tests translate the output of a peer to
+//! that of 3.42 before they compare; a difference that is neither here nor in docs/compatibility.md is a failure.
 
 /// The differences of one release.
 #[derive(Debug)]
 pub struct Release {
-    /// The number behind the point: 41 is 3.41.
+    /// The minor version: 41 for 3.41.
     pub minor: u32,
-    /// Fragments of lines in the `normal` format, and their counterparts in 3.42.
+    /// Functions that translate a line of the `normal` format to that of 3.42; `None` = the function does not apply.
     lines: &'static [fn(&str) -> Option<String>],
-    /// Keys of the JSON of 3.42 that it does not print, as paths of the key tree.
+    /// Keys of 3.42's JSON that it does not print, as paths: `jobs[].job_start`.
     lacks_keys: &'static [&'static str],
     /// Whether "job options" and "global options" leave out options that were given without a value, which 3.42 lists
     /// with an empty string.
     hides_flags: bool,
     /// Job options of 3.42 that it does not know.
     lacks_options: &'static [&'static str],
-    /// Whether writes of a pattern with a header at `verify_offset` leave the header of an earlier write in the pattern.
+    /// Whether a pattern with a header at `verify_offset` still contains the header of an earlier write.
     pub leaves_old_headers: bool,
-    /// Whether compressed logs have a layout of their own.
+    /// Whether the layout of compressed logs is different.
     pub packs_logs_otherwise: bool,
-    /// Whether priorities are printed without their hint: `prio 2/4`, and not `prio 2/4/0`.
+    /// Whether priorities are printed without their hint: `prio 2/4` instead of `prio 2/4/0`.
     pub knows_no_hints: bool,
     /// Whether a replay whose writes overlap reports its own data as damaged.
     pub misjudges_overlapping_replays: bool,
-    /// Whether clones that write the same blocks one after the other take each other's writes for damage.
+    /// Whether clones that write the same blocks one after the other report each other's writes as damage.
     pub misjudges_later_clones: bool,
-    /// Whether it counts other syncs at the ends of laps and of queues.
+    /// Whether it counts syncs differently at the ends of laps and of queues.
     pub counts_last_syncs_otherwise: bool,
     /// The `verify_header_format` of the headers that it writes and reads.
     pub header: &'static str,
 }
 
-/// All releases that are known here.
+/// The known releases.
 const RELEASES: [&Release; 3] = [&V3_33, &V3_41, &V3_42];
 
-/// Debian 12.
+/// The release of Debian 12.
 static V3_33: Release = Release {
     minor: 33,
     lines: &[zone_resets, sectors, latency_units, syncfs],
@@ -85,7 +85,7 @@ static V3_33: Release = Release {
     header: "3.33",
 };
 
-/// Debian forky.
+/// The release of Debian forky.
 static V3_41: Release = Release {
     minor: 41,
     lines: &[zone_resets, latency_units, syncfs],
@@ -126,22 +126,22 @@ static V3_42: Release = Release {
 };
 
 impl Release {
-    /// The release with this number. One that is not known here is taken to be like the last known one before it.
+    /// The release with this minor version, or else the last known one before it.
     pub fn of(minor: u32) -> &'static Release {
         RELEASES.into_iter().rev().find(|release| release.minor <= minor).unwrap_or(RELEASES[0])
     }
 
-    /// The release whose language we speak.
+    /// The release that Iolite follows.
     pub fn ours() -> &'static Release {
         &V3_42
     }
 
-    /// Its number: `3.41`.
+    /// Its version: `3.41`.
     pub fn name(&self) -> String {
         format!("3.{}", self.minor)
     }
 
-    /// A line of its `normal` output in the words of 3.42.
+    /// Translates a line of its `normal` output to that of 3.42.
     pub fn in_words_of_3_42(&self, line: &str) -> String {
         self.lines.iter().fold(line.to_owned(), |line, rewrite| rewrite(&line).unwrap_or(line))
     }
@@ -167,18 +167,19 @@ impl Release {
     }
 }
 
-/// The number of zone resets follows writes only where zones are in use.
+/// Later releases print the number of zone resets only if zones are in use.
 fn zone_resets(line: &str) -> Option<String> {
     Some(line.strip_suffix("; 0 zone resets")?.to_owned())
 }
 
-/// Sectors joined the statistics of disks; as none are printed, there are none.
+/// Later releases added sectors to the statistics of disks. The translation adds `0/0`.
 fn sectors(line: &str) -> Option<String> {
     let (ios, merge) = line.split_once(", merge=").filter(|(ios, _)| ios.contains(": ios="))?;
     Some(format!("{ios}, sectors=0/0, merge={merge}"))
 }
 
-/// Latency targets have units; there, the target is in nanoseconds, the window in microseconds.
+/// Later releases added units to latency targets. Without units, the target is in nanoseconds and the window in
+/// microseconds.
 fn latency_units(line: &str) -> Option<String> {
     let (before, rest) = line.split_once(" : target=").filter(|(before, _)| before.trim() == "latency")?;
     let (target, rest) = rest.split_once(", window=")?;
@@ -187,7 +188,7 @@ fn latency_units(line: &str) -> Option<String> {
     Some(format!("{before} : target={target}.00ns, window={}.00ns, percentile={rest}", window * 1000))
 }
 
-/// syncfs joined the latencies of syncs.
+/// Later releases added syncfs to the latencies of syncs.
 fn syncfs(line: &str) -> Option<String> {
     Some(format!(
         "{}/syncfs:",

@@ -1,6 +1,7 @@
-//! Chance in tests: every test that draws something says from which seed, and takes one from `IOLITE_TEST_SEED`.
+//! Random numbers in tests: every test that uses them prints its seed, and takes it from `IOLITE_TEST_SEED` if that is
+//! set.
 //!
-//! The harness shows the output of a failed test. Run it again with the seed that it printed:
+//! The harness shows the output of a failed test. Run the test again with the seed that it printed:
 //!
 //! ```text
 //! IOLITE_TEST_SEED=1234 cargo test -p iolite-content any_bytes_are_checked
@@ -18,11 +19,11 @@ const VARIABLE: &str = "IOLITE_TEST_SEED";
 ///
 /// If the variable holds no number.
 pub fn seed() -> u64 {
-    // The standard library's keys of a hash map are the only random numbers that it gives.
+    // The keys of hash maps are the only random numbers that the standard library provides.
     seed_or(RandomState::new().hash_one(std::process::id()))
 }
 
-/// The seed of a test that draws the same each time unless `IOLITE_TEST_SEED` says otherwise. It is printed.
+/// The seed of a test that always draws the same numbers: `default`, unless `IOLITE_TEST_SEED` is set. It is printed.
 ///
 /// # Panics
 ///
@@ -36,7 +37,7 @@ pub fn seed_or(default: u64) -> u64 {
     seed
 }
 
-/// The settings of a property test: so many cases, drawn from [`seed`].
+/// The settings of a property test with this many cases, drawn from [`seed`].
 ///
 /// # Panics
 ///
@@ -45,7 +46,7 @@ pub fn properties(cases: u32) -> Config {
     Config { cases, rng_seed: RngSeed::Fixed(seed()), ..Config::default() }
 }
 
-/// A sequence of numbers that look random and follow from a seed (SplitMix64).
+/// A sequence of pseudo-random numbers (SplitMix64).
 #[derive(Debug)]
 pub struct Luck(u64);
 
@@ -59,12 +60,12 @@ impl Luck {
         Luck(seed())
     }
 
-    /// The sequence that begins with this seed, which nothing else decides and nobody prints.
+    /// The sequence that begins with this seed. `IOLITE_TEST_SEED` is ignored, and the seed is not printed.
     pub fn of(seed: u64) -> Luck {
         Luck(seed)
     }
 
-    /// The next number, of 64 random bits.
+    /// The next number: 64 random bits.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
-//! Real servers for tests: MinIO (S3) and nginx (WebDAV), on ports of their own, with all they keep in a directory of the
-//! test. They are ended when the test is over.
+//! Real servers for tests: MinIO (S3) and nginx (WebDAV), on private ports, with all their files in a directory of the
+//! test. They end with the test.
 //!
-//! MinIO is the program that `IOLITE_MINIO` names, or the one that `scripts/minio` has built below `target/minio`;
+//! MinIO is the program that `IOLITE_MINIO` names, or else the one that `scripts/minio` has built below `target/minio`;
 //! nginx is the system's.
 
 use crate::objects::certificate;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// For how long a server may take until it answers.
+/// The longest time that a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A program that serves on a port.
@@ -48,13 +48,13 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // A child of ours that has not been waited for: nobody else has its number.
+        // The child has not been waited for, so no other process has its ID.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A port that nobody listens on.
+/// An unused port.
 pub(crate) fn free_port() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     listener.local_addr().expect("it has an address")
@@ -115,8 +115,8 @@ impl Minio {
     /// The secret key.
     pub const SECRET: &'static str = "a-very-secret-key";
 
-    /// Starts one that keeps its data in `directory` and has the bucket `bkt`. When it is encrypted, it shows the
-    /// certificate `server` of the tests.
+    /// Starts a server with its data in `directory` and the bucket `bkt`. An encrypted one has the certificate `server`
+    /// of the tests.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
@@ -145,7 +145,7 @@ impl Minio {
         Ok(minio)
     }
 
-    /// Starts it again, on the same port with the same data.
+    /// Restarts it on the same port with the same data.
     ///
     /// # Errors
     /// It does not start.
@@ -156,7 +156,7 @@ impl Minio {
             .env("MINIO_ROOT_USER", Minio::ID)
             .env("MINIO_ROOT_PASSWORD", Minio::SECRET)
             .env("MINIO_BROWSER", "off")
-            // Without one it takes any.
+            // Without a configured region, it would accept any.
             .env("MINIO_SITE_REGION", "eu-test-1")
             .env("HOME", &self.directory)
             .args(["server", "--quiet", "--address", &self.address.to_string()]);
@@ -183,7 +183,7 @@ impl Minio {
         self.address.to_string()
     }
 
-    /// How many uploads in parts it has that are neither ended nor aborted.
+    /// How many multipart uploads are neither ended nor aborted.
     pub fn uploads(&self) -> usize {
         let objects = fs::read_dir(self.directory.join("minio/.minio.sys/multipart"));
         let uploads =
@@ -191,13 +191,13 @@ impl Minio {
         uploads.map(Iterator::count).sum()
     }
 
-    /// How many objects it has in its bucket.
+    /// The number of objects in its bucket.
     pub fn count(&self) -> usize {
         fs::read_dir(self.directory.join("minio/bkt")).map_or(0, |entries| entries.count())
     }
 }
 
-/// Whether a MinIO says that it can serve objects.
+/// Whether this MinIO reports that it is ready to serve objects.
 fn is_ready(address: SocketAddr) -> bool {
     let asked = || {
         let mut connection = TcpStream::connect(address)?;
@@ -217,12 +217,12 @@ fn is_ready(address: SocketAddr) -> bool {
 pub struct Nginx {
     serving: Serving,
     directory: PathBuf,
-    /// Its port for clients that show a certificate.
+    /// Its address for clients that present a certificate.
     encrypted: SocketAddr,
 }
 
 impl Nginx {
-    /// Starts one that keeps its files in `directory`, for the user `user` with the password `password`.
+    /// Starts a server with its files in `directory`, for the user `user` with the password `password`.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
@@ -244,7 +244,7 @@ impl Nginx {
         Ok(Nginx { serving, directory: directory.to_owned(), encrypted })
     }
 
-    /// `127.0.0.1:PORT` for encrypted connections of clients that show a certificate.
+    /// `127.0.0.1:PORT` for encrypted connections of clients that present a certificate.
     pub fn encrypted_host(&self) -> String {
         self.encrypted.to_string()
     }
@@ -275,7 +275,7 @@ fn configuration(directory: &Path, address: SocketAddr, encrypted: SocketAddr) -
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|name| format!("{name}_temp_path {place}/{name};\n"))
         .concat();
-    // It does not fork, so that it can be killed by its process ID. The user who runs the tests owns the files.
+    // It does not fork, so that it can be killed by its process ID. Its files belong to the user who runs the tests.
     format!(
         "daemon off; master_process off; pid {place}/pid; error_log {place}/error.log;\n\
          events {{ worker_connections 256; }}\n\

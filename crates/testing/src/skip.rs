@@ -1,7 +1,8 @@
-//! Tests that cannot run here: said on the terminal at once, and recorded so that they do not count as passed.
+//! Skips: a test that cannot run here says so on the terminal at once, and is recorded so that it does not count as
+//! passed.
 //!
-//! The test harness knows no result but "passed" for a test that finds out on the way that it cannot run. So a skip is
-//! appended to the file that `IOLITE_TEST_SKIPS` names, one line of three fields with tabs between them:
+//! If a test finds out only while it runs that it cannot continue, the test harness counts it as passed. So each skip
+//! is appended to the file that `IOLITE_TEST_SKIPS` names, as a line with three fields separated by tabs:
 //!
 //! ```text
 //! whole   system::trims::a_trimmed_block_is_zero   loop devices need root
@@ -35,7 +36,7 @@ macro_rules! or_skip {
     };
 }
 
-/// The name of the test that is running, behind that of its crate.
+/// The name of the running test, preceded by the name of its crate.
 #[macro_export]
 macro_rules! this_test {
     () => {{
@@ -44,8 +45,8 @@ macro_rules! this_test {
     }};
 }
 
-/// The name of the running test. The harness runs each test in a thread with the test's name; if it does not
-/// (`--test-threads=1`), the path of the function `here` within the caller has the name.
+/// The name of the running test. The harness usually runs each test in a thread with the test's name. If it does not
+/// (`--test-threads=1`), the name is taken from the path of the function `here` within the caller.
 pub fn test_name(here: &str) -> String {
     let function = here.trim_end_matches("::here").replace("::{{closure}}", "");
     let package = here.split("::").next().unwrap_or_default();
@@ -55,20 +56,20 @@ pub fn test_name(here: &str) -> String {
     }
 }
 
-/// Records that a test did not run. [`skip!`](crate::skip!) is the usual way: it leaves the test, too.
+/// Records that a test did not run. Usually [`skip!`](crate::skip!) does this, and leaves the test as well.
 pub fn wholly_skipped(test: &str, reason: &str) {
     tell("whole", test, reason);
 }
 
-/// Records that a part of a test did not run, the rest of which did: the test counts as passed, and the part is listed.
-/// `test` comes from [`this_test!`](crate::this_test!).
+/// Records that a part of a test did not run. The test counts as passed, and the skipped part is listed. `test` comes
+/// from [`this_test!`](crate::this_test!).
 pub fn partly_skipped(test: &str, reason: &str) {
     tell("part", test, reason);
 }
 
 fn tell(extent: &str, test: &str, reason: &str) {
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    // Written to the file descriptor itself: the harness hides the `eprintln!` output of passing tests.
+    // Written to the file descriptor directly, because the harness hides the `eprintln!` output of passing tests.
     let told = if extent == "part" { "SKIPPED IN PART" } else { "SKIPPED" };
     writeln!(std::io::stderr(), "{told} {test}: {reason}").expect("standard error is writable");
     if let Some(path) = std::env::var_os("IOLITE_TEST_SKIPS") {
@@ -95,13 +96,13 @@ mod tests {
         let expected = "iolite_testing::skip::tests::a_test_knows_its_name";
         assert_eq!(crate::this_test!(), expected);
         assert_eq!(Some(()).map(|()| crate::this_test!()).as_deref(), Some(expected));
-        // Without a thread that bears its name.
+        // In a thread without the test's name.
         let unnamed = std::thread::spawn(|| test_name("system::rates::thinktime::{{closure}}::here"));
         assert_eq!(unnamed.join().unwrap(), "system::rates::thinktime");
     }
 
     #[test]
-    fn what_a_test_needs_is_handed_through() {
+    fn or_skip_returns_the_value() {
         fn needed() -> Result<u8, String> {
             Ok(7)
         }

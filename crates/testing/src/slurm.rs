@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// For how long the nodes may take until they are there.
+/// The longest time that the nodes may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A cluster, which ends with its value.
+/// A cluster. It is stopped when this value is dropped.
 pub struct Slurm {
     daemons: Vec<Child>,
     /// Its settings, for `SLURM_CONF`.
@@ -19,7 +19,7 @@ pub struct Slurm {
 }
 
 impl Slurm {
-    /// Starts one that keeps all that it needs in `directory`.
+    /// Starts a cluster with all its files in `directory`.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
@@ -89,7 +89,7 @@ impl Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
-        // Children of ours that have not been waited for: nobody else has their numbers.
+        // These children have not been waited for, so no other process has their IDs.
         for daemon in &mut self.daemons {
             let _ = daemon.kill();
             let _ = daemon.wait();

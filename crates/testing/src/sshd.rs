@@ -7,22 +7,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where sshd wants an empty directory when root starts it. Packages make it when the machine boots.
+/// The empty directory that sshd needs when root starts it. Packages create it when the machine boots.
 const EMPTY: &str = "/run/sshd";
 
-/// A server to which `ssh` gets in as the user of the tests.
+/// A server that lets `ssh` log in as the user who runs the tests.
 pub struct Sshd {
     serving: Serving,
     /// The port on 127.0.0.1.
     pub port: u16,
-    /// A directory with an `ssh` that has the settings of the test; it goes in front of `PATH`.
+    /// A directory with an `ssh` that uses the settings of the test; tests put it in front of `PATH`.
     pub bin: PathBuf,
-    /// Where programs that are started over it put temporary files.
+    /// The directory for temporary files of the programs that are started over ssh.
     pub temporary: PathBuf,
 }
 
 impl Sshd {
-    /// Starts one that keeps all that it needs in `directory`.
+    /// Starts a server with all its files in `directory`.
     ///
     /// # Errors
     /// It cannot be started; the error says why.
@@ -97,7 +97,7 @@ impl Sshd {
                  MaxStartups 100\nSetEnv TMPDIR={shown}/tmp\n"
             ),
         )?;
-        // `ssh` reads the settings of the account, whatever HOME is; so these are given to it.
+        // `ssh` ignores HOME and reads the settings of the account, so its configuration file is passed explicitly.
         fs::write(
             directory.join("ssh_config"),
             format!(
@@ -111,7 +111,7 @@ impl Sshd {
         )
     }
 
-    /// Its process.
+    /// Its process ID.
     pub fn pid(&self) -> i32 {
         self.serving.pid()
     }

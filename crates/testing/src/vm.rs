@@ -1,18 +1,18 @@
-//! The virtual machine of tests that need devices which the kernel of this machine does not have: disks that speak SCSI or
-//! NVMe, flash, persistent memory.
+//! The virtual machine for tests that need devices which this machine does not have: SCSI and NVMe disks, flash,
+//! persistent memory.
 //!
-//! It is QEMU with Debian's kernel, which `scripts/vm` has put below `target/vm`. Its root is that of this machine,
-//! read-only by 9p with a layer in memory above it, so programs are called by the paths that they have here. The machine is
-//! booted when the first test wants it, and serves all tests of the process: a script at a time, each of which has the
-//! machine to itself, and makes the devices that it needs with the functions in `vm/devices`. Devices that have to be there
-//! when it boots are in `hardware`.
+//! It is QEMU with Debian's kernel, which `scripts/vm` puts below `target/vm`. Its root file system is that of this
+//! machine, mounted read-only over 9p with a writable layer in memory above it, so programs have the same paths as
+//! here. The machine boots when the first test needs it, and serves all tests of the process. It runs one script at a
+//! time. Each script creates the devices that it needs with the functions in `vm/devices`. Devices that must exist when
+//! the machine boots are in `hardware`.
 //!
-//! A test that finds it busy boots a second one. There are two kinds of them, with the same devices: [`run`] uses the
-//! release's QEMU and kernel, and [`run_newest`] those of its backports, because NVMe devices that place data need QEMU 8.1,
-//! and the kernel's part in NVMe commands differs. Where the release's QEMU is new enough, one machine serves both. With
-//! `IOLITE_VM=target/vm/backports`, the newer one runs all tests.
+//! If the machine is busy, a test boots a second one. There are two kinds of machines, with the same devices: [`run`]
+//! uses the QEMU and kernel of the Debian release, and [`run_newest`] those of its backports, because NVMe devices with
+//! data placement need QEMU 8.1, and kernels handle NVMe commands differently. If the release's QEMU is new enough, one
+//! machine serves both. With `IOLITE_VM=target/vm/backports`, the newer kind runs all tests.
 //!
-//! They end with the process, however that ends. Nothing in them tells anything about speed.
+//! The machines end with the process, even if it is killed. They say nothing about speed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -24,10 +24,10 @@ use std::sync::{Condvar, Mutex, Once, OnceLock, PoisonError};
 use std::time::Duration;
 use std::{fs, thread};
 
-/// On a machine that is busy otherwise it takes a minute.
+/// The longest time that a boot may take. It takes a minute if this machine is busy.
 const BOOT: Duration = Duration::from_secs(300);
 
-/// A script that takes longer hangs.
+/// A script that takes longer than this is considered to hang.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A script that was run in the virtual machine.
@@ -37,22 +37,22 @@ pub struct Ran {
     pub status: i32,
     /// Its standard output and standard error.
     pub output: String,
-    /// The files that it has left in its current directory, without those of a MiB and more.
+    /// The directory with the files that it left in its current directory, except files of 1 MiB or more.
     pub directory: PathBuf,
 }
 
-/// Runs a script of bash as root in the virtual machine. The name is that of its directory, and belongs to one test.
+/// Runs a bash script as root in the virtual machine. `name` is the name of its directory; no other test may use it.
 ///
 /// # Errors
-/// Why there is no machine: the reason to skip the test.
+/// There is no machine; the error is the reason to skip the test.
 ///
 /// # Panics
-/// When the script does not end, or the machine dies in the middle.
+/// When the script hangs, or the machine dies meanwhile.
 pub fn run(name: &str, script: &str) -> Result<Ran, String> {
     run_in(&USUAL, &installed(), name, script)
 }
 
-/// The same in the machine with the newest QEMU and kernel.
+/// Runs a script like [`run`], in a machine with the newest QEMU and kernel.
 ///
 /// # Errors
 /// As [`run`].
@@ -64,15 +64,15 @@ pub fn run_newest(name: &str, script: &str) -> Result<Ran, String> {
     if newer.join("package").exists() { run_in(&NEWEST, &newer, name, script) } else { run(name, script) }
 }
 
-/// How many machines a process can have at a time.
+/// The maximum number of machines per process.
 const MACHINES: usize = 4;
 
-/// Those of the usual kind, and those of the newest. There are two of each, because a machine keeps one CPU busy for most
-/// of the time.
+/// The numbers of the machines of the usual kind, and of those of the newest. There are only two of each, because a
+/// machine keeps one CPU busy for most of the time.
 const USUAL: [usize; 2] = [0, 1];
 const NEWEST: [usize; 2] = [2, 3];
 
-/// Runs a script in the first of these machines that is free.
+/// Runs a script in the first free one of these machines.
 fn run_in(numbers: &[usize], installed: &Path, name: &str, script: &str) -> Result<Ran, String> {
     static RUNNING: [Mutex<Option<Result<Machine, String>>>; MACHINES] =
         [const { Mutex::new(None) }; MACHINES];
@@ -89,7 +89,7 @@ fn run_in(numbers: &[usize], installed: &Path, name: &str, script: &str) -> Resu
     }
 }
 
-/// A machine that runs no other script for as long as this exists.
+/// Reserves a machine: it runs no other script while this value exists.
 struct Taken {
     number: usize,
 }
@@ -117,32 +117,32 @@ impl Drop for Taken {
 static TAKEN: Mutex<[bool; MACHINES]> = Mutex::new([false; MACHINES]);
 static FREED: Condvar = Condvar::new();
 
-/// The directory where `scripts/vm` has put the virtual machine's files.
+/// The directory into which `scripts/vm` puts the virtual machine's files.
 fn installed() -> PathBuf {
     let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/vm");
     std::env::var_os("IOLITE_VM").map_or_else(usual, PathBuf::from)
 }
 
-/// The properties of each NVMe namespace besides those of all; `vm/devices` names them.
+/// The properties of each NVMe namespace, besides those that all have in common; `vm/devices` names the namespaces.
 const NAMESPACES: [&str; 8] = [
     "logical_block_size=512",
     "logical_block_size=4096,physical_block_size=4096",
-    // Metadata: in a separate buffer or interleaved (mset), with protection information of a type (pi), in the first
-    // bytes (pil), with a guard of 64 bits (pif).
+    // Metadata: in a separate buffer or interleaved (mset), with protection information of some type (pi), in the
+    // first bytes (pil), with a guard of 64 bits (pif).
     "logical_block_size=512,ms=8,mset=0,pi=1",
     "logical_block_size=512,ms=8,mset=1,pi=1",
     "logical_block_size=4096,physical_block_size=4096,ms=16,mset=1,pi=2,pif=2",
     "logical_block_size=512,ms=16,mset=0,pi=3,pil=1",
     "logical_block_size=512,ms=16,mset=1",
-    // Zones of 4 MiB, of which 3 can be used.
+    // Zones of 4 MiB, of which 3 MiB can be used.
     "logical_block_size=4096,physical_block_size=4096,zoned=on,zoned.zone_size=4M,zoned.zone_capacity=3M,zoned.max_open=4,\
      zoned.max_active=6",
 ];
 
-/// Bytes of a namespace.
+/// The size of a namespace in bytes.
 const NAMESPACE: u64 = 32 << 20;
 
-/// The QEMU of a machine: its own, or that of this system.
+/// The QEMU of a machine: the one in its directory, or else that of this system.
 fn qemu(installed: &Path) -> PathBuf {
     let own = installed.join("qemu");
     if own.exists() { own } else { "qemu-system-x86_64".into() }
@@ -175,8 +175,8 @@ fn placement(directory: &Path) -> std::io::Result<Vec<String>> {
     Ok(devices.into_iter().map(str::to_owned).collect())
 }
 
-/// The devices that exist when the machine boots, as arguments of QEMU and words of the kernel's command line. Their
-/// data is in files of the directory.
+/// The devices that exist when the machine boots, as arguments of QEMU and of the kernel. Their data is in files in
+/// the directory.
 fn hardware(qemu: &Path, directory: &Path) -> std::io::Result<(Vec<String>, Vec<&'static str>)> {
     let mut devices = vec!["-device".to_owned(), "nvme,serial=iolite,id=nvme".to_owned()];
     for (kind, number) in NAMESPACES.iter().zip(1..) {
@@ -189,7 +189,7 @@ fn hardware(qemu: &Path, directory: &Path) -> std::io::Result<(Vec<String>, Vec<
     if places_data(qemu) {
         devices.extend(placement(directory)?);
     }
-    // Two pieces of its memory that the kernel takes for persistent.
+    // Two pieces of its memory that the kernel treats as persistent memory.
     Ok((devices, vec!["memmap=64M!1536M", "memmap=64M!1664M"]))
 }
 
@@ -209,7 +209,7 @@ impl Machine {
         let qemu = qemu(&installed);
         let directory = std::env::temp_dir().join(format!("iolite-vm-{}-{number}", std::process::id()));
         let prepared = || {
-            // Leftovers of a killed process with the same number.
+            // A killed process with the same ID may have left a directory.
             let _ = fs::remove_dir_all(&directory);
             fs::create_dir(&directory)?;
             fs::write(directory.join("agent"), include_str!("vm/agent"))?;
@@ -234,9 +234,9 @@ impl Machine {
 
     fn run(&mut self, name: &str, script: &str) -> Ran {
         let directory = self.directory.join(name);
-        fs::create_dir(&directory).expect("each script has a name of its own");
+        fs::create_dir(&directory).expect("each script has its own name");
         fs::write(directory.join("script"), script).expect("the directory can be written to");
-        writeln!(self.names, "{name}").expect("the virtual machine takes the name of a script");
+        writeln!(self.names, "{name}").expect("the virtual machine accepts the name of a script");
         let answer = self.answer(PATIENCE);
         let output = fs::read(directory.join("output")).unwrap_or_default();
         let output = String::from_utf8_lossy(&output).into_owned();
@@ -254,11 +254,11 @@ impl Machine {
 
     fn end(&mut self) {
         self.is_lost = true;
-        // SAFETY: takes nothing but integers; the process was started here, and nobody has waited for it.
+        // SAFETY: takes nothing but integers; the process was started here and has not been waited for.
         unsafe { libc::kill(self.process, libc::SIGKILL) };
     }
 
-    /// The end of its kernel's and QEMU's output.
+    /// The last output of its kernel and of QEMU.
     fn last_words(&self) -> String {
         let last = |name: &str| {
             let text = fs::read(self.directory.join(name)).unwrap_or_default();
@@ -270,7 +270,7 @@ impl Machine {
     }
 }
 
-/// The machine: the first serial port is the kernel's console, the second the way to the agent.
+/// QEMU's command. The first serial port is the kernel's console, the second the connection to the agent.
 fn command(
     qemu: &Path,
     installed: &Path,
@@ -278,7 +278,7 @@ fn command(
     (devices, words): (Vec<String>, Vec<&'static str>),
 ) -> Command {
     let path = |name: &str| installed.join(name).display().to_string();
-    // On a machine that is busy the emulated timer comes too late for the kernel's check of it, which gives up then.
+    // On a busy machine, the emulated timer fires too late for the kernel's timer check, and the kernel would panic.
     let mut line = format!(
         "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check modules={}",
         path("lib/modules")
@@ -286,7 +286,7 @@ fn command(
     words.iter().for_each(|word| line.extend([" ", word]));
     let mut command = Command::new(qemu);
     command.args(["-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35", "-cpu", "max"]);
-    // Emulated: within other virtual machines KVM is missing, or there and unable.
+    // Emulated, because within other virtual machines KVM is missing or does not work.
     command.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "2048"]);
     command.args(["-kernel", &path("vmlinuz"), "-initrd", &path("initrd"), "-append", &line]);
     command.args(["-serial", &format!("file:{}", directory.join("console").display()), "-serial", "stdio"]);
@@ -302,7 +302,7 @@ fn command(
     command
 }
 
-/// Starts it from a thread that stays: it dies with its parent, and the kernel takes the thread for that.
+/// Starts QEMU from a thread that never ends: QEMU dies with its parent, and for the kernel the parent is the thread.
 fn started(mut command: Command) -> std::io::Result<Child> {
     // SAFETY: the call takes nothing but integers, and may be made between fork and exec.
     unsafe {
@@ -322,7 +322,7 @@ fn started(mut command: Command) -> std::io::Result<Child> {
     take.recv().expect("the thread answers")
 }
 
-/// The lines that it prints, as they come.
+/// Receives the lines that it prints.
 fn lines_of(child: &mut Child) -> Receiver<String> {
     let (give, take) = mpsc::channel();
     let output = BufReader::new(child.stdout.take().expect("its output is a pipe"));
@@ -340,9 +340,9 @@ static DIRECTORIES: [OnceLock<PathBuf>; MACHINES] = [const { OnceLock::new() }; 
 fn end_at_exit(number: usize, process: i32, directory: &Path) {
     static IS_SET: Once = Once::new();
     PROCESSES[number].store(process, Relaxed);
-    // A machine that comes after a lost one has the same.
+    // A machine that replaces a dead one has the same directory.
     let _ = DIRECTORIES[number].set(directory.to_owned());
-    // SAFETY: the function takes no arguments, and is there for as long as the process is.
+    // SAFETY: the function takes no arguments, and stays valid as long as the process exists.
     IS_SET.call_once(|| unsafe {
         libc::atexit(clean_up);
     });
@@ -350,14 +350,14 @@ fn end_at_exit(number: usize, process: i32, directory: &Path) {
 
 extern "C" fn clean_up() {
     for process in PROCESSES.iter().map(|process| process.load(Relaxed)).filter(|&process| process > 0) {
-        // SAFETY: takes nothing but integers; the process was started here, and nobody else waits for it.
+        // SAFETY: takes nothing but integers; the process was started here, and nothing else waits for it.
         unsafe {
             libc::kill(process, libc::SIGKILL);
             libc::waitpid(process, std::ptr::null_mut(), 0);
         }
     }
     for directory in DIRECTORIES.iter().filter_map(OnceLock::get) {
-        // Nobody is left to report a failure to.
+        // A failure cannot be reported any more.
         let _ = fs::remove_dir_all(directory);
     }
 }

@@ -1,6 +1,6 @@
-//! Jobs for zoned disks of the virtual machine, and what each of them has to leave there: a table of the rules of
-//! `zonemode=zbd`, for tests that try some of them and for campaigns that try all on every device with every engine. The
-//! writes that a job reports have to agree with the zones that the device reports, and with fio where it follows the same rules.
+//! Jobs for zoned disks in the virtual machine, each with its expected results: a table of the rules of `zonemode=zbd`.
+//! Tests try some of them; campaigns try all on every device with every engine. The writes that a job reports have to
+//! agree with the zones that the device reports, and with fio if it follows the same rules.
 
 use crate::vm::Ran;
 use std::fmt::Write;
@@ -8,22 +8,23 @@ use std::fs;
 
 const KIB: u64 = 1 << 10;
 
-/// A device with zones, each of 4 MiB with 3 that can be written.
+/// A device with zones of 4 MiB, of which 3 MiB can be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
     /// Its name in tests.
     pub name: &'static str,
-    /// The command of a script in the virtual machine that makes it.
+    /// The command that creates it in the virtual machine.
     pub made_by: &'static str,
-    /// The first of its sequential zones; those before it are conventional.
+    /// The index of its first sequential zone; the zones before it are conventional.
     pub first: u64,
     /// The options that jobs need for its zones.
     options: &'static str,
-    /// Its zones are its own, and it tells them.
+    /// The device itself has zones and reports them.
     has_zones: bool,
-    /// It can be made to lose zones.
+    /// Zones can be made read-only or offline.
     loses: bool,
-    /// The command that makes it with other limits, if that is possible: without the most open and active zones at its end.
+    /// The command that creates it with other limits, if that is possible. The caller appends the maximum numbers of
+    /// open and active zones.
     limited_by: Option<&'static str>,
 }
 
@@ -48,16 +49,16 @@ impl Device {
     }
 }
 
-/// In memory without limits and with conventional zones, the same with limits of open and active zones, and a namespace (all zones
-/// of which are sequential). All rules are tried on each, with every engine.
+/// A disk in memory with conventional zones and without limits, the same with limits on open and active zones, and an
+/// NVMe namespace (all its zones are sequential). All rules are tried on each, with every engine.
 pub const DEVICES: [Device; 3] = [
     device("free", "zoned_disk 2", 2).that_loses().limited_by("zoned_disk 2"),
     device("limited", "zoned_disk 2 4 6", 2).that_loses().limited_by("zoned_disk 2"),
     device("namespace", "zoned_namespace", 0),
 ];
 
-/// A disk that speaks SCSI, a part of a zoned disk that the device mapper makes, and a disk that has no zones but those of the
-/// jobs. All rules are tried on each, with one engine.
+/// A SCSI disk, a part of a zoned disk (made by the device mapper), and a disk without zones, for which the jobs define
+/// them. All rules are tried on each, with one engine.
 pub const OTHER_DEVICES: [Device; 3] = [
     device(
         "disk",
@@ -76,28 +77,28 @@ pub const ENGINES: [&str; 3] = ["psync", "libaio", "io_uring"];
 pub struct Case {
     /// Its name in tests.
     pub name: &'static str,
-    /// Its options beside those of all.
+    /// Its options, in addition to those of all jobs.
     pub line: &'static str,
-    /// The preparation of the empty zones, by the program under test or the script.
+    /// The state of the zones before the job.
     before: Before,
-    /// Bytes read, written and trimmed; `None` = as chance has it.
+    /// Bytes read, written and trimmed; `None` = random.
     bytes: Option<[u64; 3]>,
-    /// Bytes read and written together; `None` = as chance has it.
+    /// The sum of bytes read and written; `None` = random.
     moved: Option<u64>,
-    /// How many zones it resets; `None` = as chance has it.
+    /// The number of zones that it resets; `None` = random.
     resets: Option<u64>,
-    /// Bytes below the write pointers afterwards, in units of 512 KiB; `None` = as chance has it.
+    /// Bytes below the write pointers afterwards, in units of 512 KiB; `None` = random.
     zones: Option<[u64; 4]>,
-    /// At most so many zones are written in part afterwards, and at any time: where it can have limits, the device has these,
-    /// and the job does not know them.
+    /// The maximum number of partly written zones, at any time and afterwards. If the device supports limits, it is
+    /// created with this limit, without the job's knowledge.
     most_open: Option<usize>,
-    /// It is for devices with conventional zones.
+    /// The case needs conventional zones.
     is_conventional: bool,
-    /// It is for zones that are the device's own.
+    /// The case needs a device that has zones itself.
     is_own: bool,
-    /// Words that it has to say.
+    /// A text that the output has to contain.
     says: &'static str,
-    /// fio does the same.
+    /// fio behaves in the same way.
     by_peer: bool,
 }
 
@@ -105,11 +106,11 @@ pub struct Case {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     Empty,
-    /// Two full ones, one with 1 MiB, and an empty one.
+    /// Two full zones, one with 1 MiB, and an empty one.
     Partly,
-    /// All full.
+    /// All zones are full.
     Full,
-    /// One with 1 MiB, one that can only be read, one that is offline, and an empty one.
+    /// One zone with 1 MiB, one read-only, one offline, and an empty one.
     Lost,
 }
 
@@ -186,13 +187,13 @@ impl Case {
         self
     }
 
-    /// Whether fio loses trims of the job: through `io_uring`, some trims of 3.41 reset no zone and count no bytes on the
-    /// kernel of the usual machine (Linux 6.1, which has no discards from rings).
+    /// Whether fio loses trims of the job: with `io_uring`, some trims of 3.41 reset no zone and count no bytes on the
+    /// kernel of the usual machine (Linux 6.1, in which io_uring has no discards).
     fn peer_loses_trims(&self, engine: &str) -> bool {
         engine == "io_uring" && self.line.contains("trim")
     }
 
-    /// Whether the device is one that the job is for.
+    /// Whether the case can run on the device.
     pub fn suits(&self, device: &Device) -> bool {
         (!self.is_conventional || device.first > 0)
             && (!(self.is_own || self.before != Before::Empty) || device.has_zones)
@@ -204,7 +205,7 @@ impl Case {
 pub const CASES: &[Case] = &[
     case("fill", "--rw=write").does(0, 12 << 10, 0).leaves(0, [6, 6, 6, 6]),
     case("again", "--rw=write --io_size=20m").on(Before::Full).does(0, 20 << 10, 0).leaves(7, [6, 6, 4, 6]),
-    // More than the zones hold, and less than the region has.
+    // More bytes than the zones can hold, but fewer than the size of the region.
     case("again-part", "--rw=write --io_size=14m").does(0, 14 << 10, 0).leaves(1, [4, 6, 6, 6]),
     case("again-jobs", "--rw=write --numjobs=2 --io_size=7m --size=2z --offset_increment=2z")
         .does(0, 14 << 10, 0)
@@ -233,7 +234,7 @@ pub const CASES: &[Case] = &[
         .leaves(4, [0; 4])
         .says("ended before its runtime")
         .alone(),
-    // (fio trims one zone more than it fills. Both lines of the report tell the three resets.)
+    // (fio trims one zone more than it fills. Both lines of the report show the three resets.)
     case("trim-write", "--rw=trimwrite --bs=64k,64k,4m --io_size=8m")
         .on(Before::Full)
         .does(0, 8 << 10, 12 << 10)
@@ -279,7 +280,7 @@ pub const CASES: &[Case] = &[
         .does(0, 3 << 10, 0)
         .leaves(0, [0, 6, 0, 0]),
     case("io-size", "--rw=write --io_size=2z").does(0, 8 << 10, 0).leaves(0, [6, 6, 4, 0]),
-    // Without it, the second zone would be the first where there are 16.
+    // Without offset_align, the job would begin in the second zone of a device with 16 zones.
     case("align", "--rw=write --offset=17% --offset_align=8m --size=1z")
         .does(0, 3 << 10, 0)
         .leaves(0, [0, 0, 6, 0]),
@@ -326,7 +327,7 @@ pub const CASES: &[Case] = &[
         .conventional()
         .moves(3 << 10)
         .leaves(0, [0; 4]),
-    // (fio sends trims there.)
+    // (fio trims conventional zones.)
     case("conventional-trim", "--rw=trim --bs=4m --offset=0z --size=2z")
         .conventional()
         .does(0, 0, 0)
@@ -363,7 +364,7 @@ pub const CASES: &[Case] = &[
     case("lost-random", "--rw=randwrite --io_size=7m").on(Before::Lost).does(0, 7 << 10, 0),
     case("lost-read", "--rw=read").on(Before::Lost).does(1 << 10, 0, 0),
     case("lost-read-random", "--rw=randread --io_size=3m").on(Before::Lost).does(3 << 10, 0, 0),
-    // (fio dies of it.)
+    // (fio crashes.)
     case("lost-trim", "--rw=trim --bs=4m").on(Before::Lost).does(0, 0, 8 << 10).leaves(1, [0; 4]).alone(),
     // (fio writes it twice.)
     case("lost-verify", "--rw=write --verify=crc32c")
@@ -411,7 +412,7 @@ Lost() {{ Empty; fill 0 2; lose; lost=1; }}
         if let Some((most, command)) = limited {
             put(&mut script, &format!("{command} {most} {most} || exit"));
         }
-        // Both find the zones in the same state.
+        // Both programs begin with the zones in the same state.
         if let Some(theirs) = theirs.filter(|_| *by_peer && !case.peer_loses_trims(engine)) {
             put(&mut script, &format!("{before:?}; try theirs '{theirs}' {job}; note {name}.theirs"));
         }
@@ -428,7 +429,7 @@ fn put(script: &mut String, line: &str) {
     let _ = writeln!(script, "{line}");
 }
 
-/// The mistakes in a job's report and in the state it has left.
+/// The mistakes in a job's report and in the resulting state of the zones.
 pub fn complaints(ran: &Ran, device: &Device, case: &Case, engine: &str) -> Vec<String> {
     match check(ran, device, case, &format!("{}-{engine}", case.name)) {
         Ok(found) => found,
@@ -474,11 +475,11 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
         demand(resets == 0, format!("it only reads, and tells {resets} resets"));
     }
     demand(case.resets.is_none_or(|expected| expected == resets), format!("it tells {resets} resets"));
-    // The written bytes are those before the job and those of the job, minus those that were reset: at most 3 MiB for each
-    // reset. (Writes to conventional zones are not counted.)
+    // The bytes in the zones are those before the job plus those of the job, minus at most 3 MiB for each reset.
+    // (Conventional zones have no write pointers, so this does not hold for them.)
     let (sum, lost) = (|zones: &[u64; 4]| zones.iter().sum::<u64>(), resets * 3072 * KIB);
     let most = sum(&before) + found[1];
-    // (A zone that was finished has its pointer at its end.)
+    // (The write pointer of a finished zone is at its end.)
     let wasted = if case.says.is_empty() { 0 } else { 4 * 64 * KIB };
     let is_told = device.has_zones && !case.is_conventional;
     demand(
@@ -492,10 +493,10 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
         let peer = read(format!("{name}.theirs.status"))?;
         demand(peer == status, format!("fio ends with {}\n{theirs}", peer.trim()));
         let of_peer = bytes(&theirs).unwrap_or_default();
-        // Chance decides what is read and what is written in a mix.
+        // In a mix, the shares of reads and writes are random.
         let is_same = of_peer == found || case.moved.is_some() && of_both(of_peer) == of_both(found);
         demand(is_same, format!("it moves {found:?}, and fio {of_peer:?}"));
-        // Where chance chooses the zones, full ones may differ.
+        // If the zones are chosen at random, the full ones may differ.
         if case.zones.is_some() {
             let (theirs, left) = (self::resets(&theirs), zones(&format!("{name}.theirs"))?);
             demand(theirs == resets, format!("{resets} resets, and fio {theirs}"));
@@ -505,7 +506,7 @@ fn check(ran: &Ran, device: &Device, case: &Case, name: &str) -> Result<Vec<Stri
     Ok(wrong)
 }
 
-/// The bytes below the write pointers of the four zones, as the device reports them. A full zone has its capacity.
+/// The bytes below the write pointers of the four zones, as the device reports them; 3 MiB for a full zone.
 fn written(text: &str, device: &Device) -> Option<[u64; 4]> {
     let zones = text.lines().zip(0_u64..).skip(usize::try_from(device.first).ok()?).take(4);
     let of_zone = |(line, _): (&str, u64)| Some(line.split_once(' ')?.0.parse::<u64>().ok()?.min(3072 * KIB));
@@ -515,7 +516,7 @@ fn written(text: &str, device: &Device) -> Option<[u64; 4]> {
 /// Bytes read, written and trimmed by all jobs of a report in JSON.
 fn bytes(report: &str) -> Option<[u64; 3]> {
     let of = |direction: &str| {
-        // The series of a report has directions as well.
+        // The time series of a report have directions as well.
         let begin = format!("\"{direction}\" : {{");
         let mut jobs =
             report.split(&begin).skip(1).filter_map(|job| job.trim_start().strip_prefix("\"io_bytes\" : "));
@@ -528,7 +529,7 @@ fn bytes(report: &str) -> Option<[u64; 3]> {
     report.contains("\"io_bytes\"").then_some(found)
 }
 
-/// The resets that a report tells, in its lines of text.
+/// The sum of zone resets in the report's lines of text.
 fn resets(report: &str) -> u64 {
     let told = report
         .lines()
@@ -554,14 +555,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_names_of_one() {
+    fn case_names_are_unique() {
         let names: std::collections::BTreeSet<&str> = CASES.iter().map(|case| case.name).collect();
         assert_eq!(names.len(), CASES.len());
         assert!(SAMPLE.iter().all(|name| names.contains(name)));
     }
 
     #[test]
-    fn every_job_is_for_some_device_and_every_device_has_jobs() {
+    fn cases_run_on_suitable_devices() {
         let named = |name| CASES.iter().find(|case| case.name == name).unwrap();
         for case in CASES {
             assert!(DEVICES.iter().any(|device| case.suits(device)), "{}", case.name);

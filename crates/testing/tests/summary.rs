@@ -21,7 +21,7 @@ fn summary(name: &str, status: u8, output: &str, skips: &str) -> String {
 }
 
 #[test]
-fn what_was_skipped_is_told_and_not_counted_as_passed() {
+fn skipped_tests_are_listed_and_not_counted_as_passed() {
     let output = "running 13 tests\n\
                   test result: FAILED. 10 passed; 2 failed; 1 ignored; 0 measured; 5 filtered out; finished in 0.1s\n\
                   test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 12.34s\n";
@@ -45,7 +45,7 @@ fn a_run_that_fails_before_its_tests_has_failed() {
 }
 
 #[test]
-fn a_run_with_nothing_to_skip_says_nothing_more() {
+fn a_run_without_skips_has_only_a_summary_line() {
     let output =
         "test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.0s\n";
     assert_eq!(summary("passed", 0, output, ""), "4 passed, 0 failed, 0 skipped\n");

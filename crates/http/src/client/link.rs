@@ -102,7 +102,7 @@ impl Link {
         let Some(flight) = &mut self.flight else { return Ok(false) };
         let memory: &mut [u8] = match flight.request.sink {
             Sink::Memory(_, 0) | Sink::Text => &mut [],
-            // SAFETY: the owner of the request promises that the memory is valid and that nobody else accesses it
+            // SAFETY: the owner of the request promises that the memory is valid and that nothing else accesses it
             // until the request is over.
             Sink::Memory(start, length) => unsafe { std::slice::from_raw_parts_mut(start, length) },
         };

@@ -1,4 +1,4 @@
-//! Servers that do not answer: no request waits for longer than it may.
+//! Servers that do not answer: no request waits longer than its limit.
 
 use super::*;
 use crate::store::Protocol;
@@ -23,7 +23,7 @@ fn get(client: &mut Client, patient: bool) -> Request {
     Request { head, body, sink: Sink::Text, head_only: false, fields: false, patient }
 }
 
-/// The outcome of a request, which is not waited for without end.
+/// The outcome of a request, within a time limit.
 fn outcome(client: &mut Client, patient: bool) -> Result<Answer, String> {
     let request = get(client, patient);
     // SAFETY: there is no body, and no memory.
@@ -31,7 +31,8 @@ fn outcome(client: &mut Client, patient: bool) -> Result<Answer, String> {
     done.result.map_err(|failure| failure.words)
 }
 
-/// An address of this machine that does not answer when it is connected to: its queue is full. The sockets keep it so.
+/// An address of this machine that does not answer connection attempts, because its queue is full, and the sockets that
+/// keep it full.
 fn black_hole() -> (SocketAddr, OwnedFd, Vec<OwnedFd>) {
     let socket =
         |flags| rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
@@ -41,14 +42,14 @@ fn black_hole() -> (SocketAddr, OwnedFd, Vec<OwnedFd>) {
     let address = SocketAddr::try_from(rustix::net::getsockname(&listener).unwrap()).unwrap();
     let waiting = (0..4).map(|_| {
         let client = socket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK);
-        // Those that the queue has no room for are not established either.
+        // Connections beyond the queue's capacity are not established.
         let _ = rustix::net::connect(&client, &address);
         client
     });
     (address, listener, waiting.collect())
 }
 
-/// A server that says this to whoever comes, and then repeats `again` until it is left.
+/// A server that sends `says` to each client, and then `again` repeatedly until the client disconnects.
 fn server(says: &'static [u8], again: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -64,7 +65,7 @@ fn server(says: &'static [u8], again: &'static [u8]) -> SocketAddr {
     address
 }
 
-/// Fails when the other end has gone.
+/// Fails if the other end has disconnected.
 fn is_there(stream: &mut TcpStream) -> io::Result<()> {
     match stream.read(&mut [0; 64])? {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -78,11 +79,11 @@ fn the_next_address_is_tried() {
     let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
     let answering = server(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"");
     assert_eq!(outcome(&mut client(vec![hole, answering], false, minute), false).unwrap().status, 200);
-    // An encrypted connection is not taken for established either: the error is what the second address says.
+    // The same for an encrypted connection: the error is that of the second address.
     let open = server(b"HTTP/1.1 400 Bad Request\r\n\r\n", b"");
     let words = outcome(&mut client(vec![hole, open], true, minute), false).unwrap_err();
     assert!(words.contains("the port may be one for connections without encryption"), "{words}");
-    // And if the second is silent, that has an end as well.
+    // If the second address is silent, the request ends as well.
     let silent = server(b"", b"");
     let words = outcome(&mut client(vec![hole, silent], false, second), false).unwrap_err();
     assert!(words.contains("the server was silent for 1 s (http_timeout)"), "{words}");
@@ -93,7 +94,7 @@ fn the_next_address_is_tried() {
     );
 }
 
-/// A server that goes on sending, but never comes to an end.
+/// The server keeps sending, but its answer never ends.
 #[test]
 fn a_patient_request_has_an_end() {
     let dripping = server(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", b" ");
@@ -121,7 +122,7 @@ fn a_job_that_is_to_end_waits_for_10_s_at_most() {
     }
 }
 
-/// Several requests look for an address that works at the same time.
+/// Several requests look for a working address at the same time.
 #[test]
 fn requests_agree_on_no_wrong_address() {
     let (hole, _listener, _waiting) = black_hole();
@@ -130,12 +131,12 @@ fn requests_agree_on_no_wrong_address() {
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 4096]);
-            // The others have not come yet when the first is answered.
+            // The first request is answered before the others begin.
             std::thread::sleep(Duration::from_millis(50));
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
         }
     });
-    // Without a limit of its own, a request leaves an address after 5 s all the same, and is not limited by that later.
+    // Even without a timeout, a request gives up an address after 5 s. This limit does not apply afterwards.
     for timeout in [None, Some(Duration::from_secs(60))] {
         let mut client = client(vec![hole, address], false, Duration::ZERO);
         client.limits.timeout = timeout;

@@ -1,13 +1,13 @@
-//! Under the name `fio`: output that scripts depend on is that of fio, compared with each fio that is here.
+//! Under the name `fio`: the output that scripts depend on equals that of each available fio.
 //!
-//! They parse the version (see `cli`), take any line on standard error for a failure, and count the failed jobs by the
-//! exit status.
+//! Scripts parse the version (see `cli`), treat any line on standard error as a failure, and use the exit status as the
+//! number of failed jobs.
 
 use crate::common::{Json, Program, scratch};
 use iolite_testing::{partly_skipped, skip, this_test};
 use std::fs;
 
-/// Jobs that fio accepts silently, and Iolite with a warning. Each runs in a separate directory.
+/// Jobs that fio accepts silently and Iolite with a warning. Each runs in a separate directory.
 const ACCEPTED: &[&str] = &[
     "--name=j --ioengine=null --size=64k --rwmixread=70",
     "--name=j --ioengine=psync --size=64k --iodepth=16",
@@ -30,7 +30,7 @@ const ACCEPTED: &[&str] = &[
     "--name=j --ioengine=null --size=64k --exec_postrun=false",
     "--name=j --ioengine=null --size=64k --ramp_time=10",
     "--name=j --filename=f --size=64k --ioscheduler=none",
-    // Values that scripts pass on.
+    // Values that scripts pass on unchecked.
     "--eta= --name=j --ioengine=null --size=64k",
     "--max-jobs= --alloc-size= --name=j --ioengine=null --size=64k",
     "--aux-path= --trigger= --trigger-file= --name=j --ioengine=null --size=64k",
@@ -46,7 +46,7 @@ const ACCEPTED: &[&str] = &[
     "--name=j --ioengine=filedelete --rw=write --filesize=4k --nrfiles=3 --sync_file_range=write:1",
 ];
 
-/// The exit status, standard error and standard output of a program for a command line in a format.
+/// Runs a command line with an output format. Returns the exit status, standard error and standard output.
 fn told(program: &Program, format: &str, line: &str) -> (i32, String, String) {
     let dir = scratch();
     let run = program.line(dir.path(), &format!("--output-format={format} {line}"));
@@ -63,7 +63,7 @@ fn standard_error_is_empty_where_that_of_fio_is() {
         if (status, error.as_str()) != (0, "") {
             different.push(format!("{line}: exit status {status}\n{error}"));
         }
-        // Output for parsers contains nothing else.
+        // JSON output contains nothing else.
         assert!(text.starts_with('{') || ours.is_peer || line.contains("terse"), "{line}: {text}");
         for peer in Program::peers() {
             let (status, error, _) = told(&peer, "json", line);
@@ -101,10 +101,10 @@ fn warnings_are_lines_of_the_normal_report() {
             .all(|warning| before.contains("fio: command line: warning: ") && before.contains(warning)),
         "{text}"
     );
-    // Warnings during the run.
+    // A warning during the run.
     let (_, error, text) = told(&fio, "normal", "--name=j --ioengine=null --size=64k --ramp_time=10");
     assert!(error.is_empty() && text.contains("\nfio: j: ended within its ramp"), "{error}{text}");
-    // Of a run that is refused they may explain why.
+    // If the run is refused, warnings go to standard error, because they may explain why.
     let (status, error, _) =
         told(&fio, "normal", "--rwmixread=70 --name=j --filename=no/x/ --size=4k --allow_file_create=0");
     assert!(status == 1 && error.contains("has no effect without a mix"), "{error}");
@@ -139,17 +139,17 @@ fn the_exit_status_counts_failed_jobs() {
     }
     let ours = Program::under_test();
     if ours.is_peer {
-        partly_skipped(&this_test!(), "it is fio that is under test, under no other name");
+        partly_skipped(&this_test!(), "the program under test is fio itself");
         return;
     }
-    // Under its own name, a failure is a failure.
+    // Under its own name, Iolite does not count failed jobs.
     assert_eq!(told(&ours, "json", FAILING[1].1).0, 1);
-    // fio's count wraps to 0 here.
+    // fio's exit status would wrap to 0 here.
     let many = "--name=a --filename=/dev/full --rw=write --size=4k --numjobs=256 --thread --group_reporting";
     assert_eq!(told(&programs[0], "json", many).0, 125);
 }
 
-/// Two settings of an option, of which fio has the earlier one stay in force.
+/// A later gtod_reduce=0 does not cancel an earlier gtod_reduce=1.
 #[test]
 fn gtod_reduce_stays() {
     let links = scratch();
@@ -168,7 +168,7 @@ fn gtod_reduce_stays() {
     }
 }
 
-/// Patterns whose parts follow each other without anything between them.
+/// Patterns whose parts have no separators.
 const PATTERNS: &[&str] = &[
     "\"abcd\"-120xdeadface",
     "0x120x34",
@@ -212,7 +212,7 @@ fn parts_of_patterns_need_no_separators() {
     }
 }
 
-/// Jobs that work without I/O announce themselves, each clone of its own.
+/// Each clone of a job without I/O prints its own announcement.
 #[test]
 fn jobs_without_io_are_announced_as_by_fio() {
     let links = scratch();
@@ -225,7 +225,7 @@ fn jobs_without_io_are_announced_as_by_fio() {
         let lines = text.split("\n\n").next().unwrap_or_default().lines();
         let mut lines: Vec<String> =
             lines.filter(|line| !line.starts_with("fio-")).map(str::to_owned).collect();
-        // Workers begin in any order.
+        // The order in which workers begin is random.
         lines.sort();
         lines
     };

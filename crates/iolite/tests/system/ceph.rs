@@ -1,4 +1,4 @@
-//! `rados` and `rbd` on a Ceph cluster of one machine, which the tests here share. Each uses its own objects and
+//! `rados` and `rbd` on a Ceph cluster on one machine, which the tests here share. Each test uses its own objects and
 //! images.
 
 use crate::common::trace::system_calls;
@@ -33,7 +33,7 @@ fn run(cluster: &Ceph, line: &str) -> Finished {
     start(&Program::own(), dir.path(), &cluster.conf(), line)
 }
 
-/// The report of a job that ends well.
+/// The report of a job that succeeds.
 #[track_caller]
 fn report(cluster: &Ceph, line: &str) -> Json {
     let json = Json::parse(&run(cluster, &format!("--output-format=json {line}")).ok().stdout);
@@ -51,7 +51,7 @@ fn verified(program: &Program, peer: &Program, line: String) -> String {
     if program.is_peer { line } else { format!("{line} --verify_header_format={}", peer.release.header) }
 }
 
-/// Objects of the pool whose names begin so, with their sizes.
+/// The objects of the pool whose names begin with `prefix`, with their sizes.
 fn objects(cluster: &Ceph, prefix: &str) -> Vec<(String, u64)> {
     let names = cluster.tool("rados", &format!("-p {POOL} ls"));
     let mut names: Vec<&str> = names.lines().filter(|name| name.starts_with(prefix)).collect();
@@ -114,7 +114,7 @@ fn objects_are_what_fio_makes_them() {
 }
 
 #[test]
-fn what_is_missing_is_made_by_those_who_write() {
+fn only_writing_jobs_create_missing_objects() {
     let cluster = or_skip!(Ceph::shared());
     let refused = |line: &str| run(cluster, &rados(cluster, line)).refused();
     refused("--filename=mis-a --rw=read --size=64k")
@@ -125,12 +125,12 @@ fn what_is_missing_is_made_by_those_who_write() {
         .says("mis-b is shorter than the 65536 bytes that are needed");
     assert_eq!(objects(cluster, "mis-"), sizes(&[("mis-b", 16384)]));
     let json = report(cluster, &rados(cluster, "--filename=mis-b --rw=randread --iodepth=4"));
-    assert_eq!(json.job().bytes(), [16384, 0, 0], "the object says how large it is");
+    assert_eq!(json.job().bytes(), [16384, 0, 0], "the default size is that of the object");
     report(cluster, &rados(cluster, "--filename=mis-a --rw=read --size=64k --create_only=1"));
     report(cluster, &rados(cluster, "--readonly --filename=mis-a --rw=read"));
     report(cluster, &rados(cluster, "--filename=mis-w --rw=write --size=64k --create_only=1"));
     report(cluster, &rados(cluster, "--filename=mis-w --rw=read --size=64k"));
-    // A job that reads and writes has all of it before it begins.
+    // Before a job that reads and writes begins, the whole object exists.
     let json = report(cluster, &rados(cluster, "--filename=mis-c --rw=randrw --size=128k --iodepth=8"));
     assert_eq!(json.job().bytes().iter().sum::<u64>(), 128 << 10);
     assert_eq!(objects(cluster, "mis-c"), sizes(&[("mis-c", 128 << 10)]));
@@ -241,7 +241,7 @@ pub fn errors_name_the_user_and_the_cluster() {
 }
 
 #[test]
-pub fn a_cluster_that_does_not_answer_hangs_nobody() {
+pub fn a_silent_cluster_is_an_error_after_a_timeout() {
     let cluster = or_skip!(Ceph::shared());
     let nobody = cluster.conf_with("nobody.conf", "mon host = [v2:127.0.0.1:1,v1:127.0.0.1:2]");
     for (program, more) in [(false, "--ceph_timeout=1s"), (true, "--ceph_timeout=1s")] {
@@ -263,7 +263,7 @@ pub fn completions_are_looked_for_without_sleeping() {
     let cluster = or_skip!(Ceph::shared());
     image(cluster, "busy", 8);
     let dir = scratch();
-    // The worker sleeps on a word with a number of its own, which the locks of its library do not have.
+    // The worker waits for a futex with a distinctive value, which the locks of its library do not have.
     let sleeps = |line: &str| {
         let mut args = words(line);
         args.push("--rw=randwrite".into());
@@ -343,13 +343,13 @@ pub fn images_are_as_large_as_they_are() {
         .says(&format!("rbd create --size 1G {POOL}/none makes one"));
     refused("--rbdname=fixed --rw=write --size=1m --unlink=1").says("cannot be removed by a job");
     refused("--rw=write --size=1m").says("rbdname= is missing");
-    // fio says nothing, and leaves it.
+    // fio ignores unlink silently.
     called_fio(cluster, &rbd("--rbdname=fixed --rw=write --size=64k --unlink=1 --filename=any")).ok();
     assert!(cluster.tool("rbd", &format!("ls {POOL}")).lines().any(|name| name == "fixed"));
 }
 
 #[test]
-pub fn images_are_named_and_so_is_who_asks() {
+pub fn pool_cluster_and_client_select_an_image() {
     let cluster = or_skip!(Ceph::shared());
     cluster.tool("ceph", "osd pool create elsewhere 8");
     cluster.tool("rbd", "create --size 8 elsewhere/named");
@@ -465,16 +465,16 @@ pub fn encrypted_images_need_their_passphrase() {
 }
 
 #[test]
-fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
+fn acknowledged_writes_survive_a_killed_store() {
     let dir = scratch();
     let cluster = or_skip!(Ceph::start(&dir.path().join("cluster"), ceph::Store::File));
     image(&cluster, "img", 64);
     // Data that only the library's cache has acknowledged is not in the cluster yet.
     let conf = cluster.conf_with("uncached.conf", "rbd cache = false");
     let limited = cluster.conf_with("limited.conf", "rbd cache = false\nrados osd op timeout = 2");
-    // It takes so long that the store dies before it is over, also where everything is slow.
+    // The job takes long enough that the store dies before it is over, even on a slow machine.
     let paced = "--rw=write --bs=16k --iodepth=4 --rate_iops=200 --verify=crc32c --verify_state_save=1";
-    // (An object that only the interrupted job has written is shorter than its size.)
+    // (The object that only the interrupted job writes is shorter than the job's size.)
     let rados_twice = (rados(&cluster, "--filename=obj"), rados(&cluster, "--filename=short"));
     for (engine, interrupted) in [rados_twice, (rbd("--rbdname=img"), rbd("--rbdname=img"))] {
         let begin_with = |conf: &Path, line: &str| {
@@ -486,14 +486,14 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
         let begin = |line: &str| begin_with(&conf, line);
         let has_written =
             |running: &crate::common::program::Running| running.stdout().matches("WRITE:").count() > 3;
-        // It is down for a while: requests wait until it is there again.
+        // The store is down for a while: requests wait until it is back.
         let mut running = begin(&format!("{engine} {paced} --size=32m"));
         running.wait_until("it has written", has_written);
         cluster.kill_store();
         std::thread::sleep(std::time::Duration::from_millis(500));
         cluster.start_store().unwrap();
         running.wait().ok();
-        // It stays down for longer than a request may take.
+        // The store stays down for longer than a request may take.
         let engine = interrupted;
         let line = format!("{engine} {paced} --size=32m --do_verify=0 --ceph_timeout=3s");
         let mut running = begin(&format!("{line} --output-format=normal,json"));
@@ -501,7 +501,7 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
         cluster.kill_store();
         let interrupted = running.wait().refused();
         assert!(interrupted.output().contains("no answer in 3 s (ceph_timeout)"), "{}", interrupted.output());
-        // (Those that failed count as I/Os, too.)
+        // (Computed from bytes, because failed writes count as I/Os, too.)
         let acknowledged = Json::last_in(&interrupted.stdout).job().bytes()[1] / (16 << 10);
         assert!((1..2048).contains(&acknowledged), "{acknowledged} writes were acknowledged");
         cluster.start_store().unwrap();
@@ -510,7 +510,7 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
         let check = start(&Program::own(), dir.path(), &conf, &check.replace("--rate_iops=200 ", ""));
         let checked = Json::parse(&check.ok().stdout).job().ios()[0];
         assert_eq!(checked, acknowledged, "each acknowledged write is checked");
-        // The cluster's configuration may have a limit of its own, which is told then.
+        // If the limit comes from the cluster's configuration, the message names that option.
         let usual = cluster.conf().display().to_string();
         let line = format!("{engine} {paced} --size=32m").replace(&usual, &limited.display().to_string());
         let mut running = begin_with(&limited, &line);
@@ -518,8 +518,7 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
         cluster.kill_store();
         running.wait().refused().says("no answer in 2 s (rados_osd_op_timeout)");
         cluster.start_store().unwrap();
-        // A job that is asked to end waits for a store that is down, but not for ever, also with many requests in
-        // flight.
+        // An interrupted job waits only a limited time for a store that is down, even with many requests in flight.
         let fast = "--rw=randwrite --iodepth=64 --time_based --runtime=1h";
         let mut running = begin(&format!("{engine} {fast} --size=32m"));
         running.wait_until("it has written", has_written);
@@ -535,7 +534,7 @@ fn what_a_cluster_acknowledged_is_there_after_it_was_killed() {
 fn without_the_library_its_package_is_named() {
     let cluster_less = scratch();
     let mut command = std::process::Command::new(Program::own().path);
-    // A library of the same name that is none.
+    // A file with the library's name that is not a library.
     std::fs::write(cluster_less.path().join("librados.so.2"), "no library").unwrap();
     command
         .args(words("--name=job --ioengine=rados --pool=p --rw=read --size=4k"))

@@ -1,4 +1,4 @@
-//! The command line and the job file language, as far as their effect is visible from outside.
+//! The externally visible effects of the command line and the job file language.
 
 use crate::common::{Json, Program, files_in, program::Running, scratch, sizes};
 use iolite_testing::{partly_skipped, skip, this_test};
@@ -94,7 +94,7 @@ fn the_environment_and_keywords() {
         .current_dir(dir.path())
         .output()
         .expect("the program starts");
-    // The arithmetic of keywords is done by bc(1) in fio, which need not be installed.
+    // fio runs bc(1) for the arithmetic of keywords, and bc may not be installed.
     if Program::under_test().is_peer && !output.status.success() {
         skip!("{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -168,8 +168,8 @@ fn versions_and_names() {
         partly_skipped(&this_test!(), "it is fio that is under test, under no other name");
         return;
     }
-    // Programs parse the text after the dash, so under the name `fio` it is only the version of the language. The
-    // program's own version is printed where nobody parses it.
+    // Programs parse the text after the dash, so under the name `fio` it is only the version of the language.
+    // Iolite's own version is printed elsewhere.
     let fio = Program::called_fio(dir.path());
     assert_eq!(fio.line(dir.path(), "--version").ok().stdout, "fio-3.42\n");
     let own = own.trim_end();
@@ -283,7 +283,7 @@ fn data_on_standard_output_is_alone_there() {
     assert!(report.contains("issued rwts: total=0,16,0,0"), "{report}");
 }
 
-/// Command lines of which the answer is all that they are for.
+/// Command lines whose only purpose is their output.
 fn questions() -> Vec<String> {
     let own =
         ["--help", "--version", "--cmdhelp", "--cmdhelp=bs", "--enghelp", "--enghelp=libaio", "--debug=?"];
@@ -348,7 +348,7 @@ fn a_reader_that_has_had_enough_is_no_error() {
     assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
 }
 
-/// A job file is often checked on another machine than the one that it is for.
+/// `--parse-only` does not look at files, devices or CPUs: a job file is often checked on another machine.
 #[test]
 pub fn checking_the_language_looks_at_no_facts_of_the_machine() {
     let program = Program::under_test();
@@ -389,13 +389,13 @@ fn the_auxiliary_directory_has_to_be_there() {
     }
 }
 
-/// The printed command means the same when it is run.
+/// The printed command has the same effect as the job file.
 #[test]
 fn a_log_named_by_its_job_is_shown_with_its_name() {
     let dir = scratch();
     job_file(dir.path(), "job.fio", "[a]\nioengine=null\nsize=64k\nwrite_lat_log\nrw=write\n");
     let shown = Program::under_test().line(dir.path(), "--showcmd job.fio").ok().stdout;
-    let line = shown.trim().split_once(' ').expect("a program and its words").1;
+    let line = shown.trim().split_once(' ').expect("a program and its arguments").1;
     assert_eq!(jobs(dir.path(), line), [job("a", 0, 16)]);
     assert!(dir.path().join("a_clat.1.log").exists(), "{:?}", files_in(dir.path()));
 }

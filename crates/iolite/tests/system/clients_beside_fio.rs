@@ -1,5 +1,5 @@
-//! Clients and servers beside those of fio, over sockets of the file system: the same command lines under both, and the
-//! parts of their output that must be equal. The intended differences are in docs/compatibility.md.
+//! Compares clients and servers with those of fio, over Unix sockets: both programs run the same command lines, and
+//! parts of their output must be equal. The intended differences are in docs/compatibility.md.
 
 use crate::common::comparison::{Counts, comparable, compare_json, compare_lines};
 use crate::common::program::Running;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The job files; all but the last one are sent by clients.
+/// The job files. Clients send all but the last one.
 const FILES: [(&str, &str); 5] = [
     (
         "two.fio",
@@ -24,14 +24,14 @@ const FILES: [(&str, &str); 5] = [
     ("there.fio", "[there]\nioengine=psync\nrw=write\nbs=16k\nsize=128k\n"),
 ];
 
-/// What is compared of a run.
+/// The parts of a run to compare.
 #[derive(Clone, Copy, PartialEq)]
 enum Compared {
-    /// Its reports, and the files that it leaves.
+    /// The reports, and the files that the run leaves.
     All,
-    /// The errors of the jobs: fio tells them in other words.
+    /// The errors of the jobs: the messages of fio are different.
     Errors,
-    /// Nothing was run.
+    /// Only the exit status, because no job runs.
     Status,
 }
 
@@ -50,7 +50,7 @@ const CASES: [(Compared, &str); 9] = [
     (Status, "--client=A missing.fio"),
 ];
 
-/// A program with two servers. Each has a directory of its own, so that they share no files.
+/// A program with two servers. Each server has its own directory, so that they share no files.
 struct Pair {
     program: Program,
     servers: Vec<Running>,
@@ -104,8 +104,8 @@ fn address(dir: &Path, name: &str) -> String {
     format!("sock:{}", dir.join(name).join("s").display())
 }
 
-/// A report in JSON as if one machine had run all jobs, which [`compare_json`] compares: in the order of the machines
-/// (fio's is that of their ends), which are called as they are here.
+/// Converts a JSON report to that of one machine, for [`compare_json`]. The jobs are sorted by machine (fio sorts by
+/// end), and the machines have the names from this test.
 fn as_of_one(report: &Json) -> Json {
     let mut all = serde_json::Map::new();
     for (key, mut part) in report.0.as_object().unwrap().clone() {
@@ -114,7 +114,7 @@ fn as_of_one(report: &Json) -> Json {
                 let path = element["hostname"].as_str().unwrap().to_owned();
                 let is_all = element["jobname"] == "All clients";
                 if is_all {
-                    // In fio's report, that of the machine whose report comes last.
+                    // In fio's report, it is the groupid of the machine whose report came last.
                     element["groupid"] = Value::from(0);
                 }
                 let name = path.trim_end_matches("/s").rsplit('/').next().unwrap();
@@ -127,7 +127,7 @@ fn as_of_one(report: &Json) -> Json {
     Json(Value::Object(all))
 }
 
-/// The global options as releases before 3.41 print them, if there are several servers: without the servers, in one object.
+/// Converts global options to the form of releases before 3.41 for several servers: one object, without the servers.
 fn of_all_servers(options: &mut Value) {
     let Some(of_each) = options.as_array() else { return };
     let pairs = of_each.iter().flat_map(|options| options.as_object().unwrap().clone());
@@ -141,7 +141,7 @@ fn keys(value: &Value) -> Vec<String> {
 
 fn compare_in_json(what: &str, ours: &Json, theirs: &Json, program: &Program) {
     let (mut ours, theirs) = (ours.clone(), theirs.clone());
-    // Some are in no report of fio's clients, but in those of its other runs.
+    // fio's clients do not print these keys, but its other reports have them.
     ours.0.as_object_mut().unwrap().retain(|key, _| key != "timestamp_ms" && key != "iolite version");
     for job in ours.0["client_stats"].as_array_mut().unwrap() {
         job.as_object_mut().unwrap().retain(|key, _| key != "eta" && key != "elapsed");
@@ -155,7 +155,7 @@ fn compare_in_json(what: &str, ours: &Json, theirs: &Json, program: &Program) {
     let all = ours.0["client_stats"].as_array_mut().unwrap();
     assert!(is_all(all.last().unwrap()), "it is always there");
     if !has_all {
-        // Of a single job, fio has none.
+        // For a single job, fio has no sum.
         all.pop();
     }
     let release = program.release;
@@ -169,11 +169,11 @@ fn compare_in_json(what: &str, ours: &Json, theirs: &Json, program: &Program) {
     assert_eq!(each(ours), each(theirs), "{what}");
 }
 
-/// The lines that begin with the name of the machine, in any order (those of two are mixed), and the reports; of the
-/// block of all clients, the parts in which fio makes no mistakes.
+/// The lines that begin with the name of the machine, sorted (those of two machines are mixed), and the reports. Of
+/// the block of all clients, only the parts in which fio makes no mistakes are kept.
 fn parts(text: &str, program: &Program) -> (Vec<String>, Vec<String>) {
     let host = format!("<{}> ", iolite_remote::message::machine_name());
-    // fio tells of each connection, and puts what was for a terminal in front of the next line.
+    // fio prints a line for each connection, and puts text for terminals in front of the next line.
     let lines = || {
         let lines = text.lines().map(|line| line.rsplit('\r').next().unwrap_or(line));
         lines.filter(|line| !line.starts_with("hostname="))
@@ -187,7 +187,7 @@ fn parts(text: &str, program: &Program) -> (Vec<String>, Vec<String>) {
         is_of_all |= line.starts_with("All clients: ");
         !is_of_all || line.starts_with("All clients: ") || line.contains("issued rwts")
     });
-    // Each machine has a report of its own. fio prints the names of two before both, if these end together.
+    // Each machine has its own report. If two machines end at the same time, fio prints both names before both reports.
     let (mut reports, mut hosts, mut is_at_its_end) = (vec![String::new()], 0, false);
     let mut of_all = String::new();
     for line in report {
@@ -195,7 +195,7 @@ fn parts(text: &str, program: &Program) -> (Vec<String>, Vec<String>) {
             hosts += 1;
             continue;
         }
-        // The group is that of the report that came last.
+        // fio's group number is that of the report that came last.
         if !of_all.is_empty() || line.starts_with("All clients: ") {
             let (before, group) = line.split_once("groupid=").unwrap_or((line, ""));
             of_all += &format!("{before}{}\n", group.split_once(',').map_or(group, |(_, rest)| rest));

@@ -1,4 +1,4 @@
-//! Files that runs on other machines send back to their client: logs and verify states.
+//! Logs and verify states that runs on other machines send back to their client.
 
 use crate::common::program::Running;
 use crate::common::wires::{Fault, Plan, Proxy, To};
@@ -8,12 +8,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// An agent with a separate home and directory for temporary files.
+/// An agent with its own home directory and directory for temporary files.
 fn agent(dir: &Path, name: &str) -> Agent {
     agent_with(dir, name, &[])
 }
 
-/// The same, with more words on its command line.
+/// The same with more arguments.
 pub fn agent_with(dir: &Path, name: &str, words: &[&str]) -> Agent {
     let home = dir.join(name);
     fs::create_dir_all(home.join("tmp")).unwrap();
@@ -29,7 +29,7 @@ fn client_of(dir: &Path) -> std::path::PathBuf {
     client
 }
 
-/// The names of the files of a client, but for his job files.
+/// The names of a client's files, except job files.
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<_> = files_in(dir).into_iter().map(|(name, _)| name).collect();
     names.retain(|name| !name.ends_with(".fio"));
@@ -72,11 +72,11 @@ pub fn logs_come_back() {
     let lines = |name: &str| fs::read_to_string(client.join(name)).unwrap().lines().count();
     assert_eq!(lines("bw_bw.1.log.sock"), 16);
     assert_eq!(lines("all_bw.log.sock"), 16);
-    // It came in several parts.
+    // This log is sent in several parts.
     assert_eq!(lines("x_iops.2.log.sock"), 20_480);
     let inflated = run(&["--inflate-log=z_bw.4.log.fz.sock"]).ok();
     assert_eq!(inflated.stdout.lines().count(), 16, "{inflated}");
-    // Two machines, each with its own; where nothing is measured twice, both have the same.
+    // Each of two machines sends its own logs.
     let [a, b] = agents.each_ref().map(Agent::client);
     for name in names(&client) {
         fs::remove_file(client.join(name)).unwrap();
@@ -86,7 +86,7 @@ pub fn logs_come_back() {
     let tag = |name: &str| dir.path().join(name).join("s").display().to_string()[1..].replace('/', "_");
     for name in ["a", "b"] {
         assert_eq!(lines(&format!("bw_bw.1.log.{}", tag(name))), 16);
-        assert!(left_in(&dir.path().join(name)).is_empty(), "nothing is left there");
+        assert!(left_in(&dir.path().join(name)).is_empty(), "files are left there");
         assert_eq!(fs::read_dir(dir.path().join(name).join("tmp")).unwrap().count(), 0);
     }
     agents.into_iter().for_each(|agent| drop(agent.end()));
@@ -102,14 +102,14 @@ pub fn logs_that_cannot_come_back() {
         Program::own().run(&client, [server.client().as_str(), "job.fio"])
     };
     let common = "[global]\nioengine=null\nrw=write\nbs=4k\nsize=64k\n";
-    // Both would have one name here.
+    // Both logs would have the same name here.
     let refused =
         run(&format!("{common}per_job_logs=0\n[one]\nwrite_bw_log=a/x\n[two]\nwrite_bw_log=b/x\n")).refused();
     assert!(refused.stderr.contains("job.fio:10:"), "{refused}");
     assert!(refused.stderr.contains("write_bw_log=b/x: logs come back by the last part"), "{refused}");
     assert!(refused.stderr.contains("a/x of job one has the same"), "{refused}");
     assert!(names(&client).is_empty() && left_in(&dir.path().join("a")).is_empty());
-    // Something is in the way here: that is not a success, and the others come.
+    // A directory here has the name of a log: the run fails, and the other logs come.
     fs::create_dir_all(client.join("x_bw.1.log.sock/full")).unwrap();
     let failed = run(&format!("{common}write_lat_log=x\nwrite_bw_log=x\n[one]\n"));
     assert_eq!(failed.code(), 1, "{failed}");
@@ -118,7 +118,7 @@ pub fn logs_that_cannot_come_back() {
     assert!(client.join("x_lat.1.log.sock").exists());
     let long = run(&format!("{common}[one]\nwrite_bw_log={}\n", "l".repeat(180))).refused();
     assert!(long.stderr.contains("_bw.1.log is too long a name to come back"), "{long}");
-    // They vanish while the run goes on.
+    // The logs are removed during the run.
     fs::write(
         client.join("job.fio"),
         format!("{common}time_based\nruntime=5m\nthinktime=1ms\n[one]\nwrite_bw_log=v\n"),
@@ -131,7 +131,7 @@ pub fn logs_that_cannot_come_back() {
     running.signal(libc::SIGINT);
     let finished = running.wait();
     assert!(finished.stderr.contains("the logs do not come back: "), "{finished}");
-    // One of them, of a run that ends by itself.
+    // One of the logs is removed at the end of the run.
     let removing = format!(
         "{common}[one]\nwrite_bw_log=v\nwrite_lat_log=v\nexec_postrun=rm {}/a/tmp/*/v_bw.1.log\n",
         dir.path().display()
@@ -143,7 +143,7 @@ pub fn logs_that_cannot_come_back() {
     assert_eq!(failed.code(), 1, "{failed}");
     assert!(failed.stderr.contains("v_bw.1.log does not come back: it no longer exists"), "{failed}");
     assert!(client.join("v_lat.1.log.sock").exists());
-    // There is no place there.
+    // The agent has no directory for temporary files.
     let run = |job: &str| {
         fs::write(client.join("job.fio"), job).unwrap();
         Program::own().run(&client, [server.client().as_str(), "job.fio"])
@@ -154,7 +154,7 @@ pub fn logs_that_cannot_come_back() {
     server.end();
 }
 
-/// A state that is left behind is on both machines, and the next run loads it where it runs.
+/// A verify state is kept on both machines, and the next run loads it on the machine where it runs.
 #[test]
 pub fn states_come_back() {
     let dir = scratch();
@@ -186,7 +186,8 @@ pub fn states_come_back() {
     server.end();
 }
 
-/// Logs of a machine that is done wait for the others. When its client is gone by then, they stay where they are.
+/// The logs of a finished machine are sent when all machines have finished. If the client is gone by then, the logs
+/// stay on the machine.
 #[test]
 pub fn logs_wait_for_the_others() {
     let dir = scratch();
@@ -199,7 +200,7 @@ pub fn logs_wait_for_the_others() {
     let words = [a.as_str(), "short.fio", b.as_str(), "long.fio", "--status-interval=100ms"];
     let start = || {
         let mut running = Program::own().start(&client, words);
-        // The interim report of a machine is printed once all have sent theirs, or are done.
+        // An interim report is printed when all machines have sent theirs or have finished.
         running.wait_until("the result of the first", |running| running.stdout().matches("bw=").count() > 2);
         running
     };
@@ -225,14 +226,14 @@ pub fn logs_wait_for_the_others() {
     }
 }
 
-/// The report is there before the logs: a connection that is cut while they come costs them, and nothing else.
+/// The report comes before the logs: if the connection is cut while logs come, only they are lost.
 #[test]
 pub fn a_transfer_that_is_cut() {
     let dir = scratch();
     let mut agent = agent(dir.path(), "a");
     let client = client_of(dir.path());
     let proxy = Proxy::on_socket(&dir.path().join("proxy"), dir.path().join("a/s"));
-    // The logs have megabytes, and everything before them some kilobytes.
+    // The logs have megabytes; everything before them has only kilobytes.
     proxy.plan(Plan { fault: Fault::Cut, to: To::Client, after: 600_000 });
     let job = "[one]\nioengine=null\nbs=4k\nsize=160m\nwrite_lat_log=t\n";
     fs::write(client.join("job.fio"), job).unwrap();
@@ -245,9 +246,9 @@ pub fn a_transfer_that_is_cut() {
     assert!(json.0["hosts"][0].get("lost").is_none(), "{failed}");
     let came = names(&client);
     assert!(came.iter().any(|name| name.ends_with(".part")), "{came:?}");
-    // The server has all of them.
+    // The server keeps all of them.
     agent.wait_until_idle();
-    agent.running.wait_until("its words", |running| running.output().contains("their logs stay in "));
+    agent.running.wait_until("its message", |running| running.output().contains("their logs stay in "));
     let kept: Vec<_> = fs::read_dir(dir.path().join("a/tmp")).unwrap().flatten().collect();
     assert_eq!(kept.len(), 1);
     assert_eq!(fs::read_dir(kept[0].path()).unwrap().count(), 3);

@@ -1,4 +1,4 @@
-//! `iolite compare`: stored results of both programs against each other.
+//! `iolite compare` on stored results of both programs.
 
 use crate::common::browser::Browser;
 use crate::common::{Json, Program, program::Finished, scratch};
@@ -11,14 +11,14 @@ fn ours() -> Program {
     Program::own()
 }
 
-/// A result of a job that reads and writes.
+/// The result of a job that reads and writes.
 fn result(program: &Program, dir: &Path) -> Value {
     let line = "--name=mix --filename=f --rw=randrw --bs=4k --size=1m --output-format=json --output=made";
     program.line(dir, line).ok();
     Json::parse(&fs::read_to_string(dir.join("made")).unwrap()).0
 }
 
-/// Repeats of a result, of runs that differ by a percent or so, at a multiple of a rate.
+/// Writes repeats of a result that vary by about a percent, with rates multiplied by `rate`.
 fn repeats(dir: &Path, side: &str, like: &Value, rate: f64, runs: usize) {
     fs::create_dir_all(dir.join(side)).unwrap();
     for (run, off) in [0.0, 0.01, -0.012, 0.006, -0.004, 0.011].into_iter().take(runs).enumerate() {
@@ -50,7 +50,7 @@ fn row<'a>(answer: &'a Value, direction: &str, figure: &str) -> &'a Value {
     block["figures"].as_array().unwrap().iter().find(|row| row["figure"] == figure).unwrap()
 }
 
-/// Of ours, of each fio, and of one with the other.
+/// The results are ours, those of each fio, and one of each.
 #[test]
 fn known_differences_of_real_results_are_found() {
     let dir = scratch();
@@ -81,14 +81,14 @@ fn known_differences_of_real_results_are_found() {
             assert_eq!(row(&found, direction, "bw")["verdict"], "exploratory");
         }
         assert!(row(&found, "all", "cpu")["base"]["mean"].as_f64().is_none_or(|cpu| cpu > 0.0));
-        // The same with sides swapped, as a table; and with equal sides.
+        // The same with swapped sides, as a table; then with equal sides.
         let run =
             ours().line(dir.path(), "compare new base").ok().says("BASE  new: 5 runs").says("  better\n");
         assert!(!run.stdout.contains("  worse\n"), "{run}");
         let run =
             ours().line(dir.path(), "compare base same").ok().says("NEW   same: 6 runs").says("cannot tell");
         assert!(!run.stdout.contains("  worse\n") && !run.stdout.contains("  better\n"), "{run}");
-        // Each side as a list, or as words.
+        // A side may be a list or several arguments.
         let list = |side: &str| [0, 1, 2, 3, 4].map(|run| format!("{side}/{run}.json"));
         for line in [
             format!("compare -f csv {} {}", list("base").join(","), list("new").join(",")),
@@ -152,7 +152,7 @@ fn limits_set_the_exit_status() {
     }
 }
 
-/// The answer goes to a file, without touching the results; the exit status is the same.
+/// With `--output`, the comparison goes to a file, and never to one of the results. The exit status is the same.
 #[test]
 fn the_answer_goes_to_a_file() {
     let dir = scratch();
@@ -243,7 +243,7 @@ fn names_are_shown_as_text() {
     assert_eq!(found["comparisons"][0]["job"], "a\u{1b}[31m,\"b\"\nc");
 }
 
-/// The curves of both sides are over each other, and the figures are those of JSON.
+/// The curves of both sides share a picture, and the figures are those of the JSON output.
 #[test]
 fn a_page_of_a_comparison_in_a_browser() {
     let browser = or_skip!(Browser::start());

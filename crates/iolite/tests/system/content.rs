@@ -1,11 +1,11 @@
-//! The content of files: how much of it real compressors save, and which blocks occur twice.
+//! The content of files: how well compressors compress it, and which blocks repeat.
 
 use crate::common::{Program, scratch};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-/// The files that a job leaves, in the order of their names.
+/// The content of the files that a job leaves, sorted by name.
 fn written(program: &Program, line: &str) -> Vec<Vec<u8>> {
     let dir = scratch();
     let line = format!("--name=job --ioengine=psync --rw=write {line}");
@@ -21,14 +21,14 @@ fn one_file(program: &Program, line: &str) -> Vec<u8> {
     files.remove(0)
 }
 
-/// By how many percent zlib makes it smaller.
+/// The percentage that zlib saves.
 fn deflated(data: &[u8]) -> f64 {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut encoder, data).unwrap();
     saved(data, encoder.finish().unwrap().len())
 }
 
-/// By how many percent lz4 makes it smaller.
+/// The percentage that lz4 saves.
 fn lz4(data: &[u8]) -> f64 {
     saved(data, lz4_flex::compress(data).len())
 }
@@ -37,7 +37,7 @@ fn saved(data: &[u8], compressed: usize) -> f64 {
     100.0 - 100.0 * compressed as f64 / data.len() as f64
 }
 
-/// How many percent of the blocks occurred before.
+/// The percentage of blocks that repeat an earlier one.
 fn duplicates(data: &[u8], block: usize) -> f64 {
     let blocks = data.chunks(block).count();
     let distinct = data.chunks(block).collect::<HashSet<_>>().len();
@@ -61,14 +61,14 @@ fn files_compress_by_what_was_asked() {
     }
     for (percentage, bs, chunk) in cases {
         if program.is_peer && percentage == 0 {
-            continue; // fio takes 0 as not asked for, and writes one buffer again and again.
+            continue; // fio treats 0 as unset and writes one buffer again and again.
         }
         let chunk = chunk.map_or(String::new(), |chunk| format!("--buffer_compress_chunk={chunk}"));
         let line = format!("--size=1536k --bs={bs} --buffer_compress_percentage={percentage} {chunk}");
         let data = one_file(&program, &line);
         near(deflated(&data), percentage.into(), &format!("zlib {line}"));
         near(lz4(&data), percentage.into(), &format!("lz4 {line}"));
-        // Compressible data does not repeat from block to block.
+        // Compressible data does not repeat between blocks.
         if percentage < 100 {
             let block = bs.trim_end_matches('k').parse::<usize>().unwrap() << 10;
             assert_eq!(duplicates(&data, block), 0.0, "{line}");
@@ -83,11 +83,11 @@ fn blocks_repeat_as_often_as_was_asked() {
         for percentage in [0, 1, 10, 50, 90, 100] {
             let line = format!("--bs={bs} --size={size} --dedupe_percentage={percentage}");
             let data = one_file(&program, &line);
-            // The peer draws lots, and 512 of them deviate by 2.2% already.
+            // fio decides at random for each block; the standard deviation for 512 blocks is 2.2%.
             if !program.is_peer || bytes < 65536 {
                 near(duplicates(&data, bytes), percentage.into(), &line);
             }
-            // By default a block is like the one before it.
+            // By default, a block repeats the one directly before it.
             let mut last = HashMap::new();
             for (place, block) in data.chunks(bytes).enumerate() {
                 assert!(
@@ -131,7 +131,7 @@ fn a_working_set_is_a_share_of_the_file() {
         let mut counts = HashMap::new();
         data.chunks(4096).for_each(|block| *counts.entry(block).or_insert(0) += 1);
         let repeated = counts.values().filter(|count| **count > 1).count();
-        // 2048 blocks, and of a small set each member is repeated sooner or later.
+        // Of 2048 blocks, enough are repeats that nearly each member of a small set occurs more than once.
         let members = (2048 * set / 100) as usize;
         assert!(repeated <= members, "{line}: {repeated} of {members}");
         if percentage >= 50 && percentage + set <= 60 {
@@ -140,7 +140,8 @@ fn a_working_set_is_a_share_of_the_file() {
     }
 }
 
-/// The workers are processes, and threads: each writes a part of the common set, all repeat all of it.
+/// Each worker writes a part of the common set, and all repeat blocks of the whole set. Workers are processes or
+/// threads.
 #[test]
 pub fn workers_share_a_working_set() {
     let program = Program::under_test();
@@ -154,7 +155,7 @@ pub fn workers_share_a_working_set() {
         near(duplicates(&files.concat(), 4096), 50.0, &line);
         let each = files.iter().map(|file| file.chunks(4096).collect::<HashSet<_>>());
         let common = each.reduce(|a, b| &a & &b).unwrap().len();
-        // 5% of 2048, of which each worker picks some 1024 times.
+        // The set is 5% of 2048 blocks, and each worker draws from it about 1024 times.
         assert!((90..=102).contains(&common), "{common}");
 
         let apart = written(&program, &line.replace("--dedupe_global=1", ""));
@@ -174,7 +175,7 @@ fn a_pattern_is_what_compresses() {
     assert_eq!(duplicates(&data, 256), 50.0 - 100.0 / 4096.0, "one block of pattern, and random ones");
 }
 
-/// The file is laid out before it is read, and then has the content that the job would write.
+/// A file that is laid out to be read has the content that the job would write.
 #[test]
 fn files_that_are_read_are_of_the_same_kind() {
     let program = Program::under_test();

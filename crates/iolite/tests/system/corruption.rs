@@ -1,7 +1,7 @@
-//! Damage to verified files is found and classified by the program, for every type and every local engine.
-//! (`verify/tests/campaign.rs` does the same with many more damages, on blocks in memory.)
+//! The program finds and classifies damage to verified files, for every type and every local engine.
+//! (`verify/tests/campaign.rs` does the same for many more kinds of damage, on blocks in memory.)
 //!
-//! Each case is a job with a separate file, and one run does all cases.
+//! Each case is a job with its own file, and one run does all cases.
 
 use crate::common::{Program, scratch};
 use crate::verify::TYPES;
@@ -11,13 +11,14 @@ use std::path::Path;
 const BLOCK: usize = 4096;
 const BASE: &str = "[global]\nsize=64k\nbs=4k\nrw=randwrite\nthread\niodepth=4\n";
 
-/// A kind of damage: computes it from the file, the file after the first of its two passes, and larger blocks.
+/// A kind of damage. It is computed from the file, the file after the first of its two passes, and the file with
+/// larger blocks.
 struct Sort {
     name: &'static str,
     damage: fn(&mut [u8], &[u8], &[u8]),
     /// The text that the report has to contain.
     says: &'static str,
-    /// The types that see it.
+    /// The types that detect it.
     seen_by: fn(&str) -> bool,
 }
 
@@ -95,7 +96,7 @@ struct Case {
     sort: &'static Sort,
 }
 
-/// Runs all cases with these options, and gives the files that it leaves.
+/// Runs all cases with these options, and returns the content of their files.
 fn written(dir: &Path, cases: &[Case], options: &str) -> Vec<Vec<u8>> {
     jobs(dir, cases, &format!("{options}\ndo_verify=0"));
     Program::under_test().line(dir, "jobs.fio").ok();
@@ -111,7 +112,7 @@ fn jobs(dir: &Path, cases: &[Case], options: &str) {
     fs::write(dir.join("jobs.fio"), text).unwrap();
 }
 
-/// Writes twice, damages, checks.
+/// Writes the files twice, damages them, and checks them.
 fn campaign(cases: &[Case]) {
     let dir = scratch();
     let dir = dir.path();
@@ -133,13 +134,13 @@ fn campaign(cases: &[Case]) {
     }
     let text = check("damaged");
     for case in cases {
-        // From the line with the name of the file to the end of that report.
+        // The report on a file begins at the line with its name.
         let start = text.find(&format!(" at file {} offset", case.name));
         let report = start.map(|start| text[start..].lines().take(4).collect::<String>());
         let should = case.kind != "null" && (case.sort.seen_by)(case.kind);
         match report {
             Some(report) if should => assert!(report.contains(case.sort.says), "{}: {report}", case.name),
-            Some(report) => panic!("{} is not seen by it: {report}", case.name),
+            Some(report) => panic!("{} is reported, but the type cannot detect it: {report}", case.name),
             None => assert!(!should, "{} is not found in {text}", case.name),
         }
     }
@@ -149,7 +150,7 @@ fn campaign(cases: &[Case]) {
 fn every_type_finds_what_it_can() {
     let cases = TYPES.iter().flat_map(|options| {
         let kind = options.split(' ').next().unwrap_or(options);
-        // In a pattern something has to tell blocks apart.
+        // A pattern needs an offset (%o) to tell blocks apart.
         let options = match kind {
             "pattern" | "pattern_hdr" => format!("verify={kind}\nverify_pattern=0xabcd%o\"xyz\""),
             _ => format!("verify={kind}"),

@@ -1,4 +1,4 @@
-//! Verified jobs that are killed, and the checks of a later run.
+//! Verified jobs that are killed, and checked by a later run.
 //!
 //! `IOLITE_TEST_KILLS=200 cargo test -p iolite --test system crashes::` kills each job that often.
 
@@ -16,10 +16,10 @@ fn kills() -> u64 {
     std::env::var("IOLITE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(4)
 }
 
-/// How often a job is killed beyond that until there is something to check.
+/// The maximum number of additional kills until there is something to check.
 const MORE_KILLS: u64 = 50;
 
-/// Runs a job until some moment and kills it. Whether it had begun to write by then.
+/// Kills a job after some time. Returns whether it had begun to write by then.
 fn kill(dir: &Path, job: &str, after: Duration) -> bool {
     let line = format!("--name=v --filename=data {job} --verify=crc32c --eta=never");
     let mut running = Program::under_test().start(dir, line.split_whitespace());
@@ -65,7 +65,7 @@ fn killed_at_random_moments() {
         ),
     ] {
         let (mut checked, mut begun) = (0, 0);
-        // Other work on the machine may have it that each is killed before its first write.
+        // On a busy machine, each job may be killed before its first write.
         for round in 0.. {
             if round >= kills() && checked > 0 {
                 break;
@@ -98,8 +98,7 @@ fn a_lost_write_is_found_after_a_kill() {
     check(dir.path(), "").refused().says("a misdirected block: it belongs to offset 45056");
 }
 
-/// A write of one clone that was cut short may lie over what another one has written. (Blocks are large, so that it takes
-/// time to write one.)
+/// An incomplete write of one clone may overlap writes of another. (Blocks are large, so that writes take time.)
 #[test]
 fn clones_that_are_killed_in_one_file() {
     let mut luck = Luck::new();
@@ -125,7 +124,7 @@ fn clones_that_are_killed_in_one_file() {
             std::thread::sleep(Duration::from_millis(100 + luck.below(500)));
             running.signal(libc::SIGKILL);
             running.wait();
-            // Workers end with their run, and their I/O in the kernel with them.
+            // Waits until the workers and their I/O in the kernel have ended as well.
             std::thread::sleep(Duration::from_millis(500));
             let line = format!("{base} {job} --verify_only --verify_state_load=1");
             let run = Program::under_test().line(dir.path(), &line).ok();
@@ -136,11 +135,11 @@ fn clones_that_are_killed_in_one_file() {
     }
 }
 
-/// However many writes are good answers: a block with a damaged byte is none of them, nor a mixture of them.
+/// A block may contain any of several writes, or a mixture of them, but a damaged byte is found.
 #[test]
 fn a_damaged_byte_is_found_after_a_kill() {
     for (how, byte) in [
-        // Of the checksum, of the data in front that changed places with it, of the time in the header.
+        // A byte of the checksum; of the data that is moved for verify_offset; of the time in the header.
         ("--verify=crc32c", 48),
         ("--verify=crc32c --verify_offset=64", 5),
         ("--verify=md5 --verify_interval=1k", 2048 + 27),
@@ -158,7 +157,7 @@ fn a_damaged_byte_is_found_after_a_kill() {
         };
         let mut running = Program::under_test().start(dir.path(), base.split_whitespace());
         running.wait_until("its state", |_| dir.path().join(STATE).exists());
-        // By then each fourth has been written twice, and most have been flushed.
+        // By then, a quarter of the blocks has been written twice, and most have been flushed.
         running.wait_until("all of its blocks", |_| {
             fs::read(dir.path().join("data")).is_ok_and(|data| {
                 data.len() == 256 << 10 && data.chunks(4096).all(|block| block.iter().any(|&byte| byte != 0))
@@ -182,7 +181,7 @@ fn a_damaged_byte_is_found_after_a_kill() {
 #[test]
 fn a_state_that_cannot_be_kept_is_told() {
     let dir = scratch();
-    // Nobody can make a file there.
+    // No file can be created in /proc.
     let job = "--aux-path=/proc --name=v --filename=data --rw=write --size=64k --verify=crc32c";
     let run = Program::under_test().line(dir.path(), job).ok();
     let run =
@@ -202,9 +201,9 @@ pub fn a_state_is_there_until_everything_was_read_back() {
             .line(dir.path(), &format!("--name=v --filename=data --size=1m --verify=md5 {args}"))
     };
     run("--rw=randwrite").ok();
-    assert!(!state.exists(), "all was well");
+    assert!(!state.exists(), "all data was read back");
     run("--rw=randwrite --verify_state_save=0 --do_verify=0").ok();
-    assert!(!state.exists(), "none was wanted");
+    assert!(!state.exists(), "the job was not to save one");
     run("--rw=randwrite --do_verify=0").ok();
     assert!(state.exists(), "nothing was read back");
     run("--rw=randread --verify_state_load=1").ok();
@@ -220,7 +219,7 @@ pub fn a_state_is_there_until_everything_was_read_back() {
     }
     fs::write(&state, "something else").unwrap();
     run("--rw=read --verify_state_load=1").refused().says("not a verify state");
-    // A trigger ends the run like this, and leaves the state.
+    // A run that a trigger ends leaves the state, too.
     let line = "--rw=write --verify=crc32c --time_based --runtime=60 --trigger-timeout=2";
     let run =
         Program::under_test().line(dir.path(), &format!("--name=v --filename=data --size=8m {line}")).ok();
@@ -228,7 +227,7 @@ pub fn a_state_is_there_until_everything_was_read_back() {
     assert!(reads(check(dir.path(), "")) > 0);
 }
 
-/// Every clone has its own.
+/// Every clone has its own state.
 #[test]
 fn clones_have_states_of_their_own() {
     let dir = scratch();
@@ -282,7 +281,7 @@ fn a_state_that_is_not_there_is_told_with_those_that_are() {
     run(&format!("--name=one {check}")).ok();
 }
 
-/// Tables stay in their file: a state that is larger than memory can be shown all the same.
+/// Tables stay in the file, so a state that is larger than memory can be shown.
 #[test]
 fn a_state_is_told_in_little_memory() {
     let dir = scratch();
@@ -307,7 +306,7 @@ fn clones_that_shared_a_file() {
     run("--verify_only --io_size=2m").ok();
     run("--verify_only --verify_state_load=1").ok();
     run("--rw=read --verify_state_load=1").ok();
-    // But they do not accept just anything.
+    // But they do not accept damaged data.
     let path = dir.path().join("data");
     let mut bytes = fs::read(&path).unwrap();
     bytes.iter_mut().skip(300).step_by(512).for_each(|byte| *byte ^= 1);
@@ -316,8 +315,7 @@ fn clones_that_shared_a_file() {
     run("--verify_only --verify_state_load=1").refused().says("a bit flip");
 }
 
-/// The time, the loops and the seed of the run that was interrupted do not influence the demands of its state: it is
-/// gone through once, and as a whole.
+/// A state is checked once and as a whole, whatever the runtime, loops and seed of the interrupted run were.
 #[test]
 fn a_state_is_checked_once_and_as_a_whole() {
     let dir = scratch();
@@ -338,9 +336,9 @@ fn a_state_is_checked_once_and_as_a_whole() {
     }
 }
 
-/// A disk that loses what was not flushed when its power fails: nbdkit's cache filter writes to its file only on a
-/// flush, nbdfuse makes a file of it, and nbdkit is killed. This tests `verify_policy` for a volatile write cache that
-/// keeps everything until it is flushed; a real one may have written any part of it before.
+/// A disk that loses all unflushed data when its power fails: nbdkit's cache filter writes to its file only on a flush,
+/// nbdfuse presents it as a file, and nbdkit is killed. This tests `verify_policy` for a volatile write cache that
+/// keeps everything until it is flushed; a real cache may have written any part of the data before.
 struct Volatile<'a> {
     dir: &'a Path,
     server: Running,
@@ -370,7 +368,7 @@ impl<'a> Volatile<'a> {
         Some(Volatile { dir, server, mount: Some(mount) })
     }
 
-    /// The power fails. The image is left.
+    /// Simulates a power failure, which leaves only the image.
     fn fail(&mut self) {
         self.server.signal(libc::SIGKILL);
         self.unmount();
@@ -405,8 +403,8 @@ pub fn what_was_flushed_survives_a_power_cut() {
         disk.fail();
         let flushed = reads(check(dir.path(), "--verify_policy=fsynced"));
         assert!(flushed > 200, "{flush}: {flushed}");
-        // The last writes were acknowledged, and are lost. But writes that run in parallel with a long flush may be
-        // flushed with it.
+        // The last writes were acknowledged and are lost, unless they ran in parallel with a long flush, which may have
+        // included them.
         let acknowledged = check(dir.path(), "--verify_policy=completed");
         if engine == "psync" || acknowledged.code() != 0 {
             acknowledged.refused().says("was lost");
@@ -414,7 +412,7 @@ pub fn what_was_flushed_survives_a_power_cut() {
     }
 }
 
-/// The time limit is that of the interrupted run: its writes are checked to the end.
+/// A time limit of the interrupted run does not apply to the check of its writes.
 #[test]
 fn no_time_limit_cuts_the_check_of_a_state_short() {
     let dir = scratch();

@@ -1,6 +1,6 @@
-//! Machines in separate networks, and failures of these: slow, stalled, cut and tampered connections, pulled cables,
-//! killed processes. Whatever the fault, and whenever it comes: nothing hangs, nothing continues to run, the others'
-//! measurements are kept, and the exit status shows the loss.
+//! Failures of machines in separate networks: slow, stalled, cut and tampered connections, pulled cables, killed
+//! processes. Whatever the fault is and whenever it comes: nothing hangs, no process is left, the measurements of the
+//! other machines are kept, and the exit status shows the loss.
 
 use crate::common::program::{Running, send};
 use crate::common::wires::{Fault, Network, Plan, Proxy};
@@ -18,17 +18,17 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// 32 writes that take a second, and give each fault time to come between them.
+/// 32 writes that take a second, so that each fault can come between them.
 const SLOW: &str = "[slow]\nrw=write\nbs=4k\nsize=64k\nnumjobs=2\nthinktime=50ms\n";
 
-/// Keys for both ends, in this directory; the options that name them.
+/// Creates keys for both ends in this directory, and returns the options that name them.
 fn keys(dir: &Path) -> [String; 2] {
     run(dir, &["keys", "new", &dir.join("keys").display().to_string()]).ok();
     [Role::Agent, Role::Coordinator]
         .map(|role| format!("--keys={}", dir.join("keys").join(role.file_name()).display()))
 }
 
-/// The home directory of an agent, with one for its files during a run.
+/// Creates the home directory of an agent, with a directory for its files during a run.
 fn home(dir: &Path, name: &str) -> PathBuf {
     let home = dir.join(name);
     fs::create_dir_all(home.join("tmp")).unwrap();
@@ -41,7 +41,7 @@ fn server(home: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Nothing of a run is left.
+/// Checks that nothing of a run is left.
 fn check_leaves_nothing(agent: &mut Agent, home: &Path) {
     agent.wait_until_idle();
     let tmp = home.join("tmp");
@@ -50,7 +50,7 @@ fn check_leaves_nothing(agent: &mut Agent, home: &Path) {
         .wait_until("the end of what was kept for its run", |_| fs::read_dir(&tmp).unwrap().next().is_none());
 }
 
-/// The reports that have been printed to their ends.
+/// The reports that have been printed completely.
 fn reports(text: &str) -> Vec<Value> {
     serde_json::Deserializer::from_str(text).into_iter().map_while(Result::ok).collect()
 }
@@ -59,15 +59,15 @@ fn written(job: &Value) -> u64 {
     job["write"]["total_ios"].as_u64().unwrap_or_default()
 }
 
-/// How a run is carried.
+/// The transport of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Carried {
     WithKeys,
     OnSockets,
 }
 
-/// A run of two machines. The first one's connection fails in some way at some moment. The final report agrees with
-/// that.
+/// A run on two machines. The connection to the first one fails in a random way at a random moment. The final report
+/// has to agree with that.
 fn round(number: u64, carried: Carried, luck: &mut Luck) {
     let faults: &[Fault] = match carried {
         Carried::WithKeys => &Fault::OF_PROTECTED,
@@ -110,7 +110,7 @@ fn round(number: u64, carried: Carried, luck: &mut Luck) {
     } else {
         let json = Json::parse(&finished.stdout);
         let hosts = json.0["hosts"].as_array().unwrap();
-        // After its report, only the files of its run can be lost.
+        // If the machine has sent its report, only the files of its run can be lost.
         let without_files = finished.stderr.contains("what its run has left does not come back");
         let is_lost = hosts[0]["lost"].is_string();
         assert!(code == i32::from(is_lost || without_files), "{told}");
@@ -121,7 +121,7 @@ fn round(number: u64, carried: Carried, luck: &mut Luck) {
         };
         let address = |text: &str| text.trim_start_matches("sock:").split(',').next().unwrap().to_owned();
         if carried == Carried::OnSockets {
-            // Over TCP, they have one address.
+            // (Over TCP, both machines have the same address.)
             let other = of(&address(&agents[1].address));
             assert!(other == 32 || (code == 1 && aborts && other < 32), "{told}");
         }
@@ -136,7 +136,7 @@ fn round(number: u64, carried: Carried, luck: &mut Luck) {
     for (agent, home) in agents.iter_mut().zip(&homes) {
         check_leaves_nothing(agent, home);
     }
-    // They are as good as before.
+    // Both machines can be used again.
     let [first, second] = agents.each_ref().map(Agent::client);
     run(dir.path(), &[&of_client, &first, &second, "job.fio"]).ok();
     agents.into_iter().for_each(|agent| drop(agent.end()));
@@ -167,7 +167,8 @@ pub fn a_replayed_connection_starts_no_run() {
     fs::remove_file(home.join("f")).unwrap();
     let heard = proxy.heard();
     assert!(heard.len() > 1000, "{} bytes", heard.len());
-    // Sent at once, and as a client would: the messages after the handshake wait for its answer.
+    // The recording is sent at once, and then as a client would send it: the messages after the handshake wait for its
+    // answer.
     for waits in [false, true] {
         let mut stream = TcpStream::connect(agent.address.replace(',', ":")).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -176,12 +177,12 @@ pub fn a_replayed_connection_starts_no_run() {
         if waits {
             stream.read_exact(&mut [0]).unwrap();
         }
-        // It may have had enough.
+        // (The agent may have closed the connection.)
         let _ = stream.write_all(&heard[first..]);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    agent.running.wait_until("its words about both", |running| {
+    agent.running.wait_until("its messages about both", |running| {
         running.output().lines().filter(|line| line.contains("server: 127.0.0.1: ")).count() == 2
     });
     let said = agent.end();
@@ -216,12 +217,12 @@ pub fn frames_that_do_not_belong_there() {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream.write_all(&[&greeting[..], &hello(&version), &bytes].concat()).unwrap();
         let mut answer = Vec::new();
-        // To the end of the connection, which is the agent's doing.
+        // Reads until the agent closes the connection.
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.starts_with(b"iolite remote 1\n"), "{why}");
         agent.running.wait_until(why, |running| running.output().contains(why));
     }
-    // As the first word, nothing but a name is heard: no memory is taken for anything else.
+    // The first message must be a short greeting: no memory is allocated for anything else.
     let mut stream = TcpStream::connect(agent.address.replace(',', ":")).unwrap();
     stream.write_all(&[&greeting[..], &long].concat()).unwrap();
     let _ = stream.read_to_end(&mut Vec::new());
@@ -244,7 +245,7 @@ impl Machines {
         let network = Network::new(MANY)?;
         let [of_agents, of_client] = keys(dir);
         let homes: Vec<PathBuf> = (0..MANY).map(|number| home(dir, &format!("m{number}"))).collect();
-        // All at once: they need not wait for each other.
+        // All start at the same time.
         let starting: Vec<Running> = (0..MANY)
             .map(|number| {
                 let address = format!("--server=ip:{},0", network.address(number));
@@ -257,7 +258,7 @@ impl Machines {
         Ok(Machines { network, agents, homes, of_client })
     }
 
-    /// A client at the switch, that may have so many files open.
+    /// Starts a client at the switch, with this limit on open files.
     fn client(&self, dir: &Path, files: u32, words: &[&str]) -> Running {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -S -n {files}; exec \"$@\""), "sh"]);
@@ -277,7 +278,7 @@ pub fn machines_in_networks_of_their_own() {
     let list: String = machines.agents.iter().map(|agent| format!("{}\n", agent.address)).collect();
     fs::write(dir.path().join("hosts"), list).unwrap();
     fs::write(dir.path().join("job.fio"), TWO).unwrap();
-    // More connections than files may be open at first.
+    // There are more connections than the soft limit on open files allows.
     let words = ["--output-format=json", "--client=hosts", "job.fio"];
     let json = Json::parse(&machines.client(dir.path(), 16, &words).wait().ok().stdout);
     let stats = json.0["client_stats"].as_array().unwrap();
@@ -289,13 +290,13 @@ pub fn machines_in_networks_of_their_own() {
     }
     assert!(json.0["start"]["spread_ns"].is_u64(), "{}", json.0);
 
-    // One loses its cable, one its agent, one its run, one a worker, each at some moment of the run.
+    // One machine loses its cable, one its agent, one its run, one a worker, each at a random moment of the run.
     let mut luck = Luck::new();
     let endless = "[long]\nrw=write\nbs=4k\nsize=64k\nthinktime=5ms\ntime_based\nruntime=8s\n";
     fs::write(dir.path().join("job.fio"), endless).unwrap();
     let words = ["--client-timeout=6s", "--status-interval=500ms", "--output-format=json", "--client=hosts"];
     let mut client = machines.client(dir.path(), 1024, &[&words[..], &["job.fio"]].concat());
-    // All have told that they had measured something.
+    // All machines have reported measurements.
     client.wait_until("an interim report", |client| {
         let all_have = |report: &Value| {
             let stats = report["client_stats"].as_array().unwrap();
@@ -319,7 +320,7 @@ pub fn machines_in_networks_of_their_own() {
     let family = machines.agents[without_worker].family();
     send(family.into_iter().find(|one| children_of(*one).is_empty()).unwrap(), libc::SIGKILL);
     let address = machines.agents[cut_off].address.clone();
-    client.wait_until("its words", |client| {
+    client.wait_until("its message", |client| {
         let output = client.output();
         output.lines().any(|line| line.contains(&address) && line.contains("it was silent for 6s"))
     });
@@ -334,14 +335,14 @@ pub fn machines_in_networks_of_their_own() {
         let address = machines.network.address(number);
         let stats = json["client_stats"].as_array().unwrap();
         let job = stats.iter().find(|job| job["hostname"] == *address).unwrap();
-        assert!(written(job) > 0, "what it had measured is kept: {number}: {finished}");
+        assert!(written(job) > 0, "the measurements are lost: {number}: {finished}");
         let has_failed = job["error"] != 0;
         assert_eq!(has_failed, is_lost || number == without_worker, "{number}: {finished}");
         if !is_lost && number != without_worker {
             assert!(job["write"]["runtime"].as_u64() >= Some(7900), "{number}: {finished}");
         }
     }
-    // The one that was cut off is there again.
+    // Reconnects the machine that was cut off.
     machines.network.connect(cut_off, true);
     machines.homes.remove(without_agent);
     let killed = machines.agents.remove(without_agent);
@@ -356,7 +357,7 @@ pub fn machines_in_networks_of_their_own() {
     machines.agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 
-/// Far away: all that is said takes longer, and the result is the same.
+/// On a slow connection, all messages take longer, and the result is the same.
 #[test]
 pub fn slow_connections_are_no_failure() {
     let dir = scratch();
@@ -372,9 +373,9 @@ pub fn slow_connections_are_no_failure() {
     let json = Json::parse(&run(dir.path(), &[&words[..], &[&far, "job.fio"]].concat()).ok().stdout);
     let all = json.0["client_stats"].as_array().unwrap().last().unwrap();
     assert_eq!(written(all), 32, "{}", json.0);
-    // The uncertainty is half of a round trip.
+    // The uncertainty is half a round trip.
     assert!(json.0["start"]["uncertainty_ns"].as_u64() >= Some(15_000_000), "{}", json.0);
-    // One that says nothing any more is named.
+    // A machine that has become silent is named.
     fs::write(dir.path().join("job.fio"), SLOW.replace("size=64k", "size=4m")).unwrap();
     let words = [&of_client, "--client-timeout=2s", "--client-lost=abort", &far, &agents[0].client()];
     let mut client = Program::own().start(dir.path(), [&words[..], &["job.fio"]].concat());

@@ -1,4 +1,4 @@
-//! `--debug`: every category prints something, and output for programs stays free of it.
+//! `--debug`: every category prints something, and JSON output stays free of it.
 
 use crate::common::{Json, Program, scratch};
 use iolite_testing::{partly_skipped, this_test};
@@ -20,7 +20,7 @@ fn every_category_tells_something_about_a_job() {
     let job = "--name=j --filename=f --rw=randread --size=64k --bs=4k --lockfile=exclusive --ioengine=libaio";
     for category in &categories {
         let run = Program::under_test().line(dir.path(), &format!("--debug={category} {job}")).ok();
-        // Disk statistics need a disk below the directory.
+        // Disk statistics exist only if the directory is on a disk.
         assert!(*category == "diskutil" || !lines(&run.stdout, category).is_empty(), "{category}: {run}");
         let others = categories.iter().filter(|other| *other != category);
         for other in others {
@@ -91,7 +91,7 @@ fn a_steady_state_is_told_as_it_was_understood() {
     assert_eq!(told(&ours, "lat:500us"), ["set steady state latency threshold to 500000 ns"]);
 }
 
-/// Each kind of choice has its own seed. Seeds repeat unless the job asks for others.
+/// Each kind of random choice has its own seed. Seeds repeat unless the job asks for others.
 #[test]
 fn seeds_of_choices_are_told() {
     let seeds = |program: &Program, more: &str| {

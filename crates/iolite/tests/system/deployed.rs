@@ -1,5 +1,5 @@
-//! The script for the pods of a job in Kubernetes (`deploy/kubernetes`), in networks of their own, with names from a file instead of
-//! a cluster's.
+//! The script for the pods of a Kubernetes job (`deploy/kubernetes`), in separate networks. A file resolves the names
+//! instead of a cluster.
 
 use crate::common::program::Running;
 use crate::common::wires::Network;
@@ -49,7 +49,7 @@ pub fn the_pods_of_a_job_find_each_other() {
         network.machines[pod].enter(&mut command);
         Running::start(&mut command)
     };
-    // The one that coordinates does not come last.
+    // The coordinator does not start last.
     let last = start(2);
     let first = start(0);
     let others = [start(1), last];
@@ -58,7 +58,7 @@ pub fn the_pods_of_a_job_find_each_other() {
         other.signal(libc::SIGTERM);
         assert_eq!(other.wait().code(), 128 + libc::SIGTERM);
     }
-    // Nobody leaves keys behind.
+    // No keys are left.
     let left = fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name());
     let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("tmp.")).collect();
     assert_eq!(left, [""; 0]);
@@ -72,7 +72,7 @@ pub fn the_pods_of_a_job_find_each_other() {
     }
 }
 
-/// The description of the job agrees with the needs of the script.
+/// The description of the job provides what the script needs.
 #[test]
 pub fn the_description_of_a_job() {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kubernetes");

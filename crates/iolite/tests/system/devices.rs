@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 const MIB: u64 = 1 << 20;
 
-/// A loop device whose image is full of ones, or the reason why there is none.
+/// A loop device whose image is full of ones; the error says why there is none.
 fn full_device(dir: &std::path::Path) -> Result<Loop, String> {
     let image = dir.join("loop.img");
     fs::write(&image, vec![1; 4 * MIB as usize]).expect("an image can be written");
@@ -105,7 +105,7 @@ fn what_cannot_be_trimmed_is_refused_before_anything_is_made() {
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["old"]);
     assert_eq!(fs::read(dir.path().join("old")).unwrap(), vec![1; 65536]);
-    // Jobs that do not trim after all, or only pretend to.
+    // Jobs that do not really trim are accepted.
     let line = |args: &str| Program::under_test().line(dir.path(), &format!("--name=t --size=64k {args}"));
     line("--rw=trim --ioengine=null").ok();
     line("--filename=old --rw=randwrite --trim_percentage=10").ok();
@@ -170,7 +170,7 @@ fn standard_output_as_a_target() {
 
 #[test]
 fn fallocate_decides_what_is_allocated() {
-    // Laid out, not written: create_only stops before the I/O.
+    // With create_only, the file is laid out, but there is no I/O.
     for (how, allocated) in
         [("native", true), ("posix", true), ("none", false), ("truncate", false), ("keep", true)]
     {
@@ -183,8 +183,7 @@ fn fallocate_decides_what_is_allocated() {
     }
 }
 
-/// Streams of writes and metadata of blocks belong to devices, which have to have them; no loop device does, and older kernels know
-/// neither.
+/// Write streams and metadata need a device that supports them. Loop devices do not, and older kernels have neither.
 #[test]
 pub fn streams_and_metadata_need_a_device_that_has_them() {
     let program = Program::under_test();
@@ -270,7 +269,7 @@ fn a_loop_device_is_described_with_the_disk_below() {
     let json = Json::parse(&run.stdout);
     assert_eq!(json.jobs().len(), 2);
     assert!(json.jobs().iter().all(|job| job.ios()[0] > 0 && job.ios()[1..] == [0, 0]));
-    assert_eq!(fs::read(dir.path().join("loop.img")).unwrap(), before, "what is printed only reads");
+    assert_eq!(fs::read(dir.path().join("loop.img")).unwrap(), before, "the printed job file has written");
     for job in told["jobs"].as_array().unwrap() {
         fs::write(dir.path().join("job.fio"), job["job"].as_str().unwrap()).unwrap();
         Program::own().line(dir.path(), "--parse-only job.fio").ok();

@@ -1,9 +1,9 @@
-//! The same job under Iolite and under an installed fio: checks that the required parts are equal.
+//! Runs the same job under Iolite and under an installed fio, and checks that the required parts are equal.
 //!
-//! Compared are the exit status, the files that are left with their sizes, the numbers of I/Os and bytes per direction,
-//! the tree of keys and types in JSON, and the skeleton of the `normal` report; for some jobs also each single read and
-//! write system call, or the final content of the files. If chance decides about a part of a job (the blocks, the
-//! direction), the row says so: our random sequences differ from fio's.
+//! These are the exit status, the resulting files with their sizes, the numbers of I/Os and bytes per direction, the
+//! tree of keys and types in JSON, and the skeleton of the `normal` report; for some jobs also each read and write
+//! system call, or the final content of the files. If a part of a job is random (the blocks, the direction), the row
+//! says so: our random sequences differ from fio's.
 
 use crate::common::comparison::{Counts, Report, compare_reports};
 use crate::common::program::Finished;
@@ -22,7 +22,7 @@ enum Beyond {
     CallsInOrder,
     /// Every pread and pwrite, in any order.
     Calls,
-    /// Every offset with its length, in any order and either direction.
+    /// Every offset with its length, in any order and direction.
     Offsets,
     /// The bytes in the files.
     Content,
@@ -33,8 +33,8 @@ use Counts::{Exact, Open, Sum};
 
 type Case = (Counts, Beyond, &'static str);
 
-/// Each case runs in a directory with a file `ready` of 1 MiB, directories `d1`, empty, and `d2`, with a file `inner` of
-/// 64 KiB, and [`JOB_FILES`].
+/// Each case runs in a directory with a file `ready` of 1 MiB, an empty directory `d1`, a directory `d2` with a file
+/// `inner` of 64 KiB, and [`JOB_FILES`].
 const JOB: &[Case] = &[
     (Exact, Nothing, "--name=plain --size=1M"),
     (Exact, Nothing, "--name=a-description --description=what_it_is --size=1M"),
@@ -163,7 +163,7 @@ const PATTERN: &[Case] = &[
     (Open, Nothing, "--name=j --filename=ready --bssplit=4k/10:64k/50:32k/40"),
     (Open, Nothing, "--name=j --filename=ready --bssplit=4k/50:1k/:32k/ --rw=randread"),
     (Open, Nothing, "--name=j --filename=ready --bssplit=4k/50:8k/50,16k/100 --rw=rw"),
-    // Each direction has the last range or split that was given for it.
+    // For each direction, the last given range or split applies.
     (Exact, CallsInOrder, "--name=j --filename=ready --rw=read --bsrange=16k-16k --bssplit=,4k/100"),
     (Exact, CallsInOrder, "--name=j --filename=ready --rw=read --bssplit=16k/100 --bsrange=,8k-8k"),
     (Exact, CallsInOrder, "--name=j --filename=ready --rw=write --bssplit=16k/100 --bsrange=8k-8k,"),
@@ -284,8 +284,7 @@ const MEASUREMENT: &[Case] = &[
     (Exact, Nothing, "--name=j --filename=ready --significant_figures=6"),
 ];
 
-/// Engines that work without I/O. fio's spells and checks come at other times, so only the presence of jobs and outputs is
-/// compared.
+/// Engines that work without I/O. The timing of fio is different, so only the presence of jobs and outputs is compared.
 const WORK: &[Case] = &[
     (Open, Nothing, "--name=c --ioengine=cpuio --cpuload=20 --cpuchunks=2000 --runtime=1"),
     (
@@ -381,7 +380,7 @@ fn data_is_made_before_it_is_written() {
     let least = |line: &str| {
         let line = format!("--output-format=json --name=j --size=64m --bs=1m --rw=write {line}");
         let report = Json::parse(&Program::under_test().line(dir.path(), &line).ok().stdout);
-        // The least of many: nothing else came between.
+        // The minimum of many I/Os is free of disturbances.
         ["clat", "lat"].map(|kind| report.job().float(&format!("write.{kind}_ns.min")))
     };
     let [clat, lat] = least("--ioengine=null --verify=sha512 --do_verify=0");
@@ -393,7 +392,7 @@ fn data_is_made_before_it_is_written() {
     assert!(new < made, "{new}, {made} where old data is changed");
 }
 
-/// posixaio hands over a unit before the batch is full, and it may be done by then.
+/// posixaio submits an I/O before the batch is full, so the I/O may complete before the batch is submitted.
 #[test]
 fn what_is_done_early_has_its_latency() {
     let dir = scratch();
@@ -410,7 +409,7 @@ fn measurement() {
     compare_all(MEASUREMENT);
 }
 
-/// All cases of a table; the failure names every one that differs.
+/// Compares all cases of a table. The failure lists every case that differs.
 #[track_caller]
 fn compare_all(cases: &[Case]) {
     let peers = peers!();
@@ -441,12 +440,12 @@ fn prepare() -> tempfile::TempDir {
 
 fn compare(ours: &Program, peer: &Program, counts: Counts, beyond: Beyond, line: &str) {
     let (our_dir, their_dir) = (prepare(), prepare());
-    // The report separated from other output, and in both formats.
+    // The report is separate from other output, and has both formats.
     let args = format!("--output-format=normal,json --output=report.txt {line}");
     let (our_run, their_run) = (ours.line(our_dir.path(), &args), peer.line(their_dir.path(), &args));
     assert_eq!(our_run.code(), their_run.code(), "{line}: exit status\n{our_run}\n{their_run}");
     if our_run.code() != 0 {
-        // How a refusal is worded is each one's own, and when it comes.
+        // The texts of refusals differ, and so does whether a report file exists by then.
         let _ = fs::remove_file(our_dir.path().join("report.txt"));
         let _ = fs::remove_file(their_dir.path().join("report.txt"));
         assert_eq!(files_in(our_dir.path()), files_in(their_dir.path()), "{line}: files");
@@ -468,16 +467,16 @@ fn compare(ours: &Program, peer: &Program, counts: Counts, beyond: Beyond, line:
     }
 }
 
-/// The report, removed from the directory.
+/// Reads the report and removes it from the directory.
 fn take_report(dir: &Path, run: &Finished, line: &str) -> Report {
     let path = dir.join("report.txt");
     let report = fs::read_to_string(&path).unwrap_or_else(|error| panic!("no report ({error}) from {run}"));
     fs::remove_file(path).expect("it was just read");
     let mut report = Report::new(&report);
     let is_left_out = |text: &str| {
-        // The name in front, and "1 file" instead of "1 files". fio's workers print the message about layout, which is
-        // lost when the report goes to a file.
-        // So are the lines of engines that work without I/O.
+        // Iolite's message about layout begins with the job's name and says "1 file" instead of "1 files". In fio,
+        // workers print it, and it is lost if the report goes to a file. So are the lines of engines that work without
+        // I/O.
         let is_of_engine = |part| text.contains(part);
         text.contains(": opendir added ")
             || [": ioengine=cpuio, ", ": program=", ": Saving output of ", ": Running "]
@@ -490,7 +489,7 @@ fn take_report(dir: &Path, run: &Finished, line: &str) -> Report {
     report
 }
 
-/// The system calls of both, in directories restored to the same state.
+/// Compares the system calls of both programs, in equal directories.
 fn compare_calls(ours: &Program, peer: &Program, beyond: Beyond, line: &str) {
     let calls_of = |program: &Program| -> Option<Vec<Call>> {
         let dir = prepare();

@@ -1,5 +1,5 @@
-//! Rules for the source tree: ARCHITECTURE.md names existing files, lower crates do not depend on upper ones, and one helper
-//! removes error numbers from the system's words.
+//! Rules for the source tree: ARCHITECTURE.md names existing files, lower crates do not depend on upper ones, and one
+//! helper removes error numbers from the system's words.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,14 +41,14 @@ fn every_file_that_the_architecture_names_is_there() {
     assert!(names.len() > 100, "only {} names were found", names.len());
     let is_there = |name: &str| {
         let name = name.trim_start_matches("crates/");
-        // A name of several files, or of one of them: `defs/*.rs`, `engine/src/NAME.rs`.
+        // The name may stand for several files: `defs/*.rs`, `engine/src/NAME.rs`.
         let name = Path::new(name);
         let stands_for_some = name.file_stem().is_some_and(|stem| stem == "*" || stem == "NAME");
         let name = if stands_for_some { name.parent().unwrap() } else { name };
         places_found.iter().any(|place| place.ends_with(name))
     };
     let missing: Vec<&&str> = names.iter().filter(|name| !is_there(name)).collect();
-    assert!(missing.is_empty(), "ARCHITECTURE.md names what is not there: {missing:?}");
+    assert!(missing.is_empty(), "ARCHITECTURE.md names files that do not exist: {missing:?}");
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn what_is_below_the_plan_depends_on_no_options() {
     }
 }
 
-/// The standard library appends error numbers to the system's words. `iolite_types::describe_error` removes them; a second
-/// copy of that would search for the same text.
+/// The standard library appends error numbers to the system's messages. `iolite_types::describe_error` removes them;
+/// any copy of it would contain the text that this test searches for.
 #[test]
 fn error_numbers_are_removed_in_one_place() {
     let sought = ["(os", "error"].join(" ");

@@ -1,4 +1,4 @@
-//! How much of an earlier run is known from its options alone (`verify_only`) or from its state.
+//! Checks of an earlier run, from its options alone (`verify_only`) or with its state.
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
@@ -18,9 +18,9 @@ fn reads(run: Finished) -> u64 {
     Json::parse(&run.ok().stdout).job().ios()[0]
 }
 
-/// A run that may have done other writes than its options say is not checked by them, but by its state.
+/// If the options of a run do not determine its writes, only its state can be used to check them.
 #[test]
-fn what_may_have_been_written_otherwise_takes_a_state() {
+fn unpredictable_writes_need_a_state() {
     for (job, words) in [
         ("--rw=randrw --rate=40m,20m", "which I/Os of a mix with rates were writes"),
         ("--rw=rw --rate_iops=8000,2000 --rwmixread=90", "which I/Os of a mix with rates were writes"),
@@ -30,7 +30,7 @@ fn what_may_have_been_written_otherwise_takes_a_state() {
         ("--rw=write --fill_device=1", "for how much of data there was room"),
         ("--rw=write --latency_target=1s", "how many I/Os the search for latency_target took"),
         ("--rw=randwrite --randrepeat=0", "what was written where with randrepeat=0"),
-        // Sequential places depend on the seed, too.
+        // Sequential places depend on the seed as well.
         ("--rw=rw --randrepeat=0", "what was written where with randrepeat=0"),
         ("--rw=rw --loops=2 --randrepeat=0", "what was written where with randrepeat=0"),
         ("--rw=write:8k --bsrange=4k-12k --randrepeat=0", "what was written where with randrepeat=0"),
@@ -64,7 +64,7 @@ fn what_may_have_been_written_otherwise_takes_a_state() {
     }
 }
 
-/// A device is as large as it is, and nothing is behind its end.
+/// A device has a fixed size, so a run that fills it can be checked without a state.
 #[test]
 fn devices_are_filled_and_checked() {
     let dir = scratch();
@@ -91,7 +91,7 @@ fn a_file_system_that_was_filled_is_checked_by_the_state() {
     drop(mounted);
 }
 
-/// Where a run has ended cannot be known beforehand; that it has is seen.
+/// If the end of the data is missing, the check reports that the run may have ended there.
 #[test]
 fn the_end_of_an_earlier_run_is_told() {
     for job in ["--rw=write", "--rw=randwrite --verify_async=2", "--rw=randwrite --norandommap --randseed=7"]
@@ -99,7 +99,7 @@ fn the_end_of_an_earlier_run_is_told() {
         let dir = scratch();
         let run = |more: &str| run(dir.path(), &format!("--filename=data {job} {more}"));
         run("--io_size=400k --do_verify=0").ok();
-        // Of writes that would have been overwritten later nothing is expected.
+        // Writes that would have been overwritten later are not expected.
         let last = if job.contains("norandommap") { 97 } else { 99 };
         let words =
             format!("v: write {last} is there, and none of those behind it, so the run that wrote may");
@@ -109,7 +109,7 @@ fn the_end_of_an_earlier_run_is_told() {
             .says("verify_state_load=1 demands what it has written, and no more");
         run("--verify_only --io_size=400k").ok();
         run("--verify_only --verify_state_load=1").ok();
-        // A block that is lost before is not an end.
+        // A lost block with later writes behind it is not the end of the run.
         let path = dir.path().join("data");
         let mut bytes = fs::read(&path).unwrap();
         let first = bytes.chunks(4096).position(|block| block.iter().any(|&byte| byte != 0)).unwrap();
@@ -128,7 +128,7 @@ fn the_end_of_an_earlier_run_is_told() {
     }
 }
 
-/// Whether there can be a state follows from the options, and so does whether it can be loaded.
+/// The options determine whether a state can be saved and loaded.
 #[test]
 fn a_state_that_cannot_be_is_told_before_the_run() {
     let dir = scratch();
@@ -160,7 +160,7 @@ fn a_state_that_cannot_be_is_told_before_the_run() {
         check("--numjobs=1 --verify=md5").refused(),
         "is the state of verify=crc32c, and the job has md5",
     );
-    // It may be brought, by each clone, while another one reads it already.
+    // exec_prerun of a clone may create the state while another clone already reads it.
     state[100] ^= 1;
     fs::write(dir.path().join("kept"), &state).unwrap();
     fs::write(dir.path().join("bring.fio"), format!(
@@ -171,7 +171,7 @@ fn a_state_that_cannot_be_is_told_before_the_run() {
     Program::under_test().line(dir.path(), "bring.fio").ok();
 }
 
-/// Where a region begins at a share of a file, it begins elsewhere once the file is longer.
+/// If the offset is a percentage of the file, it changes when the file grows.
 #[test]
 fn a_share_of_a_file_that_may_have_grown_takes_a_state() {
     for job in ["--offset=50%", "--offset_increment=20% --numjobs=2", "--offset=25% --filesize=512k"] {
@@ -186,7 +186,7 @@ fn a_share_of_a_file_that_may_have_grown_takes_a_state() {
         assert!(refused.stdout.is_empty(), "{job}: {refused}");
         run("--verify_only --verify_state_load=1").ok();
     }
-    // These leave the file as long as it was.
+    // In these jobs, the file does not grow.
     for job in ["--offset=50% --size=256k", "--offset=50% --size=50%", "--offset=25% --numjobs=2 --size=1%"] {
         let dir = scratch();
         fs::write(dir.path().join("data"), vec![0; 1 << 20]).unwrap();
@@ -196,7 +196,7 @@ fn a_share_of_a_file_that_may_have_grown_takes_a_state() {
     }
 }
 
-/// The order of a sequential workload may depend on the seed all the same.
+/// Even the places of a sequential workload may depend on the seed.
 #[test]
 fn sequential_runs_with_another_seed_are_checked_as_far_as_they_are_alike() {
     let check = |job: &str| {
@@ -208,7 +208,7 @@ fn sequential_runs_with_another_seed_are_checked_as_far_as_they_are_alike() {
     };
     for job in [
         "--rw=write",
-        // Some of it has a seed.
+        // The compressible part depends on the seed.
         "--rw=write --verify_pattern=0xdead --buffer_compress_percentage=25",
         "--rw=write --verify_pattern=0xdead --buffer_compress_percentage=100",
         "--rw=write --buffer_compress_percentage=100",
@@ -230,14 +230,14 @@ fn sequential_runs_with_another_seed_are_checked_as_far_as_they_are_alike() {
     }
 }
 
-/// How many wrong intervals of the file `data` were reported.
+/// The number of reported wrong intervals in the file `data`.
 fn reports(run: &Finished) -> usize {
     run.output().matches(" at file data offset ").count()
 }
 
-/// How many of its I/Os are writes depends on the seed of a mix, and nothing else.
+/// In a mix, the seed determines only how many of its I/Os are writes.
 #[test]
-fn of_a_mix_with_another_seed_nothing_is_demanded_behind_its_last_write() {
+fn a_mix_with_another_seed_is_checked_up_to_its_last_write() {
     let dir = scratch();
     let path = dir.path().join("data");
     let job = |more: &str| run(dir.path(), &format!("--filename=data --rw=rw {more}"));
@@ -259,7 +259,7 @@ fn of_a_mix_with_another_seed_nothing_is_demanded_behind_its_last_write() {
             .says("verify_state_load=1");
         let written = fs::read(&path).unwrap();
         let intervals = if more.contains("interval") { 8 } else { 1 };
-        // A block is lost where there are right ones behind it.
+        // A missing block with correct ones behind it is lost.
         for (places, told) in [(&[70][..], 1), (&[0, 1, 70], 3)] {
             damaged(places, |block| block.fill(0));
             let found = job(&format!("{more} --verify_only")).refused();
@@ -268,11 +268,11 @@ fn of_a_mix_with_another_seed_nothing_is_demanded_behind_its_last_write() {
             assert!(found.output().contains(words) || more.contains("fatal"), "{more}: {found}");
             fs::write(&path, &written).unwrap();
         }
-        // An interval that is only damaged was written.
+        // A damaged interval counts as written.
         damaged(&[80], |block| block[2000] ^= 1);
         assert_eq!(reports(&job(&format!("{more} --verify_only")).refused().says("a bit flip")), 1, "{more}");
     }
-    // Nothing is there, so nothing is known of another seed.
+    // Without any data, it is not known whether the seed was different.
     fs::write(&path, vec![0; 1 << 20]).unwrap();
     let found = job("--verify_only").refused();
     assert!(reports(&found) > 90 && !found.output().contains(words), "{found}");
@@ -280,9 +280,9 @@ fn of_a_mix_with_another_seed_nothing_is_demanded_behind_its_last_write() {
     assert!(reports(&job("--verify_only").refused()) > 90);
 }
 
-/// The first block with a seed of the job tells that all of them must be there.
+/// As soon as a block with the seed of the job is found, all blocks are required.
 #[test]
-fn of_a_mix_with_its_own_seed_everything_is_demanded() {
+fn a_mix_with_its_own_seed_is_checked_completely() {
     let dir = scratch();
     let path = dir.path().join("data");
     let job = |more: &str| run(dir.path(), &format!("--filename=data --rw=rw {more}"));
@@ -291,7 +291,7 @@ fn of_a_mix_with_its_own_seed_everything_is_demanded() {
     job("--do_verify=0").ok();
     let own = fs::read(&path).unwrap();
     for more in ["", "--ioengine=libaio --iodepth=8 --verify_async=2"] {
-        // Before the first good one: a stale block, and two that are lost. Behind it, a lost one.
+        // Before the first correct block: a stale one and two lost ones. Behind it: a lost one.
         let mut bytes = own.clone();
         bytes[..4096].copy_from_slice(&other[..4096]);
         bytes[4096..3 * 4096].fill(0);
@@ -303,7 +303,7 @@ fn of_a_mix_with_its_own_seed_everything_is_demanded() {
     }
 }
 
-/// Where nothing is known of the seed, the numbers of writes are insisted upon.
+/// If the seed is unknown, the write numbers in headers are checked.
 #[test]
 fn stale_blocks_of_a_sequential_run_are_found_without_its_seed() {
     let dir = scratch();
@@ -365,7 +365,7 @@ fn no_report_and_no_log_goes_into_data() {
     run("--output=alias --ioengine=null").ok();
 }
 
-/// A state is kept while the job writes: in another file than its data.
+/// The verify state must not be written to a file with data.
 #[test]
 fn no_state_is_written_over() {
     let dir = scratch();
@@ -392,7 +392,7 @@ fn no_state_is_written_over() {
     );
     is_refused(&format!("{job} --write_iolog=./data"), "the log would go into the data of job v");
     assert!(!file(STATE).exists() && !file("data").exists());
-    // Without a state its name is free, and so is that of a log beside an engine that has no files.
+    // A job without a state may use that name. With an engine without files, a log may have the name of the file.
     run(&format!("--name=v --filename={STATE} --rw=write --verify=crc32c --verify_state_save=0")).ok();
     run(&format!("--name=v --filename={STATE} --rw=write")).ok();
     fs::remove_file(file(STATE)).unwrap();
@@ -407,7 +407,7 @@ fn no_state_is_written_over() {
     run("--name=v --filename=/dev/null --rw=write --write_iolog=/dev/null").ok();
 }
 
-/// A state is for blocks that are made as those of the job that left it.
+/// A state can only be used for blocks with the same format.
 #[test]
 fn a_state_of_other_blocks_is_refused() {
     let dir = scratch();

@@ -1,4 +1,4 @@
-//! `iolite web --allow-run`: jobs that are written, looked at and started in a page.
+//! `iolite web --allow-run`: jobs that are written, checked and started in a page.
 
 use crate::common::browser::{ARROW_DOWN, BACKSPACE, Browser, TAB};
 use crate::common::program::Running;
@@ -18,11 +18,11 @@ fn can_confine() -> bool {
     iolite_remote::confine::prepare(&[]).is_ok()
 }
 
-/// A server whose jobs may use the directory `served`, and a device that is none.
+/// A server whose jobs may use the directory `served` and a file that stands for a device.
 struct Desk {
     running: Running,
     host: String,
-    /// The rights to look, to end a run, and to start one.
+    /// The addresses with the right to look, to end a run, and to start one.
     addresses: [String; 3],
 }
 
@@ -62,7 +62,7 @@ fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
     text.split(begin).nth(1).unwrap_or_else(|| panic!("{begin} in {text}")).split(end).next().unwrap()
 }
 
-/// A reader who writes jobs.
+/// A reader of the page who writes jobs.
 struct Author {
     reader: Reader,
     host: String,
@@ -93,14 +93,14 @@ impl Author {
         Json(serde_json::from_str(&answer.body).unwrap())
     }
 
-    /// Waits for the end of the run that goes on: its report.
+    /// Waits for the end of the current run, and returns its report.
     fn report(&self) -> String {
         let mut page = self.reader.get("live/").body;
         while !page.contains("<h2>The answer</h2>") {
             std::thread::sleep(std::time::Duration::from_millis(20));
             page = self.reader.get("live/").body;
         }
-        // Until its process is gone.
+        // Waits until its process is gone.
         while self.check("[a]\nioengine=null\nsize=4k\n").0["busy"] == true {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
@@ -119,8 +119,8 @@ fn lines(found: &Json) -> Vec<String> {
     mistakes.map(line).collect()
 }
 
-/// The right to look does not include ending a run, the right to end one does not include starting one, and other
-/// readers have no right at all.
+/// The right to look does not include the right to end a run, which does not include the right to start one. Other
+/// readers have no rights.
 #[test]
 pub fn starting_is_a_right_of_its_own() {
     if !can_confine() {
@@ -139,7 +139,7 @@ pub fn starting_is_a_right_of_its_own() {
             assert_eq!(reader.get(path).status, 403, "{path}");
         }
         assert!(!reader.get("").body.contains("\"edit\""));
-        // Not even with the proof from another reader's page.
+        // Not even with the proof token from another reader's page.
         for path in ["start", "check"] {
             assert_eq!(reader.send(path, &lines, &body).status, 403, "{path}");
             assert_eq!(reader.send(path, &format!("{origin}{typed}"), &body).status, 403, "{path}");
@@ -177,7 +177,7 @@ pub fn starting_is_a_right_of_its_own() {
     assert_eq!(author.reader.post("start", &format!("{lines}\r\nTransfer-Encoding: chunked")).status, 413);
     assert_eq!(author.reader.get("start").status, 404);
 
-    // One run at a time: a reader who may only look cannot end it, one who may end runs can.
+    // There is one run at a time. A reader who may only look cannot end it; one who may end runs can.
     assert_eq!(author.begin(ENDLESS, &[]).0, json!({ "started": true }));
     let second = author.send("start", &json!({ "text": ENDLESS }));
     assert_eq!(
@@ -206,8 +206,8 @@ pub fn starting_is_a_right_of_its_own() {
     assert_eq!(Json::parse(&kept.stdout).0["jobs"][0]["jobname"], "long");
 }
 
-/// The messages of a check are those of the command line, and options that jobs of a page must not have are refused
-/// before anything happens.
+/// The messages of a check are those of the command line. Options that are forbidden in pages are refused before
+/// anything happens.
 #[test]
 pub fn mistakes_are_told_as_on_the_command_line() {
     if !can_confine() {
@@ -277,14 +277,14 @@ pub fn mistakes_are_told_as_on_the_command_line() {
     let mut left: Vec<_> = fs::read_dir(&served).unwrap().flatten().map(|entry| entry.file_name()).collect();
     left.sort();
     assert_eq!(left, ["lib.so", "link"], "to look at a job makes nothing");
-    // The environment of the server is not served either.
+    // The environment of the server is not revealed either.
     let found = author.check("[a]\nioengine=null\nsize=4k\ndescription=<${SECRET}>\n");
     assert!(lines(&found)[0].contains("\"SECRET\" is not set"), "{}", found.0);
     assert_eq!(author.check("").0["mistakes"][0]["warning"], false);
     desk.end();
 }
 
-/// A target with data is only written to after its name was typed as confirmation.
+/// A target with data is only written to after the reader has typed its name as confirmation.
 #[test]
 pub fn targets_that_hold_data_are_confirmed_by_name() {
     if !can_confine() {
@@ -302,7 +302,7 @@ pub fn targets_that_hold_data_are_confirmed_by_name() {
     assert!(page.contains("<h1>a</h1>"));
     assert_eq!(fs::metadata(served.join("new")).unwrap().len(), 65_536);
     let written = fs::read(served.join("new")).unwrap();
-    // Reading asks nothing, writing and removing do.
+    // Reading needs no confirmation; writing and removing do.
     assert_eq!(author.check("[a]\nfilename=new\nsize=64k\nrw=read\n").0["holds"], json!([]));
     let held = json!([{ "name": "new", "what": "holds 64 KiB of data" }]);
     for text in
@@ -319,7 +319,7 @@ pub fn targets_that_hold_data_are_confirmed_by_name() {
     assert_eq!(author.begin(&both, &["new"]).0["started"], Value::Null);
     assert_eq!(fs::read(served.join("new")).unwrap(), written);
     assert_eq!(fs::read(dir.path().join("device")).unwrap(), vec![1; 65_536]);
-    // Of many in one place, that is named.
+    // If there are many targets in one directory, the directory is confirmed.
     for place in 0..6 {
         fs::write(served.join(format!("many.0.{place}")), "x").unwrap();
     }
@@ -340,7 +340,7 @@ pub fn targets_that_hold_data_are_confirmed_by_name() {
     }
 }
 
-/// Types a job with a mistake, sees it at its place, completes options, starts, watches, ends.
+/// Types a job with a mistake, sees the mistake marked, completes options, and starts, watches and ends the job.
 #[test]
 fn a_browser_writes_and_runs_a_job() {
     if !can_confine() {
@@ -405,7 +405,7 @@ fn write_and_run(browser: &Browser, desk: &Desk, width: u32, (height, is_dark): 
     );
     browser.wait_until("return document.getElementById('verdict').textContent === 'No mistakes' && document.querySelectorAll('#marks mark').length === 0");
     browser.run("document.getElementById('start').click()");
-    // The second time, there is something to lose.
+    // The second time, the target has data.
     if width < 600 {
         browser.wait_until("return document.querySelector('#confirm input') === document.activeElement && document.activeElement !== null");
         assert_eq!(browser.run("return document.querySelector('#confirm code').textContent"), "f");

@@ -1,15 +1,14 @@
-//! Each option has an effect that is visible from outside: this table says which, and the tests fail if an option is
-//! missing.
+//! Each option has an externally visible effect. This table shows it, and a test fails if an option is missing.
 //!
-//! A row names an option, the rest of a command line, two values of the option (or one, and the option left out), and
-//! what to look at: system calls, files, numbers of the report, the exit status. The program runs with the one value,
-//! with the one again, and with the other. What is seen must be the same twice and then differ: so a row that looks at
-//! something that varies by itself fails, and so does one whose option changes nothing. No row looks at how long
-//! something took: other work on the machine would make that different each time.
+//! A row names an option, the rest of a command line, two values of the option (or one value and the option's absence),
+//! and the observation: system calls, files, numbers of the report, the exit status. The program runs twice with the
+//! first value and once with the second. The first two observations must be equal and the third one different. So a row
+//! fails if its observation varies by itself, or if the option changes nothing. No row observes durations, because
+//! other work on the machine would change them.
 //!
-//! Options that need more have separate tests elsewhere; the table then names the function.
+//! Options that need more than this have separate tests elsewhere, which the table names.
 //!
-//! To add an option, add its row to the file of its subject in `effects/`.
+//! To add an option, add a row to the file of its subject in `effects/`.
 
 mod command_line;
 mod content;
@@ -33,34 +32,34 @@ use see::{See, Stage};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// The option is left out.
+/// The value that stands for the absence of the option.
 const ABSENT: &str = "-";
 
 /// How the effect of an option is shown.
 pub enum Effect {
-    /// By three runs.
+    /// By three runs of a row.
     Row(Row),
     /// By a separate test (or several options share one).
     Test {
         /// The option.
         option: &'static str,
-        /// Module and name of the test.
+        /// The module and the name of the test.
         path: &'static str,
-        /// The test: that it exists is seen by the compiler.
+        /// The test itself, so that the compiler checks that it exists.
         test: fn(),
     },
-    /// Not at all, for this reason. [`the_exceptions_are_few`] keeps the list short.
+    /// The option has no visible effect, for this reason. [`the_exceptions_are_few`] keeps the list short.
     None(&'static str, &'static str),
 }
 
 /// A job, and an option with two values.
 pub struct Row {
-    /// The option, behind an engine's name and a colon where it belongs to that engine.
+    /// The option. An option of an engine is preceded by the engine's name and a colon.
     option: &'static str,
-    /// The rest of the command line. `@` stands for a file of 64 KiB, `{}` for the option where that is not the end;
-    /// a job `j` is begun where none is named.
+    /// The rest of the command line. `@` stands for a file of 64 KiB, and `{}` for the option, which otherwise comes
+    /// last. A job `j` is begun if the line names none.
     base: &'static str,
-    /// The two values; [`ABSENT`] leaves the option out, nothing gives it without a value.
+    /// The two values. [`ABSENT`] leaves the option out, and an empty text gives it without a value.
     values: [&'static str; 2],
     see: See,
 }
@@ -88,7 +87,7 @@ macro_rules! test {
 }
 use test;
 
-/// All tables with the subjects they are about.
+/// The tables of all subjects.
 const TABLES: &[&[Effect]] = &[
     files::TABLE,
     pattern::TABLE,
@@ -114,7 +113,7 @@ impl Effect {
 }
 
 impl Row {
-    /// The command line with one of the values. The values are all that two lines of a row differ in.
+    /// The command line with one of the values. The two lines of a row differ only in the value.
     fn line(&self, value: &str) -> String {
         let bare = self.option.rsplit(':').next().unwrap_or(self.option);
         let option = match value {
@@ -140,7 +139,7 @@ impl Row {
         Some((self.see.look(dir.path(), &line)?, line))
     }
 
-    /// The defect of the row, if it has one.
+    /// The defect of the row; `None` = it has none.
     fn problem(&self) -> Option<String> {
         let [one, other] = self.values;
         let Some((first, line)) = self.seen(one) else {
@@ -156,7 +155,7 @@ impl Row {
         (first == third).then(|| format!("{}: no difference\n{line}\n{other_line}\n{first}", self.option))
     }
 
-    /// [`Row::problem`], with a run that fails among the problems: the other rows have their turn all the same.
+    /// [`Row::problem`], but a panic counts as a defect, so that the other rows are still checked.
     fn outcome(&self) -> Option<String> {
         std::panic::catch_unwind(|| self.problem()).unwrap_or_else(|panic| {
             let why = panic.downcast_ref::<String>().map_or("", String::as_str);
@@ -197,7 +196,7 @@ mod options_of {
     tables! { files pattern timing flow content machine reports logs replay verify engines command_line }
 }
 
-/// Every option that has landed: job options by name, engines' own behind the engine's name, options of the run.
+/// Every implemented option: job options, options of engines (preceded by the engine's name), and options of the run.
 fn landed() -> Vec<String> {
     let works = |status: Status| status == Status::Works;
     let of_jobs = registry::job_options()
@@ -217,13 +216,16 @@ fn every_option_that_has_landed_is_in_the_table() {
     let known: HashSet<&str> = TABLES.iter().flat_map(|table| table.iter()).map(Effect::option).collect();
     let landed = landed();
     let missing: Vec<&String> = landed.iter().filter(|option| !known.contains(option.as_str())).collect();
-    assert!(missing.is_empty(), "no effect is shown of: {missing:?} (see the head of effects.rs)");
+    assert!(
+        missing.is_empty(),
+        "options without an effect in the table: {missing:?} (see the head of effects.rs)"
+    );
     let landed: HashSet<&str> = landed.iter().map(String::as_str).collect();
     let stale: Vec<&&str> = known.iter().filter(|option| !landed.contains(**option)).collect();
-    assert!(stale.is_empty(), "in the table, but no options that have landed: {stale:?}");
+    assert!(stale.is_empty(), "in the table, but not implemented: {stale:?}");
 }
 
-/// A test that stands for an option is at least in a file that speaks of it, and is run with the others.
+/// The file of a separate test has to mention the option, and the function has to be a test.
 #[test]
 fn tests_of_their_own_speak_of_their_options() {
     for effect in TABLES.iter().flat_map(|table| table.iter()) {
@@ -236,12 +238,15 @@ fn tests_of_their_own_speak_of_their_options() {
         let mut names: Vec<&str> =
             registry::find_job(bare).map_or(Vec::new(), |definition| definition.names().collect());
         names.push(bare);
-        assert!(names.iter().any(|name| source.contains(name)), "{path} says nothing of {option}");
-        assert!(source.contains(&format!("#[test]\npub fn {name}()")), "{path} is run ({test:p})");
+        assert!(
+            names.iter().any(|name| source.contains(name)),
+            "the file of {path} does not mention {option}"
+        );
+        assert!(source.contains(&format!("#[test]\npub fn {name}()")), "{path} is not a test ({test:p})");
     }
 }
 
-/// Options that have not landed are refused by name: nothing is accepted and ignored.
+/// Options that are not implemented are refused by name; none is accepted and ignored.
 #[test]
 fn every_other_option_is_refused() {
     let dir = scratch();
@@ -268,7 +273,7 @@ fn every_other_option_is_refused() {
     }
 }
 
-/// The table cannot be satisfied by looking at nothing, or at chance.
+/// A row fails if its observation never changes, or changes at random.
 #[test]
 fn rows_that_show_nothing_fail() {
     let problem = |effect: Effect| match effect {

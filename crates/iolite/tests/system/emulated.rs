@@ -1,5 +1,5 @@
-//! Devices that most machines lack, in a virtual machine ([`iolite_testing::vm`]): the same jobs by the program under test
-//! and the newest fio.
+//! Devices that most machines lack, in a virtual machine ([`iolite_testing::vm`]). The program under test and the
+//! newest fio run the same jobs.
 
 pub mod appended;
 mod device;
@@ -21,14 +21,14 @@ use std::path::Path;
 /// Why a test of data placement is skipped.
 const NO_PLACEMENT: &str = "there is no QEMU that has Flexible Data Placement (8.1; scripts/vm fetches one)";
 
-/// The newest fio that there is: each start of one takes seconds here.
+/// The newest available fio. Only this one is used, because each start takes seconds here.
 fn newest() -> Option<Program> {
     Program::peers().into_iter().max_by_key(|peer| peer.release.minor)
 }
 
 /// Commands for scripts: `ours NAME WORD…` runs the program under test; `both NAME WORD…` runs the newest fio first.
-/// Their output goes to `NAME.ours` and `NAME.theirs`, the exit status to files beside these. A script that has set
-/// `least` to 41 runs no fio before 3.41.
+/// Their output goes to `NAME.ours` and `NAME.theirs`, the exit status to the same names with `.status`. If a script
+/// sets `least` to 41, it runs no fio older than 3.41.
 fn prelude() -> String {
     let ours = Program::under_test().path;
     let newest = newest();
@@ -49,7 +49,7 @@ both() {{ theirs "$@" --output-format=json,normal; ours "$@" --output-format=jso
     )
 }
 
-/// The words of a script that run an example, with less to do, as `example`.
+/// The part of a script that runs an example with a smaller size. The output is that of `example`.
 fn example(variables: &str, name: &str) -> String {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let file = examples.join(name).canonicalize().expect("the example is there");
@@ -62,13 +62,13 @@ fn example(variables: &str, name: &str) -> String {
     )
 }
 
-/// Runs a script in the virtual machine, which has to end with 0.
+/// Runs a script in the virtual machine. Its exit status must be 0.
 #[track_caller]
 fn run(name: &str, script: &str) -> Result<Ran, String> {
     vm::run(name, &format!("{}{script}", prelude())).map(ended)
 }
 
-/// The same in the machine with the newest kernel: for what concerns NVMe commands.
+/// The same in the machine with the newest kernel, for NVMe commands.
 #[track_caller]
 fn run_newest(name: &str, script: &str) -> Result<Ran, String> {
     vm::run_newest(name, &format!("{}{script}", prelude())).map(ended)
@@ -99,7 +99,7 @@ fn told_by_peer(ran: &Ran, name: &str, otherwise: i32) -> (String, i32) {
     }
 }
 
-/// The report of a run of ours that succeeded.
+/// The report of a successful run of our program.
 #[track_caller]
 fn report(ran: &Ran, name: &str) -> Report {
     let (text, status) = told(ran, name, "ours");
@@ -111,7 +111,7 @@ fn report(ran: &Ran, name: &str) -> Report {
     report
 }
 
-/// Compares reports and exit status of both, where there is a fio.
+/// Compares the reports and exit statuses of both programs, if there is a fio.
 #[track_caller]
 fn compare(ran: &Ran, names: &[&str], test: &str) {
     let Some(peer) = newest() else {
@@ -137,7 +137,7 @@ fn scripts_give_their_output_and_status_and_find_the_programs() {
         "echo left >file; touch /etc/lost; ours version --version; both null --ioengine=null --size=64k";
     let ran = or_skip!(run("programs", script));
     assert_eq!(fs::read_to_string(ran.directory.join("file")).unwrap(), "left\n");
-    assert!(!std::path::Path::new("/etc/lost").exists(), "the root of this machine stays as it is");
+    assert!(!std::path::Path::new("/etc/lost").exists(), "the root of this machine is not changed");
     assert_eq!(told(&ran, "version", "ours").0.trim(), Program::under_test().version());
     assert_eq!(report(&ran, "null").json.unwrap().job().ios(), [16, 0, 0]);
     compare(&ran, &["null"], &this_test!());

@@ -1,5 +1,5 @@
-//! All ways in which a run can come to its end: which process goes, and when. Each worker that was planned runs to its
-//! end or has an error with a name, the exit status says so, and nothing is left behind.
+//! All ways in which a run can end early: any of its processes dies, at any time. Each planned worker either runs to
+//! its end or has an error that says what happened, the exit status shows the failure, and nothing is left behind.
 
 use super::signals::{descendants, have_read, workers_on};
 use crate::common::program::{Finished, Running, send};
@@ -22,20 +22,20 @@ enum Victim {
     ThreadHost,
     /// The process that measures how idle the CPUs are.
     IdleMeter,
-    /// A socket of the first process: the first or the second of those that it has.
+    /// A socket of the first process: its first or second one.
     Socket(usize),
 }
 
-/// When.
+/// When the victim is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moment {
     /// While files are laid out.
     LayingOut,
-    /// When there is nothing but the spawner: workers wait for their time.
+    /// When only the spawner exists, because workers wait for their start time.
     Waiting,
     /// While the first worker reads the file `f`.
     Running,
-    /// When the first worker has done its I/O, and waits for a command that never ends.
+    /// When the first worker has done its I/O and waits for its last command.
     Finishing,
     /// When all workers have ended, and the run waits for a command.
     Over,
@@ -45,13 +45,13 @@ enum Moment {
 struct Way {
     victim: Victim,
     moment: Moment,
-    /// The first job, beyond the options for its moment.
+    /// Options of the first job, besides those for its moment.
     first: &'static str,
     /// The jobs after it.
     others: &'static str,
     /// Whether each job has an error.
     errors: &'static [bool],
-    /// The message.
+    /// A part of the message.
     says: &'static str,
 }
 
@@ -69,10 +69,10 @@ const fn way(
 const BEHIND: &str = "--name=behind --stonewall --ioengine=null --size=64k";
 /// The same as a thread.
 const THREAD_BEHIND: &str = "--name=behind --stonewall --thread --ioengine=null --size=64k";
-/// A job that is over at once.
+/// A job that ends at once.
 const BESIDE: &str = "--name=beside --ioengine=null --size=64k";
 
-/// Only a thread that keeps the time is on its host.
+/// The only thread of the thread host is the one that keeps the time.
 const CLOCK: (&str, &str) = ("--gtod_cpu=0", BEHIND);
 
 const CLOCK_LOST: &str = "func=gtod_cpu: the thread that kept the time";
@@ -124,7 +124,7 @@ const WAYS: [Way; 26] = {
 /// The options of the first job that make it reach the moment and stay there.
 fn job_at(moment: Moment) -> &'static str {
     match moment {
-        // It never begins, so the process that has its file open is the one that lays it out.
+        // The job never begins, so the process that has its file open is the one that lays it out.
         Moment::LayingOut => {
             "--name=a --filename=large --size=1g --rw=read --fallocate=none --startdelay=300"
         }
@@ -151,7 +151,7 @@ fn has_thread(pid: i32, name: &str) -> bool {
     names.any(|found| found.starts_with(name))
 }
 
-/// The sockets of the process that was started, as they are in its table.
+/// The sockets of the process, in the order of their descriptors.
 fn sockets(pid: i32) -> Vec<i32> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let sockets = entries.filter(|entry| {
@@ -163,9 +163,9 @@ fn sockets(pid: i32) -> Vec<i32> {
     numbers
 }
 
-/// Cuts a connection of another process; `None` = that is not allowed here.
+/// Cuts a connection of another process; `None` = this is not permitted here.
 fn cut(pid: i32, socket: i32) -> Option<()> {
-    // SAFETY: plain system calls; a descriptor that they give belongs to nobody else.
+    // SAFETY: plain system calls; nothing else owns the descriptors that they return.
     unsafe {
         let process =
             i32::try_from(libc::syscall(libc::SYS_pidfd_open, pid, 0)).ok().filter(|&fd| fd >= 0)?;
@@ -177,7 +177,7 @@ fn cut(pid: i32, socket: i32) -> Option<()> {
     Some(())
 }
 
-/// The process that is meant, once it is there.
+/// The process to kill; `None` = it does not exist yet.
 fn find(victim: Victim, moment: Moment, running: &Running, dir: &Path) -> Option<i32> {
     let spawner = *children(running.pid()).first()?;
     let on = |name: &str| workers_on(running, &dir.join(name)).first().copied();
@@ -195,11 +195,11 @@ fn find(victim: Victim, moment: Moment, running: &Running, dir: &Path) -> Option
     }
 }
 
-/// Whether the run has come to its moment. It does not leave it by itself.
+/// Whether the run has reached its moment. The run stays there until the test continues.
 fn has_come(way: &Way, running: &Running, dir: &Path) -> bool {
     let Some(&spawner) = children(running.pid()).first() else { return false };
     let on = |name: &str| workers_on(running, &dir.join(name));
-    // Jobs beside it have to be over, unless nothing has begun.
+    // Other jobs have to be over, except while files are laid out.
     if way.others == BESIDE
         && way.moment != Moment::LayingOut
         && !running.output().contains("worker 2 is done")
@@ -208,7 +208,7 @@ fn has_come(way: &Way, running: &Running, dir: &Path) -> bool {
     }
     match way.moment {
         Moment::LayingOut => {
-            // It is to stay like that.
+            // Stops the process, so that it stays at this moment.
             on("large").first().is_some_and(|&pid| {
                 send(pid, libc::SIGSTOP);
                 true
@@ -221,7 +221,7 @@ fn has_come(way: &Way, running: &Running, dir: &Path) -> bool {
     }
 }
 
-/// Runs to the moment and goes the way; `None` = it cannot be gone here.
+/// Starts a run, waits for the moment, and ends the run this way; `None` = this is not possible here.
 fn go(way: &Way) -> Option<Finished> {
     let dir = scratch();
     let root = dir.path().canonicalize().expect("the directory exists");
@@ -260,12 +260,12 @@ fn go(way: &Way) -> Option<Finished> {
         running.wait_until("its end", |_| parent(pid).is_none_or(|_| is_zombie(pid)));
     }
     if way.victim == Victim::Spawner && way.moment == Moment::Finishing {
-        // The worker ends by itself as soon as it may, and nobody might have noticed yet.
+        // The worker will end by itself, so the test waits until the death of the spawner has been noticed.
         running.wait_until("the end of its worker", |running| running.output().contains("was killed"));
     }
     if way.victim == Victim::IdleMeter {
-        // The jobs do not need it, and might be over before anybody knows.
-        running.wait_until("the word about it", |running| running.output().contains(way.says));
+        // The jobs do not need the victim, and could end before its death is noticed.
+        running.wait_until("the message", |running| running.output().contains(way.says));
     }
     fs::write(root.join("go"), "").unwrap();
     let run = running.wait();
@@ -284,12 +284,12 @@ fn any_process_may_die_at_any_time() {
     let cpus = cpus.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:\t")).unwrap().to_owned();
     for way in &WAYS {
         if way.first.contains("gtod_cpu=0") && !(cpus.starts_with("0-") || cpus.starts_with("0,")) {
-            partly_skipped(&this_test!(), "no CPU 0 to keep the time on, beside another one");
+            partly_skipped(&this_test!(), "needs CPU 0 and another one");
             continue;
         }
         let what = format!("{:?} while {:?}: {} {}", way.victim, way.moment, way.first, way.others);
         let Some(run) = go(way) else {
-            partly_skipped(&this_test!(), "descriptors of other processes cannot be had (pidfd_getfd)");
+            partly_skipped(&this_test!(), "descriptors of other processes are not accessible (pidfd_getfd)");
             continue;
         };
         let json = Json::parse(&run.stdout);
@@ -299,12 +299,12 @@ fn any_process_may_die_at_any_time() {
         assert_eq!(run.code(), i32::from(!is_well), "{what}\n{run}");
         assert!(run.stderr.contains(way.says), "{what}: {:?}\n{run}", way.says);
         if way.moment == Moment::Running {
-            assert!(json.jobs()[0].ios()[0] > 0, "what was measured is kept: {what}\n{run}");
+            assert!(json.jobs()[0].ios()[0] > 0, "the measurements are lost: {what}\n{run}");
         }
     }
 }
 
-/// Nobody has killed it, and it has not said why.
+/// A worker exits with status 0 without having reported its end.
 #[test]
 fn a_worker_that_ends_by_itself_has_an_error() {
     let text = "#include \"iolite-engine.h\"\n#include <stdlib.h>\n\

@@ -1,5 +1,5 @@
-//! Every I/O engine, in processes and in threads: as many I/Os as asked for, of the right size, with the
-//! data where it belongs.
+//! Every I/O engine, in processes and in threads: the numbers and sizes of I/Os are right, and the data is in the right
+//! places.
 
 use crate::common::devices::Loop;
 use crate::common::{Json, Program, files_in, scratch, sizes};
@@ -12,7 +12,7 @@ const BLOCK: usize = 4096;
 const BLOCKS: usize = 256;
 const SIZE: usize = BLOCK * BLOCKS;
 
-/// Engines that work on files, with whether they can have more than one I/O in flight.
+/// Engines that work on files, and whether they can have more than one I/O in flight.
 pub const FILE_ENGINES: &[(&str, bool)] = &[
     ("sync", false),
     ("psync", false),
@@ -28,7 +28,7 @@ pub const FILE_ENGINES: &[(&str, bool)] = &[
 /// Each engine is run in a separate process, and in a thread.
 const MODES: &[&str] = &["--thread=0", "--thread=1"];
 
-/// Run one job on the file `f` of `dir` and return its report.
+/// Runs one job on the file `f` of `dir` and returns its report.
 #[track_caller]
 fn run(dir: &Path, args: &[&str]) -> Json {
     let common = ["--name=job", "--filename=f", "--bs=4k", "--output-format=json"];
@@ -49,7 +49,7 @@ fn filled(dir: &Path) -> Vec<u8> {
     let content: Vec<u8> = (0..SIZE).map(|at| (at / BLOCK % 251) as u8 + 1).collect();
     let file = fs::File::create(dir.join("f")).and_then(|mut file| {
         file.write_all(&content)?;
-        // Nothing is left to write back: a read of the device does not have to wait for it.
+        // After this, a read of the device need not wait for writeback.
         file.sync_all()
     });
     file.expect("a file can be written");
@@ -98,7 +98,7 @@ fn writing_writes_every_block_once() {
             let json = run(dir.path(), &[engine, mode, rw, "--size=1M"]);
             assert_eq!(json.job().ios(), [0, 256, 0], "{engine} {mode} {rw}");
             assert_eq!(json.job().bytes(), [0, SIZE as u64, 0], "{engine} {mode} {rw}");
-            // As many writes as blocks, and every block was hit: each exactly once.
+            // There are as many writes as blocks, and every block was written: each exactly once.
             assert_eq!(blocks_with_data(dir.path()), BLOCKS, "{engine} {mode} {rw}");
         }
     });
@@ -113,7 +113,7 @@ fn a_mix_does_as_much_as_its_size_says() {
             let json = run(dir.path(), &[engine, mode, rw, "--size=1M"]);
             let [reads, writes, trims] = json.job().ios();
             assert_eq!((reads + writes, trims), (256, 0), "{engine} {mode} {rw}");
-            // Half and half, drawn at random: 256 draws are within 5 standard deviations (8 each) of 128.
+            // Reads and writes are equally likely: of 256 I/Os, 128 within 5 standard deviations of 8 are reads.
             assert!((88..=168).contains(&reads), "{engine} {mode} {rw}: {reads} reads");
             let [read, written, _] = json.job().bytes();
             assert_eq!((read, written), (reads * 4096, writes * 4096), "{engine} {mode} {rw}");
@@ -145,7 +145,7 @@ fn a_queue_is_filled() {
             run(dir.path(), &[engine, mode, "--rw=randwrite", "--size=1M", "--iodepth=8", "--direct=1"]);
         assert_eq!(json.job().ios(), [0, 256, 0], "{engine} {mode}");
         assert_eq!(blocks_with_data(dir.path()), BLOCKS, "{engine} {mode}");
-        // The queue is filled to its end before anything is waited for: at least one submission in eight makes it full.
+        // The queue is filled before the job waits, so at least one submission in eight makes it full.
         let deep = json.job().float("iodepth_level.8");
         assert!(deep >= 12.0, "{engine} {mode}: depth 8 or more in {deep}% of the submissions");
         assert_eq!(json.job().float("iodepth_level.16"), 0.0, "{engine} {mode}: never deeper");
@@ -177,7 +177,7 @@ fn batches_lose_nothing() {
             let args = [&[engine, "--rw=randrw", "--size=1M"], *variant].concat();
             let json = run(dir.path(), &args);
             let [read, written, trimmed] = json.job().bytes();
-            // With a range of sizes the last I/O need not end where the size does.
+            // With a range of block sizes, the last I/O need not end exactly at the size.
             let tolerance = if variant.iter().any(|word| word.contains("bsrange")) { 8192 } else { 0 };
             let off = (read + written).abs_diff(SIZE as u64);
             assert!(off <= tolerance, "{engine} {variant:?}: {read} read and {written} written");
@@ -188,7 +188,7 @@ fn batches_lose_nothing() {
 
 #[test]
 fn options_of_the_engines() {
-    // The ones that not every kernel or file system can do have tests of their own below.
+    // Options that need kernel or file system support have separate tests below.
     let options: &[&[&str]] = &[
         &["--ioengine=pvsync2", "--hipri"],
         &["--ioengine=pvsync2", "--hipri=1", "--hipri_percentage=50"],
@@ -216,7 +216,7 @@ fn options_of_the_engines() {
     }
 }
 
-/// fio maps private memory where huge pages are asked for: the I/Os are counted, the file stays as it is.
+/// With huge pages, fio maps private memory: the I/Os are counted, but the file does not change.
 #[test]
 pub fn huge_pages_in_the_mmap_engine() {
     for mode in MODES {
@@ -228,8 +228,8 @@ pub fn huge_pages_in_the_mmap_engine() {
     }
 }
 
-/// With `nowait` the kernel answers "try again" where it would have to wait. That is an error of the job,
-/// as any other; direct I/O on an idle file does not wait.
+/// With `nowait`, the kernel returns EAGAIN if it would have to wait. For the job, this is an error like any other.
+/// Direct I/O on an idle file does not wait.
 #[test]
 fn nowait_works_where_nothing_waits() {
     for engine in ["--ioengine=pvsync2", "--ioengine=libaio", "--ioengine=io_uring"] {
@@ -293,7 +293,7 @@ fn io_of_several_sizes_at_once() {
         let json = run(dir.path(), &[engine, mode, "--rw=write", "--size=1M", "--bsrange=512-16k"]);
         let [_, ios, _] = json.job().ios();
         let [_, bytes, _] = json.job().bytes();
-        // Sizes are drawn until none fits any more: less than the smallest is left over.
+        // Sizes are drawn until none fits any more, so less than the largest is left over.
         assert!(bytes <= SIZE as u64 && bytes > (SIZE - 16384) as u64, "{engine} {mode}: {bytes} bytes");
         assert!(bytes > ios * 512 && bytes < ios * 16384, "{engine} {mode}: {ios} I/Os of {bytes} bytes");
     });

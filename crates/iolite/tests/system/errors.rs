@@ -1,4 +1,4 @@
-//! Requests that must be refused: exit status 1, the reason, and nothing touched.
+//! Requests that must be refused, with exit status 1 and the reason, and without any change to files.
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Run, insist on status 1, and that no file has come into being or changed.
+/// Runs a line. The exit status must be 1, and no file may have been created or changed.
 #[track_caller]
 fn refused(dir: &Path, line: &str) -> Finished {
     let before = contents(dir);
@@ -74,7 +74,7 @@ fn a_size_is_needed() {
 fn missing_job_files() {
     let dir = scratch();
     refused(dir.path(), "nosuch.fio").says("nosuch.fio");
-    // A file that is there does not make up for one that is not.
+    // One missing job file among existing ones is enough.
     fs::write(dir.path().join("there.fio"), "[j]\nioengine=null\nsize=4k\n").unwrap();
     refused(dir.path(), "there.fio nosuch.fio").says("nosuch.fio");
 }
@@ -88,7 +88,7 @@ fn sections_that_are_not_there() {
     assert_eq!(files_in(dir.path()).len(), 1, "only the job file: {run}");
 }
 
-/// Our own promise, not fio's, which stops at the first.
+/// (fio stops at the first mistake.)
 #[test]
 fn all_mistakes_are_reported_with_their_places() {
     let program = Program::under_test();
@@ -144,7 +144,7 @@ fn a_file_that_may_not_be_created() {
     refused(dir.path(), "--name=a --filename=f --rw=read --size=1M --allow_file_create=0").says("f");
 }
 
-/// The alignment for direct I/O depends on the file system and its disk; odd numbers are never enough.
+/// The alignment for direct I/O depends on the file system and its disk; odd numbers are never sufficient.
 #[test]
 fn direct_io_that_is_not_aligned_is_told_with_the_remedy() {
     let cases = [
@@ -168,7 +168,7 @@ fn direct_io_that_is_not_aligned_is_told_with_the_remedy() {
             run.says(what).says(remedy).says("Invalid argument");
         }
     }
-    // Without a mistake, and without direct I/O, there is nothing to say.
+    // Without a mistake, or without direct I/O, there is no message.
     let dir = scratch();
     let run = Program::under_test().line(dir.path(), "--name=a --size=64k --rw=write --bs=1001").ok();
     assert!(!run.output().contains("direct I/O on"), "{run}");
@@ -198,7 +198,7 @@ fn no_space_left_on_a_character_device() {
     let dir = scratch();
     let line = "--name=a --filename=/dev/full --rw=write --size=1M --bs=4k";
     let run = Program::under_test().line(dir.path(), line).refused().says("No space left on device");
-    // The report is printed all the same, with the error where the job is.
+    // The report is still printed, with the error at the job.
     assert!(run.stdout.contains("a: (groupid=0, jobs=1): err=28"), "{run}");
     assert_eq!(files_in(dir.path()), sizes(&[]));
 }
@@ -218,7 +218,7 @@ fn an_error_is_in_the_json_too() {
 fn reading_past_the_end_of_a_device() {
     let dir = scratch();
     let device = or_skip!(Loop::new(dir.path(), 1 << 20));
-    // fio does nothing and says nothing; an error that says why is as good.
+    // fio does nothing, silently; an error with a reason is acceptable as well.
     let line = format!("--name=a --filename={} --rw=read --size=1M --offset=2M", device.path);
     let run = Program::under_test().line(dir.path(), &line);
     assert!(run.code() == 0 || run.output().contains("offset"), "{run}");
@@ -284,7 +284,7 @@ fn a_missing_device_does_not_become_a_file() {
     }
 }
 
-/// The one thing in which we are deliberately stricter than fio.
+/// Here, Iolite is deliberately stricter than fio.
 #[test]
 pub fn a_mounted_device_is_not_written() {
     let dir = scratch();
@@ -295,7 +295,7 @@ pub fn a_mounted_device_is_not_written() {
         let line = format!("--name=a --filename={device} --rw={rw} --bs=4k --size=64k --offset=8M");
         if !program.is_peer || rw == "write" {
             let run = program.line(dir.path(), &line);
-            // fio says so too, but with exit status 0.
+            // fio prints a message, too, but its exit status is 0.
             assert!(program.is_peer || run.code() == 1, "{run}");
             assert!(run.output().contains("mounted"), "{run}");
             assert!(run.output().contains("allow_mounted_write"), "the way out is named: {run}");
@@ -317,11 +317,12 @@ fn a_device_below_a_mounted_one_is_not_written() {
     let dir = scratch();
     let outer = image(dir.path(), "outer.img", 32 << 20);
     let device = or_skip!(Loop::on(&outer));
-    // A loop device on a loop device: the lower one is held by the upper.
+    // A loop device on a loop device: the upper one holds the lower one.
     let upper = or_skip!(Loop::on(Path::new(&device.path)));
     let line = format!("--name=a --filename={} --rw=write --size=64k", device.path);
     let run = program.line(dir.path(), &line);
-    // The kernel gives a loop device's backing device no holder: either answer is honest, silence is not.
+    // The kernel does not list loop devices as holders of their backing devices, so the write may succeed or be refused
+    // with the remedy.
     assert!(run.code() == 0 || run.output().contains("allow_mounted_write"), "{run}");
     drop(upper);
 }
@@ -340,7 +341,7 @@ fn exitall_on_error_ends_the_others() {
     let dir = scratch();
     let line = "--exitall_on_error --name=bad --startdelay=500ms --filename=/dev/full --rw=write --size=1M \
                 --name=long --ioengine=null --size=1M --time_based --runtime=100";
-    // Without it this would take longer than the patience of the tests.
+    // Without the option, this would exceed the time limit of the tests.
     Program::under_test().line(dir.path(), line).refused();
 }
 

@@ -1,4 +1,4 @@
-//! The job files in `examples/`, scaled down and run as their comments say: a new user's first steps have to work.
+//! Runs the job files in `examples/` with smaller sizes, as their comments say, because new users start with them.
 
 use crate::common::devices::{Loop, Mounted};
 use crate::common::program::Running;
@@ -21,7 +21,7 @@ fn text_of(name: &str) -> String {
 fn entries(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).expect("a directory can be read");
     let entries = entries.map(|entry| entry.expect("a directory can be read"));
-    // Engines in C, and jobs that need a server, have directories and tests of their own.
+    // Engines in C, and jobs that need a server, have separate directories and tests.
     let entries = entries.filter(|entry| entry.file_name() != "engines" && entry.file_name() != "servers");
     let mut names: Vec<String> =
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -29,8 +29,8 @@ fn entries(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Puts copies of all examples, with sizes and times cut down, where their comments look for them; and the program,
-/// by its name.
+/// Copies all examples, with smaller sizes and times, to the paths that their comments use, and links the program
+/// under its name.
 fn stage(dir: &Path) {
     for made in ["examples", "bin", "mnt", "safe"] {
         fs::create_dir(dir.join(made)).expect("a directory can be made");
@@ -44,7 +44,7 @@ fn stage(dir: &Path) {
         .expect("a link can be made");
 }
 
-/// Puts a program there that stands for one that watches the machine, which may not be installed.
+/// Creates a stand-in for a monitoring program, which may not be installed.
 fn monitor(path: &Path) {
     write_program(path, "#!/bin/sh\nexec sleep 100\n").expect("a program can be written");
 }
@@ -58,7 +58,7 @@ fn scaled(name: &str) -> String {
             Some(("runtime", _)) => "runtime=500ms",
             Some(("ramp_time", _)) => "ramp_time=200ms",
             Some(("latency_window", _)) => "latency_window=50ms",
-            // Every machine meets it, however busy, so the output is known.
+            // Even a busy machine meets this target, so the output is known.
             Some(("latency_target", _)) => "latency_target=10s",
             Some(("nrfiles", _)) => "nrfiles=40",
             _ => line,
@@ -68,7 +68,7 @@ fn scaled(name: &str) -> String {
     scaled
 }
 
-/// The command lines in the comment that an example begins with: `iolite ...`, or with a variable in front.
+/// The command lines in the comment at the head of an example: `iolite ...`, possibly preceded by a variable.
 fn commands(name: &str) -> Vec<String> {
     let text = text_of(name);
     let comment = text.lines().map_while(|line| line.strip_prefix('#'));
@@ -77,11 +77,11 @@ fn commands(name: &str) -> Vec<String> {
     indented.filter(calls).map(str::to_owned).collect()
 }
 
-/// The report of the last run, where the command asks for none itself.
+/// The report of the last run, unless the command writes one itself.
 const REPORT: &str = "report.json";
 
-/// Starts a command line from a comment in a staged directory. Paths of the reader's machine are replaced; `DEVICE` by
-/// the device.
+/// Starts a command line from a comment in a staged directory. Paths for the reader's machine are replaced, and
+/// `DEVICE` becomes the device.
 fn start(dir: &Path, command: &str, device: Option<&Loop>) -> Running {
     let mut line = command.replace("/mnt/home", "mnt").replace("/mnt/log", "mnt").replace("/safe", "safe");
     line = line.replace("FILE", "data").replace("/dev/sdX", "target");
@@ -106,7 +106,7 @@ const LEAVES_DATA: &str = "verify-power-cut.fio";
 /// Examples that need a device.
 const ON_DEVICES: [&str; 3] = ["block-device.fio", "ssd-precondition.fio", "trim.fio"];
 
-/// Examples that need a device of the virtual machine: they are run there (`emulated`).
+/// Examples that need a device of the virtual machine and are run there (`emulated`).
 pub const ON_EMULATED_DEVICES: [&str; 10] = [
     "flash.fio",
     "nvme-commands.fio",
@@ -123,7 +123,7 @@ pub const ON_EMULATED_DEVICES: [&str; 10] = [
 /// An example that needs ext4.
 const ON_EXT4: &str = "defragment.fio";
 
-/// Examples that replay a trace, which has to exist.
+/// Examples that replay an existing trace.
 const OF_TRACES: [&str; 2] = ["trace-block.fio", "trace-replay.fio"];
 
 /// The names of all examples that create their own files.
@@ -137,8 +137,8 @@ fn names() -> Vec<String> {
     names
 }
 
-/// Runs all commands of one, each of which has to do something, and returns the names of the first one's jobs; nothing
-/// but logs may be left.
+/// Runs all commands of an example, and returns the names of the first command's jobs. Each command has to do I/O, and
+/// only logs may be left.
 #[track_caller]
 fn run(name: &str) -> Vec<String> {
     run_on(name, None)
@@ -160,13 +160,13 @@ fn run_on(name: &str, device: Option<&Loop>) -> Vec<String> {
         }
     }
     let mut after = everything();
-    // Some examples are about log files, or files with a program's output.
+    // Some examples write logs, or files with a program's output.
     after[0].retain(|name| ![".log", ".stdout", ".stderr"].iter().any(|end| name.ends_with(end)));
     assert_eq!(after, before, "{name} cleans up");
     jobs.swap_remove(0)
 }
 
-/// The names of the jobs in the report, all of which did something.
+/// The names of the jobs in the report. Checks that all of them did I/O.
 #[track_caller]
 fn names_of_busy_jobs(dir: &Path, run: &Finished) -> Vec<String> {
     let json = report(dir);
@@ -214,7 +214,7 @@ fn quickstart_prints_a_group_for_each_job() {
     }
 }
 
-/// Every fourth example from this one on: four tests share them, so that they run side by side.
+/// Runs every fourth example, beginning with this one. Four tests share the examples, so that they run in parallel.
 fn every_fourth(first: usize) {
     let needs_trace = |name: &String| OF_TRACES.contains(&name.as_str());
     for name in names().iter().filter(|name| !needs_trace(name)).skip(first).step_by(4) {
@@ -257,8 +257,8 @@ fn there_are_enough_and_each_is_explained() {
     }
 }
 
-/// An option before a job file is a default, which the file's own settings replace: a command that gives one that the
-/// file sets does something else than it says.
+/// An option before a job file is only a default, which the file's settings override. So a command must not give an
+/// option that the file sets.
 #[test]
 fn no_command_gives_what_the_file_sets_itself() {
     for name in entries(&examples()).iter().filter(|name| name.ends_with(".fio")) {
@@ -274,7 +274,7 @@ fn no_command_gives_what_the_file_sets_itself() {
     }
 }
 
-/// Options that the installed fio may lack: our own, and those of 3.42 that older releases do not have.
+/// Options that the installed fio may lack: those of Iolite, and those of 3.42 that older releases do not have.
 const OPTIONS_OF_OUR_OWN: [&str; 4] =
     ["lat_from_intended_start", "steadystate_check_interval", "ioengine=dircreate", "ioengine=page_fault"];
 
@@ -285,7 +285,7 @@ fn fio_understands_them_too() {
         stage(dir.path());
         for name in names() {
             let file = format!("examples/{name}");
-            // (An older fio does not find variables that are not set.)
+            // (An older fio does not accept unset variables.)
             let text = scaled(&name).replace("${TRACE}", "trace").replace("${TARGET}", "target");
             fs::write(dir.path().join(&file), &text).expect("the copy can be written");
             if !OPTIONS_OF_OUR_OWN.iter().any(|option| text.contains(option)) {
@@ -321,7 +321,7 @@ fn the_device_examples_on_a_loop_device() {
     stage(dir.path());
     let text = scaled("block-device.fio").replace("${DEVICE}", &device.path);
     fs::write(dir.path().join("block.fio"), text).expect("the copy can be written");
-    // As its comment says.
+    // The refusal is described in the example's comment.
     Program::under_test().run(dir.path(), ["--readonly", "block.fio"]).refused();
 }
 
@@ -340,7 +340,7 @@ fn the_trace_examples_one_after_the_other() {
     let replayed: Vec<_> = json.jobs().iter().map(|job| (job.name().to_string(), job.ios())).collect();
     let names = ["as-recorded", "twice-as-fast", "no-waiting"];
     assert_eq!(replayed, names.map(|name| (name.to_string(), recorded)));
-    // A block trace of one read, for any device: it is sent to a file.
+    // A block trace with one read of any device, which is redirected to a file.
     use iolite_trace::blk::{self, BlkRecord, ByteOrder, action, category};
     let action = action::QUEUE | category::READ;
     let mut trace = Vec::new();

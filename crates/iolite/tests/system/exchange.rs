@@ -1,11 +1,12 @@
-//! Verified files that fio wrote are read here, and the other way round: every type in every shape. One run does all types.
+//! Iolite reads verified files that fio wrote, and the other way round, for every type in every shape. One run does all
+//! types.
 
 use crate::common::{Json, Program, peers, scratch};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The part of a file that is checked.
+/// The part of a file that a type protects.
 #[derive(Clone, Copy, PartialEq)]
 enum Seen {
     /// All of it.
@@ -21,17 +22,17 @@ use Seen::{Everything, Headers, Nothing};
 #[derive(Clone, Copy, PartialEq)]
 enum Exchange {
     Works,
-    /// Its digest is not the standard one.
+    /// Its digest is not the standard one in fio 3.33.
     OtherDigest,
-    /// Both ways, but fio rejects its own writes with `verify_offset`: it refills its buffers only in part, so the
-    /// header of an earlier write stays in the pattern.
+    /// Works both ways, but with `verify_offset` fio rejects its own writes: it refills only a part of its buffers, so
+    /// the pattern still contains the header of an earlier write.
     NoOffset,
-    /// Not with blocks of several sizes: a pattern begins with each block, and has the block's offset in it.
+    /// Works only with one block size: the pattern begins with each block and contains the block's offset.
     OneSize,
 }
 use Exchange::{NoOffset, OneSize, OtherDigest, Works};
 
-/// Options of a type. (fio 3.33 has no word for `pattern_hdr`; it writes it when there is a pattern and no type.)
+/// Options of a type. (fio 3.33 has no name for `pattern_hdr`; it uses this type if there is a pattern and no type.)
 const KINDS: &[(&str, Seen, Exchange)] = &[
     ("verify=md5", Everything, Works),
     ("verify=crc64", Everything, Works),
@@ -56,7 +57,7 @@ const KINDS: &[(&str, Seen, Exchange)] = &[
     ("verify_pattern=0xdeadbeef", Everything, NoOffset),
 ];
 
-/// The options of a shape. The reader has the same ones, except those behind the bar, which are for the writer.
+/// The options of a shape. Those behind the bar are for the writer only.
 const SHAPES: &[&str] = &[
     "rw=write",
     "rw=randwrite",
@@ -65,7 +66,7 @@ const SHAPES: &[&str] = &[
     "rw=randwrite\nverify_offset=512",
     "rw=randwrite\nbs=16k\nverify_interval=4k\nverify_offset=1000",
     "rw=write\nbs=12k\nverify_interval=4k",
-    // Without verify_interval the blocks of the reader are those of the writer only by chance: fio cannot read its own.
+    // Without verify_interval, reader and writer would use different random blocks: fio cannot even read its own.
     "rw=randwrite\nbsrange=4k-16k\nverify_interval=4k",
     "rw=write\nbssplit=4k/50:12k/50\nverify_interval=2k",
     "rw=randwrite\nnrfiles=3\nioengine=libaio\niodepth=8",
@@ -73,7 +74,7 @@ const SHAPES: &[&str] = &[
     "rw=randrw\nrwmixread=10\nioengine=libaio\niodepth=4|rw=randwrite\nloops=2",
 ];
 
-/// Bytes of all files of a job.
+/// The size of all files of a job together, in bytes.
 const SIZE: usize = 192 << 10;
 
 struct Cases<'a> {
@@ -82,7 +83,7 @@ struct Cases<'a> {
 }
 
 impl Cases<'_> {
-    /// The errors of all types: the first of the jobs of each.
+    /// Runs all types and returns an error of each, or 0.
     fn errors(&self, program: &Program, shape: &str, more: &str) -> BTreeMap<usize, u64> {
         let mut text =
             format!("[global]\nsize={SIZE}\nbs=4k\nthread\nverify_state_save=0\n{shape}\n{more}\n");
@@ -114,7 +115,7 @@ impl Cases<'_> {
         self.errors(program, &shape.join("\n"), "rw=read\nverify_fatal=1")
     }
 
-    /// A number of the shape; 0 where it has none.
+    /// The value of an option of the shape; 0 = the shape does not have it.
     fn option(&self, name: &str) -> usize {
         let mut values = self.shape.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         let text = values.next_back().unwrap_or("0");
@@ -122,21 +123,21 @@ impl Cases<'_> {
         text.trim_end_matches('k').parse::<usize>().expect("a number") * unit
     }
 
-    /// Bytes of an interval that the last block can have.
+    /// The size of the last interval in bytes.
     fn interval(&self) -> usize {
         let sizes = [self.option("verify_interval"), self.option("bs"), 4096];
         sizes.into_iter().find(|&size| size > 0).unwrap_or(4096)
     }
 
-    /// The types. Where a wrong bit would be looked for in data that nobody can make again, which takes its time, that is
-    /// done with small intervals only.
+    /// The types. Types whose data cannot be recomputed are tested with small intervals only, because the search for a
+    /// flipped bit takes long.
     fn kinds(&self) -> impl Iterator<Item = (usize, &'static (&'static str, Seen, Exchange))> {
         let small = self.interval() <= 1024;
         KINDS.iter().enumerate().filter(move |(_, (.., exchange))| small || *exchange != OtherDigest)
     }
 
-    /// Turns a bit that the type looks at. It is in the last interval of a block: of wrong ones before that, fio 3.33 speaks,
-    /// but when the last one is right the job ends well.
+    /// Flips a bit that the type protects, in the last interval of a block: fio 3.33 reports earlier wrong intervals,
+    /// but succeeds if the last one is right.
     fn damage(&self) {
         for (number, (kind, seen, _)) in self.kinds() {
             let path = self.dir.join(format!("{number}.0"));
@@ -149,7 +150,7 @@ impl Cases<'_> {
         }
     }
 
-    /// One program writes. The other reads first the intact data, and then damaged data.
+    /// One program writes the files. The other one reads them intact and then damaged.
     fn exchange(&self, from: &Program, to: &Program) {
         let format = format!("verify_header_format={}", to.release.header);
         let more = if from.is_peer { "" } else { &format };
@@ -192,7 +193,7 @@ fn files_of_ours_are_read_by_fio() {
     }
 }
 
-/// Releases from 3.41 on have the header that is written here without being asked.
+/// From 3.41 on, fio has the same header as Iolite by default.
 #[test]
 fn files_are_exchanged_with_the_newer_releases_as_they_are() {
     for peer in Program::peers().into_iter().filter(|peer| peer.version() != "fio-3.33") {
@@ -207,7 +208,7 @@ fn files_are_exchanged_with_the_newer_releases_as_they_are() {
                 run(from, "--rw=randwrite --do_verify=0").ok();
                 run(to, "--rw=read").ok();
                 let mut bytes = fs::read(dir.path().join("data")).unwrap();
-                // Of the offset in the last header.
+                // A byte of the offset in the last header.
                 bytes[(60 << 10) + 17] ^= 0x40;
                 fs::write(dir.path().join("data"), bytes).unwrap();
                 assert_ne!(run(to, "--rw=read --verify_fatal=1").code(), 0, "{kind} {}", from.version());
@@ -216,8 +217,8 @@ fn files_are_exchanged_with_the_newer_releases_as_they_are() {
     }
 }
 
-/// A job that recomputes what fio wrote checks the order of its writes. It checks the seeds in the headers only when asked, because fio has
-/// its own.
+/// `verify_only` on fio's data checks the order of writes. The seeds in the headers are only checked on request,
+/// because fio's are different.
 #[test]
 fn what_fio_wrote_is_checked_in_its_order() {
     for peer in peers!() {

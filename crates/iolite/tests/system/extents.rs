@@ -1,5 +1,5 @@
-//! Engines that act on extents (`falloc`, `ftruncate`, `e4defrag`), through pipes (`splice`), or on memory alone
-//! (`page_fault`): their effect on the file system, compared with the peer's.
+//! Engines that work on extents (`falloc`, `ftruncate`, `e4defrag`), through pipes (`splice`), or on memory only
+//! (`page_fault`): their effect on the file system, compared with fio's.
 
 use crate::common::devices::Mounted;
 use crate::common::skeleton::{assert_same, skeleton};
@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-/// Runs a job, and gives its report.
+/// Runs a job and returns its report.
 #[track_caller]
 fn report(dir: &Path, line: &str) -> Json {
     let line = format!("--name=j --output-format=json {line}");
@@ -19,13 +19,13 @@ fn report(dir: &Path, line: &str) -> Json {
     json
 }
 
-/// The size of a file, and the bytes that the file system has given it: a list of its extents takes a block more.
+/// The size of a file, and its allocated bytes, rounded down because a list of extents may take another block.
 fn extent(file: &Path) -> (u64, u64) {
     let metadata = fs::metadata(file).unwrap();
     (metadata.len(), metadata.blocks() * 512 / (64 << 10) * (64 << 10))
 }
 
-/// The calls of one name that a program makes on the file `f`, with their arguments, without descriptors and results.
+/// The arguments of all calls with this name that a program makes, without the descriptor and the result.
 fn calls(program: &Program, dir: &Path, name: &str, line: &str) -> Option<Vec<String>> {
     let (finished, log) = system_calls(program, dir, name, &words(line))?;
     finished.ok();
@@ -54,7 +54,7 @@ fn space_is_reserved_and_released() {
     assert_eq!(extent(&file), (1 << 20, 1 << 20), "and has its space again");
     let json = report(dir, "--ioengine=falloc --filename=f --bs=64k --size=1m --rw=randtrimwrite");
     assert_eq!((json.job().ios(), extent(&file)), ([0, 16, 16], (1 << 20, 1 << 20)));
-    // There is room for so much less.
+    // The file system is smaller than this.
     let full = "--name=j --ioengine=falloc --filename=g --bs=8m --size=64m --rw=write --fallocate=none";
     Program::under_test().line(dir, full).refused().says("No space left on device");
 }
@@ -106,12 +106,12 @@ pub fn blocks_are_swapped_with_those_of_the_donor() {
     let base = "--ioengine=e4defrag --filename=f --bs=64k --size=1m --rw=randwrite";
     for (in_place, left) in [(0, 1 << 20), (1, 0)] {
         fs::write(dir.join("f"), &data).unwrap();
-        // Blocks that are still waiting for a place on the disk cannot be swapped.
+        // Blocks without a place on the disk (delayed allocation) cannot be swapped.
         fs::File::open(dir.join("f")).unwrap().sync_all().unwrap();
         let before = fs::read(dir.join("f")).unwrap();
         let json = report(dir, &format!("{base} --donorname={}/donor --inplace={in_place}", dir.display()));
         assert_eq!(json.job().ios(), [0, 16, 0]);
-        assert!(fs::read(dir.join("f")).unwrap() == before, "the data stays what it is");
+        assert!(fs::read(dir.join("f")).unwrap() == before, "the data has changed");
         assert_eq!(extent(&dir.join("donor")).1, left, "inplace={in_place}");
         fs::remove_file(dir.join("donor")).unwrap();
     }
@@ -131,7 +131,7 @@ pub fn blocks_are_swapped_with_those_of_the_donor() {
         "ioengine=e4defrag can only write",
     );
     refused(&format!("{base} --donorname=donor --directory=a:b"), "which has to be one directory");
-    assert!(!dir.join("donor").exists(), "what is refused leaves nothing behind");
+    assert!(!dir.join("donor").exists(), "a refused job has left a file");
 }
 
 #[test]
@@ -153,12 +153,12 @@ fn blocks_without_a_place_on_the_disk_are_not_swapped() {
     };
     make(&[], 0);
     refused("", "No data available", no_place);
-    // To the kernel, a hole before data is a success with no blocks.
+    // For a hole before data, the kernel reports success and 0 blocks.
     make(&[1; 64 << 10], 512 << 10);
     refused("", "No data available", no_place);
     fs::remove_file(&file).unwrap();
     refused("--fallocate=none", "Invalid argument", no_place);
-    // A block that was swapped is on its way to the disk again. (With a journal, the kernel commits that and goes on.)
+    // A swapped block has to be written back before it can be swapped again. (With a journal, the kernel commits it.)
     make(&[1; 1 << 20], 0);
     let again = "--rw=randwrite --norandommap --io_size=16m";
     let on_its_way = "the data of these blocks is still on its way to the disk; sync the file first, and with fsync=1 after each swap";
@@ -197,7 +197,7 @@ fn swaps_are_counted_as_by_the_peer() {
     let mounted = or_skip!(Mounted::new(dir.path(), 32 << 20));
     let dir = &mounted.directory;
     let data: Vec<u8> = (0..1u32 << 20).map(|place| (place / 4096) as u8).collect();
-    // (With inplace=0, fio 3.41 fails: it asks for space before it knows how much.)
+    // (With inplace=0, fio 3.41 fails, because it allocates space before it knows the size.)
     for options in ["--rw=write --bs=64k", "--rw=randwrite --bs=16k", "--rw=write --bs=1m"] {
         let line = format!(
             "--output-format=json --name=j --ioengine=e4defrag --filename=f --size=1m --inplace=1 --donorname={}/donor \
@@ -230,13 +230,13 @@ fn data_goes_through_a_pipe() {
         let json = report(dir.path(), &line);
         let [read, written, _] = json.job().bytes();
         assert!(read == written && written > 0, "{line}");
-        // Other engines read splice's writes, and splice reads theirs.
+        // psync writes, too: each engine verifies the other's data.
         let other = line.replace("splice", "psync");
         report(dir.path(), &format!("{other} --verify_only"));
         report(dir.path(), &other);
         report(dir.path(), &format!("{line} --verify_only"));
     }
-    // A unit is one splice and one vmsplice, if the pipe may be as large.
+    // An I/O is one splice and one vmsplice if the pipe may be that large.
     let line = "--name=j --ioengine=splice --filename=f1m --bs=128k --size=1m --rw=read --thread";
     let Some((finished, log)) =
         system_calls(&Program::under_test(), dir.path(), "splice,vmsplice", &words(line))
@@ -284,7 +284,7 @@ fn pages_of_memory_are_faulted_in() {
         let line = format!("--ioengine=page_fault --size={size} --bs=64k --rw=write --thread=0");
         report(dir.path(), &line).job().int("minf")
     };
-    // Where the system has huge pages for everybody, a fault brings 2 MiB.
+    // With transparent huge pages, a fault maps 2 MiB.
     assert!(faults("64m") >= faults("64k") + 30, "memory that is touched first is faulted in");
     let beyond = "--ioengine=page_fault --filesize=1m --size=1m --bs=64k --rw=read --nrfiles=4";
     assert_eq!(report(dir.path(), beyond).job().bytes(), [1 << 20, 0, 0]);
@@ -294,7 +294,7 @@ fn pages_of_memory_are_faulted_in() {
     }
 }
 
-/// No fio that can be had here has this engine, so this is what 3.42 prints.
+/// No available fio has this engine, so the expected output is that of 3.42.
 #[test]
 fn faults_are_reported_as_by_fio() {
     let dir = scratch();

@@ -1,4 +1,4 @@
-//! Engines in shared objects, as a user runs them.
+//! Engines in shared objects.
 
 use crate::common::{Json, Program, scratch};
 use iolite_testing::{engine_of, example_engine, or_skip};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 const JOB: &str = "--name=job --filename=f --size=1m --bs=4k --output-format=json";
 
-/// Runs a job with a line more.
+/// Runs a job with additional options.
 #[track_caller]
 fn run(dir: &Path, line: &str) -> Json {
     let run = Program::under_test().line(dir, &format!("{JOB} {line}")).ok();
@@ -48,7 +48,7 @@ fn what_is_no_engine_is_told_with_its_place() {
         .line(dir.path(), &format!("{JOB} --ioengine=./none.so"))
         .refused()
         .says("No such file or directory");
-    // The language can be checked without the file.
+    // --parse-only does not need the file.
     program.line(dir.path(), &format!("{JOB} --ioengine=./none.so --parse-only")).ok();
 }
 

@@ -1,4 +1,4 @@
-//! I/O that fails: errors that end a job, errors that it continues after, and the report of both.
+//! I/O errors: those that end a job, those after which it continues, and their report.
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::Finished;
@@ -7,10 +7,10 @@ use iolite_testing::{or_skip, skip};
 use std::fs::{self, File};
 use std::path::Path;
 
-/// 16 writes that all meet a full device.
+/// 16 writes to a full device.
 const FULL: &str = "--name=e --filename=/dev/full --rw=write --size=64k --bs=4k";
 
-/// A device whose second half cannot be read, and the options of a job that reads 16 blocks on either side.
+/// A device whose second half cannot be read.
 struct HalfBroken {
     device: Loop,
 }
@@ -19,7 +19,7 @@ impl HalfBroken {
     fn new(dir: &Path) -> Result<HalfBroken, String> {
         let path = image(dir, "broken.img", 16 << 20);
         let device = Loop::on(&path)?;
-        // Behind the end of its image a loop device has nothing but errors.
+        // Behind the end of its image, a loop device returns only errors.
         let file = File::options().write(true).open(path).map_err(|error| error.to_string())?;
         file.set_len(8 << 20).map_err(|error| error.to_string())?;
         Ok(HalfBroken { device })
@@ -30,7 +30,7 @@ impl HalfBroken {
     }
 }
 
-/// Error, total errors, first error, I/Os, bytes and latencies of the only job, whatever its exit status.
+/// The error, total errors, first error, I/Os, bytes and latencies of the only job, for any exit status.
 fn outcome(run: &Finished, direction: &str) -> [u64; 6] {
     let json = Json::parse(&run.stdout);
     let job = json.job();
@@ -184,7 +184,7 @@ fn a_full_file_system_ends_what_fills_it() {
     let issued = format!("issued rwts: total=0,{},0,0 ", size / 65536 + 1);
     run.says(&expected).says(&issued).says("err= 0");
     fs::remove_file(&file).expect("own file");
-    // Without it, a full file system is a failure.
+    // Without fill_device, a full file system is a failure.
     let line = line.replace("--fill_device=1", "--fallocate=none");
     Program::under_test().line(dir.path(), &line).refused().says("err=28").says("No space left on device");
 }
@@ -238,7 +238,7 @@ pub fn how_many_trims_blocks_survive() {
     assert_eq!(states(&run("--rw=trim --size=1M --io_size=512k")), [8, 8, 0, 0, 0]);
     assert_eq!(states(&run("--rw=trimwrite --size=1M")), [0, 0, 16, 0, 0]);
     assert_eq!(states(&run("--rw=trim --size=1M --loops=3 --numjobs=2 --group_reporting")), [0, 32, 0, 0, 0]);
-    // Nothing can be written to a full device: each block fails with its first write.
+    // On a full device, the first write to each block fails.
     let line = format!("{FULL} --block_error_percentiles=1 --ignore_error=,ENOSPC");
     let run = program.line(dir.path(), &format!("{line} --output-format=json")).ok();
     assert_eq!(states(&run), [0, 0, 0, 0, 16]);

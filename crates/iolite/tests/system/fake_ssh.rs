@@ -24,7 +24,7 @@ impl Lab {
         fs::create_dir_all(lab.path("bin/there")).unwrap();
         fs::create_dir(lab.path("tmp")).unwrap();
         lab.program("bin/ssh", &format!("for run; do :; done\n{there}\n"));
-        // Another one in PATH is not taken: it could be an older one.
+        // An iolite in PATH must not be used, because it could be an older one.
         lab.program("bin/iolite", "exit 9\n");
         fs::write(lab.path("job.fio"), JOB).unwrap();
         lab
@@ -47,7 +47,7 @@ impl Lab {
     }
 }
 
-/// One machine takes longer to log in than the agent of the other one waits for a silent client.
+/// One login takes longer than the agent on the other machine waits for a silent client.
 #[test]
 pub fn hosts_that_are_ready_wait_for_the_others() {
     let lab = Lab::new("case \"$*\" in *slow*) sleep 4;; esac\nexec sh -c \"$run\"");
@@ -57,7 +57,7 @@ pub fn hosts_that_are_ready_wait_for_the_others() {
     assert!(finished.stdout.contains("All clients: (groupid=0, jobs=2): err= 0"), "{finished}");
 }
 
-/// A server of ssh that too many have come to at once drops some before they say who they are. They come again.
+/// If there are too many connections at once, an ssh server drops some before authentication. The client retries.
 #[test]
 pub fn crowded_servers_are_tried_again() {
     let lab = Lab::new(
@@ -69,7 +69,7 @@ pub fn crowded_servers_are_tried_again() {
     assert!(finished.stdout.contains("All clients: (groupid=0, jobs=2): err= 0"), "{finished}");
     let came = fs::read_dir(lab.dir.path()).unwrap().flatten();
     assert_eq!(came.filter(|entry| entry.file_name().to_string_lossy().starts_with("came.")).count(), 3);
-    // One that is so for ever is named, with a remedy.
+    // A server that drops all connections is named, with a remedy.
     let lab = Lab::new("echo kex_exchange_identification: Connection closed by remote host >&2; exit 255");
     let refused = lab
         .start(&Program::own().path, &["--client-timeout=1s", "--client=ssh:one", "job.fio"])
@@ -78,7 +78,7 @@ pub fn crowded_servers_are_tried_again() {
     assert!(refused.stderr.contains("lets in few at a time (MaxStartups of sshd)"), "{refused}");
 }
 
-/// A program that is sent goes where it may be run, or the message says what helps.
+/// The program is copied to a directory where programs may run; if there is none, the message names a remedy.
 #[test]
 pub fn temporary_directories_that_take_no_program() {
     let lab = Lab::new("TMPDIR=/dev/null/none exec sh -c \"$run\"");
@@ -87,7 +87,7 @@ pub fn temporary_directories_that_take_no_program() {
     assert!(refused.stderr.contains("set TMPDIR for logins"), "{refused}");
 }
 
-/// A run can be ended while a machine does not answer. Nothing is left of ssh, nor of its children.
+/// A run can be interrupted while a machine does not answer. Neither ssh nor its children are left.
 #[test]
 pub fn an_end_while_machines_are_reached() {
     let lab = Lab::new("sleep 1000 &\necho $$ $! >pids.new\nmv pids.new pids\nwait");
@@ -97,7 +97,7 @@ pub fn an_end_while_machines_are_reached() {
         client.wait_until("ssh", |_| lab.path("pids").exists());
         let pids = fs::read_to_string(lab.path("pids")).unwrap();
         let pids: Vec<i32> = pids.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
-        // A shell blocks all signals for moments, and SIGCHLD while it waits.
+        // A shell blocks all signals for short times, and SIGCHLD while it waits.
         client.wait_until("an ssh in which no signals are blocked", |_| {
             let status = fs::read_to_string(format!("/proc/{}/status", pids[0])).unwrap();
             let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
@@ -110,11 +110,11 @@ pub fn an_end_while_machines_are_reached() {
             finished.stderr.contains("interrupted before all hosts were reached; nothing was begun"),
             "{finished}"
         );
-        // They have been killed, and end when the machine lets them run.
+        // They have been killed, and end as soon as they are scheduled.
         wait_until_gone(&pids);
         fs::remove_file(lab.path("pids")).unwrap();
     }
-    // Without a wish, it has an end as well.
+    // Without an interrupt, the attempt ends as well.
     let finished =
         lab.start(&Program::own().path, &["--client-timeout=1s", "--client=ssh:one", "job.fio"]).wait();
     assert!(finished.refused().stderr.contains("--client=ssh:one: the other end has taken too long"));
@@ -148,7 +148,7 @@ pub fn a_program_that_is_sent_changes_nothing() {
     let plain = mode(&["--client=ssh:one", "job.fio"]);
     assert_eq!(mode(&["--push", "--client=ssh:one", "job.fio"]), plain);
     assert_eq!(fs::read_dir(lab.path("tmp")).unwrap().count(), 0);
-    // The line is cut while the program is stored: the next word goes nowhere.
+    // The connection is cut while the program is stored.
     lab.program(
         "bin/ssh",
         "for run; do :; done\nsh -c \"$run\" | { read a; echo; read b; echo \"$b\"; exec <&-; }\n",

@@ -1,4 +1,4 @@
-//! Runs on several machines as pages, and in the store of runs.
+//! Runs on several machines, in pages and in the store of runs.
 
 use crate::common::browser::Browser;
 use crate::common::program::send;
@@ -16,7 +16,7 @@ fn sum(numbers: &Value) -> u64 {
     numbers.as_array().unwrap().iter().filter_map(Value::as_u64).sum()
 }
 
-/// Two machines, and a report of both in each of these formats.
+/// Runs a job on two machines, with these options.
 fn of_two(dir: &Path, words: &[&str]) -> crate::common::Finished {
     let agents = ["one", "two"].map(|name| Agent::on_socket(dir, name));
     job(dir, JOB);
@@ -93,7 +93,7 @@ fn the_page_of_several_machines_in_a_browser() {
             (0..2).map(|host| told["client_stats"][host]["read"]["iops"].as_f64().unwrap()).collect();
         assert_eq!(shown, expected);
         assert_eq!(browser.run("return document.querySelectorAll('table.summary tr.sum').length"), 1);
-        // Curves of all together, and of each.
+        // There are curves of all machines together, and of each.
         let titles = browser.run(
             "return [...document.querySelectorAll('details.job > summary')].map((one) => one.textContent)",
         );
@@ -102,7 +102,7 @@ fn the_page_of_several_machines_in_a_browser() {
         assert!(titles.iter().any(|title| title.contains("All jobs together")), "{titles:?}");
         assert!(titles.iter().filter(|title| title.contains("a on ")).count() >= 2, "{titles:?}");
         browser.run("document.querySelectorAll('details.job').forEach((job) => (job.open = true))");
-        // IOPS, bandwidth, depth and latencies of each; all together have no latencies.
+        // Each has IOPS, bandwidth, depth and latencies; all together have no latencies.
         browser.wait_until("return [...document.querySelectorAll('details.job')].every((job) => job.querySelectorAll('svg.chart').length >= 2)");
         let wide = browser.run("return document.documentElement.scrollWidth <= window.innerWidth");
         assert_eq!(wide, true, "the page is as wide as the window");
@@ -110,7 +110,7 @@ fn the_page_of_several_machines_in_a_browser() {
     }
 }
 
-/// Two machines whose jobs run until they are ended, on a live page. One of them is killed.
+/// Two machines run endless jobs, shown on a live page. One of the machines is killed.
 #[test]
 fn several_machines_while_they_run_in_a_browser() {
     let browser = or_skip!(Browser::start());

@@ -1,4 +1,4 @@
-//! `gfapi` and `gfapi_async` on a real GlusterFS.
+//! `gfapi` and `gfapi_async` on a real GlusterFS server.
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
@@ -55,7 +55,7 @@ fn files_are_laid_out_written_read_trimmed_and_removed() {
         assert!(
             bytes.len() == 2 << 20 && bytes.chunks(4096).all(|block| block.iter().any(|&byte| byte != 0))
         );
-        // A job sees the writes of another one, and writes as well.
+        // A later job verifies these writes, and then writes itself.
         run(&format!("{named} --size=2m --rw=randread --iodepth=8 --verify=crc32c --numjobs=2"));
         run(&format!("{named} --size=2m --rw=randrw --bs=512-64k --bs_unaligned=1 --iodepth=4 --direct=1"));
         run(&format!("{named} --size=1m --rw=write --sync=dsync --fdatasync=8 --end_fsync=1 --thread"));
@@ -84,7 +84,7 @@ fn files_are_laid_out_written_read_trimmed_and_removed() {
 }
 
 #[test]
-pub fn what_is_not_there_is_told() {
+pub fn missing_servers_and_volumes_are_reported() {
     let dir = scratch();
     let gluster = or_skip!(Gluster::start(dir.path()));
     for engine in ENGINES {
@@ -124,7 +124,7 @@ pub fn workers_of_a_process_may_share_a_connection() {
             let before = gluster.connections();
             let mut running = begin(&gluster, dir.path(), &on(engine, &line));
             running.wait_until("it runs", |running| running.stdout().contains("IOPS="));
-            // (Connections of the checks before the run close soon.)
+            // (The connections of the checks before the run close with a delay.)
             running.wait_until("they are connected", |_| gluster.connections() == before + connections);
             running.signal(libc::SIGINT);
             let ended = running.wait();
@@ -157,14 +157,14 @@ pub fn a_brick_that_dies_or_hangs_is_an_error() {
                 "{}",
                 ended.output()
             );
-            // It is there again.
+            // The brick is back.
             let again = on(engine, "--rw=write --size=64k");
             eventually("it serves again", || start(&gluster, dir.path(), &again).code() == 0);
         }
     }
 }
 
-/// The same job moves the same data, and each reads what the other has written.
+/// The same job transfers the same data in both programs, and each program reads the other's writes.
 #[test]
 fn it_does_what_fio_does() {
     let dir = scratch();
@@ -187,10 +187,10 @@ fn it_does_what_fio_does() {
             let json = Json::parse(&told[told.find('{').unwrap_or_default()..]);
             (json.job().bytes(), json.job().ios())
         };
-        // (fio's gfapi_async is too slow to be compared, and fio waits ten seconds at the end of each run.)
+        // (fio's gfapi_async is too slow for a comparison, and fio waits ten seconds at the end of each run.)
         let theirs = run(&peer, "gfapi", "--filename=theirs --rw=randwrite --do_verify=0");
         if theirs.code() != 0 && theirs.stderr.contains("gfapi") {
-            // It was built without it, or with a library that does not find the parts of the installed one.
+            // This fio was built without the engine, or with an incompatible library.
             continue;
         }
         has_compared = true;
@@ -206,13 +206,13 @@ fn it_does_what_fio_does() {
         assert_eq!(counts(run(&peer, "gfapi", "--filename=ours --rw=randread")), reads);
     }
     if !has_compared {
-        partly_skipped(&this_test!(), "no fio here has a gfapi that works");
+        partly_skipped(&this_test!(), "no fio with a working gfapi is installed");
     }
 }
 
 /// Clients delay writes. The loss of a delayed write is reported when the file is synced or closed.
 #[test]
-fn what_a_client_held_back_and_lost_is_told() {
+fn lost_delayed_writes_are_reported() {
     let dir = scratch();
     let gluster = or_skip!(Gluster::start(dir.path()));
     for engine in ENGINES {
@@ -224,7 +224,7 @@ fn what_a_client_held_back_and_lost_is_told() {
         let ended = running.wait();
         gluster.start_brick().unwrap();
         assert_eq!(ended.code(), 1, "{}", ended.output());
-        // The loss is told, also where it is not what ended the job.
+        // The loss is reported even if the job ended for another reason.
         let told = ended.output();
         let is_loss = |line: &str| {
             line.contains("what was written since the last sync may be lost")
@@ -235,7 +235,7 @@ fn what_a_client_held_back_and_lost_is_told() {
 }
 
 #[test]
-fn what_a_volume_acknowledged_is_there_after_its_brick_was_killed() {
+fn acknowledged_writes_survive_a_killed_brick() {
     let dir = scratch();
     let gluster = or_skip!(Gluster::start(dir.path()));
     for engine in ENGINES {
@@ -251,7 +251,7 @@ fn what_a_volume_acknowledged_is_there_after_its_brick_was_killed() {
         let interrupted = running.wait();
         gluster.start_brick().unwrap();
         assert_eq!(interrupted.code(), 1, "{}", interrupted.output());
-        // (Those that failed count as I/Os, too.)
+        // (Computed from bytes, because failed writes count as I/Os, too.)
         let acknowledged = Json::last_in(&interrupted.stdout).job().bytes()[1] / 4096;
         assert!((1..2048).contains(&acknowledged), "{acknowledged} writes were acknowledged");
         let check = on(engine, &format!("{job} --verify_only=1 --verify_state_load=1"));

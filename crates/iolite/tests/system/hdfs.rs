@@ -1,4 +1,4 @@
-//! `libhdfs` on a real HDFS.
+//! `libhdfs` on a real HDFS cluster.
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
@@ -19,7 +19,7 @@ fn run(dir: &Path, line: &str) -> Finished {
     Program::own().line(dir, line)
 }
 
-/// A run with these environment variables.
+/// Runs a line with these environment variables.
 fn with(dir: &Path, line: &str, variables: &[(&str, &str)]) -> Finished {
     let mut command = Command::new(&Program::own().path);
     command.args(line.split_whitespace()).current_dir(dir).envs(variables.iter().copied());
@@ -45,7 +45,7 @@ pub fn chunks_are_written_read_verified_made_anew_and_removed() {
     let dir = scratch();
     let mut hdfs = or_skip!(Hdfs::shared());
     let on = |hdfs: &Hdfs, line: &str| on(hdfs, "/chunks", &format!("--filename=f --chunk_size=1m {line}"));
-    // In order, with blocks that do not end where a chunk does.
+    // Writes in order, with blocks that cross the ends of chunks.
     let line = "--rw=write --bs=96k --size=2496k --verify=crc32c --iodepth=4 --fsync=8";
     let json = report(dir.path(), &on(&hdfs, line));
     assert_eq!(json.job().bytes(), [2496 << 10, 2496 << 10, 0]);
@@ -58,7 +58,7 @@ pub fn chunks_are_written_read_verified_made_anew_and_removed() {
         dir.path(),
         &on(&hdfs, "--rw=randread --bs=512-64k --bs_unaligned=1 --thread --single_instance=1 --numjobs=2"),
     );
-    // Data written with other blocks, or not at all, is detected.
+    // Data of another type does not verify.
     refused(dir.path(), &on(&hdfs, "--rw=read --bs=96k --size=2496k --verify=md5"), "verify");
     // Whole chunks can be replaced, in any order.
     let line = "--rw=randwrite --bs=1m --size=4m --verify=crc32c --iodepth=4 --loops=2";
@@ -75,7 +75,7 @@ pub fn chunks_are_written_read_verified_made_anew_and_removed() {
     ] {
         refused(dir.path(), &on(&hdfs, line), said);
     }
-    assert_eq!(hdfs.list("/chunks").len(), 4, "who is refused leaves nothing");
+    assert_eq!(hdfs.list("/chunks").len(), 4, "refused jobs create nothing");
     report(dir.path(), &on(&hdfs, "--rw=read --bs=64k --size=4m --unlink=1"));
     assert_eq!(hdfs.list("/chunks"), [""; 0]);
 }
@@ -87,7 +87,7 @@ pub fn files_are_laid_out_listed_and_those_of_several_workers_are_apart() {
     let on = |hdfs: &Hdfs, line: &str| on(hdfs, "/laid/out/", &format!("--chunk_size=256k --bs=64k {line}"));
     refused(dir.path(), &on(&hdfs, "--rw=read --filename=d/f --size=640k"), "a job that only reads");
     hdfs.tell("make /laid 755");
-    assert_eq!(hdfs.list("/laid"), [""; 0], "who only reads makes nothing");
+    assert_eq!(hdfs.list("/laid"), [""; 0], "a job that only reads has created files");
     run(dir.path(), &on(&hdfs, "--rw=write --filename=d/f --size=640k --create_only=1")).ok();
     assert_eq!(hdfs.list("/laid/out/d"), ["f.0=262144", "f.1=262144", "f.2=131072"]);
     report(dir.path(), &on(&hdfs, "--rw=read --filename=d/f"));
@@ -103,7 +103,7 @@ pub fn files_are_laid_out_listed_and_those_of_several_workers_are_apart() {
 }
 
 #[test]
-pub fn what_is_wrong_is_told() {
+pub fn errors_of_the_cluster_are_explained() {
     let dir = scratch();
     let mut hdfs = or_skip!(Hdfs::shared());
     let port = hdfs.port;
@@ -135,14 +135,14 @@ pub fn what_is_wrong_is_told() {
     ] {
         refused(dir.path(), &format!("{job} {line}"), said);
     }
-    // (The directory belongs to whom the cluster runs as, and others may not write there.)
+    // (The directory belongs to the cluster's user, and others may not write there.)
     hdfs.tell("make /locked 755");
     let other = with(dir.path(), &on(&hdfs, "/locked", write), &[("HADOOP_USER_NAME", "nobody")]).refused();
     assert!(other.output().contains("Permission denied: user=nobody"), "{}", other.output());
     hdfs.tell("safemode enter");
     refused(dir.path(), &on(&hdfs, "/safe", write), "dfsadmin -safemode");
     hdfs.tell("safemode leave");
-    // All is silent while a job writes. Units that wait for each other give up together.
+    // The whole cluster stops while a job writes. I/Os that wait for each other time out together.
     let line = "--filename=s --rw=write --bs=64k --size=640m --iodepth=16 --rate_iops=200 --hdfs_timeout=5s";
     let line = on(&hdfs, "/silent", &format!("{line} --status-interval=100ms"));
     let mut job = Program::own().start(dir.path(), line.split_whitespace());
@@ -152,7 +152,7 @@ pub fn what_is_wrong_is_told() {
     hdfs.signal(libc::SIGCONT);
     assert_eq!(ended.code(), 1, "{}", ended.output());
     assert!(ended.output().contains("no answer within 5 s (hdfs_timeout)"), "{}", ended.output());
-    // A datanode dies while one job writes and another reads. Names are still known when the data is gone.
+    // The datanode dies while one job writes and another one reads. The namenode still knows the names.
     run(dir.path(), &on(&hdfs, "/gone", &format!("{write} --filename=f"))).ok();
     let paced =
         "--bs=64k --rate_iops=50 --time_based --runtime=300 --hdfs_timeout=60s --status-interval=100ms";
@@ -169,7 +169,7 @@ pub fn what_is_wrong_is_told() {
         assert!(ended.output().contains("io_u error on file "), "{}", ended.output());
         let told = ended.output();
         assert!(told.contains("datanode"), "{told}");
-        // Writes that were successful before are lost with the chunk. That is told beside the failure.
+        // Earlier successful writes are lost with their chunk. The message about the failure says so.
         assert!(!told.contains("WRITE:") || told.contains("bytes that were written may be lost"), "{told}");
     }
     refused(
@@ -184,7 +184,7 @@ pub fn what_is_wrong_is_told() {
 }
 
 #[test]
-fn what_an_interrupted_job_has_written_is_checked_by_its_state() {
+fn the_state_of_an_interrupted_job_checks_its_writes() {
     let dir = scratch();
     let hdfs = or_skip!(Hdfs::shared());
     let job = "--filename=s --chunk_size=1m --bs=64k --rw=write --size=64m --iodepth=4 --verify=crc32c --verify_state_save=1";

@@ -1,4 +1,4 @@
-//! How a run ended: its report says it, and everything that shows, lists or compares stored runs.
+//! How a run ended: the report says it, and so do all commands that show, list or compare stored runs.
 
 use crate::common::{Json, Program, program::Finished, scratch};
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn json(finished: &Finished) -> Value {
     Json::parse(&finished.stdout).0
 }
 
-/// Starts a run that is kept, ends it by a signal when its job has begun, and waits for its end.
+/// Starts a run with `--save`, sends a signal when its job has begun, and waits for its end.
 fn ended_by(dir: &Path, signal: i32) -> Finished {
     let line = format!("{LONG} --save --store=s.db");
     let _ = fs::remove_file(dir.join("f"));
@@ -25,7 +25,7 @@ fn ended_by(dir: &Path, signal: i32) -> Finished {
     running.wait()
 }
 
-/// In the order of their numbers: the exit status of the program, the status of the run, and a part of the reason.
+/// The table has, in the order of run numbers, the program's exit status, the run's status, and a part of the reason.
 #[test]
 fn a_kept_run_says_how_it_ended() {
     let dir = scratch();
@@ -63,7 +63,7 @@ fn a_kept_run_says_how_it_ended() {
         let found = listed["runs"].as_array().unwrap().iter().map(|run| run["run"].as_i64().unwrap());
         assert_eq!(found.collect::<Vec<_>>(), numbers, "{status}");
     }
-    // A job that was ended early is not a repeat of a whole one; the job beside one with an error is.
+    // An interrupted run cannot be compared. If one job of a run has an error, the others can be compared.
     let compared = ours().line(dir.path(), "compare run:1 run:2 --store=s.db").ok();
     let why = "NEW has runs that were interrupted, such as run:2 (ended by SIGINT)";
     assert!(compared.stdout.contains(&format!("not comparable: {why}")), "{compared}");
@@ -73,8 +73,8 @@ fn a_kept_run_says_how_it_ended() {
     assert!(!beside.contains("not comparable"), "{compared}");
 }
 
-/// A run that could not begin reports that to programs; an interim report has no such key, and neither has one under
-/// the name `fio`.
+/// The JSON report of a run that could not begin says so. Interim reports and reports under the name `fio` lack this
+/// key.
 #[test]
 fn other_reports() {
     let dir = scratch();

@@ -1,5 +1,4 @@
-//! `http`: objects on a server. Here the server belongs to the tests, and misbehaves on request; `object_stores.rs`
-//! has real ones.
+//! `http`: objects on a server. The server of these tests misbehaves on request; `object_stores.rs` has real servers.
 
 pub(crate) mod identity;
 
@@ -12,7 +11,7 @@ use std::process::Command;
 
 const KEYS: &str = "--http_s3_keyid=AKID --http_s3_key=the-secret-key";
 
-/// A job on this server, as S3.
+/// A job on this server, with S3.
 pub(crate) fn job(server: &ObjectServer, line: &str) -> String {
     let host = server.host();
     format!("--name=job --ioengine=http --http_mode=s3 --http_host={host} {KEYS} --bs=4k {line}")
@@ -23,7 +22,7 @@ pub(crate) fn run(server: &ObjectServer, line: &str) -> Finished {
     Program::own().line(dir.path(), &job(server, line))
 }
 
-/// The report of a job that ends well.
+/// The report of a job that succeeds.
 #[track_caller]
 pub(crate) fn report(server: &ObjectServer, line: &str) -> Json {
     let json = Json::parse(&run(server, &format!("--output-format=json {line}")).ok().stdout);
@@ -31,7 +30,7 @@ pub(crate) fn report(server: &ObjectServer, line: &str) -> Json {
     json
 }
 
-/// Runs a job in this environment, which has nothing else about keys.
+/// Runs a job with these environment variables and without any others about keys.
 fn with_environment(dir: &Path, line: &str, environment: &[(&str, &str)]) -> Finished {
     let mut command = Command::new(&Program::own().path);
     for name in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"] {
@@ -58,7 +57,7 @@ pub fn objects_are_called_what_fio_calls_them() {
     assert_eq!(server.object("/bkt/a_4096_4096").unwrap(), [0x41; 4096]);
     let json = report(&server, "--filename=/bkt/a --rw=randread --size=16k --iodepth=4");
     assert_eq!(json.job().ios(), [4, 0, 0]);
-    // Characters that URLs cannot have are encoded.
+    // Characters that are invalid in URLs are encoded.
     report(&server, "--filename=/bkt/d(1)+ --rw=write --size=4k");
     assert!(server.object("/bkt/d%281%29%2B_0_4096").is_some(), "{:?}", server.names());
 }
@@ -88,12 +87,12 @@ pub fn a_range_is_a_part_of_one_object() {
     let short = run(&server, &format!("{range} --rw=read --offset=60k --size=8k --io_size=8k"));
     assert_eq!(short.code(), 1);
     assert!(short.output().contains("416 Range Not Satisfiable"), "{}", short.output());
-    // A write would leave nothing of the object but itself.
+    // A write would replace the whole object by a single block.
     let part = run(&server, &format!("{range} --rw=write --size=64k"));
     assert_eq!(part.code(), 1);
     assert!(part.output().contains("bs= has to be the size of the file, 65536 bytes"), "{}", part.output());
     assert_eq!(server.object("/bkt/a").unwrap().len(), 65536);
-    // Under the name fio it does.
+    // Under the name fio, this is allowed.
     let dir = scratch();
     called_fio(&server, dir.path(), &format!("{range} --rw=write --size=64k")).ok();
     assert_eq!(server.object("/bkt/a").unwrap().len(), 4096);
@@ -120,7 +119,7 @@ pub fn connections_that_the_server_ends_are_made_anew() {
 }
 
 #[test]
-pub fn what_is_written_is_verified_in_every_way_to_run() {
+pub fn writes_are_verified_in_every_mode() {
     for how in [
         "--thread=1",
         "--io_submit_mode=offload",
@@ -195,7 +194,7 @@ pub fn under_the_name_fio_missing_objects_are_zeros() {
 }
 
 #[test]
-pub fn what_is_read_is_made_when_that_is_asked_for() {
+pub fn http_create_creates_objects_to_read() {
     let server = ObjectServer::start();
     let job = "--filename=/bkt/a --rw=randread --size=16k --http_create=1";
     run(&server, &format!("{job} --readonly")).refused();
@@ -208,7 +207,7 @@ pub fn what_is_read_is_made_when_that_is_asked_for() {
     // The job is larger than the existing object: the rest is added.
     report(&server, &job.replace("16k", "24k"));
     assert_eq!((server.names().len(), server.count("PUT")), (6, 6));
-    // And now the job need not give its size.
+    // Now the job need not give its size.
     assert_eq!(report(&server, "--filename=/bkt/a --rw=read").job().bytes(), [24576, 0, 0]);
     report(
         &server,
@@ -218,14 +217,14 @@ pub fn what_is_read_is_made_when_that_is_asked_for() {
 }
 
 #[test]
-pub fn what_was_written_is_removed_when_that_is_asked_for() {
+pub fn unlink_removes_written_objects() {
     let server = ObjectServer::start();
     server.put("/bkt/other_0_4096", b"precious");
     report(&server, "--filename=/bkt/a --rw=randwrite --size=64k --io_size=32k --unlink=1");
     assert_eq!(server.names(), ["/bkt/other_0_4096"]);
 }
 
-/// S3's words for a refusal.
+/// A refusal in the format of S3.
 fn error(code: &'static str, status: u16) -> Reply {
     let text = format!("<Error><Code>{code}</Code><Message>said the server</Message></Error>").leak();
     Reply::Refused(status, "x-amz-request-id: 4711\r\n", text)
@@ -252,7 +251,7 @@ pub fn refusals_are_told_with_the_servers_words_and_the_remedy() {
             assert!(told.contains(words), "{code}: {words}: {told}");
         }
     }
-    // Redirections are not followed. Where they lead to is told without what may be a signature.
+    // Redirections are not followed. The message shows the target without its query, which may contain a signature.
     for status in [301, 302, 307, 308] {
         let place = "Location: http://elsewhere.example:81/bkt/a?X-Amz-Signature=sesame\r\n";
         let server = ObjectServer::behaving(move |_| Reply::Refused(status, place, ""));
@@ -294,7 +293,7 @@ pub fn repetitions_are_counted_and_end_when_the_run_does() {
         "--filename=/bkt/a --rw=write --size=16k --http_retries=3 --io_submit_mode=offload",
     );
     assert_eq!((json.job().int("requests.repeated"), json.job().int("requests.throttled")), (3, 3));
-    // Of all jobs that are reported as one.
+    // Group reporting adds the counts of all jobs.
     let busy_once =
         |seen: &Seen| if seen.number.is_multiple_of(2) { error("SlowDown", 503) } else { Reply::Granted };
     let server = ObjectServer::behaving(busy_once);
@@ -306,13 +305,13 @@ pub fn repetitions_are_counted_and_end_when_the_run_does() {
         (json.job().int("requests.repeated"), json.job().int("requests.throttled")),
         (refused, refused)
     );
-    // Those of the ramp are not measured.
+    // Repetitions within the ramp are not counted.
     let server =
         ObjectServer::behaving(|seen| if seen.number == 0 { error("SlowDown", 503) } else { Reply::Granted });
     let line = "--filename=/bkt/a --rw=write --size=16k --http_retries=3 --time_based --ramp_time=1s --runtime=100ms --thinktime=10ms";
     let json = report(&server, line);
     assert_eq!((json.job().int("requests.repeated"), json.job().int("requests.throttled")), (0, 0));
-    // It would be busy for hours.
+    // An interrupt ends a job that would retry for hours.
     let dir = scratch();
     for how in ["--iodepth=4", "--iodepth=4 --thread=1", "--iodepth=4 --io_submit_mode=offload"] {
         let server = ObjectServer::behaving(|_| Reply::Refused(503, "Retry-After: 10\r\n", ""));
@@ -341,7 +340,7 @@ fn the_time_to_the_first_byte_is_told() {
         assert!(normal.contains("    ttfb (") && normal.contains("    ttfb percentiles ("), "{normal}");
         let fio = called_fio(&server, dir.path(), &format!("{line} --output-format=json,normal")).ok().stdout;
         assert!(!fio.contains("ttfb") && !fio.contains("\"requests\""), "{fio}");
-        // In logs too: of each request, and of windows.
+        // Logs have it as well, for each request and for windows.
         let log = |name: &str, more: &str| {
             let line = job(&server, &format!("{line} --write_lat_log={name} {more}"));
             Program::own().line(dir.path(), &line).ok();
@@ -366,7 +365,7 @@ fn the_time_to_the_first_byte_is_told() {
     assert!(!local.ok().stdout.contains("ttfb"));
 }
 
-/// Sending is a part of the request, as in fio, whose engine sends and waits in one call.
+/// Sending is a part of the completion latency, as in fio, whose engine sends and waits in one call.
 #[test]
 fn completion_latency_is_that_of_the_whole_request() {
     let server = ObjectServer::start();
@@ -388,14 +387,14 @@ fn completion_latency_is_that_of_the_whole_request() {
         let log = fs::read_to_string(dir.path().join("l_clat.1.log")).unwrap();
         assert_eq!(log.lines().count(), 16);
     }
-    // There is one with submitting threads: the time until one of them takes the I/O.
+    // With offload, there is a submission latency: the time until a submitter takes the I/O.
     let json = report(&server, "--filename=/bkt/a --rw=write --size=64k --io_submit_mode=offload");
     assert_eq!(json.job().int("write.slat_ns.N"), 16);
     assert!(json.job().int("write.ttfb_ns.max") <= json.job().int("write.clat_ns.max"));
 }
 
 #[test]
-fn the_servers_words_are_told_whoever_submits() {
+fn offload_reports_the_servers_message() {
     let server = ObjectServer::start();
     let told = run(&server, "--filename=/bkt/a --rw=read --size=16k --io_submit_mode=offload --iodepth=2");
     assert_eq!(told.code(), 1);
@@ -407,8 +406,8 @@ pub fn names_are_listed_in_parts() {
     let server = ObjectServer::start();
     report(&server, "--filename=/bkt/dir/a:/bkt/dir/b --rw=write --size=80k");
     report(&server, "--filename=/bkt/other --rw=write --size=80k");
-    // Twenty names, seven at a time: three requests go through the list. Each of the units in flight goes by itself, and is
-    // as far as it is.
+    // Three requests list all twenty names, seven at a time. Each unit in flight goes through the list on its own, so
+    // the total may vary.
     for (how, names) in
         [("--iodepth=1", &[40][..]), ("--iodepth=2", &[40, 41]), ("--io_submit_mode=offload", &[40])]
     {
@@ -426,7 +425,7 @@ pub fn names_are_listed_in_parts() {
         asked.iter().any(|path| path.starts_with("/bkt?continuation-token=%2Fbkt%2Fdir%2F")),
         "{asked:?}"
     );
-    // A whole bucket, and nothing.
+    // The names of a whole bucket, and an empty list.
     for (name, count) in [("/bkt", 40), ("/bkt/", 40), ("/bkt/none", 0)] {
         let told =
             run(&server, &format!("--filename={name} --rw=read --http_s3_list=1000 --size=8k --io_size=4k"));
@@ -452,7 +451,7 @@ fn files_are_found_by_the_beginning_of_their_names() {
         |line: &str| report(&server, &format!("{line} --http_object_mode=range --bs=8k")).job().bytes();
     server.put("/bkt/whole/a", &[1; 8192]);
     assert_eq!(range("--opendir=/bkt/whole --rw=read"), [8192, 0, 0]);
-    // A directory is not one whose name begins like its own.
+    // A longer name that begins with the directory's name is not in the directory.
     for path in ["/bkt/whole-not/a", "/bkt/wholesale"] {
         server.put(path, &[2; 8192]);
     }
@@ -460,15 +459,15 @@ fn files_are_found_by_the_beginning_of_their_names() {
     assert!(server.object("/bkt/whole/a").is_none());
     assert_eq!(server.object("/bkt/whole-not/a").unwrap(), [2; 8192]);
     assert_eq!(server.object("/bkt/wholesale").unwrap(), [2; 8192]);
-    // Objects that only look like blocks are none.
+    // Objects whose names only look like those of blocks do not count.
     server.put("/bkt/logs/app_2024_06", &[3; 4096]);
     assert_eq!(run(&server, "--opendir=/bkt/logs --rw=trim").code(), 1);
-    // The files that are there have other blocks.
+    // The existing objects have another block size.
     server.put("/bkt/logs/whole_0_16384", &[3; 16384]);
     let other = run(&server, "--opendir=/bkt/logs --rw=read");
     assert_eq!(other.code(), 1);
     assert!(other.output().contains("blocks of 16384 bytes; use bs=16384"), "{}", other.output());
-    // A list that is cut is not taken for the whole.
+    // A truncated list is an error.
     for (text, why) in [
         (
             "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
@@ -537,7 +536,7 @@ pub fn broken_answers_are_errors_of_their_units() {
         assert_eq!(broken.code(), 1);
         assert!(broken.output().contains(said), "{said}: {}", broken.output());
         assert!(broken.output().contains("read offset=4096"), "{}", broken.output());
-        // The others go on, where errors are to be counted.
+        // With continue_on_error, the other I/Os continue.
         let dir = scratch();
         let line = job(&server, &format!("{read} --continue_on_error=read --output-format=json"));
         let counted = Json::parse(&Program::own().line(dir.path(), &line).stdout);
@@ -578,7 +577,7 @@ pub fn another_part_of_an_object_is_an_error() {
 }
 
 #[test]
-pub fn what_comes_behind_an_answer_is_not_taken_for_the_next() {
+pub fn surplus_bytes_are_not_the_next_answer() {
     let server = ObjectServer::behaving(|seen| match seen.method.as_str() {
         "GET" => Reply::Surplus,
         _ => Reply::Granted,
@@ -600,7 +599,7 @@ pub fn a_trim_that_was_done_when_the_connection_ended_is_done() {
     assert_eq!(server.names(), [""; 0]);
 }
 
-/// A server that finds every name cannot be asked how long a file is.
+/// If a server finds every name, the size of a file cannot be found out.
 #[test]
 pub fn sizes_are_not_looked_for_without_end() {
     let everything = ObjectServer::behaving(|_| Reply::Refused(200, "", ""));
@@ -621,7 +620,7 @@ pub fn a_shorter_object_is_not_replaced() {
 }
 
 #[test]
-pub fn a_silent_server_hangs_nobody() {
+pub fn a_silent_server_is_an_error_after_a_timeout() {
     let server = ObjectServer::behaving(|_| Reply::Silence);
     let silent = run(&server, "--filename=/bkt/a --rw=write --size=16k --iodepth=4 --http_timeout=300ms");
     assert_eq!(silent.code(), 1);
@@ -633,8 +632,8 @@ pub fn a_silent_server_hangs_nobody() {
     let dir = scratch();
     let line = "--filename=/bkt/a --rw=write --size=4k --http_timeout=300ms";
     assert_eq!(called_fio(&server, dir.path(), line).code(), 1);
-    // A job that was asked to end does not wait for as long as it would otherwise: in its I/O, while it fills the objects that
-    // it will read, and while it removes what it has written.
+    // An interrupted job waits only 10 s instead of the timeout: during I/O, while it creates the objects to read, and
+    // while it removes its objects.
     for (silent, line) in
         [("PUT", "--rw=write"), ("PUT", "--rw=read --http_create=1"), ("DELETE", "--rw=write --unlink=1")]
     {
@@ -738,7 +737,7 @@ pub fn the_bucket_may_be_in_the_servers_name() {
     let server = ObjectServer::start();
     report(&server, "--filename=/a --rw=write --size=8k --http_s3_addressing=virtual");
     assert_eq!(server.names(), ["/a_0_4096", "/a_4096_4096"]);
-    // Under the name fio, this has always been accepted.
+    // Under the name fio, this is accepted.
     let dir = scratch();
     called_fio(&server, dir.path(), "--filename=/b --rw=write --size=4k").ok();
     assert!(server.object("/b_0_4096").is_some());

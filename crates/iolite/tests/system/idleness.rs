@@ -1,4 +1,4 @@
-//! `--idle-prof`: how idle the CPUs are.
+//! `--idle-prof`: the idleness of CPUs.
 
 use crate::common::{Json, Program, peers, scratch};
 
@@ -31,7 +31,7 @@ fn in_json() {
         (keys[0], keys[1], keys[keys.len() - 2], keys[keys.len() - 1]),
         ("system", "cpu-0", "unit_mean", "unit_stddev")
     );
-    // The idle time of this machine is unknown, but within limits.
+    // The idleness of this machine is unknown, but must be within limits.
     for (key, value) in idleness {
         let value = value.as_f64().expect("a number");
         assert!((0.0..=100.0).contains(&value) || key.starts_with("unit"), "{key}: {value}");

@@ -1,4 +1,4 @@
-//! Steps that the machines of a client take together, besides the start: stages, steady states, rates.
+//! What the machines of a client coordinate besides the start: stages, steady states, ramps, rates.
 
 use crate::common::program::Running;
 use crate::common::{Json, Program, scratch};
@@ -17,13 +17,13 @@ fn agent(dir: &Path, name: &str) -> Agent {
     Agent::of(Running::start(&mut command))
 }
 
-/// A stage on `a` takes until it is let go, and a later one on `b`: the other one does not go on meanwhile.
+/// First a stage on `a` is held up, and later one on `b`. The other machine does not continue meanwhile.
 #[test]
 pub fn stages_begin_together() {
     let dir = scratch();
     let agents = ["a", "b"].map(|name| agent(dir.path(), name));
-    // `stage NAME WHO BEFORE`: both machines have ended the stage before, and machine WHO waits. The engine ignores how
-    // the command ends.
+    // `stage NAME WHO BEFORE` checks that both machines have ended the stage BEFORE, and waits on machine WHO. The
+    // engine ignores the exit status of the command.
     let stage = "[ $3 = none ] || { [ -e ../a/$3.done ] && [ -e ../b/$3.done ]; } || : > $1.early\n\
                  if [ $WHO = $2 ]; then while ! [ -e ../$1.go ]; do sleep 0.01; done; fi\n: > $1.done\n";
     fs::write(dir.path().join("stage"), stage).unwrap();
@@ -37,8 +37,8 @@ pub fn stages_begin_together() {
     let [a, b] = agents.each_ref().map(Agent::client);
     let mut running = Program::own().start(dir.path(), [a.as_str(), b.as_str(), "job.fio"]);
     let done = |who: &str, stage: &str| dir.path().join(who).join(format!("{stage}.done")).exists();
-    running.wait_until("what waits for nobody", |_| done("b", "one") && done("a", "three"));
-    // If it did not wait for the other machine, it would be seen now.
+    running.wait_until("the jobs without a barrier", |_| done("b", "one") && done("a", "three"));
+    // Without the barrier, the next stage would begin within this time.
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert!(!done("a", "one"));
     fs::write(dir.path().join("one.go"), "").unwrap();
@@ -52,10 +52,10 @@ pub fn stages_begin_together() {
         let early = |who: &str| dir.path().join(who).join(format!("{stage}.early")).exists();
         assert!(done("a", stage) && done("b", stage) && !early("a") && !early("b"), "{stage}: {finished}");
     }
-    // A machine that has ended, or has no such stage, is waited for by nobody.
+    // Machines that have ended, or have no such stage, do not delay the others.
     fs::write(dir.path().join("short.fio"), "[only]\nioengine=null\nsize=4k\n").unwrap();
     run(dir.path(), &[&a, "short.fio", &b, "job.fio"]).ok();
-    // Interrupted, nobody waits.
+    // An interrupt ends the wait for other machines.
     fs::remove_file(dir.path().join("one.go")).unwrap();
     for (who, stage) in [("a", "one"), ("b", "one")] {
         fs::remove_file(dir.path().join(who).join(format!("{stage}.done"))).unwrap();
@@ -94,13 +94,13 @@ pub fn a_steady_state_is_that_of_all() {
     agents.into_iter().for_each(|agent| drop(agent.end()));
 }
 
-/// The ramp of `a` is over with its first I/O, if it need not wait for that of `b`.
+/// Without a barrier, the ramp of `a` ends with its first I/O. With one, it waits for that of `b`.
 #[test]
 pub fn ramps_in_bytes_end_together() {
     let dir = scratch();
     let agents = ["a", "b"].map(|name| agent(dir.path(), name));
     let [a, b] = agents.each_ref().map(Agent::client);
-    // That of `b` never ends, and its job only when it is asked to.
+    // The ramp of `b` never ends, and its job ends only on an interrupt.
     let endless = "[j]\nioengine=null\nramp_size=1t\ntime_based\nruntime=5m\nsize=1m\nthinktime=1ms\nclient_barrier=1\n";
     fs::write(dir.path().join("endless.fio"), endless).unwrap();
     let short = "[j]\nioengine=null\nramp_size=4k\nsize=1m\nexec_postrun=: > done\n";
@@ -121,7 +121,7 @@ pub fn ramps_in_bytes_end_together() {
     };
     assert_eq!(ramps_of_a(""), 0);
     assert_eq!(ramps_of_a("client_barrier=1\n"), 1);
-    // When all are over, counting begins; one that has no ramp is waited for by nobody.
+    // Counting begins when all ramps are over. Machines without a ramp do not delay the others.
     fs::write(dir.path().join("none.fio"), "[j]\nioengine=null\nsize=4k\n").unwrap();
     let timed = "[j]\nioengine=null\nramp_size=4m\nsize=1m\ntime_based\nruntime=200ms\nnumjobs=2\ngroup_reporting\n\
                  client_barrier=1\n";
@@ -154,11 +154,11 @@ pub fn rates_are_shared() {
     let json = Json::parse(&shared.stdout);
     let all = json.0["client_stats"].as_array().unwrap().last().unwrap().clone();
     let (ios, ms) = (all["read"]["total_ios"].as_u64().unwrap(), all["read"]["runtime"].as_u64().unwrap());
-    // Each begins with one at once.
+    // Each machine begins with one I/O at once.
     assert!(ios > 0 && ios <= 401 * (ms + 1) / 1000 + 2, "{ios} in {ms} ms");
     let refused = with("rate_iops=1\nrate_iops_min=1", &[&a, &b]).refused();
     assert!(refused.stderr.contains("rate_iops=1: 2 hosts cannot share it (rate_scope=all)"), "{refused}");
-    // One alone has all of it.
+    // A single machine has the whole rate.
     with("rate_iops=1", &[&a]).ok();
     let wrong = with("rate_scope=some", &[&a]).refused();
     assert!(wrong.stderr.contains("rate_scope"), "{wrong}");

@@ -1,4 +1,4 @@
-//! The store of runs: `--save`, `iolite runs`, and runs of the store as results of others.
+//! The store of runs: `--save`, `iolite runs`, and stored runs as input of other subcommands.
 
 use crate::common::{Json, Program, program::Finished, program::Running, scratch};
 use iolite_testing::seed::{Luck, seed};
@@ -20,7 +20,7 @@ fn json(finished: &Finished) -> Value {
     Json::parse(&finished.stdout).0
 }
 
-/// The runs of the store in `dir`, as `iolite runs list` has them, with more words.
+/// The runs of the store in `dir`, as listed by `iolite runs list` with these options.
 fn runs(dir: &Path, words: &str) -> Vec<Value> {
     let listed = ours().line(dir, &format!("runs list -f json --store=s.db {words}")).ok();
     json(&listed)["runs"].as_array().unwrap().clone()
@@ -30,7 +30,7 @@ fn numbers(dir: &Path, words: &str) -> Vec<i64> {
     runs(dir, words).iter().map(|run| run["run"].as_i64().unwrap()).collect()
 }
 
-/// A run with variables of the environment.
+/// Runs a line with these environment variables.
 fn with(dir: &Path, variables: &[(&str, &str)], line: &str) -> Finished {
     let mut command = Command::new(env!("CARGO_BIN_EXE_iolite"));
     command.args(line.split_whitespace()).current_dir(dir).env_remove("XDG_DATA_HOME");
@@ -43,7 +43,7 @@ pub fn a_run_is_kept_with_all_that_was_measured() {
     let dir = scratch();
     let first = ours().line(dir.path(), &format!("{JOB} --save=base --store=s.db")).ok();
     assert!(first.stderr.contains("the run is kept as run 1 in s.db"), "{first}");
-    // The report is the same as without --save: here, it has no lists of bins.
+    // The report is the same as without --save: it has no lists of bins here.
     let second = ours().line(dir.path(), &format!("{JOB} --store=s.db --save --output-format=json")).ok();
     let printed = json(&second);
     assert!(printed["jobs"][0]["read"]["clat_ns"].get("bins").is_none());
@@ -86,7 +86,8 @@ fn the_store_is_in_the_users_data() {
         .says("neither XDG_DATA_HOME nor HOME");
 }
 
-/// By an option: refused before anything runs. By the environment: told, and nothing else changes.
+/// If an option asks for a store that cannot be used, the run is refused. If the environment does, there is only a
+/// message.
 #[test]
 fn what_cannot_be_kept_is_told() {
     let dir = scratch();
@@ -129,7 +130,7 @@ fn what_cannot_be_kept_is_told() {
     fio.line(dir.path(), &format!("{JOB} --save")).refused().says("unknown option \"save\"");
 }
 
-/// A store that fills up, or is locked, in the end of the run: the report is there, and the status says it.
+/// If the run does not fit into the store, the report is still printed, and the exit status shows the failure.
 #[test]
 fn what_fails_in_the_end_leaves_the_report() {
     let dir = scratch();
@@ -142,7 +143,7 @@ fn what_fails_in_the_end_leaves_the_report() {
     assert!(run.stderr.contains("all runs together may take 100"), "{run}");
     let run = with(dir.path(), &[("IOLITE_SAVE", "1")], &format!("{JOB} --store=s.db")).ok();
     assert!(run.stderr.contains("the run cannot be kept"), "{run}");
-    // A report that cannot be written is not lost.
+    // If the report cannot be written, the run is kept in the store.
     ours().line(dir.path(), "runs limits --quota=1m --store=s.db").ok();
     ours().line(dir.path(), &format!("{JOB} --save --store=s.db --output=/dev/full")).refused();
     assert_eq!(runs(dir.path(), "").len(), 1);
@@ -151,7 +152,7 @@ fn what_fails_in_the_end_leaves_the_report() {
 #[test]
 fn secrets_are_not_kept() {
     let dir = scratch();
-    // It fails, and is kept all the same: there is nobody at that address.
+    // The run fails because no server listens at that address, but it is kept.
     let line = "--name=h --ioengine=http --http_host=127.0.0.1:1 --filename=/b/x --rw=write --bs=4k --size=4k --http_mode=s3 \
                 --http_s3_key=T0PSECRET --http_s3_keyid=me --save --store=s.db";
     let run = ours().line(dir.path(), line);
@@ -159,7 +160,7 @@ fn secrets_are_not_kept() {
     assert!(run.stderr.contains("the run is kept as run 1"), "{run}");
     let export = ours().line(dir.path(), "runs export 1 --store=s.db").ok();
     assert!(export.stdout.contains("http_s3_key") && !export.stdout.contains("T0PSECRET"), "{export}");
-    // fio's own reports have them.
+    // Reports of fio contain secrets.
     let report = json!({"fio version": "fio-3.33", "global options": {"http_pass": "T0PSECRET"}, "jobs": [
         {"jobname": "j", "job options": {"filename": "http://me:T0PSECRET@host/x"}, "read": {"iops": 5.0, "total_ios": 5}}]});
     fs::write(dir.path().join("theirs.json"), report.to_string()).unwrap();
@@ -168,7 +169,7 @@ fn secrets_are_not_kept() {
     assert!(export.stdout.contains("http_pass") && !export.stdout.contains("T0PSECRET"), "{export}");
 }
 
-/// Killed at any moment, and interrupted: the store is intact, and contains all runs that were reported as kept.
+/// Whenever runs are killed or interrupted, the store is intact and contains all runs that were reported as kept.
 #[test]
 fn a_kill_leaves_the_store_whole() {
     let dir = scratch();
@@ -179,7 +180,7 @@ fn a_kill_leaves_the_store_whole() {
     let mut in_the_middle = 0;
     for attempt in 0..25 {
         let mut running = ours().start(dir.path(), line.split(' '));
-        // At any moment, and while the store is written.
+        // Kills at a random moment, or while the store is written.
         if attempt % 2 == 0 {
             std::thread::sleep(Duration::from_millis(luck.below(150)));
         } else {
@@ -199,7 +200,7 @@ fn a_kill_leaves_the_store_whole() {
             "no kill came while the store was written: its journal is there for too short",
         );
     }
-    // One more can be kept, whatever the last kill has left.
+    // Another run can be kept, whatever the last kill has left behind.
     ours().line(dir.path(), line).ok();
     ours().line(dir.path(), "runs check --store=s.db").ok().says("whole");
     let kept = numbers(dir.path(), "");
@@ -222,7 +223,7 @@ fn several_runs_are_kept_at_once() {
     ours().line(dir.path(), "runs check --store=s.db").ok();
 }
 
-/// Another version's store: of the bytes in SQLite's header, those at 60 are the format.
+/// The version of the store's format is at offset 60 of SQLite's header.
 #[test]
 fn a_newer_store_is_refused_and_a_damaged_one_told() {
     let dir = scratch();
@@ -246,7 +247,7 @@ fn a_newer_store_is_refused_and_a_damaged_one_told() {
     assert!(run.stdout.contains("Run status group 0"), "{run}");
 }
 
-/// Results that differ as little as results of one thing do.
+/// Imports results that vary slightly, as repeats do.
 fn import(dir: &Path, label: &str, rate: f64) {
     fs::create_dir_all(dir.join("results")).unwrap();
     for (run, off) in [0.0, 0.01, -0.012, 0.006, -0.004].into_iter().enumerate() {
@@ -319,7 +320,7 @@ fn runs_are_filtered_labelled_and_removed() {
         ("--label=none", vec![]),
     ] {
         let found = numbers(dir.path(), words);
-        // The day on which the second began depends on where the machine is.
+        // The date on which the second run began depends on the time zone.
         assert!(
             found == expected || (words.contains("2023") && found.len().abs_diff(2) <= 1),
             "{words}: {found:?}"
@@ -333,7 +334,7 @@ fn runs_are_filtered_labelled_and_removed() {
     assert_eq!(numbers(dir.path(), ""), [1, 3, 4, 11]);
     ours().line(dir.path(), "runs remove 2 --store=s.db").refused().says("there is no run 2");
     ours().line(dir.path(), "runs remove --store=s.db").refused().says("remove needs runs or filters");
-    // Out of one store, and into another.
+    // Exports from one store and imports into another.
     fs::create_dir(dir.path().join("out")).unwrap();
     ours().line(dir.path(), "runs export --output=out --store=s.db").ok().says("4 runs are in out");
     ours().line(dir.path(), "runs import out --store=t.db").ok();

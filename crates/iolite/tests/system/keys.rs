@@ -1,4 +1,4 @@
-//! Keys of machines: `iolite keys`, and the connections that each key permits.
+//! Keys of machines: `iolite keys`, and the connections that each key allows.
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
@@ -40,7 +40,7 @@ impl Set {
     }
 }
 
-/// Runs the job at this agent, with these words besides.
+/// Runs the job on this agent, with these additional arguments.
 fn ask(dir: &Path, agent: &Agent, words: &[&str]) -> Finished {
     run(dir, &[words, &[&agent.client(), "job.fio"]].concat())
 }
@@ -63,7 +63,7 @@ pub fn machines_with_keys_of_one_set_work_together() {
     let all = json.0["client_stats"].as_array().unwrap().last().unwrap();
     assert_eq!((&all["read"]["total_ios"], &all["write"]["total_ios"]), (&32.into(), &32.into()));
     assert_eq!(fs::metadata(dir.path().join("a/f")).unwrap().len(), 65_536);
-    // The usual place, and the environment.
+    // Keys from the usual place, and from the environment.
     let config = dir.path().join("config");
     fs::create_dir(&config).unwrap();
     std::os::unix::fs::symlink(&set.home, config.join("iolite")).unwrap();
@@ -80,7 +80,7 @@ pub fn machines_with_keys_of_one_set_work_together() {
     with("XDG_CONFIG_HOME", &config).ok();
     with("IOLITE_KEYS", &set.file(Role::Coordinator)).ok();
     with("NOTHING", &config).refused().says("iolite keys new");
-    // Runs over it end as they do elsewhere.
+    // Interrupts work over encrypted connections as well.
     job(dir.path(), ENDLESS);
     let mut client = Program::own().start(dir.path(), [&coordinator, &first, &second, "job.fio"]);
     client.wait_until("its jobs", |_| agents.iter().all(|agent| agent.family().len() >= 4));
@@ -168,7 +168,7 @@ pub fn strangers_are_refused_at_both_ends() {
     hears(&mut agent, "the client refuses this end's key: it is from another set of keys");
     ask(dir.path(), &agent, &["--insecure"]).refused().says("the server talks to nobody without keys");
     hears(&mut agent, "the client talks without protection, and this server has keys");
-    // One that says it were a coordinator.
+    // An agent's key that claims to be a coordinator's.
     let text = fs::read_to_string(set.file(Role::Agent)).unwrap();
     let pretender = dir.path().join("pretender");
     fs::write(&pretender, text.replace("keys 1 agent", "keys 1 coordinator")).unwrap();
@@ -184,13 +184,13 @@ pub fn strangers_are_refused_at_both_ends() {
         client.signal(libc::SIGKILL);
         let _ = client.has_ended();
     }
-    // Rubbish, and bytes that look like TLS at first.
+    // Random bytes, and bytes that begin like TLS.
     let place = agent.address.replace(',', ":");
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\x16\x03\x01\x00\x05aaaaa", b"\x16\x03\x01\xff\xff", b""]
     {
         let mut stream = TcpStream::connect(&place).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        // It may have had enough.
+        // (The agent may have closed the connection.)
         let _ = stream.write_all(bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
@@ -229,7 +229,7 @@ pub fn keys_are_renewed_and_revoked() {
     {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
-    // The ones before and the new ones go together.
+    // The old and the new keys work together.
     let renewed = keys(&format!("keys renew --days=7 {home}")).ok();
     assert!(renewed.stdout.contains("coordinator.keys: valid until "), "{renewed}");
     let soon = ask(dir.path(), &agent, &[&set.option(Role::Coordinator)]).ok();
@@ -240,7 +240,7 @@ pub fn keys_are_renewed_and_revoked() {
     assert!(revoked.stdout.contains(&format!("revoked: {id}")), "{revoked}");
     ask(dir.path(), &agent, &[&stolen]).refused().says("the server refuses this end's key: it is revoked");
     ask(dir.path(), &agent, &[&set.option(Role::Coordinator)]).ok();
-    // One end alone knows it.
+    // Only the client knows that the agent's key is revoked.
     let before = fs::read(set.file(Role::Agent)).unwrap();
     keys(&format!("keys revoke {home} agents")).ok();
     fs::write(set.file(Role::Agent), before).unwrap();

@@ -1,5 +1,5 @@
-//! Pages of large reports in a browser: a day of a hundred jobs, and of a thousand. How long they take to open is
-//! printed, and asserted nowhere (docs/performance.md).
+//! Pages of large reports in a browser: a day of a hundred jobs, and of a thousand. The time to open them is printed
+//! but not checked (docs/performance.md).
 
 use crate::common::browser::Browser;
 use crate::common::{Json, Program, scratch};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
-/// A report has at most so many windows of one job in one direction.
+/// The maximum number of windows in a report, over all jobs and directions.
 const PARTS: usize = 20_000;
 const DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
-/// Times that each page is opened.
+/// How often each page is opened.
 const ROUNDS: usize = 5;
 
-/// The report of so many jobs that read and write for a day, as large as it can be: with every window that the budget allows, some sixty
-/// classes of latency in each, and histograms of four hundred bins.
+/// The largest possible report of this many jobs that read and write for a day: the maximum number of windows, about 70
+/// latency classes in each, and histograms of 400 bins.
 fn large_report(dir: &Path, jobs: usize) -> Value {
     let line = "--name=job --filename=f --rw=randrw --bs=4k --size=1m --time_based --runtime=600ms --output-format=json+";
     let mut report = Json::parse(&Program::own().line(dir, line).ok().stdout).0;
@@ -51,7 +51,7 @@ fn over_time(windows: usize, luck: &mut Luck) -> Value {
     };
     let mut lists = json!({"first_window": 0, "ramp_windows": 0});
     lists["clat_classes"] = (0..windows).map(|_| classes(luck)).collect();
-    // From, and to this much more.
+    // The minimum, and the width of the range above it.
     for (key, least, more) in [
         ("ios", 40_000_000, 8_000_000),
         ("bytes", 160_000_000_000, 32_000_000_000),
@@ -70,7 +70,7 @@ fn over_time(windows: usize, luck: &mut Luck) -> Value {
     lists
 }
 
-/// Opens the page of a report some times; prints how long that took. It stays open.
+/// Opens the page of a report several times and prints the times. The page stays open.
 fn opened(browser: &Browser, dir: &Path, name: &str, report: &Value) -> u64 {
     fs::write(dir.join("large.json"), report.to_string()).unwrap();
     Program::own().line(dir, "report large.json -o large.html").ok();
@@ -106,7 +106,7 @@ fn pages_of_a_day_and_of_a_thousand_jobs_open() {
         let report = large_report(dir.path(), jobs);
         let size = opened(&browser, dir.path(), &format!("{jobs} jobs, a day"), &report);
         assert!(size < 5_000_000 || jobs > 100, "{size}");
-        // The sum first, then a row each in both directions, and pictures only of the sum.
+        // The sum comes first, then each job has a row per direction. Only the sum has pictures.
         let rows = browser.run(
             "return [...document.querySelectorAll('table.summary tbody tr')].map((row) => row.firstElementChild.textContent)",
         );

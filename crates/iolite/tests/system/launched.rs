@@ -1,4 +1,4 @@
-//! Jobs on all ranks of a launcher: `--mpi`, in a directory, and under Open MPI and Slurm.
+//! Jobs on all ranks of a launcher (`--mpi`): over a directory, and under Open MPI and Slurm.
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, is_root, scratch};
@@ -13,7 +13,7 @@ fn job(dir: &Path, variable: &str) {
     fs::write(dir.join("job.fio"), text).unwrap();
 }
 
-/// A rank of those that meet in the directory `meet`.
+/// The command of one rank.
 fn rank(dir: &Path, number: u32, size: u32, words: &[&str]) -> Command {
     let mut command = Command::new(&Program::own().path);
     command.args(words).current_dir(dir).env("TMPDIR", dir.join("tmp"));
@@ -21,9 +21,9 @@ fn rank(dir: &Path, number: u32, size: u32, words: &[&str]) -> Command {
     command
 }
 
-/// All ranks with this command line, to their end: rank 0 first.
+/// Runs all ranks with this command line to their end. The result begins with rank 0.
 fn ranks(dir: &Path, size: u32, words: &[&str]) -> Vec<Finished> {
-    // The others are there first.
+    // The other ranks start before rank 0.
     let started: Vec<_> =
         (0..size).rev().map(|number| Running::start(&mut rank(dir, number, size, words))).collect();
     let mut finished: Vec<_> = started.into_iter().map(Running::wait).collect();
@@ -70,7 +70,7 @@ pub fn ranks_meet_in_a_directory() {
     }
     assert!(finished[1..].iter().all(|rank| rank.stdout.is_empty()));
     leaves_nothing(dir.path());
-    // Only rank 0 reads the job file and reports mistakes in it. The other ranks do not wait for it then.
+    // Only rank 0 reads the job file and reports mistakes. The other ranks end at once.
     for (words, why) in [
         ([&meet, "missing.fio"], "missing.fio"),
         ([&meet, "--push"], "--mpi: there is no job file for it"),
@@ -82,14 +82,14 @@ pub fn ranks_meet_in_a_directory() {
         assert_eq!((finished[1].code(), finished[1].stderr.as_str()), (1, ""), "{}", finished[1]);
         leaves_nothing(dir.path());
     }
-    // Jobs that are refused run nowhere.
+    // A refused job runs on no rank.
     fs::write(dir.path().join("job.fio"), "[a]\nrw=read\nsize=64k\nexec_prerun=true\n").unwrap();
     let finished = ranks(dir.path(), 2, &[&meet, "job.fio"]);
     assert!(finished[0].code() == 1 && finished[0].stderr.contains("(--serve-exec)"), "{}", finished[0]);
     leaves_nothing(dir.path());
 }
 
-/// Ranks of several machines have keys of their own for the run.
+/// Ranks on several machines create keys for the run.
 #[test]
 pub fn ranks_of_several_machines() {
     if !is_root() {
@@ -103,7 +103,7 @@ pub fn ranks_of_several_machines() {
         let more = if insecure { "--insecure" } else { "--eta=never" };
         let words = [meet.as_str(), more, "--output-format=json", "job.fio"];
         let other = rank(dir.path(), 1, 2, &[]);
-        // Everything else is as on this one.
+        // The other machine differs only in its host name.
         let script =
             format!("echo elsewhere > /proc/sys/kernel/hostname && exec {program} {}", words.join(" "));
         let mut named = Command::new("unshare");
@@ -146,7 +146,7 @@ pub fn without_a_launcher() {
     assert!(run(&[&meet, "job.fio"], &of("1")).contains("is not a directory of this user alone"));
     let absent = format!("--mpi=dir:{}", dir.path().join("no/such").display());
     assert!(run(&[&absent, "job.fio"], &of("0")).contains("No such file"));
-    // Questions need none.
+    // Options such as --version need no launcher.
     Program::own().run(dir.path(), ["--mpi", "--version"]).ok();
 }
 

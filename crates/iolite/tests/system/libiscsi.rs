@@ -1,4 +1,4 @@
-//! `libiscsi` on a real target: tgt.
+//! `libiscsi` on a real target (tgt).
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
@@ -106,7 +106,7 @@ pub fn targets_ask_for_passwords_which_are_shown_nowhere() {
         ),
         iscsi(&named, "--rw=read --size=64k --iscsi_password_env=IOLITE_TEST_ISCSI_PASSWORD"),
         iscsi(&named, &format!("--rw=read --size=64k --iscsi_password={password} --output-format=json")),
-        // The target proves who it is, too.
+        // The target authenticates itself as well.
         iscsi(&format!("{in_url}{proof}"), "--rw=randwrite --size=64k --output-format=json --debug=all"),
         iscsi(&format!("{in_url}{proof}"), "--rw=randwrite --size=64k --write_iolog=proof"),
         iscsi(
@@ -165,7 +165,7 @@ pub fn a_target_that_goes_away_is_an_error() {
     let dir = scratch();
     for kill in [true, false] {
         let mut target = or_skip!(Tgt::start(&dir.path().join(kill.to_string()), 16 << 20, 512, false));
-        // (On a loaded machine a second may go by anyway.)
+        // (On a busy machine, an answer may take a second anyway.)
         let limit = if kill { "60s" } else { "1s" };
         let job = format!(
             "--rw=randwrite --iodepth=8 --time_based --runtime=60 --rate_iops=500 --iscsi_timeout={limit} --status-interval=100ms"
@@ -186,7 +186,7 @@ pub fn a_target_that_goes_away_is_an_error() {
 }
 
 #[test]
-pub fn what_is_wrong_with_an_address_is_told() {
+pub fn wrong_addresses_are_explained() {
     let dir = scratch();
     let target = or_skip!(Tgt::start(dir.path(), 4 << 20, 512, false));
     let good = target.name("");

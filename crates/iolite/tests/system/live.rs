@@ -1,4 +1,4 @@
-//! The page of a running run (`--web`): who may see it, who may end the run; and readers do not slow the run down.
+//! The page of a running run (`--web`): who may see it and who may end the run. Readers do not slow the run down.
 
 use crate::common::browser::Browser;
 use crate::common::program::{Running, send};
@@ -17,20 +17,20 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A job that runs until it is ended, and a job beside it that is over soon.
+/// A job that runs until it is ended, and a short job beside it.
 const ENDLESS: &str = "--ioengine=null --bs=4k --size=1g --name=long --time_based --runtime=10m --rw=randrw --rate_iops=500 \
                        --numjobs=2 --group_reporting --name=short --rw=read --io_size=64k";
-/// One of a second and a half.
+/// A job of 1.5 seconds.
 const SHORT: &str = "--ioengine=null --bs=4k --size=1g --name=one --rw=randread --time_based --runtime=1500ms --rate_iops=1000";
 
-/// No answer takes longer.
+/// The longest time that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A run with a page.
 struct Run {
     running: Running,
     host: String,
-    /// The rights to end the run, and to look.
+    /// The tokens for the right to end the run, and for the right to look.
     tokens: [String; 2],
 }
 
@@ -53,7 +53,7 @@ impl Run {
         Reader::of(&self.host, &self.tokens[right])
     }
 
-    /// The process of the page.
+    /// The ID of the page's process.
     fn server(&self) -> i32 {
         let is_server = |pid: &i32| {
             fs::read_to_string(format!("/proc/{pid}/cmdline"))
@@ -91,7 +91,7 @@ impl Reader {
         ask(&self.host, &self.head("GET", path, ""))
     }
 
-    /// Sends a body along, with these lines in its head.
+    /// Sends a request with this body and these additional lines in the head.
     pub fn send(&self, path: &str, more: &str, body: &str) -> Answer {
         let head = self.head("POST", path, more);
         let length = body.len();
@@ -102,7 +102,7 @@ impl Reader {
         ask(&self.host, &self.head("POST", path, more))
     }
 
-    /// The parts of a request that ends the run: its origin, and the proof from the page.
+    /// The origin and the proof token from the page, which a request to end the run needs.
     fn proof(&self) -> String {
         let page = self.get("").body;
         let proof = page.split("data-stop=\"").nth(1).expect("the page has it").split('"').next().unwrap();
@@ -128,7 +128,7 @@ impl Reader {
 struct Events(BufReader<TcpStream>);
 
 impl Events {
-    /// The next one; `None` = that was the last.
+    /// The next event; `None` = the stream has ended.
     fn next(&mut self) -> Option<(String, Value)> {
         let [mut name, mut data, mut end] = [String::new(), String::new(), String::new()];
         for line in [&mut name, &mut data, &mut end] {
@@ -181,12 +181,12 @@ fn connect(host: &str) -> TcpStream {
     stream
 }
 
-/// The answer to a head.
+/// The answer to a request with this head.
 pub fn ask(host: &str, head: &str) -> Answer {
     send_all(host, format!("{head}\r\n\r\n").as_bytes())
 }
 
-/// The answer to these bytes.
+/// The answer to a request of these bytes.
 pub fn send_all(host: &str, bytes: &[u8]) -> Answer {
     let mut stream = connect(host);
     stream.write_all(bytes).unwrap();
@@ -201,8 +201,8 @@ fn ios(told: &Value, job: usize, direction: &str) -> u64 {
     lists.map(|number| number.as_u64().unwrap()).sum()
 }
 
-/// Every kind of reader, and the answers; then a reader without the right tries to end the run, and one with the right
-/// does.
+/// All kinds of requests have the right answers. A reader without the right cannot end the run, and one with the right
+/// can.
 #[test]
 pub fn a_page_is_for_who_has_the_address() {
     let dir = scratch();
@@ -214,7 +214,7 @@ pub fn a_page_is_for_who_has_the_address() {
     let (owner, guest) = (run.reader(0), run.reader(1));
     assert!(!owner.cookie.contains(token.as_str()) && !owner.place.contains(token.as_str()));
 
-    // Without its token, cookie, name or origin, nothing.
+    // Without a token or cookie, or with a wrong host name or origin, requests are refused.
     let at = |line: &str, more: &str| ask(&host, &format!("{line} HTTP/1.1\r\nHost: {host}{more}")).status;
     let place = &owner.place;
     let cookie = format!("\r\nCookie: {}", owner.cookie);
@@ -241,7 +241,7 @@ pub fn a_page_is_for_who_has_the_address() {
         assert_eq!(answer.status, 421, "{name}");
     }
     assert_eq!(ask(&host, &format!("GET /?token={token} HTTP/1.1")).status, 421, "no name");
-    // Through a tunnel it has another port.
+    // Through a tunnel, the page has another port.
     assert_eq!(ask(&host, &format!("GET /?token={token} HTTP/1.1\r\nHost: localhost:9")).status, 200);
 
     // Invalid and oversized requests.
@@ -257,7 +257,7 @@ pub fn a_page_is_for_who_has_the_address() {
         assert_eq!(send_all(&host, bytes).status, expected, "{text}");
     }
 
-    // The content policy of the page.
+    // The page has a content security policy.
     let page = owner.get("");
     assert_eq!(page.header("Content-Security-Policy"), iolite_page::live::POLICY);
     for (name, value) in [
@@ -274,7 +274,7 @@ pub fn a_page_is_for_who_has_the_address() {
     assert_eq!(owner.get("style.css").header("Content-Type"), "text/css; charset=utf-8");
     assert_eq!(owner.get("script.js").header("Content-Type"), "text/javascript; charset=utf-8");
 
-    // Ending the run needs the right, the origin and the proof.
+    // A request to end the run needs the right, the origin and the proof token.
     let proof = owner.proof();
     assert!(!guest.get("").body.contains("data-stop") && page.body.contains("data-stop"));
     let origin = format!("\r\nOrigin: http://{host}");
@@ -297,7 +297,7 @@ pub fn a_page_is_for_who_has_the_address() {
     let again = owner.post("stop", &proof).status;
     assert!([409, 0].contains(&again), "{again}");
     drop(events);
-    // As after an interrupt.
+    // The run ends as after an interrupt.
     let ended = run.running.wait();
     assert_eq!(ended.code(), 128, "{ended}");
     let report = Json::parse(&fs::read_to_string(dir.path().join("r.json")).unwrap()).0;
@@ -305,13 +305,14 @@ pub fn a_page_is_for_who_has_the_address() {
     assert!(!ended.stdout.contains(token.as_str()), "the token is told once, on standard error");
 }
 
-/// Late readers see everything, slow readers block nobody, and the final report is on every page.
+/// Late readers see everything, readers that do not read block neither others nor the run, and every page shows the
+/// final report.
 #[test]
 pub fn a_page_stays_until_its_readers_have_the_report() {
     let dir = scratch();
     let line = SHORT.replace("1500ms", "4s");
     let run = Run::start(dir.path(), &format!("--web --output-format=json+,html --output=r.json {line}"));
-    // They never read.
+    // Readers that never read.
     let reader = run.reader(1);
     let silent: Vec<TcpStream> = (0..20)
         .map(|_| {
@@ -332,7 +333,7 @@ pub fn a_page_stays_until_its_readers_have_the_report() {
         events.until("end", |_| true);
         assert_eq!(events.next().map(|(name, _)| name), None);
     }
-    // The run does not wait for anybody.
+    // The run does not wait for readers.
     let finished = run.running.wait().ok();
     assert!(!finished.stderr.contains("gone"), "{finished}");
     let stays = reader.get("");
@@ -360,7 +361,7 @@ fn a_page_that_dies_and_a_run_that_does() {
     let reader = run.reader(0);
     let server = run.server();
     run.running.signal(libc::SIGKILL);
-    // A process that ends gives up its program before its sockets.
+    // (A process that ends loses its command line before its sockets.)
     let is_there = |run: &mut Run| !run.running.has_ended() || TcpStream::connect(&reader.host).is_ok();
     let began = Instant::now();
     while is_there(&mut run) {
@@ -369,7 +370,7 @@ fn a_page_that_dies_and_a_run_that_does() {
     }
     run.running.wait();
 
-    // An interrupt of the terminal's group ends the run, and the page shows how.
+    // An interrupt of the terminal's process group ends the run, and the page shows the reason.
     let run = Run::start(dir.path(), &format!("--web {ENDLESS}"));
     let mut events = run.reader(1).events();
     events.until("state", |state| state["jobs"][0]["phases"] == serde_json::json!([["runs", 2]]));
@@ -380,7 +381,7 @@ fn a_page_that_dies_and_a_run_that_does() {
     assert_eq!(run.running.wait().code(), 128);
 }
 
-/// The answer of a server with the tests' certificate to a head.
+/// The answer of a server with the tests' certificate to a request with this head.
 fn ask_encrypted(port: u16, head: &str) -> Answer {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(certificate("authority.crt")).unwrap()).unwrap();
@@ -395,7 +396,7 @@ fn ask_encrypted(port: u16, head: &str) -> Answer {
     Answer::read(&mut stream)
 }
 
-/// Encrypted, pages are served at any address, under the names of the certificate.
+/// With encryption, pages are served at any address, under the names of the certificate.
 #[test]
 pub fn pages_are_encrypted_for_other_machines() {
     let dir = scratch();
@@ -429,7 +430,7 @@ pub fn pages_are_encrypted_for_other_machines() {
     let stop = |scheme: &str| {
         head("POST", "stop", &format!("\r\nOrigin: {scheme}://localhost\r\nX-Iolite-Stop: {proof}")).status
     };
-    // Without encryption, there is nothing.
+    // Unencrypted requests are not answered.
     let mut plain = connect(&format!("127.0.0.1:{port}"));
     plain.write_all(format!("GET /?token={token} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).unwrap();
     let mut told = Vec::new();
@@ -440,7 +441,7 @@ pub fn pages_are_encrypted_for_other_machines() {
     assert_eq!(running.wait().code(), 128);
 }
 
-/// A key that is created for the run works in a browser that is told to accept it.
+/// A certificate that is created for the run works in a browser that accepts it.
 #[test]
 fn a_browser_reads_an_encrypted_page() {
     let browser = or_skip!(Browser::start());
@@ -461,7 +462,7 @@ fn a_browser_reads_an_encrypted_page() {
     assert_eq!(running.wait().code(), 128);
 }
 
-/// Wrong requests for a page are refused before anything runs.
+/// Wrong options for a page are refused before anything runs.
 #[test]
 fn a_page_needs_a_place_of_this_machine() {
     let dir = scratch();
@@ -511,7 +512,7 @@ fn a_page_needs_a_place_of_this_machine() {
         let refused = Program::own().line(dir.path(), &line).refused();
         assert!(refused.output().contains(&why), "{why}: {refused}");
     }
-    // Nor is there an empty report then.
+    // In this case, no empty report is left either.
     let line = format!("{job} --web=127.0.0.1:{port} --output=report.json");
     Program::own().line(dir.path(), &line).refused().says("Address already in use");
     assert!(!dir.path().join("report.json").exists());
@@ -519,14 +520,14 @@ fn a_page_needs_a_place_of_this_machine() {
         .line(dir.path(), &format!("{job} --web-linger=1s"))
         .ok()
         .says("has no effect without --web");
-    // It works under the name `fio` too, like our other options, and does not change the report.
+    // The option also works under the name `fio`, and does not change the report.
     let fio = Program::called_fio(dir.path());
     let run = fio.line(dir.path(), &format!("{job} --web=localhost:0 --output-format=json")).ok();
     assert!(run.stderr.starts_with("fio: --web: the run is at http://127.0.0.1:"), "{run}");
     assert_eq!(Json::parse(&run.stdout).0.get("iolite"), None);
 }
 
-/// A page can stay after the run, even for readers that come only then.
+/// A page can stay after the run, even for readers who have not opened it before.
 #[test]
 pub fn a_page_that_lingers() {
     let dir = scratch();
@@ -540,8 +541,8 @@ pub fn a_page_that_lingers() {
     send(server, libc::SIGTERM);
 }
 
-/// The process of a page stays when the run is over, so it keeps nothing that the run's caller may want back: files that it left
-/// open (a lock of `flock`, say), and the directory.
+/// The process of a page may outlive the run, so it must not hold the files that the caller has open (for example a
+/// lock of `flock`) or the current directory.
 #[test]
 fn a_page_holds_nothing_of_the_caller() {
     let dir = scratch();
@@ -563,7 +564,7 @@ fn a_page_holds_nothing_of_the_caller() {
     assert_eq!(run.running.wait().code(), 128);
 }
 
-/// A page process that is stopped delays the end of the run only briefly, and only the page is lost.
+/// A stopped page process delays the end of the run only briefly, and only the page is lost.
 #[test]
 fn a_page_that_is_stopped() {
     let dir = scratch();
@@ -579,8 +580,8 @@ fn a_page_that_is_stopped() {
     assert!(kept.stdout.contains("one"), "{kept}");
 }
 
-/// In a browser, while a job runs: the pictures grow, job names are shown as text, the console has no errors, and the
-/// button ends the run. Then the page becomes the report. With `IOLITE_SCREENSHOTS=DIRECTORY`, pictures are kept there.
+/// While a job runs, the pictures in a browser grow, job names are shown as text, the console has no errors, and the
+/// button ends the run. Then the page becomes the report. `IOLITE_SCREENSHOTS=DIRECTORY` keeps screenshots.
 #[test]
 fn a_browser_sees_the_run_grow() {
     let browser = or_skip!(Browser::start());

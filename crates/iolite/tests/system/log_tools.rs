@@ -1,4 +1,4 @@
-//! The tools that people already use read our reports and logs; and `iolite log2csv`, beside them.
+//! Existing tools read our reports and logs; `iolite log2csv` is compared with them.
 
 use crate::common::program::{Finished, Running};
 use crate::common::{Program, scratch};
@@ -10,16 +10,16 @@ fn ours() -> Program {
     Program::own()
 }
 
-/// Where a program is: in the search path, or in the environment that `scripts/test` makes for programs of Python.
+/// Finds a program in the search path or in the Python environment that `scripts/test` creates.
 fn find(name: &str) -> Option<PathBuf> {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python-tools/bin");
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).chain([tools]).map(|dir| dir.join(name)).find(|path| path.is_file())
 }
 
-/// Run a tool to its end in `dir`.
+/// Runs a tool to its end in `dir`.
 fn tool(path: &Path, dir: &Path, line: &str) -> Finished {
-    // Drawing needs no display, and its cache goes to a directory that is removed.
+    // The tool draws without a display, and its cache is in a directory that is removed.
     let memory = scratch();
     let mut command = Command::new(path);
     command
@@ -30,7 +30,7 @@ fn tool(path: &Path, dir: &Path, line: &str) -> Finished {
     Running::start(&mut command).wait()
 }
 
-/// Two workers with averaged logs, a histogram log each, and a json+ report.
+/// Runs two workers with averaged logs, histogram logs, and a json+ report.
 fn measure(dir: &Path) {
     let line = "--output-format=json+ --output=report.json --name=j --ioengine=null --rw=randrw --size=1g \
                 --time_based --runtime=2 --thinktime=50 --numjobs=2 --lat_percentiles=1 --write_bw_log=x \
@@ -162,7 +162,7 @@ fn log2csv_tells_what_is_wrong_and_where() {
 
 #[test]
 fn fio_histo_log_pctiles_reads_our_histograms() {
-    // Debian has it among the documentation, which small systems leave out.
+    // In Debian, the script is part of the documentation, which small systems leave out.
     const SCRIPT: &str = "/usr/share/doc/fio/fio-histo-log-pctiles.py.gz";
     let (Some(python), Some(gzip)) = (find("python3"), find("gzip")) else {
         iolite_testing::skip!("python3 or gzip is missing")
@@ -192,7 +192,7 @@ fn fio_histo_log_pctiles_reads_our_histograms() {
             .collect();
         assert!(rows.len() >= 2, "{told}");
         let samples: f64 = rows.iter().map(|row| row[1].parse::<f64>().unwrap()).sum();
-        // It shares windows out among its rows, and loses up to one I/O in each by rounding.
+        // The tool divides windows between its rows, and rounding loses up to one I/O in each.
         assert!((samples / done as f64 - 1.0).abs() < 0.02, "{samples} of {done}: {told}");
     }
 }

@@ -13,7 +13,7 @@ fn ours() -> Program {
     Program::own()
 }
 
-/// The lines of a log, as numbers (hexadecimal ones too).
+/// The lines of a log as numbers, which may be hexadecimal.
 #[track_caller]
 fn log(dir: &Path, name: &str) -> Vec<Vec<u64>> {
     let text = fs::read_to_string(dir.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -32,14 +32,14 @@ fn lines(text: &str) -> Vec<Vec<u64>> {
         .collect()
 }
 
-/// Run a job of our own with a JSON report.
+/// Runs a job under Iolite with a JSON report.
 #[track_caller]
 fn run(dir: &Path, line: &str) -> Json {
     let line = format!("--output-format=json --name=j {line}");
     Json::parse(&ours().line(dir, &line).ok().stdout)
 }
 
-/// A queueing job of 64 writes.
+/// A job of 64 queued writes.
 const QUEUED: &str = "--ioengine=libaio --iodepth=4 --filename=f --size=256k --rw=write";
 
 #[test]
@@ -58,7 +58,7 @@ fn one_line_per_io_in_each_log() {
         let mut offsets: Vec<u64> = lines.iter().map(|line| line[4]).collect();
         offsets.sort_unstable();
         assert!(offsets.iter().enumerate().all(|(index, &offset)| offset == index as u64 * 4096));
-        // Write, 4 KiB, no real-time priority.
+        // Each line is a write of 4 KiB without a real-time priority.
         assert!(lines.iter().all(|line| line.len() == 6 && (line[2], line[3], line[5]) == (1, 4096, 0)));
         assert!(lines.is_sorted_by_key(|line| line[0]));
     }
@@ -67,7 +67,7 @@ fn one_line_per_io_in_each_log() {
         assert_eq!(bw[index][1], 4096 * 1_000_000 / clat[index][1]);
         assert_eq!(iops[index][1], 1);
     }
-    // The report is made of the same I/Os.
+    // The report is computed from the same I/Os.
     let sum: u64 = clat.iter().map(|line| line[1]).sum();
     assert!((json.job().float("write.clat_ns.mean") - sum as f64 / 64.0).abs() < 1.0);
     assert_eq!(json.job().int("write.lat_ns.max"), lat.iter().map(|line| line[1]).max().unwrap());
@@ -126,10 +126,10 @@ fn the_same_files_and_lines_as_the_peer() {
     }
 }
 
-/// The parts of a log that both programs have to agree on: all except times, values and order.
+/// The parts of a log that must be the same in both programs: all except times, values and order.
 fn shape(program: &Program, dir: &Path, name: &str) -> Vec<Vec<String>> {
     let text = if name.ends_with(".fz") {
-        // The empty file that fio leaves where nothing was logged, it does not read.
+        // (fio leaves an empty file if nothing was logged, but cannot read it.)
         if fs::metadata(dir.join(name)).unwrap().len() == 0 || name.contains("hist") {
             return Vec::new();
         }
@@ -155,7 +155,7 @@ fn windows_hold_averages_maxima_or_both() {
     assert!((2..=most).contains(&both.len()), "{most}: {both:?}");
     assert!(both.iter().all(|line| line.len() == 7 && line[1] <= line[2] && line[4..] == [0, 0, 0]));
     assert!(both.iter().any(|line| line[1] < line[2]));
-    // Windows end where they were planned, or later when there was nothing to do.
+    // Windows end as planned, or later if there was no I/O.
     assert!(both.iter().all(|line| line[0] >= 100));
     let iops = log(dir.path(), "x_iops.1.log");
     for (direction, count) in [(0, reads), (1, writes)] {
@@ -176,7 +176,7 @@ fn windows_hold_averages_maxima_or_both() {
     assert!(most.iter().map(|line| line[1]).max() > both.iter().map(|line| line[1]).min());
 }
 
-/// The I/Os in flight when the time is over complete all at once, so no rate can be computed from them.
+/// The I/Os in flight at the end of the run time complete all at once, so no rate can be computed from them.
 #[test]
 fn the_last_window_of_a_job_with_a_depth_is_no_shorter_than_half() {
     let dir = scratch();
@@ -192,7 +192,7 @@ fn the_last_window_of_a_job_with_a_depth_is_no_shorter_than_half() {
             log(dir.path(), "x_iops.1.log").into_iter().filter(|line| line[2] == direction).collect();
         let mut before = 0;
         for line in &lines {
-            // Times are whole milliseconds.
+            // Times are in whole milliseconds.
             assert!(line[0] - before >= 49, "{lines:?}");
             sum += (line[1] * (line[0] - before)) as f64 / 1000.0;
             before = line[0];
@@ -227,8 +227,8 @@ fn times_begin_after_the_ramp_and_go_on_through_loops() {
         "--ioengine=null --rw=read --size=16k --ramp_time=1 --runtime=1 --time_based --thinktime=20ms --write_lat_log=x",
     );
     let lines = log(dir.path(), "x_lat.1.log");
-    assert_eq!(lines.len() as u64, json.job().ios()[0], "what was done in the ramp is not logged");
-    // The ramp is as long as all that is logged: times that began with it would be beyond the end.
+    assert_eq!(lines.len() as u64, json.job().ios()[0], "I/Os of the ramp are logged");
+    // The ramp is as long as the logged time, so times that included it would exceed the runtime.
     assert!(lines.last().unwrap()[0] <= json.job().int("read.runtime") + 1, "{lines:?}");
     run(dir.path(), "--ioengine=null --rw=read --size=16k --loops=3 --thinktime=10ms --write_lat_log=x");
     let lines = log(dir.path(), "x_lat.1.log");
@@ -236,7 +236,7 @@ fn times_begin_after_the_ramp_and_go_on_through_loops() {
     assert!(lines.is_sorted_by_key(|line| line[0]) && lines[11][0] >= 100, "{lines:?}");
 }
 
-/// The milliseconds that a clock shows.
+/// The time of a clock in milliseconds.
 fn milliseconds(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is valid.
@@ -254,11 +254,11 @@ pub fn times_of_another_clock() {
     ] {
         let before = milliseconds(clock);
         run(dir.path(), &format!("{job} {more}"));
-        // One millisecond of rounding either way.
+        // Rounding may change a time by one millisecond in either direction.
         let between = before - 1..=milliseconds(clock) + 1;
         for line in log(dir.path(), "x_clat.1.log") {
             assert!(between.contains(&line[0]), "{between:?} {line:?}");
-            // It was issued before it was done, and both are counted from the same zero.
+            // Both times have the same epoch, and an I/O is issued before it completes.
             let issued = line.get(5).map(|ns| ns / 1_000_000);
             assert!(issued.is_none_or(|ms| between.contains(&ms) && ms <= line[0]), "{between:?} {line:?}");
         }
@@ -284,7 +284,7 @@ fn priorities_and_times_of_issue() {
     }
 }
 
-/// The time of issue is that of the I/O in the logs whose values begin or end with it, and 0 in the others.
+/// As in fio, logs of slat and clat contain the time of issue, and other or averaged logs contain 0 in its place.
 #[test]
 fn times_of_issue_are_where_fio_has_them() {
     let job = format!(
@@ -301,7 +301,7 @@ fn times_of_issue_are_where_fio_has_them() {
             program.line(dir.path(), &format!("{job} {more}")).ok();
             kinds.map(|kind| {
                 let lines = log(dir.path(), &format!("x_{kind}.1.log"));
-                // An incomplete window of bandwidth or IOPS is left out by fio.
+                // fio omits an incomplete window of bandwidth or IOPS.
                 assert!(
                     (!lines.is_empty() || !more.is_empty()) && lines.iter().all(|line| line.len() == 7),
                     "{kind} {lines:?}"
@@ -352,7 +352,7 @@ fn a_log_is_written_while_its_job_runs_or_held_back() {
         running.wait()
     });
     assert_eq!(held.code(), 128, "{held}");
-    // How many there are depends on when each of the two programs got a processor.
+    // (The number of lines depends on how the two programs were scheduled.)
     let lines = log(dir.path(), "held_iops.1.log");
     assert_eq!(lines.len() as u64, Json::parse(&held.stdout).job().ios()[0]);
     assert!(!lines.is_empty() && lines.iter().all(|line| line[1..] == [1, 0, 4096, 0]));
@@ -384,7 +384,7 @@ fn an_interrupted_job_keeps_every_entry() {
     }
 }
 
-/// A job whose log goes to a pipe that nobody reads until it is full, and then for a while.
+/// Runs a job whose log goes to a pipe. Reading begins after the pipe has been full for `wait`.
 fn run_into_a_pipe(dir: &Path, options: &str, wait: Duration) -> (Finished, Vec<Vec<u64>>) {
     let pipe = dir.join("x_lat.1.log");
     let path = std::ffi::CString::new(pipe.to_str().unwrap()).unwrap();
@@ -411,7 +411,7 @@ pub fn a_job_waits_for_its_log_and_says_so() {
     assert_eq!(lines.len(), 40_000, "nothing is lost");
     let json = Json::parse(&run.stdout);
     assert!(json.job().int("log_wait_ms") > 0, "{run}");
-    // There is room for all of them when nothing is said.
+    // The default queue has room for all entries.
     let (run, lines) = run_into_a_pipe(dir.path(), "", Duration::from_millis(100));
     assert_eq!(lines.len(), 40_000);
     assert!(!run.stdout.contains("log_wait_ms"), "{run}");
@@ -478,7 +478,7 @@ fn logs_that_cannot_be_written_are_errors() {
         ours().line(dir.path(), &line).refused().says(reason);
         assert!(!path("data").exists(), "nothing was done: {options}");
     }
-    // A job file's mistake has its place.
+    // A mistake in a job file is reported with its place.
     fs::write(
         path("job.fio"),
         "[j]\nfilename=data\nsize=64k\nrw=write\nwrite_hist_log=no/h\nlog_hist_msec=10\n",
@@ -489,7 +489,7 @@ fn logs_that_cannot_be_written_are_errors() {
         .refused()
         .says("job.fio:5:")
         .says("j: write_hist_log=no/h: there is no directory no");
-    // Errors that only writing reveals end the job, with the reason.
+    // Write errors end the job, with the reason.
     std::os::unix::fs::symlink("/dev/full", path("full_lat.1.log")).unwrap();
     for options in ["", "--thread", "--log_store_compressed=1", "--time_based --runtime=100"] {
         let name = if options.contains("compressed") { "full_lat.1.log.fz" } else { "full_lat.1.log" };
@@ -513,7 +513,7 @@ fn a_log_is_kept_for_a_job_that_measures_nothing_else() {
         let lines = log(dir.path(), "x_bw.1.log");
         assert_eq!(lines.len(), 16, "{options}");
         assert!(lines.iter().any(|line| line[1] > 0));
-        // Latencies that were switched off have no file.
+        // Disabled latencies have no log.
         assert_eq!(dir.path().join("x_lat.1.log").exists(), options == "--stats=0");
         for (name, _) in files_in(dir.path()) {
             fs::remove_file(dir.path().join(name)).unwrap();
@@ -570,7 +570,7 @@ pub fn histograms_count_every_io() {
             ),
         );
         let lines = log(dir.path(), "h_clat_hist.1.log");
-        // One for each direction and 300 ms, and at the end.
+        // There is one line per direction and 300 ms, and one at the end.
         let most = 2 * (json.job().int("job_runtime") as usize / 300 + 1);
         assert!((2..=most).contains(&lines.len()), "{most}: {}", lines.len());
         assert!(lines.iter().all(|line| line.len() == columns + 3 && line[2] == 4096));
@@ -596,13 +596,13 @@ fn the_bandwidth_of_all_jobs_together() {
     let read = log(dir.path(), "agg-read_bw.log");
     assert!(read.len() >= 3, "{read:?}");
     assert!(read.iter().all(|line| line.len() == 5 && line[2..] == [0, 0, 0]));
-    // Two jobs of 1000 I/Os of 4 KiB per second, all but the beginning and the end.
+    // Each of two jobs has 1000 I/Os of 4 KiB per second, except at the beginning and the end.
     let most = read.iter().map(|line| line[1]).max().unwrap();
     assert!((6000..=10_000).contains(&most), "{read:?}");
     for (name, direction) in [("agg-write_bw.log", 1), ("agg-trim_bw.log", 2)] {
         assert!(log(dir.path(), name).iter().all(|line| (line[1], line[2]) == (0, direction)));
     }
-    // If one of them cannot be written, none is written, and the others keep their content.
+    // If one of the logs cannot be written, none is written, and the others keep their content.
     let kept = fs::read(dir.path().join("agg-read_bw.log")).unwrap();
     fs::remove_file(dir.path().join("agg-trim_bw.log")).unwrap();
     fs::create_dir(dir.path().join("agg-trim_bw.log")).unwrap();
@@ -612,7 +612,7 @@ fn the_bandwidth_of_all_jobs_together() {
     std::os::unix::fs::symlink("/dev/full", dir.path().join("agg-trim_bw.log")).unwrap();
     let full = ours().line(dir.path(), line).refused();
     full.says("agg-trim_bw.log cannot be written any more: No space left on device").says("\"jobs\"");
-    // Logs go where their names say, as with fio: --aux-path is for other files.
+    // --aux-path does not apply to logs, as in fio.
     assert!(files_in(&dir.path().join("aux")).is_empty());
     assert!(dir.path().join("x_iops.2.log").exists());
 }
@@ -627,7 +627,7 @@ fn each_io_has_its_own_priority() {
     );
     let text = fs::read_to_string(dir.path().join("x_lat.1.log")).unwrap();
     let of = |priority: &str| text.lines().filter(|line| line.ends_with(priority)).count();
-    // 512 draws: a quarter to three quarters is more than ten standard deviations.
+    // For 512 random choices, a quarter to three quarters is more than ten standard deviations.
     assert!((128..=384).contains(&of("0x6001")), "{}", of("0x6001"));
     assert_eq!(of("0x6001") + of("0x0000"), 512);
 }
@@ -654,7 +654,7 @@ fn memory_does_not_grow_with_a_log() {
     let line = "--name=j --ioengine=null --rw=randread --size=1g --time_based --runtime=100 --write_lat_log=x \
                 --write_bw_log=x --write_iops_log=x --log_offset=1";
     let mut running = ours().start(dir.path(), line.split_whitespace());
-    // A million I/Os; kept until the end they would be 128 MiB.
+    // A million I/Os would take 128 MiB if they were kept until the end.
     running.wait_until("much is logged", |_| {
         fs::metadata(dir.path().join("x_iops.1.log")).is_ok_and(|file| file.len() > 20_000_000)
     });

@@ -1,14 +1,14 @@
-//! What reports say of machines that were lost: what these had measured is kept, and marked in every format.
+//! Lost machines in reports: their measurements until then are kept and marked in every format.
 
 use crate::common::{Json, Program, scratch};
 use crate::remote::{Agent, ENDLESS, job, run};
 use serde_json::Value;
 
-/// The errno of what a lost machine had measured: `EHOSTDOWN`.
+/// The errno of the jobs of a lost machine: `EHOSTDOWN`.
 const DOWN: i32 = 112;
 
 #[test]
-pub fn what_a_lost_host_had_measured_is_kept_and_marked() {
+pub fn measurements_of_a_lost_host_are_kept_and_marked() {
     let dir = scratch();
     let agents = ["a", "b", "c"].map(|name| Agent::on_socket(dir.path(), name));
     job(dir.path(), ENDLESS);
@@ -109,7 +109,7 @@ pub fn a_run_of_which_no_host_came_through_says_so() {
             }
         }
     }
-    // With agents that live, nothing of this is there.
+    // Without lost machines, the report does not mention them.
     let agent = Agent::on_socket(dir.path(), "alive");
     job(dir.path(), crate::remote::TWO);
     let fine = run(dir.path(), &["--output-format=json", &agent.client(), "job.fio"]).ok();

@@ -1,4 +1,4 @@
-//! A job's changes to its worker, and commands around a job.
+//! Options that change the worker of a job, and commands before and after a job.
 
 use crate::common::devices::{Loop, Mounted, tool};
 use crate::common::program::Running;
@@ -59,7 +59,7 @@ fn commands_whose_output_cannot_be_kept_are_told() {
 fn workers_have_the_name_that_comm_gives() {
     let dir = scratch();
     for thread in ["", "--thread"] {
-        // The worker's children see its name.
+        // A child of the worker prints the worker's name.
         let line = format!("--name=j --ioengine=null --size=4k --comm=iolite-probe {thread}");
         let mut args = crate::common::words(&line);
         args.push("--exec_postrun=cat /proc/$PPID/task/*/comm".to_owned());
@@ -70,7 +70,7 @@ fn workers_have_the_name_that_comm_gives() {
 }
 
 #[test]
-fn a_job_can_run_as_somebody_else() {
+fn a_job_can_run_as_another_user() {
     if !is_root() {
         skip!("only root can change the user");
     }
@@ -79,7 +79,7 @@ fn a_job_can_run_as_somebody_else() {
         let line = format!("--name=j --ioengine=null --size=4k --uid=12345 --gid=12346 {thread}");
         let mut args = crate::common::words(&line);
         args.push("--exec_prerun=id -u; id -g".to_owned());
-        // Another user has to be able to write there.
+        // The other user must be able to write to the directory.
         std::os::unix::fs::chown(dir.path(), Some(12345), Some(12346)).unwrap();
         Program::under_test().run(dir.path(), &args).ok();
         let ids = std::fs::read_to_string(dir.path().join("j.prerun.txt")).unwrap();
@@ -88,7 +88,7 @@ fn a_job_can_run_as_somebody_else() {
     }
 }
 
-/// As with nice(2): the value is added to the program's own, and unprivileged users may not lower it.
+/// As in nice(2), the value is added to the current one, and unprivileged users may not lower it.
 #[test]
 fn nice_values_are_added_and_refused_as_with_fio() {
     let dir = scratch();
@@ -101,7 +101,7 @@ fn nice_values_are_added_and_refused_as_with_fio() {
     let check = |program: &Program| {
         run(&["nice", "-n", "3"], program, &["--nice=5", "--exec_postrun=nice"]).ok();
         let text = std::fs::read_to_string(dir.path().join("j.postrun.txt")).unwrap();
-        // These tests may run with a nice value of their own; 19 is the highest there is.
+        // The tests may run with some nice value themselves; 19 is the maximum.
         let expected = (own_nice_value() + 3 + 5).min(19);
         assert_eq!(text, format!("{expected}\n"));
         if !is_root() || tool("setpriv", &["--version"]).is_err() {
@@ -116,13 +116,13 @@ fn nice_values_are_added_and_refused_as_with_fio() {
     }
 }
 
-/// The nice value that these tests run with.
+/// The nice value of the tests.
 fn own_nice_value() -> i32 {
     let printed = Command::new("nice").output().unwrap().stdout;
     String::from_utf8(printed).unwrap().trim().parse().unwrap()
 }
 
-/// The scheduler in brackets.
+/// The current scheduler of a device.
 fn scheduler(device: &Loop) -> String {
     let setting = std::fs::read_to_string(format!("/sys/block/{}/queue/scheduler", device.name())).unwrap();
     setting.split_once('[').unwrap().1.split_once(']').unwrap().0.to_owned()
@@ -155,10 +155,10 @@ fn a_file_on_no_disk_has_no_scheduler() {
     Program::under_test().line(dir.path(), line).ok().says("is on no disk");
 }
 
-/// Where control groups of block I/O are made here.
+/// The directory of control groups for block I/O.
 const GROUPS: &str = "/sys/fs/cgroup/blkio";
 
-/// A name for a control group that nobody else has, and its directory.
+/// A unique name for a control group, and its directory.
 fn group(name: &str) -> (String, std::path::PathBuf) {
     let name = format!("iolite-test-{name}-{}", std::process::id());
     let directory = Path::new(GROUPS).join(&name);
@@ -184,9 +184,9 @@ pub fn workers_run_in_their_control_group() {
     let line = format!("--name=j --ioengine=null --size=4k --cgroup={name}");
     Program::under_test().line(dir.path(), &format!("{line} --cgroup_nodelete=1")).ok();
     assert!(directory.exists(), "the group was removed");
-    // One that was there before stays.
+    // A group that existed before is not removed.
     Program::under_test().line(dir.path(), &line).ok();
-    assert!(directory.exists(), "somebody else's group was removed");
+    assert!(directory.exists(), "a foreign group was removed");
     std::fs::remove_dir(&directory).unwrap();
 }
 
@@ -239,7 +239,7 @@ pub fn a_weight_is_written_or_refused_clearly() {
         None => {
             let run = Program::under_test().line(dir.path(), &line).refused();
             run.says("this kernel has neither blkio.weight nor blkio.bfq.weight");
-            assert!(!dir.path().join("f").exists(), "something was done all the same");
+            assert!(!dir.path().join("f").exists(), "the file was created all the same");
         }
     }
     assert!(!directory.exists());
@@ -247,7 +247,7 @@ pub fn a_weight_is_written_or_refused_clearly() {
     Program::under_test().line(dir.path(), line).refused().says("relative to the root of its hierarchy");
 }
 
-/// In a mount namespace without the first version, where only the second is left.
+/// Runs in a mount namespace that has only the second version.
 #[test]
 fn control_groups_of_the_second_version() {
     let dir = scratch();
@@ -301,7 +301,7 @@ fn files_that_are_written_get_the_hint() {
     assert_eq!(hints("--rw=write"), Some(0));
 }
 
-/// The hint is the file's, and so can be read back.
+/// The hint is a property of the file, so it can be read back.
 #[test]
 pub fn the_hint_is_the_one_that_was_given() {
     use std::os::fd::AsRawFd;
@@ -326,10 +326,10 @@ pub fn atomic_writes_are_asked_for_or_refused_clearly() {
     std::fs::write(dir.path().join("f"), [0; 65536]).unwrap();
     let run = program.line(dir.path(), &format!("{line} --ioengine=pvsync2"));
     if run.code() != 0 {
-        // Nearly all disks.
+        // Nearly all disks refuse.
         run.refused().says("cannot be written atomically");
     }
-    // Where nothing could be found out before, the kernel refuses the writes, and the flag is seen.
+    // For a new file, the program cannot check this, so the kernel refuses the writes, and strace shows the flag.
     let fresh =
         "--name=j --filename=g --create_on_open=1 --size=64k --rw=write --atomic=1 --ioengine=pvsync2";
     let Some((_, log)) = trace::system_calls(&program, dir.path(), "pwritev2", &words(fresh)) else {
@@ -388,7 +388,7 @@ pub fn a_thread_of_its_own_keeps_the_time() {
     Program::under_test().line(dir.path(), line).refused().says("gtod_cpu: there is no CPU 4000");
 }
 
-/// Also of a program that may run on no other, and before anything is touched.
+/// If the program may run on one CPU only, gtod_cpu cannot reserve it, and the run is refused before any change.
 #[test]
 fn the_cpu_that_keeps_the_time_is_not_the_only_one() {
     if tool("taskset", &["--version"]).is_err() {
@@ -406,11 +406,11 @@ fn the_cpu_that_keeps_the_time_is_not_the_only_one() {
     };
     let refused = tied(&format!("--gtod_cpu={cpu}")).refused();
     refused.says(&format!("gtod_cpu: CPU {cpu} does nothing but keep the time"));
-    assert!(!dir.path().join("f").exists(), "something was done all the same");
+    assert!(!dir.path().join("f").exists(), "the file was created all the same");
     tied("").ok();
 }
 
-/// Time would stand still for the workers: the run ends instead.
+/// Without the thread that keeps the time, time would stand still for the workers, so the run ends.
 #[test]
 fn a_clock_that_is_lost_ends_the_run() {
     let dir = scratch();
@@ -430,7 +430,7 @@ fn a_clock_that_is_lost_ends_the_run() {
     running.wait().refused().says("the thread that kept the time (gtod_cpu) is gone");
 }
 
-/// Whether there are huge pages to be had here or not, the size of those that were asked for is seen.
+/// strace shows the requested size even if no huge pages are available.
 #[test]
 fn huge_pages_have_the_size_that_was_asked_for() {
     let dir = scratch();
@@ -445,7 +445,7 @@ fn huge_pages_have_the_size_that_was_asked_for() {
         skip!("this machine has huge pages of other sizes");
     }
     assert!(asked.contains("21<<MAP_HUGE_SHIFT"), "{asked}");
-    // There are no pages of this size: buffers are a multiple of it, and the pages are the usual ones.
+    // 6 MiB is not a valid page size: the buffers are a multiple of it, but consist of default huge pages.
     let asked = flags("6m").unwrap();
     assert!(!asked.contains("MAP_HUGE_SHIFT") && asked.contains(&(6 << 20).to_string()), "{asked}");
 }
@@ -483,7 +483,7 @@ fn what_can_be_written_atomically_is() {
     }
 }
 
-/// The wall clock's system call has microseconds only; the other clocks tell more.
+/// gettimeofday has microseconds only; the other clocks are more precise.
 #[test]
 fn latencies_have_the_resolution_of_the_clock() {
     let dir = scratch();

@@ -1,10 +1,10 @@
-//! The program as a user runs it: real command lines, real files, loop devices, signals.
+//! Tests of the whole program: real command lines, real files, loop devices, signals.
 //!
-//! One test binary with a module per subject, so that it is linked once and the helpers in `common` are
-//! shared. Run a subject with `cargo test -p iolite --test system engines::`.
+//! There is one test binary with a module per subject, so that it is linked once and shares the helpers in `common`.
+//! Run a subject with `cargo test -p iolite --test system engines::`.
 //!
-//! `IOLITE_TEST_PROGRAM=/usr/bin/fio cargo test -p iolite --test system` puts another program under the
-//! same tests: that is how the expectations written here were checked against fio itself.
+//! `IOLITE_TEST_PROGRAM=/usr/bin/fio cargo test -p iolite --test system` runs the same tests with another program. This
+//! is how the expectations in the tests were checked against fio itself.
 
 mod as_fio;
 mod ceph;

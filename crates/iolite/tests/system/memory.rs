@@ -1,5 +1,5 @@
-//! Memory follows use: requested but unused memory takes none; requests that cannot be satisfied are refused before
-//! anything is allocated; and reaching a limit is an error message.
+//! Memory: unused buffers take none, requests that cannot be satisfied are refused before anything is allocated, and
+//! reaching a limit is an error with a message.
 
 use crate::common::program::{Finished, Running};
 use crate::common::{Program, scratch};
@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
-/// The most memory that the process of the worker (or of all, if they are threads) ever had, in MiB.
+/// The peak memory in MiB of the worker's process, or of the process of all workers if they are threads.
 #[track_caller]
 fn peak(dir: &Path, line: &str) -> u64 {
     let peak = "--exec_postrun=grep VmHWM /proc/$PPID/status";
@@ -19,7 +19,7 @@ fn peak(dir: &Path, line: &str) -> u64 {
     kib.parse::<u64>().unwrap_or_else(|_| panic!("no memory in {told}")) >> 10
 }
 
-/// How much more memory, in MiB, a worker takes with these options than one that does little.
+/// How much more memory in MiB a worker takes with these options than a minimal one.
 #[track_caller]
 fn more_than_little(dir: &Path, options: &str) -> u64 {
     let little = peak(dir, "--ioengine=null --size=4k");
@@ -27,13 +27,13 @@ fn more_than_little(dir: &Path, options: &str) -> u64 {
 }
 
 #[test]
-fn what_is_never_used_takes_no_memory() {
+fn unused_buffers_take_no_memory() {
     let dir = scratch();
     for (options, most) in [
-        // 400 MB of buffers that nothing is moved through; fio 3.41 takes 56 MB in all.
+        // 400 MB of buffers through which no data moves; fio 3.41 takes 56 MB in total.
         ("--ioengine=null --iodepth=100000 --size=1g", 40),
         ("--ioengine=null --iodepth=1000000 --size=16g --number_ios=1000", 4),
-        // 10 GB and more of which one buffer is used, or a few.
+        // 10 GB or more of buffers, of which only one or a few are used.
         ("--ioengine=psync --iodepth=100000 --bs=128k --size=1m --rw=write", 4),
         ("--ioengine=io_uring --iodepth=4000 --bs=4m --size=16m --number_ios=3 --rw=randread", 20),
         ("--ioengine=libaio --iodepth=4000 --bs=4m --size=16m --number_ios=3 --rw=randwrite", 20),
@@ -48,11 +48,11 @@ fn what_is_never_used_takes_no_memory() {
     }
 }
 
-/// As many units as the depth allows are in use one after the other, each with its own data.
+/// Units that are allocated during the run have proper data like the initial ones.
 #[test]
-fn a_unit_that_is_made_on_the_way_is_like_those_that_were_ready() {
+fn units_allocated_during_the_run_have_proper_data() {
     let dir = scratch();
-    // 256 MiB are ready at the start.
+    // Only 256 MiB of buffers are allocated at the start.
     let job = "--name=j --filename=f --bs=64m --size=384m --rw=write --ioengine=io_uring --iodepth=6 --fallocate=none";
     for content in ["--scramble_buffers=0", "--buffer_pattern=0x4142 --scramble_buffers=0", "--verify=crc32c"]
     {
@@ -72,7 +72,8 @@ fn a_unit_that_is_made_on_the_way_is_like_those_that_were_ready() {
 fn buffers_for_which_there_is_no_memory_are_refused() {
     let dir = scratch();
     let text = fs::read_to_string("/proc/meminfo").unwrap();
-    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("it is told");
+    let total =
+        text.lines().find_map(|line| line.strip_prefix("MemTotal:")).expect("the kernel reports the total");
     let total: u64 = total.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap() << 10;
     let block = total.next_power_of_two();
     for (job, blamed) in [
@@ -94,13 +95,13 @@ fn limited(dir: &Path, limit: &str, line: &str) -> Finished {
     Running::start(Command::new("bash").args(["-c", &script]).current_dir(dir)).wait()
 }
 
-/// The kernel does not start a program that is larger than the limit on addresses: it kills it during exec. With higher
-/// limits, there is an error message, or all is well; a segmentation fault is neither.
+/// If the program is larger than the limit on addresses, the kernel kills it during exec. With higher limits, the run
+/// succeeds or has an error message; a segmentation fault is a failure of this test.
 #[test]
 fn a_limit_on_addresses_is_an_error_in_words() {
     let dir = scratch();
     let run = |kib: u64, job: &str| {
-        // The language's runtime may wait for itself when a backtrace finds no memory.
+        // Without memory for a backtrace, the Rust runtime may deadlock.
         let limits = format!("-v {kib}; ulimit -c 0; unset RUST_BACKTRACE");
         limited(dir.path(), &limits, &format!("--name=j --eta=never {job}"))
     };
@@ -121,9 +122,9 @@ fn a_limit_on_addresses_is_an_error_in_words() {
             let run = run(limit, job);
             let in_words = match (run.status.code(), run.status.signal()) {
                 (Some(0), _) => true,
-                // The loader says so where libraries do not fit.
+                // The loader reports libraries that do not fit.
                 (Some(1 | 127), _) => !run.stderr.is_empty() || run.stdout.contains("error="),
-                // The language's own runtime, before the program begins.
+                // The Rust runtime aborts before the program begins.
                 (None, Some(libc::SIGABRT)) => run.stderr.contains("alloca"),
                 _ => false,
             };

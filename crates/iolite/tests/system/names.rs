@@ -1,4 +1,4 @@
-//! Engines that act on names: the resulting files, the counts, and refusals.
+//! Engines that work on names: the resulting files, the counts, and refusals.
 
 use crate::common::skeleton::{assert_same, skeleton};
 use crate::common::{Json, Program, files_in, scratch, words};
@@ -6,7 +6,7 @@ use iolite_testing::skip;
 use std::fs;
 use std::path::Path;
 
-/// Runs a line, and returns how many reads and bytes it counted.
+/// Runs a line, and returns the counted reads and bytes.
 #[track_caller]
 fn counted(dir: &Path, line: &str) -> (u64, u64) {
     let run = Program::under_test().line(dir, &format!("--output-format=json {line}")).ok();
@@ -64,7 +64,7 @@ fn directories_are_made_looked_up_and_removed() {
 fn a_file_counts_as_one_io_of_its_size() {
     let dir = scratch();
     assert_eq!(counted(dir.path(), "--name=j --ioengine=filestat --nrfiles=3 --filesize=16k"), (3, 49_152));
-    // 17066 bytes each, of which four blocks count.
+    // Each file has 17066 bytes; its four whole blocks count.
     assert_eq!(counted(dir.path(), "--name=k --ioengine=filestat --nrfiles=3 --size=50k"), (3, 49_152));
     assert_eq!(counted(dir.path(), "--name=j --ioengine=filestat --nrfiles=3"), (3, 12_288));
     assert_eq!(
@@ -102,7 +102,7 @@ fn names_of_small_files_count_and_names_can_count_as_trims() {
             assert_eq!(files_in(dir.path()).len(), left, "{what}");
         }
     }
-    // Where fio does nothing, or fails: files that are smaller than any block.
+    // Files that are smaller than a block; fio does nothing or fails.
     let dir = scratch();
     for engine in ["filecreate", "filestat", "filedelete"] {
         assert_eq!(
@@ -173,7 +173,7 @@ fn popular_names_come_again_where_that_can_be() {
     }
 }
 
-/// A separate test for the option `stat_type` of both engines.
+/// The separate test of the option `stat_type` of both engines.
 #[test]
 pub fn the_kind_of_call_decides_about_links() {
     for (stat, makes) in [("filestat", false), ("dirstat", true)] {
@@ -206,7 +206,7 @@ pub fn the_kind_of_call_decides_about_links() {
     }
 }
 
-/// The option `uring` of all of them: the same is done, many at a time.
+/// The separate test of the option `uring` of all these engines: many operations are in flight at a time.
 #[test]
 pub fn names_are_acted_on_through_a_ring() {
     let probe = Program::under_test()
@@ -231,7 +231,7 @@ pub fn names_are_acted_on_through_a_ring() {
             let run = Program::under_test().line(dir.path(), &format!("--output-format=json {line}")).ok();
             for job in Json::parse(&run.stdout).jobs() {
                 assert_eq!((job.ios()[0], job.bytes()[0]), (30, 245_760), "{line}");
-                // Unlike a synchronous call, a command has a submission, and the depth is used.
+                // Unlike synchronous calls, ring commands have a submission latency and use the depth.
                 assert_eq!(job.int("read.slat_ns.N") + job.int("read.clat_ns.N"), 60, "{line}");
                 assert!(job.float("iodepth_level.1") < 100.0, "{line}");
             }
@@ -292,7 +292,7 @@ fn what_cannot_be_done_is_told() {
     assert_eq!(names(dir.path()), ["d", "f"]);
 }
 
-/// Jobs that come out the same under fio, with its releases that have the engine.
+/// Jobs with the same results under all releases of fio that have the engine.
 const SAME: &[(&str, &str)] = &[
     ("filecreate", "--nrfiles=20 --filesize=4k --bs=4k --openfiles=1"),
     ("filecreate", "--nrfiles=3"),
@@ -306,7 +306,7 @@ const SAME: &[(&str, &str)] = &[
     ("dircreate", "--nrfiles=5 --filesize=4k"),
     ("dirstat", "--nrfiles=5 --filesize=4k --openfiles=1"),
     ("dirdelete", "--nrfiles=5 --filesize=4k --numjobs=2"),
-    // Opening makes files, but no directories, so these are made before all the same.
+    // Opening creates files but no directories, so directories are still created before the run.
     ("filecreate", "--nrfiles=5 --filesize=4k --create_on_open=1"),
     ("dircreate", "--nrfiles=5 --filesize=4k --create_on_open=1"),
     ("dirstat", "--nrfiles=5 --filesize=4k --create_on_open=1"),
@@ -336,8 +336,8 @@ fn fio_counts_and_leaves_the_same() {
             let [mine, theirs] = [&ours, &peer].map(|program| {
                 let dir = scratch();
                 let lines = skeleton(program, &program.line(dir.path(), &line).ok());
-                // It is chance whether the disk has statistics for a few files. fio omits the latency classes here;
-                // ours print more.
+                // Whether the disk has statistics for a few files is random. fio omits the latency classes here;
+                // Iolite prints them.
                 let lines = lines.into_iter().filter(|line| !line.starts_with("  lat ("));
                 lines.take_while(|line| !line.starts_with("Disk stats")).collect::<Vec<_>>()
             });
@@ -346,7 +346,7 @@ fn fio_counts_and_leaves_the_same() {
     }
 }
 
-/// Jobs that fio refuses, or that fail with fio.
+/// Jobs that fio refuses, or that fail under fio.
 #[test]
 fn fio_fails_where_we_do() {
     let peers = Program::peers();

@@ -26,7 +26,7 @@ fn devices_are_read_written_trimmed_and_synced() {
     let dir = scratch();
     let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 8M"));
     let run = |line: &str| report(dir.path(), &nbd(&server, line));
-    // The server says how large it is.
+    // The size is that of the server's device.
     let json = run("--rw=randwrite --iodepth=32 --verify=crc32c --fsync=64");
     assert_eq!(json.job().bytes(), [8 << 20, 8 << 20, 0]);
     run("--rw=randrw --iodepth=16 --numjobs=2 --size=4m --offset_increment=4m --verify=md5");
@@ -72,14 +72,14 @@ fn a_file_behind_qemu_has_what_was_written_and_loses_what_was_trimmed() {
 }
 
 #[test]
-fn encrypted_connections_are_with_whom_they_should_be() {
+fn encrypted_connections_check_certificates() {
     let dir = scratch();
     let server = or_skip!(NbdServer::encrypted(dir.path(), "memory 4M"));
     report(dir.path(), &nbd(&server, "--rw=randwrite --iodepth=16 --verify=crc32c"));
     let other = scratch();
     let stranger = server.uri().replace(dir.path().to_str().unwrap(), other.path().to_str().unwrap());
     let open = server.uri().split('?').next().unwrap().replace("nbds", "nbd");
-    // An authority that has not made the server's certificate.
+    // An authority that did not issue the server's certificate.
     let keys = other.path().join("certificates");
     for said in ["there is no ca-cert.pem in", "certificate"] {
         if said == "certificate" {
@@ -131,7 +131,7 @@ pub fn a_server_that_dies_or_hangs_is_an_error() {
     for kill in [true, false] {
         let mut server =
             or_skip!(NbdServer::nbdkit(dir.path(), "--filter=stats memory 64M statsfile=/dev/null"));
-        // (On a loaded machine a second may go by anyway.)
+        // (On a busy machine, an answer may take a second anyway.)
         let limit = if kill { "60s" } else { "1s" };
         let job = format!(
             "--rw=randwrite --iodepth=8 --time_based --runtime=60 --rate_iops=1000 --nbd_timeout={limit} --status-interval=100ms"
@@ -187,7 +187,7 @@ fn an_interrupted_job_does_not_wait_for_a_silent_server_to_greet_it() {
 }
 
 #[test]
-pub fn what_is_wrong_with_the_address_is_told() {
+pub fn wrong_uris_are_explained() {
     let dir = scratch();
     let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 4M"));
     let nowhere = format!("--uri=nbd+unix:///?socket={}", dir.path().join("missing").display());
@@ -221,7 +221,7 @@ fn it_does_what_fio_does() {
             continue;
         }
         has_compared = true;
-        // Each program reads the other's writes: the size is the server's, and headers are the same.
+        // Each program reads the other's writes. The size is the server's.
         for (writer, reader) in [(Program::own(), peer.clone()), (peer.clone(), Program::own())] {
             let job = nbd(&server, "--rw=randwrite --iodepth=8 --verify=crc32c --randseed=7 --size=8m");
             let json = |program: &Program, words: &str| {

@@ -1,5 +1,5 @@
-//! `net` and `netsplice`: two jobs of one run, two runs, and the peer at either end; and other ends that go away, refuse, or
-//! say something else.
+//! `net` and `netsplice`: two jobs of one run, two runs, and fio at either end; and ends that disappear, refuse
+//! connections, or send something else.
 
 use crate::common::program::Running;
 use crate::common::trace::system_calls;
@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-/// A port that nobody uses at present.
+/// An unused port.
 fn free_port() -> u16 {
     let taken = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
     taken.local_addr().expect("it is bound").port()
@@ -32,7 +32,7 @@ fn await_port(running: &mut Running, port: u16) {
     });
 }
 
-/// A receiver and a sender, as options that both share, and each has alone.
+/// A receiver and a sender: the options of both, and those of each.
 struct Pair {
     what: &'static str,
     both: &'static str,
@@ -44,7 +44,7 @@ const fn pair(what: &'static str, both: &'static str, receiver: &'static str, se
     Pair { what, both, receiver, sender }
 }
 
-/// `PORT` is a free one.
+/// `PORT` stands for an unused port.
 const PAIRS: &[Pair] = &[
     pair("tcp", "--ioengine=net --port=PORT", "--listen", "--hostname=127.0.0.1"),
     pair("tcp at a depth", "--ioengine=net --port=PORT --iodepth=16", "--listen", "--hostname=127.0.0.1"),
@@ -75,7 +75,7 @@ impl Pair {
         !self.both.contains("v6") || TcpListener::bind("[::1]:0").is_ok()
     }
 
-    /// The command lines of both, for blocks of 4 KiB.
+    /// The command lines of both ends, for blocks of 4 KiB.
     fn lines(&self, port: u16, bytes: u64) -> [String; 2] {
         let Pair { both, receiver, sender, .. } = self;
         let port = port.to_string();
@@ -110,7 +110,7 @@ fn jobs_of_one_run_send_and_receive() {
             "{}",
             pair.what
         );
-        // Each end has the results of the other one.
+        // Both ends report the same counts.
         for (near, far, direction) in [(jobs[0], jobs[1], "write"), (jobs[1], jobs[0], "read")] {
             let seen = &near.0["far_end"][0];
             assert_eq!(seen["jobname"], far.0["jobname"], "{}", pair.what);
@@ -155,8 +155,8 @@ fn runs_send_to_each_other_and_to_the_peer() {
         programs.push((peer(), Program::under_test()));
     }
     for (receives, sends) in &programs {
-        // The peer's headers depend on its release. And if its sockets have no address, its goodbye fails after
-        // everything has gone well.
+        // fio's headers depend on its release. And with Unix sockets, its closing message fails after a successful
+        // transfer.
         let mixed = receives.version() != sends.version();
         for pair in
             PAIRS.iter().filter(|pair| pair.is_possible() && !(mixed && pair.what.contains("verified")))
@@ -171,7 +171,7 @@ fn runs_send_to_each_other_and_to_the_peer() {
             }
             let [received, sent] = ends.each_ref().map(|end| report(end).job().bytes());
             assert_eq!(sent, [0, SOME, 0], "{what}");
-            // The peer does not count a block that arrives in two parts as whole.
+            // fio does not count a block that arrives in two parts.
             let is_counted = receives.version() == Program::under_test().version();
             assert!(received == [SOME, 0, 0] || !is_counted, "{what}: {received:?}");
         }
@@ -231,7 +231,7 @@ fn run_pair(receiver: &str, sender: &str) -> Finished {
 
 #[test]
 fn an_end_that_is_done_announces_it_and_the_other_end_ends() {
-    // A receiver gets all that was sent.
+    // A receiver ends when it has received everything.
     for protocol in ["--protocol=tcp", "--protocol=udp"] {
         let listen = if protocol.ends_with("tcp") { "--listen" } else { "" };
         let json = report(
@@ -244,16 +244,16 @@ fn an_end_that_is_done_announces_it_and_the_other_end_ends() {
         let jobs = json.jobs();
         assert_eq!((jobs[0].bytes(), jobs[1].bytes()), ([32 << 10, 0, 0], [0, 32 << 10, 0]), "{protocol}");
     }
-    // Also with larger blocks: the last one is short.
+    // If the receiver's blocks are larger, the last one is short.
     let json = report(&run_pair("--listen --bs=16k --size=1m", "--bs=3k --size=18k").ok());
     let receiver = &json.jobs()[0];
     assert_eq!((receiver.bytes(), receiver.int("read.short_ios")), ([18 << 10, 0, 0], 1));
-    // A sender ends with its receiver, and tells that it has not sent all.
+    // If the receiver ends first, the sender ends, too, and reports that it has not sent everything.
     let finished = run_pair("--listen --bs=4k --size=16k", "--bs=4k --size=16g").ok();
     let finished = finished.says("the other end has finished; the job ends before it has sent all its data");
     let json = report(&finished);
     assert_eq!(json.jobs()[0].bytes(), [16 << 10, 0, 0]);
-    // Times end jobs at either end.
+    // The time limit of either end ends both.
     for (receives, sends) in [(200, 5000), (5000, 200)] {
         let timed = |time: u32| format!("--bs=4k --size=64k --time_based --runtime={time}ms");
         for (protocol, listen) in [("tcp", "--listen"), ("udp", "")] {
@@ -341,11 +341,11 @@ fn what_cannot_be_connected_is_refused() {
     let line = "--name=j --ioengine=net --rw=read --protocol=unix --filename=s --size=64k";
     Program::under_test().line(dir.path(), line).refused().says("is not a socket");
     assert_eq!(fs::read(dir.path().join("s")).unwrap(), b"data");
-    // A port that is taken.
+    // A port in use.
     let taken = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     refused(&format!("--ioengine=net --rw=read --listen --port={port}"), "Address already in use");
-    // Nobody waits for a job of the same run that has failed.
+    // If one job of a run fails, the other one does not wait for it.
     run_pair("--listen --size=64k", "--size=64k --mss=1 --window_size=4k")
         .refused()
         .says("has ended before it came");
@@ -368,7 +368,7 @@ fn a_sender_that_goes_away_is_an_error() {
     sender.write_all(&[1; 5000]).unwrap();
     drop(sender);
     running.wait().refused().says("the other end closed the connection before it was done");
-    // A sender of datagrams is looked for when it is silent.
+    // A receiver of datagrams checks whether a silent sender still exists.
     let port = free_port();
     let running = receiver(dir.path(), port, "--protocol=udp --size=1m");
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -379,7 +379,7 @@ fn a_sender_that_goes_away_is_an_error() {
 }
 
 #[test]
-fn rubbish_is_told_from_data() {
+fn unexpected_data_is_detected() {
     let dir = scratch();
     // The first datagram announces the sender.
     let port = free_port();
@@ -407,7 +407,7 @@ fn rubbish_is_told_from_data() {
     let mut sender = TcpStream::connect(("127.0.0.1", port)).unwrap();
     sender.write_all(&[1; 8192]).unwrap();
     running.wait().refused().says("verify: bad magic header 101, wanted acca");
-    // Two senders, and a receiver that sends blocks back to one that does not expect them.
+    // Two senders; then a receiver that sends blocks back to a sender that does not expect them.
     let receiver = "--name=j --ioengine=net --listen --size=64m --bs=64k";
     for other in ["--rw=write", "--rw=read --pingpong"] {
         let port = free_port();
@@ -424,7 +424,7 @@ fn rubbish_is_told_from_data() {
     }
 }
 
-/// A listener of the test, and a sender that is connected to it.
+/// Starts a sender that connects to the test. Returns the sender and the connection.
 fn sender(dir: &Path, own: &str) -> (Running, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -442,7 +442,7 @@ fn a_receiver_that_goes_away_is_an_error() {
     receiver.read_exact(&mut [0; 4096]).unwrap();
     drop(receiver);
     running.wait().refused().says("the other end closed the connection before everything was sent");
-    // It is not an error if it says that it is done.
+    // A receiver that sends the closing message before it disconnects is no error.
     let (running, mut receiver) = sender(dir.path(), "--size=64m");
     receiver.read_exact(&mut [0; 4096]).unwrap();
     receiver.write_all(b"knil\x89\0\0\0").unwrap();
@@ -451,7 +451,7 @@ fn a_receiver_that_goes_away_is_an_error() {
 }
 
 #[test]
-fn a_sender_knows_whether_what_fits_into_the_sockets_was_taken() {
+fn a_sender_detects_data_that_was_not_received() {
     let dir = scratch();
     let goes_away = "the other end closed the connection before it received everything";
     // Each peer sends some bytes, reads this much, and closes; unread data turns that into a reset.
@@ -464,25 +464,25 @@ fn a_sender_knows_whether_what_fits_into_the_sockets_was_taken() {
         receiver.read_exact(&mut vec![0; reads]).unwrap();
         drop(receiver);
         let finished = running.wait().refused();
-        // (A reset may come while it still sends.)
+        // (A reset may arrive during a send.)
         assert!(
             finished.output().contains(why) || finished.output().contains("closed the connection before"),
             "{finished}"
         );
     }
-    // Rubbish is distinguished from a goodbye even if the connection stays open.
+    // Unexpected data is distinguished from the closing message even if the connection stays open.
     let (running, mut receiver) = sender(dir.path(), "--size=64k --rate_iops=100");
     receiver.write_all(rubbish).unwrap();
     running.wait().refused().says("the other end sends as well");
     drop(receiver);
-    // A peer that reads to the end need not say goodbye.
+    // A receiver that reads to the end need not send the closing message.
     let (running, mut receiver) = sender(dir.path(), "--size=64k");
     let mut data = Vec::new();
     receiver.read_to_end(&mut data).unwrap();
     drop(receiver);
     running.wait().ok();
     assert_eq!(data.len(), (64 << 10) + 8);
-    // For a local socket, the kernel shows what was received.
+    // With Unix sockets, the kernel knows how much was received.
     let path = dir.path().join("sock");
     for reads in [100, (64 << 10) + 8] {
         let listener = UnixListener::bind(&path).unwrap();
@@ -521,13 +521,13 @@ pub fn each_block_is_answered() {
 #[test]
 fn a_wait_for_a_silent_peer_ends() {
     let dir = scratch();
-    // The time is over while nothing comes, or nothing is taken.
+    // The time limit ends a receiver that receives nothing.
     let port = free_port();
     let running = receiver(dir.path(), port, "--listen --size=1m --runtime=200ms");
     let silent = TcpStream::connect(("127.0.0.1", port)).unwrap();
     running.wait().ok();
     drop(silent);
-    // What nobody has read is in doubt, or has not even arrived.
+    // A sender reports data that the other end has not read, or that has not arrived.
     let (running, silent) = sender(dir.path(), "--size=64m --runtime=200ms");
     running.wait().ok().says("bytes of what counts as sent had not arrived");
     drop(silent);
@@ -539,7 +539,7 @@ fn a_wait_for_a_silent_peer_ends() {
     let line = format!("--name=j --ioengine=net --rw=write --port={port} --hostname=127.0.0.1 --size=64k");
     let finished = Program::under_test().line(dir.path(), &line);
     finished.ok().says("the other end did not read to the end within a second");
-    // The run is interrupted while nobody comes, or nothing does.
+    // An interrupt ends a receiver that waits for a connection, or for data.
     for connects in [false, true] {
         let port = free_port();
         let running = receiver(dir.path(), port, "--listen --size=1m");
@@ -551,7 +551,7 @@ fn a_wait_for_a_silent_peer_ends() {
     }
 }
 
-/// A sender whose time is over leaves no part of a block behind, which its receiver would count as short.
+/// At its time limit, a sender completes its block, because the receiver would count a partial block as short.
 #[test]
 fn both_ends_count_the_same_blocks() {
     const BLOCK: u64 = 8 << 20;
@@ -559,7 +559,7 @@ fn both_ends_count_the_same_blocks() {
     let (running, mut receiver) = sender(dir.path(), "--bs=8m --size=1g --time_based --runtime=300ms");
     let mut room = vec![0; 1 << 20];
     let mut received = 0;
-    // A block is more than sockets hold, so the sender is in the middle of one when its time is over.
+    // A block is larger than the socket buffers, so the sender is within a block at its time limit.
     std::thread::sleep(std::time::Duration::from_millis(600));
     loop {
         match receiver.read(&mut room).unwrap() {
@@ -573,7 +573,7 @@ fn both_ends_count_the_same_blocks() {
     received -= 8;
     assert_eq!((received, received % BLOCK), (job.bytes()[1], 0));
     assert_eq!(job.ios(), [0, received / BLOCK, 0]);
-    // A receiver counts the part of a block that there is as short, and nothing as dropped.
+    // A receiver counts an incomplete last block as short, not as dropped.
     let json = report(&run_pair("--listen --bs=16k --size=1m", "--bs=3k --size=18k").ok());
     let receiver = json.jobs()[0];
     let counts = ["total_ios", "short_ios", "drop_ios"].map(|key| receiver.int(&format!("read.{key}")));
@@ -606,7 +606,7 @@ fn a_block_is_one_call_at_most() {
         let (finished, log) = system_calls(&Program::under_test(), dir.path(), calls, &words(&line))?;
         finished.ok();
         let has_moved = |line: &&str| !line.contains("= -1") && !line.contains("PEEK");
-        // (What a call has taken is told where it has ended.)
+        // (strace prints the result of an interrupted call where it resumes.)
         let ended = |line: &&str| has_moved(line) && !line.contains("unfinished");
         let lines = |are: &dyn Fn(&&str) -> bool| log.lines().filter(are).count();
         let sent = lines(&|line| has_moved(line) && line.contains("sendto(") && line.contains(" 4096, "));
@@ -616,17 +616,17 @@ fn a_block_is_one_call_at_most() {
         Some((received, lines(&|line| ended(line) && line.contains("recvmsg")), log.clone()))
     };
     let pair = |protocol: &str| PAIRS.iter().find(|pair| pair.both.contains(protocol)).expect("a pair");
-    // A receiver of TCP reads ahead.
+    // A TCP receiver reads ahead.
     let Some((received, ahead, log)) = calls_of(&PAIRS[0]) else {
         skip!("strace is missing, or may not trace");
     };
     assert!(received == 0 && (1..BLOCKS / 4).contains(&ahead), "{ahead}: {log}");
-    // What was received from a local socket is known to the kernel.
+    // With Unix sockets, a receiver reads block by block, because the kernel tells the sender what was received.
     let (received, ahead, log) = calls_of(pair("unix")).expect("strace has just worked");
     assert!(received >= BLOCKS && ahead == 0, "{log}");
 }
 
-/// A job that connects to one which has to end before it begins would leave both waiting for ever.
+/// If a job connects to another one that must end before it begins, both would wait for ever.
 #[test]
 fn ends_that_would_never_meet_are_refused() {
     let dir = scratch();
@@ -669,14 +669,14 @@ fn ends_that_would_never_meet_are_refused() {
         let refused = Program::under_test().line(dir.path(), &line).refused();
         assert!(refused.stderr.contains(why), "{line}: {refused}");
     }
-    // These have nothing to do with each other: another machine, or another time.
+    // Jobs on another machine, or at another time, are not the two ends of a connection.
     for line in [
         "--ioengine=net --size=64k --port=1 --name=a --rw=read --listen=1 --name=b --rw=read --hostname=192.0.2.1 --listen=0",
         "--ioengine=net --size=64k --protocol=unix --filename=s --rw=read --name=a --name=b --stonewall",
     ] {
         Program::under_test().line(dir.path(), &format!("--parse-only {line}")).ok();
     }
-    // A stream can be sent back piece by piece, and answers to a datagram are left alone.
+    // With TCP, block sizes may differ, and a sender of datagrams may ignore blocks that are sent back.
     let port = free_port().to_string();
     for line in [
         ends("--pingpong=1", "--rw=read --bs=4k", "--rw=write --bs=8k"),
@@ -684,7 +684,7 @@ fn ends_that_would_never_meet_are_refused() {
     ] {
         Program::under_test().line(dir.path(), &line.replace("port=1", &format!("port={port}"))).ok();
     }
-    // Beside each other they meet.
+    // Jobs that run at the same time can connect.
     let line = "--size=64k --ioengine=net --protocol=unix --name=r --rw=read --filename=s --name=w --rw=write --hostname=s";
     Program::under_test().line(dir.path(), line).ok();
 }

@@ -31,7 +31,7 @@ fn files_are_made_written_read_synced_listed_and_removed() {
         run("--filename=a --rw=randwrite --size=2m --iodepth=32 --verify=crc32c --fsync=64 --end_fsync=1");
     assert_eq!((json.job().ios()[1], size("a")), (512, Some(2 << 20)));
     assert!(json.job().int("sync.total_ios") >= 7);
-    // Larger than the server takes at once, and not whole at the end.
+    // Blocks that are larger than the server's maximum and not a multiple of it.
     run("--filename=b --rw=write --bs=3m --size=12m --iodepth=4 --verify=sha256");
     run("--filename=b --rw=randread --bs=96k --size=12m --iodepth=16");
     // Directories are created as on a local disk; files are extended, and keep their content.
@@ -47,7 +47,7 @@ fn files_are_made_written_read_synced_listed_and_removed() {
         assert_eq!(size("d"), None);
     }
     run("--filename=e --rw=write --size=64k --create_only=1");
-    assert_eq!(size("e"), Some(64 << 10), "who reads finds all of it");
+    assert_eq!(size("e"), Some(64 << 10), "a reader finds the whole file");
     for refused in ["--rw=trim --size=64k --filename=a", "--rw=write --size=64k --filename=a --readonly"] {
         assert_eq!(start(dir.path(), &nfs(&server, refused)).code(), 1, "{refused}");
     }
@@ -58,7 +58,7 @@ fn files_are_made_written_read_synced_listed_and_removed() {
 fn three_storages_are_put_side_by_side() {
     let dir = scratch();
     let server = or_skip!(Ganesha::start(dir.path()));
-    // (A server that has just been started may say that it is not ready yet.)
+    // (A server that has just started may not be ready yet.)
     let minio = Minio::start(&dir.path().join("minio"), false).map_err(|why| {
         partly_skipped(&this_test!(), &format!("the objects are in the test's own server: {why}"));
     });
@@ -85,7 +85,7 @@ fn three_storages_are_put_side_by_side() {
     }
     let json = start(dir.path(), "three.fio --output-format=json").ok().stdout;
     assert_eq!(json.matches("\"cpu_us_per_mib\"").count(), 3);
-    // Under the name fio, the output is that of fio, for parsers.
+    // Under the name fio, the output is that of fio.
     let as_fio =
         Program::called_fio(dir.path()).line(dir.path(), "three.fio --output-format=normal,json").ok().stdout;
     assert!(!as_fio.contains("Side by side") && !as_fio.contains("cpu_us_per_mib"), "{as_fio}");
@@ -115,7 +115,7 @@ fn a_job_that_only_reads_makes_nothing() {
 }
 
 #[test]
-pub fn what_is_wrong_is_told_and_nothing_secret_with_it() {
+pub fn errors_are_explained_without_secrets() {
     let dir = scratch();
     let server = or_skip!(Ganesha::start(dir.path()));
     let url = server.url();
@@ -139,14 +139,14 @@ pub fn what_is_wrong_is_told_and_nothing_secret_with_it() {
     fs::write(dir.path().join("j.fio"), job).unwrap();
     let shown = start(dir.path(), "j.fio --showcmd");
     assert!(shown.output().contains("me:***@h") && !shown.output().contains("sesame"), "{}", shown.output());
-    // The user that requests are of.
+    // Requests have the user of the URL.
     let other = url.replace('?', "?uid=12345&gid=12345&");
     let refused = of(&other);
     assert!(refused.output().contains("NFS3ERR_ACCES"), "{}", refused.output());
 }
 
 #[test]
-fn what_was_not_committed_is_sent_again_to_a_server_that_has_started_anew() {
+fn uncommitted_writes_are_sent_again_after_a_restart() {
     let dir = scratch();
     let mut server = or_skip!(Ganesha::start(dir.path()));
     let line = nfs(
@@ -156,7 +156,7 @@ fn what_was_not_committed_is_sent_again_to_a_server_that_has_started_anew() {
     let mut running = Program::own().start(dir.path(), line.split_whitespace());
     let before = server.bytes_sent();
     running.wait_until("something is written", |_| server.bytes_sent() > before + (200 << 10));
-    // Data that is only in the server's memory would be lost with the machine: take it out of the file.
+    // Simulates the loss of data in the server's memory by overwriting the file.
     server.kill();
     let file = server.export().join("a");
     let size = fs::metadata(&file).unwrap().len();
@@ -174,7 +174,7 @@ fn what_was_not_committed_is_sent_again_to_a_server_that_has_started_anew() {
 pub fn little_waits_to_be_committed_if_little_may() {
     let dir = scratch();
     let mut server = or_skip!(Ganesha::start(dir.path()));
-    // A job that neither syncs nor verifies keeps no copies, and a message says that data may be lost.
+    // A job that neither syncs nor verifies keeps no copies, and reports that data may be lost.
     let line = nfs(&server, "--filename=p --rw=write --size=4m --iodepth=8 --rate_iops=500");
     let mut running = Program::own().start(dir.path(), line.split_whitespace());
     let before = server.bytes_sent();
@@ -183,7 +183,7 @@ pub fn little_waits_to_be_committed_if_little_may() {
     let told = running.wait();
     assert!(told.output().contains("bytes may be lost"), "{}", told.output());
     assert_eq!(told.code(), 1);
-    // Copies are committed when they become many.
+    // Writes are committed when there are too many copies.
     let resent = |words: &str| {
         let line =
             format!("--filename=q --rw=write --size=8m --iodepth=8 --verify=crc32c --do_verify=0 {words}");
@@ -199,7 +199,7 @@ fn a_server_that_goes_away_and_comes_back_is_waited_for() {
     let dir = scratch();
     let mut server = or_skip!(Ganesha::start(dir.path()));
     report(dir.path(), &nfs(&server, "--filename=a --rw=write --size=4m"));
-    // It hangs for ten seconds, or is killed and started again after ten.
+    // The server hangs for ten seconds, or is killed and restarted after ten seconds.
     for (rw, is_killed) in [
         ("--rw=randrw --verify=crc32c", true),
         ("--rw=randread", false),
@@ -241,7 +241,7 @@ fn a_server_that_goes_away_and_comes_back_is_waited_for() {
 }
 
 #[test]
-fn what_an_interrupted_job_has_written_is_checked_by_its_state() {
+fn the_state_of_an_interrupted_job_checks_its_writes() {
     let dir = scratch();
     let server = or_skip!(Ganesha::start(dir.path()));
     let job = "--filename=s --rw=write --size=8m --iodepth=4 --verify=crc32c --verify_state_save=1";
@@ -287,7 +287,7 @@ pub fn a_server_that_does_not_come_back_is_an_error() {
         let said = if kill { "the connection was lost" } else { "no answer within 1 s (nfs_timeout)" };
         assert_eq!(done.code(), 1);
         assert!(done.output().contains(said), "{}", done.output());
-        // The failed requests are the job's error. That earlier writes were not committed is told beside it.
+        // The failed requests are the job's error. Another message says that earlier writes were not committed.
         let is_at_risk = kill && rw.starts_with("randwrite");
         assert!(!is_at_risk || done.output().contains("bytes may be lost"), "{}", done.output());
         match kill {

@@ -1,5 +1,5 @@
-//! `http` on real servers: MinIO, nginx and the gateway of Ceph. Behaviour independent of the server is tested in
-//! `http.rs`.
+//! `http` on real servers: MinIO, nginx and the gateway of Ceph. `http.rs` tests behaviour that does not depend on the
+//! server.
 
 use crate::common::{Finished, Json, Program, scratch};
 use iolite_testing::{Ceph, Gateway, Minio, Nginx, certificate, or_skip};
@@ -58,13 +58,13 @@ fn minio_puts_parts_together_and_is_left_with_none() {
             "--filename=/bkt/{name} {parts} --size=20m --verify=crc32c --verify_interval=64k --http_s3_checksum={checksum}"
         ));
     }
-    // Its last part may be short; and an object may be laid out in parts.
+    // The last part may be short, and layout uses parts as well.
     run(
         "--filename=/bkt/d --http_s3_multipart_size=5m --bs=13m --size=26m --rw=write --verify=crc32c --iodepth=2",
     );
     run("--filename=/bkt/e --http_object_mode=range --size=33m --http_create=1 --rw=randread --io_size=1m");
     assert_eq!((server.uploads(), server.count()), (0, 6));
-    // The job ends early, in every way that there is.
+    // The job ends early: by io_size, by an interrupt, by a kill.
     let early =
         start(dir.path(), &s3(&server, &format!("--filename=/bkt/x {parts} --size=20m --io_size=10m"))).ok();
     assert!(early.stdout.contains("of which there were 2 of 4 parts"), "{}", early.stdout);
@@ -105,11 +105,11 @@ fn minio_says_what_is_wrong() {
         assert_eq!(refused.code(), 1, "{line}");
         assert!(refused.output().contains(said), "{line}: {}", refused.output());
     }
-    assert_eq!(server.count(), 1, "nothing was written");
+    assert_eq!(server.count(), 1, "a refused job has written");
 }
 
 #[test]
-fn minio_over_tls_keeps_what_only_the_key_opens() {
+fn minio_encrypts_with_customer_keys_over_tls() {
     let dir = scratch();
     let server = or_skip!(Minio::start(dir.path(), true));
     let authority = certificate("authority.crt");
@@ -134,12 +134,12 @@ fn minio_over_tls_keeps_what_only_the_key_opens() {
 }
 
 #[test]
-fn what_minio_acknowledged_is_there_after_it_was_killed() {
+fn acknowledged_objects_survive_a_killed_minio() {
     survives_a_kill(false);
 }
 
 #[test]
-fn what_minio_acknowledged_over_tls_is_there_after_it_was_killed() {
+fn acknowledged_objects_survive_a_killed_minio_over_tls() {
     survives_a_kill(true);
 }
 
@@ -162,14 +162,14 @@ fn survives_a_kill(is_encrypted: bool) {
     let interrupted = running.wait();
     assert_eq!(interrupted.code(), 1);
     assert!(interrupted.output().contains("io_u error on file /bkt/a"), "{}", interrupted.output());
-    // (Those that failed count as I/Os, too.)
+    // (Computed from bytes, because failed writes count as I/Os, too.)
     let acknowledged = Json::parse(&interrupted.stdout).job().bytes()[1] / (64 << 10);
     assert!((16..1024).contains(&acknowledged), "{acknowledged} writes were acknowledged");
     server.restart().unwrap();
     let check = s3(&server, &format!("{job} --do_verify=1 --verify_only=1 --verify_state_load=1"));
     let checked = report(dir.path(), &check).job().ios()[0];
     assert_eq!(checked, acknowledged, "each acknowledged write is checked");
-    // A job with retries survives that.
+    // A job with retries survives a restart of the server.
     let patient = "--filename=/bkt/b --rw=write --size=16m --iodepth=4 --rate_iops=100 --verify=crc32c --http_retries=20";
     let before = server.count();
     let line = s3(&server, patient);
@@ -210,7 +210,7 @@ fn nginx_takes_gives_and_removes_files() {
     assert!(wrong_kind.output().contains(said), "{}", wrong_kind.output());
     let missing = start(dir.path(), &line("--filename=/f --rw=read --size=16k"));
     assert!(missing.output().contains("404 Not Found"), "{}", missing.output());
-    // A port for clients that show a certificate.
+    // This port is for clients that present a certificate.
     let host = server.encrypted_host();
     let shown = |name: &str| certificate(name).display().to_string();
     let write = format!("--filename=/f --rw=write --size=16k --http_host={host}");
@@ -237,7 +237,7 @@ fn minio_lists_names_and_tells_what_it_has() {
         "--filename=/bkt/dir/a(1)+:/bkt/dir/b --rw=write --size=1m --iodepth=4 --http_s3_storage_class=REDUCED_REDUNDANCY",
     );
     run("--filename=/bkt/whole/x --rw=write --bs=256k --size=256k --http_object_mode=range");
-    // Looked up, read and removed by the names that it gives.
+    // Objects are found, read and removed by the listed names.
     assert_eq!(run("--opendir=/bkt/dir/ --rw=randread --iodepth=4").job().bytes(), [1 << 20, 0, 0]);
     assert_eq!(
         run("--opendir=/bkt/whole --rw=read --http_object_mode=range").job().bytes(),

@@ -26,7 +26,7 @@ fn every_engine_does_the_same_ios_from_other_threads() {
                     .sum::<u64>()
             };
             assert_eq!((count("clat_ns"), count("lat_ns")), (1024, 1024), "{engine}");
-            // The time from making an I/O to issuing it is in the total.
+            // The total latency includes the time between creating and issuing an I/O.
             assert!(job.float("read.lat_ns.mean") > job.float("read.clat_ns.mean"), "{engine}");
             assert_eq!(count("slat_ns"), 1024, "{engine}");
         }
@@ -67,10 +67,10 @@ pub fn as_many_threads_submit_as_units_may_be_in_flight() {
     run.ok();
     let reads = log.lines().filter(|line| line.contains("pread64(") && line.contains("/f>"));
     let threads: BTreeSet<&str> = reads.map(|line| line.split(' ').next().unwrap()).collect();
-    // Which threads get work depends on how fast it is done; no others do any.
+    // How many threads get work depends on its speed, but there are at most four.
     assert!((1..=4).contains(&threads.len()), "{threads:?}");
     let made = log.lines().filter(|line| line.contains("CLONE_THREAD")).count();
-    // strace may show a call in two halves.
+    // (strace may show a call in two halves.)
     assert!(made >= 4, "{log}");
 }
 
@@ -82,7 +82,7 @@ fn an_error_of_a_submitter_ends_the_job() {
     program.line(dir.path(), line).refused().says("No space left on device");
 }
 
-/// Files that are opened and closed on the way, while I/Os on others are in flight.
+/// Files are opened and closed while I/Os on other files are in flight.
 #[test]
 fn files_come_and_go() {
     let dir = scratch();
@@ -91,7 +91,7 @@ fn files_come_and_go() {
     for engine in ["psync", "libaio"] {
         let run = Program::under_test().line(dir.path(), &format!("{line} --ioengine={engine}")).ok();
         let [reads, writes, _] = Json::parse(&run.stdout).job().ios();
-        // 20 files of 51 whole blocks, twice.
+        // 20 files of 51 whole blocks, in two passes.
         assert_eq!(reads + writes, 2 * 20 * 51, "{engine}");
     }
 }

@@ -1,5 +1,5 @@
-//! Where I/O goes: distributions, zones, sequences and preconditioning, seen from outside with strace, and
-//! beside fio where it knows the option as well.
+//! The offsets of I/O: distributions, zones, sequences and preconditioning, observed with strace and compared with fio
+//! if it has the option.
 
 use crate::common::trace::{Call, io_calls};
 use crate::common::{Json, Program, peers, scratch, words};
@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 
 const K: u64 = 1024;
 
-/// The reads and writes of a job with blocks of 4 KiB. `None` when there is no strace.
+/// The reads and writes of a job with blocks of 4 KiB; `None` = there is no strace.
 fn trace(program: &Program, line: &str) -> Option<Vec<Call>> {
     let dir = scratch();
     let args = words(&format!("--name=j --ioengine=psync --bs=4k --fallocate=none {line}"));
     let (finished, calls) = io_calls(program, dir.path(), &args)?;
     finished.ok();
-    // Not the writing of files that are to be read.
+    // For read jobs, the writes of layout are ignored.
     let reads = line.contains("read");
     Some(calls.into_iter().filter(|call| !reads || call.name == "pread64").collect())
 }
 
-/// Our program's offsets in order, as block numbers.
+/// The block numbers of our program's I/Os, in order.
 fn blocks(line: &str) -> Option<Vec<u64>> {
     Some(in_blocks(&trace(&Program::under_test(), line)?))
 }
@@ -34,7 +34,7 @@ fn counts<T: Ord + Clone>(values: &[T]) -> BTreeMap<T, usize> {
     counts
 }
 
-/// The share of all accesses that the most popular one, two, three … places have together.
+/// The cumulative shares of accesses of the one, two, three … most popular places.
 fn popularity<T: Ord + Clone>(values: &[T]) -> Vec<f64> {
     let mut counts: Vec<usize> = counts(values).into_values().collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -63,12 +63,12 @@ macro_rules! traced {
     };
 }
 
-/// The popularity of the most popular blocks is fio's, for every law.
+/// For every distribution, blocks are as popular as in fio.
 ///
-/// With 8192 accesses each, two samples of one law differ by less than 1.63 * sqrt(2 / 8192) = 0.025 in 99 of
-/// 100 cases (Kolmogorov and Smirnov), and sorted by popularity by less. fio's zipf is the approximation of Gray
-/// et al., whose cumulative shares are off by up to 0.021 for these exponents. For scale: a zipf exponent of 1.1
-/// instead of 1.2 makes a difference of 0.09, a pareto power of 0.25 instead of 0.2 one of 0.15.
+/// With 8192 accesses each, two samples of one distribution differ by less than 1.63 * sqrt(2 / 8192) = 0.025 in 99
+/// of 100 cases (Kolmogorov and Smirnov), and by less when sorted by popularity. fio's zipf is the approximation of
+/// Gray et al., whose cumulative shares are wrong by up to 0.021 for these exponents. For comparison: a zipf exponent
+/// of 1.1 instead of 1.2 makes a difference of 0.09, and a pareto power of 0.25 instead of 0.2 makes one of 0.15.
 #[test]
 fn popularity_is_that_of_the_peer() {
     for peer in peers!() {
@@ -96,8 +96,8 @@ fn popularity_is_that_of_the_peer() {
     }
 }
 
-/// Blocks come again although the map of visited blocks was not switched off, the amount stays the same, and the
-/// same seed gives the same order.
+/// Blocks repeat although norandommap is not set, the amount of I/O stays the same, and the same seed gives the same
+/// order.
 #[test]
 fn a_skewed_distribution_does_without_coverage() {
     let line = "--rw=randread --size=4m --random_distribution=zipf:1.2";
@@ -110,8 +110,7 @@ fn a_skewed_distribution_does_without_coverage() {
     assert_ne!(other, first);
 }
 
-/// The centre is the block that is hit most, in both programs; without one it is drawn from the seed, and in the
-/// middle for a normal distribution.
+/// The centre is the most popular block in both programs. The default centre of a normal distribution is the middle.
 #[test]
 fn the_centre_is_the_most_popular_block() {
     for program in Program::all() {
@@ -122,7 +121,7 @@ fn the_centre_is_the_most_popular_block() {
             assert_eq!(most, Some(hottest), "{law} {program:?}");
         }
     }
-    // 32 blocks: the bell is narrow enough to see its top, spread over the file as it is.
+    // With 32 blocks, the bell curve is narrow enough to find its top.
     let hits = |law: &str| -> Option<Vec<usize>> {
         let line = format!("--rw=randread --size=128k --io_size=16m --random_distribution={law}");
         let counts = counts(&blocks(&line)?);
@@ -130,14 +129,14 @@ fn the_centre_is_the_most_popular_block() {
     };
     let (middle, start) = (traced!(hits("normal")), traced!(hits("normal:0:0")));
     assert!(middle[16] * 20 > 4096 * 2 && start[0] * 20 > 4096 * 2, "{middle:?} {start:?}");
-    // The same bell, moved by half of the file.
+    // The same bell curve, moved by half of the file.
     for block in 0..32 {
         let difference = middle[block].abs_diff(start[(block + 16) % 32]);
         assert!(difference <= 1, "{middle:?} {start:?}");
     }
 }
 
-/// Each direction has its zones.
+/// Each direction has its own zones.
 #[test]
 fn zones_per_direction() {
     if Program::under_test().is_peer {
@@ -168,7 +167,7 @@ fn zones_are_exact() {
     };
     let blocks_of = |zones: &str| blocks(&format!("{line}={zones}"));
     let percent = traced!(blocks_of("zoned:60/10:30/20:10/30"));
-    // 8192 draws: five standard deviations of a share of one half are 0.028.
+    // For 8192 I/Os, five standard deviations of a share of one half are 0.028.
     for (from, to, expected) in [(0, 100, 0.6), (100, 300, 0.3), (300, 600, 0.1)] {
         assert!((share(&percent, from, to) - expected).abs() < 0.028, "{from}..{to}");
     }
@@ -178,7 +177,7 @@ fn zones_are_exact() {
     assert_eq!(counts(&bytes).into_keys().collect::<Vec<_>>(), (0..30).collect::<Vec<_>>());
 }
 
-/// A sequence is followed to the letter.
+/// The offsets are exactly those of the sequence.
 #[test]
 pub fn sequences() {
     if Program::under_test().is_peer {
@@ -190,7 +189,7 @@ pub fn sequences() {
     assert_eq!(traced!(blocks(&stride)), [2, 0, 1, 5, 3, 4, 2, 0]);
 }
 
-/// Strided zones: sequential I/O in the very order of fio.
+/// With strided zones, sequential I/O has exactly fio's order.
 #[test]
 fn strided_zones_are_those_of_the_peer() {
     for peer in peers!() {
@@ -221,7 +220,7 @@ fn strided_zones_are_those_of_the_peer() {
     }
 }
 
-/// In each visit of a zone, random I/O covers it; without the map it does not.
+/// In each visit, random I/O covers the whole zone, except with norandommap.
 #[test]
 fn strided_zones_are_covered_by_each_visit() {
     let line = "--rw=randread --size=256k --zonemode=strided --zonesize=64k --zonerange=64k --zoneskip=64k";
@@ -242,13 +241,13 @@ fn strided_zones_are_covered_by_each_visit() {
     assert!(uncovered.chunks(16).any(|zone| counts(zone).len() < 16));
 }
 
-/// Preconditioning writes each block at least once and as many again as there is flash beyond, region by region.
+/// Preconditioning writes each block at least once, and the share of overprovisioned blocks twice, region by region.
 #[test]
 pub fn preconditioning() {
     if Program::under_test().is_peer {
         skip!("sprandom came after fio 3.33");
     }
-    // How far apart the two writes of a block are, on average; and how many writes there are.
+    // The mean distance between two writes of a block, and the number of writes.
     let measure = |line: &str| -> Option<(f64, usize)> {
         let writes = blocks(&format!("--rw=randwrite --size=8m --sprandom=1 {line}"))?;
         assert_eq!(counts(&writes).len(), 2048, "every block: {line}");
@@ -260,7 +259,7 @@ pub fn preconditioning() {
     };
     let (apart, all) = traced!(measure(""));
     assert!(all.abs_diff(2048 * 115 / 100) < 50, "{all} writes");
-    // A region has 2355 / 100 writes, of which some are rewritten ones.
+    // A region has 2355 / 100 writes, some of which are rewrites.
     assert!((20.0..40.0).contains(&apart), "{apart}");
     let (_, all) = traced!(measure("--spr_op=0.5"));
     assert!(all.abs_diff(2048 * 150 / 100) < 50, "{all} writes");
@@ -279,8 +278,7 @@ pub fn preconditioning() {
     assert!(!dir.path().join("f").exists());
 }
 
-/// Combinations of preconditioning that fio refuses are refused, and those that it accepts are accepted; the amount
-/// written is similar.
+/// Combinations of preconditioning with other options are accepted or refused as in fio, and write similar amounts.
 #[test]
 fn preconditioning_beside_other_options() {
     for (more, is_taken) in [
@@ -317,12 +315,12 @@ fn preconditioning_beside_other_options() {
     }
 }
 
-/// Files are as popular as in fio. Four fifths and more of the I/O goes to the first of 16 under zipf.
+/// Files are as popular as in fio. With zipf, at least four fifths of the I/O go to the first of 16 files.
 #[test]
 fn file_service_by_law() {
     for peer in peers!() {
         for law in ["zipf", "zipf:0.5", "zipf:1.2:0.5", "pareto:0.2", "pareto:0.4", "normal", "gauss:50"] {
-            // The seed of the first place splits the most popular file between two in fio; ours takes a whole one.
+            // In fio, a random centre may split the most popular file in two; in Iolite, it is a whole file.
             let law = if law.matches(':').count() < 2 && !law.contains("normal") && !law.contains("gauss") {
                 let value = law.split_once(':').map_or("1.1", |(_, value)| value);
                 format!("{}:{value}:0.25", law.split(':').next().unwrap_or_default())
@@ -337,7 +335,7 @@ fn file_service_by_law() {
             let ours = files(traced!(trace(&Program::under_test(), &line)));
             let theirs = files(traced!(trace(&peer, &line)));
             let (a, b) = (popularity(&ours), popularity(&theirs));
-            // The same files, not only as popular ones.
+            // The most popular file is the same, too.
             let most = |files: &[String]| counts(files).into_iter().max_by_key(|entry| entry.1);
             if law.contains("zipf") || law.contains("pareto") {
                 assert_eq!(most(&ours).map(|most| most.0), most(&theirs).map(|most| most.0), "{law}");

@@ -1,11 +1,11 @@
-//! Jobs that keep each other in step, and ramps that are measured in bytes.
+//! Jobs of a flow, and ramps that are measured in bytes.
 
 use crate::common::program::send;
 use crate::common::{Json, Program, scratch, trace, words};
 use crate::signals::workers_on;
 use iolite_testing::skip;
 
-/// The I/Os that each job has read, by its name and in order.
+/// The names of the jobs and their numbers of reads, in order.
 fn ios(program: &Program, line: &str) -> Vec<(String, f64)> {
     let dir = scratch();
     let run = program.line(dir.path(), &format!("--output-format=json {line}")).ok();
@@ -13,15 +13,15 @@ fn ios(program: &Program, line: &str) -> Vec<(String, f64)> {
     report.jobs().iter().map(|job| (job.name().to_owned(), job.ios()[0] as f64)).collect()
 }
 
-/// How long each job ran, in milliseconds.
+/// The run time of each job in milliseconds.
 fn runtimes(program: &Program, line: &str) -> Vec<u64> {
     let dir = scratch();
     let run = program.line(dir.path(), &format!("--output-format=json {line}")).ok();
     Json::parse(&run.stdout).jobs().iter().map(|job| job.int("read.runtime")).collect()
 }
 
-/// The first takes at least a second, and the second could be done at once: that it also takes long shows that it
-/// keeps in step. (How exactly is tested where there is no time: beside the code.)
+/// The first job takes at least a second. The second one could end at once, but takes long because of the flow. (Unit
+/// tests without time check the exact ratio.)
 #[test]
 pub fn jobs_of_a_flow_keep_the_ratio_of_their_weights() {
     let jobs = "--ioengine=null --size=1t --flow_id=7 --name=slow --flow=3 --number_ios=3000 --rate_iops=3000 \
@@ -38,9 +38,10 @@ pub fn jobs_of_a_flow_keep_the_ratio_of_their_weights() {
     }
 }
 
-/// The one that is not ahead waits for its rate, half a millisecond at most; without a sleep nobody waits longer.
+/// The job that is not ahead waits at most half a millisecond for its rate. Without flow_sleep, neither job sleeps
+/// longer.
 #[test]
-pub fn those_ahead_sleep_as_long_as_they_are_told() {
+pub fn jobs_ahead_of_their_flow_sleep_for_flow_sleep() {
     const MILLISECOND: u64 = 1_000_000;
     let longest = |sleep: &str| {
         let line = format!(
@@ -77,7 +78,7 @@ fn clones_count_each_for_itself() {
 }
 
 #[test]
-pub fn nobody_waits_for_one_that_has_ended_or_is_in_another_flow() {
+pub fn ended_jobs_and_other_flows_delay_no_job() {
     let line =
         "--ioengine=null --flow=1 --name=a --size=4m --name=b --size=400m --name=c --flow_id=3 --size=40m";
     let counts: Vec<f64> = ios(&Program::under_test(), line).into_iter().map(|(_, ios)| ios).collect();
@@ -93,7 +94,7 @@ pub fn a_ramp_of_bytes_is_not_counted() {
         // I/Os in flight at the end of the ramp belong to the ramp.
         assert!((760.0..=768.0).contains(&counted), "{engine}: {counted}");
     }
-    // Jobs that are reported together ramp together.
+    // Jobs of a reporting group share their ramp.
     let line = "--name=j --ioengine=null --size=40m --ramp_size=20m --numjobs=2";
     let apart: f64 = ios(&program, line).iter().map(|(_, ios)| ios).sum();
     assert_eq!(apart, 10240.0);
@@ -101,9 +102,9 @@ pub fn a_ramp_of_bytes_is_not_counted() {
     assert!(together > 10240.0, "{together}");
 }
 
-/// Where the ramp ends is the machine's choice (or, in bytes, not), and makes no difference.
+/// I/Os of the ramp do not count towards number_ios, wherever the ramp ends.
 #[test]
-fn ios_of_a_ramp_are_none_of_their_number() {
+fn ios_of_a_ramp_do_not_count_towards_number_ios() {
     let program = Program::under_test();
     let counted = |line: &str, number: f64| {
         let dir = scratch();
@@ -140,7 +141,7 @@ fn ios_of_a_ramp_are_none_of_their_number() {
     }
 }
 
-/// Writes are verified although their number cannot be known beforehand.
+/// Writes are verified although their number is not known in advance.
 #[test]
 fn a_ramp_may_be_verified() {
     let dir = scratch();
@@ -150,7 +151,7 @@ fn a_ramp_may_be_verified() {
         let [reads, writes, _] = Json::parse(&run.stdout).job().ios();
         assert!(writes == 600 && reads > 600, "{reads} {writes} {run}");
     }
-    // After 252 I/Os, in eights of either, the ramp ends while something is read back.
+    // The ramp ends after 252 I/Os, within a batch of reading back.
     let amid = "--name=j --filename=f --size=4m --rw=write --verify=crc32c --verify_backlog=8 --ramp_size=1032192 \
                 --number_ios=300 --output-format=json";
     let run = Program::under_test().line(dir.path(), amid).ok();
@@ -160,11 +161,11 @@ fn a_ramp_may_be_verified() {
 }
 
 #[test]
-fn nobody_waits_for_one_that_was_killed() {
+fn a_killed_job_does_not_delay_its_flow() {
     let dir = scratch();
     let file = dir.path().canonicalize().unwrap().join("f");
     std::fs::write(&file, vec![0; 1 << 20]).unwrap();
-    // Beside the slow one, the other would take an hour.
+    // Because of the flow with the slow job, the other one would take an hour.
     let line = "--output-format=json --flow=1 --name=slow --filename=f --size=1m --rate_iops=1 --time_based --runtime=1h \
                 --name=other --ioengine=null --size=1t --number_ios=3600";
     let mut running = Program::under_test().start(dir.path(), words(line));

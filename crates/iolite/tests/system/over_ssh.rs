@@ -1,4 +1,4 @@
-//! Jobs on machines on which ssh starts the agent: a real server of ssh on this one, with keys of the test.
+//! Jobs on machines on which ssh starts the agent, with a real ssh server on this machine and keys of the test.
 
 use crate::common::program::{Running, send, wait_until_gone};
 use crate::common::{Finished, Json, Program, scratch};
@@ -17,7 +17,7 @@ impl Lab {
     fn new() -> Result<Lab, String> {
         let dir = scratch();
         let sshd = Sshd::start(dir.path())?;
-        // An agent is in the home directory of its user.
+        // An agent runs in its user's home directory.
         fs::create_dir(dir.path().join("data")).unwrap();
         Ok(Lab { dir, sshd })
     }
@@ -51,7 +51,7 @@ impl Lab {
         self.start(words).wait()
     }
 
-    /// Waits until all sessions have ended, and none of their processes is left.
+    /// Waits until all sessions and their processes have ended.
     fn wait_until_idle(&self, family: &[i32]) {
         wait_until_gone(family);
     }
@@ -61,7 +61,7 @@ impl Lab {
         iolite_os::process::descendants_of(self.sshd.pid())
     }
 
-    /// Waits for the workers of a run: all that sshd has started.
+    /// Waits for the workers of a run, and returns all processes that sshd has started.
     fn wait_for_workers(&self, client: &mut Running, file: &str) -> Vec<i32> {
         let file = self.dir.path().join("data").join(file);
         client.wait_until("its jobs", |_| fs::metadata(&file).is_ok_and(|found| found.len() > 0));
@@ -95,7 +95,7 @@ pub fn ssh_starts_the_agent() {
     let normal = lab.run(&[&lab.client(), "job.fio"]).ok();
     assert!(normal.stdout.contains("All clients: (groupid=0, jobs=1): err= 0"), "{normal}");
     assert_eq!(normal.stderr, "");
-    // Both at once, and with a user name.
+    // Two hosts at once, one with a user name.
     let user = Command::new("id").arg("-un").output().unwrap().stdout;
     let list = format!(
         "ssh:{}@127.0.0.1,{port}\nssh:127.0.0.1,{port}\n",
@@ -113,7 +113,7 @@ pub fn ssh_starts_the_agent() {
     assert_eq!(stats[0]["port"], lab.sshd.port);
     assert_eq!(stats[2]["write"]["total_ios"], 32);
     assert!(json.0["start"]["spread_ns"].is_u64(), "{}", json.0);
-    // Mistakes come back from there, and programs run only if that is asked for.
+    // Mistakes are reported from the host, and programs run only if that is requested.
     let ran = lab.dir.path().join("ran");
     lab.job(&format!("[a]\nioengine=null\nsize=64k\nexec_prerun=touch {}\n", ran.display()));
     let refused = lab.run(&[&lab.client(), "job.fio"]).refused();
@@ -133,7 +133,7 @@ pub fn the_program_is_sent_along() {
     assert!(finished.stdout.contains("All clients: (groupid=0, jobs=1): err= 0"), "{finished}");
     assert_eq!(finished.stderr, "");
     lab.has_left_nothing();
-    // It is the one that was sent: the file from which it came is not needed any more.
+    // The copy runs, so the original file is not needed any more.
     lab.job(ENDLESS);
     let mut client = run(&["--push", &lab.client(), "job.fio"]);
     let family = lab.wait_for_workers(&mut client, "f");
@@ -141,7 +141,7 @@ pub fn the_program_is_sent_along() {
         family.iter().filter_map(|pid| fs::read_link(format!("/proc/{pid}/exe")).ok()).collect();
     let is_there = |path: &&PathBuf| path.starts_with(&lab.sshd.temporary);
     assert!(sent.iter().filter(is_there).count() >= 3, "{sent:?}");
-    // Cut off, it leaves nothing either.
+    // A cut connection leaves nothing behind either.
     let session = iolite_os::process::children_of(lab.sshd.pid())[0];
     send(session, libc::SIGKILL);
     let finished = client.wait();
@@ -166,8 +166,8 @@ pub fn a_connection_that_is_cut() {
             "session" => send(iolite_os::process::children_of(lab.sshd.pid())[0], libc::SIGKILL),
             "client" => client.signal(libc::SIGKILL),
             "ssh" => send(iolite_os::process::children_of(client.pid())[0], libc::SIGKILL),
-            // As a terminal does it: everything in the group of the client.
-            // SAFETY: a plain system call; the group is the one of this test's client.
+            // Like a terminal, signals the whole process group of the client.
+            // SAFETY: a plain system call; the group is that of this test's client.
             _ => assert_eq!(unsafe { libc::kill(-client.pid(), libc::SIGINT) }, 0),
         }
         let finished = client.wait();
@@ -198,10 +198,10 @@ pub fn ssh_says_what_is_wrong() {
         assert!(refused.stderr.contains("--client"), "{refused}");
         refused
     };
-    // Nobody listens; no such host.
+    // Nothing listens on the port; the host does not exist.
     refused(&["--client=ssh:127.0.0.1,1", "job.fio"], "Connection refused");
     refused(&["--client=ssh:no-such-host.invalid", "job.fio"], "no-such-host.invalid");
-    // Not a place.
+    // The host is missing.
     refused(&["--client=ssh:", "job.fio"], "\"\" is not a host (ssh:[USER@]HOST[,PORT])");
     refused(&["--client=ssh:-oProxyCommand=touch", "job.fio"], "is not a host");
     refused(&["--client=ssh:127.0.0.1,0", "job.fio"], "\"0\" is not a port (1 to 65535)");
@@ -210,7 +210,7 @@ pub fn ssh_says_what_is_wrong() {
         &["--client=sock:x", "--serve-exec", "job.fio"],
         "--serve-exec: there is no --client=ssh:HOST for it",
     );
-    // Foreign keys, at both ends.
+    // Unknown keys, at both ends.
     let known = fs::read_to_string(lab.dir.path().join("known")).unwrap();
     let file = |name: &str| lab.dir.path().join(name);
     fs::write(file("known"), known.replace(':', ";")).unwrap();
@@ -220,7 +220,7 @@ pub fn ssh_says_what_is_wrong() {
     let refusal = refused(&[&lab.client(), "job.fio"], "Permission denied (publickey)");
     assert!(!refusal.stderr.contains("closed"), "ssh's own words are enough: {refusal}");
     fs::copy(file("user_key.pub"), file("authorized")).unwrap();
-    // The program is not there any more, neither in PATH nor where this one came from.
+    // The program exists neither in PATH nor at the path of the client.
     copy_program(&Program::own().path, &file("gone")).unwrap();
     let script = format!("exec 3<gone && rm gone && exec /proc/self/fd/3 {} job.fio", lab.client());
     let missing = Running::start(lab.command(Path::new("sh"), &["-c"]).arg(script)).wait().refused();
@@ -245,7 +245,7 @@ pub fn a_server_for_the_one_who_starts_it() {
     let refused = run(&["--server=stdio", "--daemonize=pid"]).refused();
     assert!(refused.stderr.contains("--daemonize: a server that talks to its parent process"), "{refused}");
     assert!(!dir.path().join("pid").exists());
-    // Nobody is at the other end.
+    // There is no client.
     let refused = run(&["--server=stdio"]).refused();
     assert!(refused.stderr.contains("--server=stdio: the other end has closed the connection"), "{refused}");
     let refused = run(&["--server=ssh:one"]).refused();

@@ -1,5 +1,4 @@
-//! No job and no file of the run destroys files that the run needs: data, traces, states, logs, reports. Such runs are
-//! refused before anything is touched.
+//! Runs that would destroy files that they need (data, traces, states, logs, reports) are refused before any change.
 
 use crate::common::{Program, scratch};
 use crate::safety::tree;
@@ -7,7 +6,7 @@ use iolite_testing::skip;
 use std::fs;
 use std::path::Path;
 
-/// Command lines that would destroy something, and the words that say so.
+/// Command lines that would destroy something, and a part of the message.
 const REFUSED: &[(&str, &str)] = &[
     // The donor of e4defrag.
     ("--ioengine=e4defrag --filename=f --rw=write --donorname=f --inplace=1", "DONOR the data of job j"),
@@ -147,7 +146,7 @@ fn prepare(dir: &Path) {
 }
 
 #[test]
-fn what_the_run_needs_is_not_destroyed() {
+fn runs_that_destroy_needed_files_are_refused() {
     if Program::under_test().is_peer {
         skip!("fio destroys it");
     }

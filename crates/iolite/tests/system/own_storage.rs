@@ -1,5 +1,5 @@
-//! Engines with a storage of their own are laid out, verified, synced, sized and removed like files: `drawers`, whose
-//! files are places in one cabinet that outlives the run.
+//! The files of an engine with its own storage are laid out, verified, synced, sized and removed like local files. The
+//! engine is `drawers`, whose files are parts of one file, `cabinet`, which outlives the run.
 
 use crate::common::{Finished, Json, Program, scratch};
 use iolite_testing::{engine_of, example_engine, or_skip};
@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Where the first drawer of a cabinet begins, and how much room there is for each.
+/// The offset of the first drawer in the cabinet.
 const FIRST: u64 = 1 << 20;
 const ROOM: u64 = 64 << 20;
 
@@ -56,7 +56,7 @@ fn what_is_to_be_read_is_laid_out() {
         let filled = bytes.chunks(4096).filter(|block| block.iter().any(|&byte| byte != 0)).count();
         assert_eq!(filled, 256, "no block of drawer {drawer} is empty");
     }
-    // It is there now: nothing is laid out again, and sizes need not be given.
+    // The drawers exist now: nothing is laid out again, and sizes need not be given.
     let json = run(dir.path(), "--filename=a:b --rw=read");
     assert_eq!(json.job().bytes(), [2 << 20, 0, 0]);
     let half = run(dir.path(), "--filename=a --rw=read --size=50%");
@@ -82,7 +82,7 @@ fn files_are_made_and_nothing_else_where_that_is_all() {
 }
 
 #[test]
-fn what_is_written_is_verified_in_every_way_to_run() {
+fn writes_are_verified_in_every_mode() {
     for how in [
         "--thread=0",
         "--thread=1",
@@ -175,7 +175,7 @@ fn jobs_that_cannot_take_turns_are_refused() {
     start(dir.path(), line)
         .refused()
         .says("several workers write to a at the same time, and cannot take turns");
-    // In parts of their own they need none, and a local file of the same name is another one.
+    // Workers that write to separate parts are accepted, and a local file with the same name is another file.
     run(dir.path(), &format!("{line} --offset_increment=1m --group_reporting=1"));
     let beside = "--filename=a --size=1m --rw=write --verify=crc32c --name=other --filename=a --size=1m --rw=write \
                   --ioengine=psync --bs=4k --verify=crc32c";

@@ -1,4 +1,4 @@
-//! Reports as pages (`--output-format=html`, `iolite report`), and the series that their pictures are drawn from.
+//! Reports as pages (`--output-format=html`, `iolite report`), and the time series for their pictures.
 
 use crate::common::browser::Browser;
 use crate::common::{Json, Program, peers, scratch};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// A job of one second and a half with reads and writes at a depth.
+/// A job of 1.5 seconds with reads and writes and a queue depth.
 const JOB: &str = "--name=mix --filename=f --rw=randrw --bs=4k --size=4m --ioengine=libaio --iodepth=4 --time_based --runtime=1500ms";
 
 fn ours() -> Program {
@@ -45,7 +45,7 @@ fn a_series_has_every_io_of_the_report() {
                 job["jobname"]
             );
             assert_eq!(sum(&parts["bytes"]), whole["io_bytes"].as_u64().unwrap());
-            // Every latency is in a class of its window.
+            // The latency classes of a window count every I/O.
             let counted: u64 = parts["clat_classes"]
                 .as_array()
                 .unwrap()
@@ -65,9 +65,9 @@ fn a_series_has_every_io_of_the_report() {
     );
 }
 
-/// Under the name `fio`, the formats are those of fio, and other formats are refused as fio refuses them.
+/// Under the name `fio`, only the formats of fio exist.
 #[test]
-fn under_another_name_there_is_nothing_new() {
+fn under_the_name_fio_there_is_no_html() {
     let dir = scratch();
     let fio = Program::called_fio(dir.path());
     let run = fio.line(dir.path(), &format!("{JOB} --output-format=json")).ok();
@@ -92,7 +92,7 @@ pub fn a_page_goes_beside_other_formats() {
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     let report = json(&dir.path().join("r.json"));
     for direction in ["read", "write"] {
-        // Numbers are those of JSON, which has six decimals.
+        // Numbers are those of the JSON report, with six decimals.
         let iops = report["jobs"][0][direction]["iops"].as_f64().unwrap();
         assert!(page.contains(&format!("data-iops=\"{iops}\"")), "{iops}");
         let p99 = &report["jobs"][0][direction]["clat_ns"]["percentile"]["99.000000"];
@@ -102,7 +102,7 @@ pub fn a_page_goes_beside_other_formats() {
     ours().line(dir.path(), "report r.json -o again.html").ok();
     assert_eq!(fs::read_to_string(dir.path().join("again.html")).unwrap(), page);
     assert_eq!(ours().line(dir.path(), "report r.json").ok().stdout, page);
-    // Alone, it goes where a report goes, once, even if interim reports are requested.
+    // If html is the only format, the page goes to the report's destination, once, even with interim reports.
     let alone =
         ours().line(dir.path(), &format!("{JOB} --output-format=html --status-interval=300ms")).ok().stdout;
     assert!(alone.starts_with("<!doctype html>") && alone.matches("<!doctype").count() == 1);
@@ -122,10 +122,10 @@ fn a_page_needs_a_place() {
     ] {
         ours().line(dir.path(), &format!("{JOB} {line}")).refused().says(why);
     }
-    // Not into the data of a job.
+    // The page must not overwrite the data of a job.
     let line = "--name=a --filename=r.html --rw=write --size=64k --output-format=html,json --output=r.json";
     ours().line(dir.path(), line).refused().says("the page would go into r.html, which is the data of job a");
-    // An old page is replaced when the run has a new one, and kept when it is refused.
+    // An old page is replaced, also by the page of a refused run.
     fs::write(dir.path().join("r.html"), "old").unwrap();
     ours()
         .line(dir.path(), "--name=a --filename=unsized --rw=read --output-format=html --output=r.html")
@@ -182,8 +182,8 @@ fn results_of_fio_have_pages() {
     }
 }
 
-/// Pages of our results and of those of each fio, and of one whose names contain markup, control characters and a megabyte
-/// of text: all names are shown as text.
+/// In pages of our results, of each fio's results, and of a result whose names contain markup, control characters and a
+/// megabyte of text, all names are shown as text.
 #[test]
 fn pages_of_hostile_and_of_foreign_results_in_a_browser() {
     let browser = or_skip!(Browser::start());
@@ -227,9 +227,9 @@ fn pages_of_hostile_and_of_foreign_results_in_a_browser() {
     }
 }
 
-/// The page in a browser, at phone and desktop width, light and dark: its numbers are those of the JSON, nothing is
-/// loaded, the console has no errors, nothing is clipped, and a job's name is shown as text. With
-/// `IOLITE_SCREENSHOTS=DIRECTORY`, the pictures are kept there.
+/// The page in a browser, at phone and desktop width, light and dark: its numbers are those of the JSON report, nothing
+/// is loaded, the console has no errors, nothing is clipped, and a job's name is shown as text.
+/// `IOLITE_SCREENSHOTS=DIRECTORY` keeps screenshots.
 #[test]
 fn a_browser_shows_the_page() {
     let browser = or_skip!(Browser::start());
@@ -283,13 +283,13 @@ fn a_browser_shows_the_page() {
                 report["jobs"][1]["write"]["total_ios"]
             ])
         );
-        // Every latency is in the class that it is drawn in.
+        // Every latency is drawn in the right class.
         let misplaced = browser.run(
             "return [0, 7, 8, 127, 128, 143, 144, 1000, 82432, 1e6, 123456789, 5e9].filter((ns) => \
                classBegin(classOf(ns)) > ns || classBegin(classOf(ns) + 1) <= ns)",
         );
         assert_eq!(misplaced, serde_json::json!([]));
-        // By keyboard: the values of a picture, and its table.
+        // The keyboard reaches the values of a picture and its table.
         let told = browser.run(
             "const chart = document.querySelector('svg.chart'); chart.focus(); \
              chart.dispatchEvent(new KeyboardEvent('keydown', { key: 'End', bubbles: true })); \
@@ -298,12 +298,12 @@ fn a_browser_shows_the_page() {
         assert!(told.as_str().unwrap().contains("write "), "{told}");
         browser.run("document.querySelector('figure details').open = true");
         browser.wait_until("return document.querySelectorAll('figure details tbody tr').length > 3");
-        // Only tables may be wider than the screen, and they scroll by themselves.
+        // Only tables may be wider than the screen; they have scroll bars.
         browser.check(&format!("page-{width}-{}", if is_dark { "dark" } else { "light" }));
     }
 }
 
-/// JSON alone has no series then; pages, and the store, have it all the same.
+/// With the option, JSON has no time series, but pages and the store still have it.
 #[test]
 pub fn json_without_the_run_over_time() {
     let dir = scratch();
@@ -330,7 +330,7 @@ pub fn json_without_the_run_over_time() {
     }
 }
 
-/// The logs of the tests: each I/O.
+/// Options for logs of each I/O.
 const LOGS: &str = "--write_lat_log=a --write_bw_log=a --write_iops_log=a";
 
 #[test]
@@ -338,14 +338,14 @@ fn a_page_is_drawn_from_logs() {
     let dir = scratch();
     ours().line(dir.path(), &format!("{JOB} {LOGS} --output-format=html,json+ --output=r.json")).ok();
     let page = fs::read_to_string(dir.path().join("r.html")).unwrap();
-    // By a prefix, by names, and by a directory.
+    // Logs are given by prefix, by name, or by directory.
     for logs in ["a", "a_bw.1.log,a_iops.1.log,a_clat.1.log,a_lat.1.log,a_slat.1.log", ".", "./a"] {
         let again = ours().line(dir.path(), &format!("report r.json --logs={logs}")).ok();
         assert!(again.stderr.is_empty(), "{again}");
         assert_eq!(again.stdout.len(), page.len(), "--logs={logs}");
     }
     assert_ne!(ours().line(dir.path(), "report r.json").ok().stdout, page, "without logs it is another page");
-    // Logs of fio.
+    // Logs of fio work as well.
     for peer in Program::peers() {
         peer.line(dir.path(), &format!("{JOB} --write_lat_log=f --output-format=json --output=f.json")).ok();
         let drawn = ours().line(dir.path(), "report f.json --logs=f -o f.html").ok();

@@ -1,5 +1,5 @@
-//! The pictures that a page's scripts draw of stored reports, in a browser. The reports are made up, so that the right
-//! pictures are known.
+//! The pictures that a page's scripts draw of stored reports in a browser. The reports are artificial, so that the
+//! expected pictures are known.
 
 use crate::common::browser::Browser;
 use crate::common::{Program, scratch};
@@ -10,15 +10,15 @@ use std::path::Path;
 
 const WINDOWS: usize = 200;
 
-/// A list with a number for each window: `usual`, but for those that are named.
+/// A list with a number for each window: `usual`, except for the windows in `others`.
 fn list(usual: u64, others: &[(usize, Value)]) -> Value {
     let mut list = vec![json!(usual); WINDOWS];
     others.iter().for_each(|(window, value)| list[*window] = value.clone());
     json!(list)
 }
 
-/// A job that reads for 200 s in windows of one second: a ramp of 20 with a stall in it, a stall behind it, a gap, and, at the ends,
-/// windows in which it ran only for a part.
+/// A job that reads for 200 s in windows of one second: a ramp of 20 s with a stall in it, a stall after it, a gap, and
+/// windows at both ends in which it ran only partly.
 fn reads() -> Value {
     let mut gap: Vec<(usize, Value)> = (100..110).map(|window| (window, json!(null))).collect();
     gap.extend([(10, json!(0)), (50, json!(0)), (0, json!(100)), (199, json!(100))]);
@@ -60,7 +60,7 @@ fn report() -> Value {
     })
 }
 
-/// Makes a page of a report, opens it, and opens all of its parts.
+/// Creates the page of a report, opens it, and opens all its parts.
 fn show(browser: &Browser, directory: &Path, report: &Value) {
     fs::write(directory.join("r.json"), report.to_string()).unwrap();
     Program::own().line(directory, "report r.json -o r.html").ok();
@@ -68,7 +68,7 @@ fn show(browser: &Browser, directory: &Path, report: &Value) {
     browser.wait_until("return document.documentElement.dataset.ready !== undefined");
 }
 
-/// A script with the figures of a job (0: all jobs together) by their names.
+/// A script in which `figures` has the figures of a job (0 = all jobs together) by name.
 fn with_figures(job: usize, script: &str) -> String {
     format!(
         "const part = document.querySelectorAll('details.job')[{job}]; \
@@ -88,7 +88,7 @@ fn pictures_say_what_the_words_say() {
     browser.run("document.querySelectorAll('details.job').forEach((job) => (job.open = true))");
     browser.wait_until("return [...document.querySelectorAll('details.job figure')].every((figure) => figure.querySelector('svg.chart'))");
     let asked = |job: usize, script: &str| browser.run(&with_figures(job, script));
-    // The stall in the ramp is in neither.
+    // The stall within the ramp counts neither in the text nor in the pictures.
     assert!(fs::read_to_string(dir.path().join("r.html")).unwrap().contains("1 stall (CV"));
     for job in [0, 1, 2] {
         assert_eq!(
@@ -108,7 +108,7 @@ fn pictures_say_what_the_words_say() {
         2
     );
     assert_eq!(asked(1, "return count(figures['IOPS over time'], 'rect.steadystate')"), 1);
-    // A window in which it ran for a part has no rate; a gap divides the line.
+    // A window in which the job ran only partly has no rate, and a gap divides the line.
     assert_eq!(asked(1, "return press(figures['IOPS over time'], 'Home')"), "0:01: read –");
     assert_eq!(
         asked(
@@ -124,7 +124,7 @@ fn pictures_say_what_the_words_say() {
         ),
         2
     );
-    // Marks are of whole minutes, or parts of them, in the unit of the label.
+    // The axis has marks at whole minutes or fractions of them, in the unit of the label.
     let labels = asked(
         1,
         "return [...figures['IOPS over time'].querySelectorAll('text')].map((one) => one.textContent)",
@@ -134,14 +134,14 @@ fn pictures_say_what_the_words_say() {
         labels.contains(&"time (min:s)") && labels.contains(&"1:00") && labels.contains(&"2:00"),
         "{labels:?}"
     );
-    // The largest latency that is kept stands for all above it.
+    // The highest latency class contains all larger latencies.
     let told = asked(
         1,
         "const one = figures['Latency over time: read']; press(one, 'Home'); for (let n = 0; n < 149; n += 1) press(one, 'ArrowRight'); \
                          return press(one, 'ArrowRight')",
     );
     assert!(told.as_str().unwrap().contains("max 17 s or more"), "{told}");
-    // Every picture tells its values by keyboard, to screen readers too.
+    // In every picture, the keyboard selects values, also for screen readers.
     let silent = asked(
         1,
         "return Object.entries(figures).filter(([, one]) => { const words = press(one, 'Home'); const chart = one.querySelector('svg.chart'); \
@@ -154,7 +154,7 @@ fn pictures_say_what_the_words_say() {
         "press(figures['Latency heat map: read'], 'Home'); return press(figures['Latency heat map: read'], 'ArrowRight')",
     );
     assert!(heat.as_str().unwrap().contains("most (98%) from "), "{heat}");
-    // Figures that are in no table are listed as well.
+    // Figures without a table are listed as well.
     let text = browser.run("return document.body.textContent");
     for figure in
         ["steadystate.ssiops:5.000000%", "read.bw_agg77.5", "cpu_idleness.system12.25", "busiest part"]
@@ -169,7 +169,7 @@ fn pictures_say_what_the_words_say() {
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 
-/// Parts that are closed on the screen are drawn for printing.
+/// Closed parts of a page are drawn for printing.
 #[test]
 fn closed_parts_are_printed() {
     let browser = or_skip!(Browser::start());
@@ -182,13 +182,13 @@ fn closed_parts_are_printed() {
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 
-/// One odd job takes nothing from the others, and nothing that a report says throws an error at nobody.
+/// An invalid job does not affect the others, and invalid values in a report cause no script errors.
 #[test]
 fn odd_reports_have_pictures_as_far_as_they_go() {
     let browser = or_skip!(Browser::start());
     let dir = scratch();
     let odd = [json!(null), json!(1e300), json!("x"), json!([]), json!({}), json!([[], {}, 7, "y", 1e9])];
-    // Each odd value is put in each place, in a separate job behind a valid one.
+    // Each odd value is put in each place of a separate job, behind a valid one.
     let places = [
         "",
         "/read",
@@ -223,7 +223,7 @@ fn odd_reports_have_pictures_as_far_as_they_go() {
     );
     browser.wait_until(&format!("{drawn} === 4"));
     assert_eq!(browser.console(), Vec::<String>::new());
-    // Each odd value is put in the places of the series, and in those that exist once.
+    // Odd values are also put in the places of the series, and in those that exist once per report.
     for place in [
         "/iolite",
         "/iolite/series",
@@ -238,7 +238,7 @@ fn odd_reports_have_pictures_as_far_as_they_go() {
         "/iolite/series/jobs/0/read/first_window",
         "/disk_util",
     ] {
-        // (Making and opening a page takes a while: all six in each place are too many for a test.)
+        // (Only some of the values, because creating and opening a page takes long.)
         let chosen = if place.ends_with("first_window") { [1, 5] } else { [5, 2] };
         let is_list = place.ends_with("/jobs") || place.ends_with("us") || place.ends_with("window");
         for value in chosen.into_iter().take(1 + usize::from(is_list)).map(|at: usize| &odd[at]) {
@@ -246,7 +246,7 @@ fn odd_reports_have_pictures_as_far_as_they_go() {
             *one.pointer_mut(place).unwrap() = value.clone();
             show(&browser, dir.path(), &one);
             browser.run("document.querySelectorAll('details.job').forEach((job) => (job.open = true))");
-            // Figures and distributions of the jobs are there in any case.
+            // The jobs still have their figures and distributions.
             browser.wait_until("return [...document.querySelectorAll('details.job')].slice(-2).every((job) => \
                                 job.querySelectorAll('svg.chart').length >= 4 && job.querySelectorAll('table').length > 3)");
             assert_eq!(browser.console(), Vec::<String>::new(), "{value} in {place}");

@@ -1,7 +1,7 @@
-//! The power fails while a verified job runs on a block device: flushed writes have to survive, any part of the rest
+//! Power failures while a verified job runs on a block device: flushed writes have to survive, any part of the rest
 //! may, and a disk that only pretends to flush is detected.
 //!
-//! `IOLITE_TEST_KILLS=200 cargo test -p iolite --test system power_cut::` repeats it that often.
+//! `IOLITE_TEST_KILLS=200 cargo test -p iolite --test system power_cut::` sets the number of repetitions.
 
 use crate::common::devices::Loop;
 use crate::common::program::Finished;
@@ -14,11 +14,11 @@ use std::time::Duration;
 
 const SIZE: usize = 4 << 20;
 
-/// Damages a file.
+/// A function that damages a file.
 type Damage<'a> = &'a dyn Fn(&mut [u8]);
 
-/// Lets a job run on a new disk, cuts the power at some moment, and checks that the required writes are there. None:
-/// such a disk cannot be made here, and the reason was printed.
+/// Runs a job on a new disk, cuts the power at a random moment, and checks the required writes. The error says why such
+/// a disk cannot be created here.
 fn power_cut(block: &str, job: &str, lies: bool, luck: &mut Luck) -> Result<Finished, String> {
     let dir = scratch();
     let disk = VolatileDisk::new(dir.path(), SIZE, lies)?;
@@ -27,7 +27,7 @@ fn power_cut(block: &str, job: &str, lies: bool, luck: &mut Luck) -> Result<Fini
         format!("--name=v --filename={} --bs={block} --direct=1 --verify=crc32c --eta=never", device.path);
     let line = format!("{base} {job} --rw=randwrite --norandommap --time_based --runtime=60 --do_verify=0");
     let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
-    // On a disk that lies, writes stay pending after its flushes, so this many are known to have been followed by one.
+    // A lying disk keeps writes pending after a flush, so with this many pending writes there was a flush.
     let enough = if lies { 64 } else { 0 };
     running.wait_until("its first writes", |_| disk.pending() > enough);
     std::thread::sleep(Duration::from_millis(luck.below(300)));
@@ -50,7 +50,7 @@ fn what_was_flushed_is_there_after_the_power_failed() {
         ("4k", "--fdatasync=10 --size=1m --ioengine=libaio --iodepth=8"),
         ("4k", "--fsync=40 --size=512k --ioengine=io_uring --iodepth=16"),
         ("4k", "--sync=1 --size=1m"),
-        // The disk gets these in pieces, and loses some of them.
+        // The disk receives these writes in pieces and loses some of them.
         ("256k", "--fsync=12 --size=1m"),
         ("256k --verify_interval=4k", "--fsync=12 --size=1m --ioengine=libaio --iodepth=4"),
     ] {
@@ -60,7 +60,8 @@ fn what_was_flushed_is_there_after_the_power_failed() {
     }
 }
 
-/// Of writes that were acknowledged and not flushed, any sectors may be there; nothing else may.
+/// After a power failure, an unflushed write may have reached the disk in any of its sectors, but other changes are
+/// damage.
 #[test]
 fn an_unflushed_write_may_be_torn() {
     const MIB: usize = 1 << 20;
@@ -72,7 +73,7 @@ fn an_unflushed_write_may_be_torn() {
         let path = dir.path().join("data");
         run(&write).ok();
         let old = fs::read(&path).unwrap();
-        // Writes 0 to 11 are flushed: the first generation, and the second of the first four blocks.
+        // Writes 0 to 11 are flushed: the first pass, and the first four blocks of the second pass.
         run(&format!("{write} --loops=2")).ok();
         let new = fs::read(&path).unwrap();
         let check = |what: &str, policy: &str, damage: Damage| {

@@ -1,9 +1,9 @@
-//! I/O priorities: of the worker, and of single I/Os.
+//! I/O priorities of workers and of single I/Os.
 
 use crate::common::{Program, is_root, scratch, trace, words};
 use iolite_testing::skip;
 
-/// The priorities of all requests that libaio handed over, as strace names them; an empty one is none.
+/// The priorities of all libaio requests, as shown by strace; empty = the request has none.
 fn priorities(line: &str) -> Option<Vec<String>> {
     let dir = scratch();
     let (run, log) = trace::system_calls(&Program::under_test(), dir.path(), "io_submit", &words(line))?;
@@ -26,7 +26,7 @@ fn a_share_of_the_ios_has_a_priority_of_its_own() {
     let options = "--cmdprio_percentage=30 --cmdprio_class=2 --cmdprio=3";
     let Some(found) = priorities(&format!("{job} {options}")) else { skip!("needs strace") };
     assert_eq!(found.len(), 1024);
-    // Five standard deviations of 1024 draws are 7%.
+    // For 1024 random choices, five standard deviations are 7%.
     assert!((share(&found, "BE, 3") - 0.3).abs() < 0.08, "{}", share(&found, "BE, 3"));
     assert!((share(&found, "") - 0.7).abs() < 0.08);
 }
@@ -38,11 +38,11 @@ pub fn block_sizes_have_priorities_of_their_own() {
     let Some(found) = priorities(&format!("{job} {options}")) else { skip!("needs strace") };
     let (small, large) = (share(&found, "BE, 1"), share(&found, "IDLE, 0"));
     assert!((small - 0.5).abs() < 0.12 && (large - 0.25).abs() < 0.12, "{small} {large}");
-    // The others have that of the worker.
+    // The other I/Os have the worker's priority.
     assert!((share(&found, "BE, 6") - 0.25).abs() < 0.12);
 }
 
-/// Nobody but root may use the real-time class, so a request that has it is seen by being refused.
+/// Only root may use the real-time class, so the kernel refuses a request that has it.
 #[test]
 pub fn io_uring_hands_priorities_over() {
     if !is_root() {
@@ -57,7 +57,7 @@ pub fn io_uring_hands_priorities_over() {
 }
 
 #[test]
-fn the_two_ways_to_say_which_exclude_each_other() {
+fn cmdprio_percentage_and_bssplit_exclude_each_other() {
     let dir = scratch();
     let line =
         "--name=j --filename=f --size=4k --ioengine=libaio --cmdprio_percentage=5 --cmdprio_bssplit=4k/5";
@@ -74,7 +74,7 @@ fn workers_have_the_priority_that_was_asked_for() {
         skip!("needs strace")
     };
     run.ok();
-    // Older versions of strace know nothing of hints and print the number that holds both.
+    // Older versions of strace do not know hints and print a number.
     let raw = (3u32 << 3 | 5).to_string();
     assert!(log.contains("IOPRIO_CLASS_BE") && log.contains(&raw) || log.contains("IOPRIO_HINT"), "{log}");
 }

@@ -1,13 +1,13 @@
-//! `--profile`: the jobs it makes are those that fio makes, and its options change them.
+//! `--profile`: the jobs of a profile are those of fio, and its options change them.
 
 use crate::common::{Json, Program, files_in, peers, scratch};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A job of a profile with everything that is set for it.
+/// The name of a job and its settings.
 type Job = (String, BTreeMap<String, String>);
 
-/// Settings in the order in which they were made become jobs; those before the first name are defaults.
+/// Converts settings, in order, to jobs. Settings before the first name are defaults.
 fn jobs(settings: impl Iterator<Item = (String, String)>) -> Vec<Job> {
     let mut defaults = BTreeMap::new();
     let mut jobs: Vec<Job> = Vec::new();
@@ -21,7 +21,7 @@ fn jobs(settings: impl Iterator<Item = (String, String)>) -> Vec<Job> {
     jobs
 }
 
-/// The jobs of our profile, from the output of `--debug=profile`.
+/// The jobs of Iolite's profile, from the output of `--debug=profile`.
 #[track_caller]
 fn ours(dir: &Path, arguments: &str) -> Vec<Job> {
     let run = Program::under_test().line(dir, &format!("--debug=profile --parse-only {arguments}")).ok();
@@ -93,7 +93,7 @@ pub fn options_of_tiobench() {
     let names: Vec<String> = json.jobs().iter().map(|job| job.name().to_string()).collect();
     assert_eq!(names, ["seqwrite", "randwrite", "seqread", "randread"]);
     for job in json.jobs() {
-        // 2 MiB in blocks of 16 KiB, twice, by two threads.
+        // Two threads transfer 2 MiB in blocks of 16 KiB twice.
         assert_eq!(job.ios().iter().sum::<u64>(), 2 * 2 * 128, "{}", job.name());
     }
     let expected: Vec<_> = (1..=4).map(|number| (format!("there/.fio.tio.{number}"), 512 << 10)).collect();
@@ -133,7 +133,7 @@ fn wrong_uses() {
     assert!(files_in(dir.path()).is_empty());
 }
 
-/// fio ignores it there, whatever it says.
+/// fio ignores the option in a job file, whatever its value is.
 #[test]
 fn a_profile_in_a_job_file_is_told_to_have_no_effect() {
     let dir = scratch();

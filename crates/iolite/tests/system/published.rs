@@ -1,26 +1,26 @@
-//! Jobs that people run: some hundred command lines and job files of the kinds found in guides, manuals, benchmarks of
-//! databases and volumes, and forums, in our own words and with small sizes. Each is run under the name `fio` and under
-//! every available fio.
+//! Typical jobs: several hundred command lines and job files of the kinds found in guides, manuals, benchmarks of
+//! databases and volumes, and forums, rewritten and with small sizes. Each runs under the name `fio` and under every
+//! available fio.
 //!
-//! `published/lines/*.txt` has command lines, `published/jobs/*.fio` job files. A line of a list is
+//! `published/lines/*.txt` has lists of command lines, `published/jobs/*.fio` job files. A line of a list is
 //!
 //! ```text
 //! exact fio --name=prepare --size=1m --rw=write && fio --name=prepare --size=1m --rw=read
 //! ```
 //!
-//! a word for the counts that the job determines ([`Counts`]: `exact`, `sum` or `open`) and a shell command, in parts
-//! that are run and compared one after the other. It runs in a directory with two files, `disk` of 4 MiB and `disk2` of
-//! 1 MiB, two directories, `data` and `more`, and the job files that the line names. In a job file, a comment `#
-//! compare: exact` gives the word, and a comment `# run: fio job.fio --more` the line (without it: `fio job.fio`); one
-//! without the first is only used by lines.
+//! a word that says which counts the job determines ([`Counts`]: `exact`, `sum` or `open`) and a shell command, whose
+//! parts are run and compared one after the other. It runs in a directory with two files, `disk` of 4 MiB and `disk2`
+//! of 1 MiB, two directories, `data` and `more`, and the job files that the line names. In a job file, a comment
+//! `# compare: exact` gives the word, and a comment `# run: fio job.fio --more` gives the line (default:
+//! `fio job.fio`). A job file without the first comment is only used by lines.
 //!
-//! If we differ on purpose, a line before it names the difference, and quotes the explanation in docs/compatibility.md:
+//! For an intended difference, a line before the command names it and quotes the explanation in docs/compatibility.md:
 //!
 //! ```text
 //! #! files: its content is kept, and it is extended
 //! ```
 //!
-//! `#! 3.33 files: ...` is about one release only. Such a line fails the test, too, when there is no such difference.
+//! `#! 3.33 files: ...` is about one release only. If there is no such difference, the test fails as well.
 
 use crate::common::comparison::{Aspect, Counts, Difference, Report, compare_lines, compare_reports};
 use crate::common::program::{Finished, Running};
@@ -35,7 +35,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// How many entries run at a time. Most of a run is waiting, for fio's threads that sleep as well as for disks.
+/// How many entries run at a time. Most of a run is spent waiting for fio's sleeping threads and for disks.
 const AT_ONCE: usize = 4;
 
 #[test]
@@ -98,7 +98,7 @@ fn job_files() {
     compare_all(&job_file_entries());
 }
 
-/// No list is forgotten, and there are as many as were promised.
+/// Every list is run, and there are at least 300 entries.
 #[test]
 fn all_lists_are_run() {
     let source = include_str!("published.rs");
@@ -110,9 +110,9 @@ fn all_lists_are_run() {
     assert!(entries >= 300, "{entries} entries");
 }
 
-/// Something that was published.
+/// A command line to compare.
 struct Entry {
-    /// Where it is, for people.
+    /// Its file and line, for messages.
     place: String,
     counts: Counts,
     /// The shell command, in parts.
@@ -120,11 +120,11 @@ struct Entry {
     intended: Vec<Intended>,
 }
 
-/// A difference that is meant.
+/// An intended difference.
 #[derive(Clone)]
 struct Intended {
     aspect: Aspect,
-    /// The number of the release that it is about.
+    /// The minor version of the release that it is about; `None` = all releases.
     release: Option<u32>,
 }
 
@@ -138,7 +138,7 @@ fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/system/published")
 }
 
-/// The names of the files of a kind, without their ends.
+/// The names of the files with this extension, without the extension.
 fn listed(directory: &str, end: &str) -> Vec<String> {
     let files = files_in(&data().join(directory)).into_iter();
     let mut names: Vec<String> =
@@ -187,7 +187,7 @@ fn parse_counts(word: &str, place: &str) -> Counts {
     }
 }
 
-/// The reason has to be in the page about differences.
+/// Parses an intended difference. The page about differences has to contain the reason.
 fn parse_intended(text: &str, place: &str) -> Intended {
     let (what, reason) = text.split_once(": ").unwrap_or_else(|| panic!("{place}: an aspect and a reason"));
     let (release, aspect) =
@@ -217,9 +217,9 @@ fn parse_intended(text: &str, place: &str) -> Intended {
 struct Ran {
     finished: Finished,
     report: Report,
-    /// Names of files with their sizes; of reports and logs, their content.
+    /// Names of files with their sizes, or the number of lines for logs.
     files: Vec<String>,
-    /// Reports that were written into files.
+    /// Reports that were written to files.
     written: Vec<(String, Report)>,
 }
 
@@ -228,7 +228,7 @@ fn compare_list(list: &str) {
     compare_all(&list_entries(list));
 }
 
-/// Runs and compares all; the failure names everything that differs.
+/// Runs and compares all entries. The failure lists all differences.
 #[track_caller]
 fn compare_all(entries: &[Entry]) {
     let (ours, peers) = (Program::under_test(), peers!());
@@ -258,7 +258,7 @@ fn compare_all(entries: &[Entry]) {
 /// A program that is called `fio`.
 struct Called {
     program: Program,
-    /// The directory with the link of that name.
+    /// The directory with the link `fio`.
     directory: tempfile::TempDir,
 }
 
@@ -269,7 +269,7 @@ impl Called {
         Called { program: program.clone(), directory }
     }
 
-    /// Runs a line in a shell. `None` if a real fio hung.
+    /// Runs a line in a shell; `None` = a real fio hung.
     fn run(&self, dir: &Path, line: &str) -> Option<Finished> {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("sh");
@@ -279,7 +279,7 @@ impl Called {
     }
 }
 
-/// Our differences from each release.
+/// The unintended differences from each release.
 fn compare(entry: &Entry, programs: &[Called]) -> Vec<String> {
     let (ours, peers) = programs.split_first().expect("ours is the first");
     let run = |program: &Called| program.program.patiently(|| run(entry, program));
@@ -331,12 +331,12 @@ fn job_files_of(line: &str) -> Vec<PathBuf> {
     files.map(|(name, _)| directory.join(name)).collect()
 }
 
-/// Runs all parts of a line in a directory of their own, until one fails. There is no result when a real fio hung.
+/// Runs the parts of a line in a new directory until one fails; `None` = a real fio hung.
 fn run(entry: &Entry, program: &Called) -> Option<Vec<Ran>> {
     let dir = prepare(&entry.line);
     let mut ran = Vec::new();
     for part in entry.line.split(" && ") {
-        // Both formats, where a line does not say which.
+        // Both formats, unless the line selects one.
         let says_what = ["--output", "--minimal", "--append-terse", "--showcmd", "--version"];
         let line = match says_what.iter().any(|option| part.contains(option)) || !part.contains("fio ") {
             true => part.to_owned(),
@@ -364,7 +364,7 @@ fn run(entry: &Entry, program: &Called) -> Option<Vec<Ran>> {
             } else if entry.counts == Counts::Open && part.contains("--filesize=4k-64k") {
                 files.push(name);
             } else if !name.ends_with(".state") {
-                // (States of verification have formats and rules of their own.)
+                // (Verify states have a different format and different rules.)
                 files.push(format!("{name}: {size}"));
             }
         }
@@ -377,7 +377,7 @@ fn run(entry: &Entry, program: &Called) -> Option<Vec<Ran>> {
     Some(ran)
 }
 
-/// 4 MiB that are neither empty nor the same everywhere.
+/// 4 MiB of varying data.
 fn content() -> &'static [u8] {
     static CONTENT: OnceLock<Vec<u8>> = OnceLock::new();
     CONTENT.get_or_init(|| {
@@ -400,7 +400,7 @@ fn prepare(line: &str) -> tempfile::TempDir {
     dir
 }
 
-/// What fio prints when a disk of the machine disappears while it looks through /sys/block: that of another test, say.
+/// The message of fio if a disk, such as that of another test, disappears while it reads /sys/block.
 const DISK_IS_GONE: &str = "stat: No such file or directory";
 
 fn differences(entry: &Entry, ours: &Ran, theirs: &Ran, release: &Release) -> Vec<Difference> {
@@ -417,7 +417,7 @@ fn differences(entry: &Entry, ours: &Ran, theirs: &Ran, release: &Release) -> Ve
     }
     differences.extend(compare_lines(Aspect::Files, &ours.files, &theirs.files));
     if our_code != 0 || their_code != 0 {
-        // How a failure is worded is each one's own.
+        // The texts of failures differ.
         return differences;
     }
     differences.extend(compare_reports(&ours.report, &theirs.report, release, entry.counts));

@@ -1,7 +1,7 @@
-//! Rates, pauses and limits on latency, seen from outside: the number of I/Os over time.
+//! Rates, pauses and limits on latency, observed as the number of I/Os over time.
 //!
-//! Run times are only ever checked against their least, and numbers of I/Os against their most: a loaded machine is
-//! slow, never fast. That a job does not wait for longer than it should shows in the sleep that it asks for.
+//! Run times are only checked against a minimum, and numbers of I/Os against a maximum, because a busy machine is slow
+//! but never too fast. Whether a job waits too long is checked by the sleeps that it requests.
 
 use crate::common::{Json, Program, scratch, trace, words};
 use iolite_testing::skip;
@@ -16,7 +16,7 @@ fn report(line: &str) -> Json {
 
 #[test]
 fn rate_iops_spaces_ios_out() {
-    // The n-th of 21 is due after n/100 s, so the last begins after 200 ms.
+    // I/O number n is due after n/100 s, so the last of 21 begins after 200 ms.
     let report = report("--rate_iops=100 --number_ios=21");
     assert_eq!(report.job().ios(), [21, 0, 0]);
     assert!(report.job().int("read.runtime") >= 199);
@@ -24,12 +24,12 @@ fn rate_iops_spaces_ios_out() {
 
 #[test]
 fn rate_counts_bytes() {
-    // 256 KiB at 1 MiB/s; the last block is due when all but it have had their time.
+    // 256 KiB at 1 MiB/s; the last block is due when the time of all earlier ones is over.
     let report = report("--rate=1m --bs=32k --number_ios=8");
     assert!(report.job().int("read.runtime") >= 218);
 }
 
-/// Exactness is measured by `iolite-bench --rates` on an idle machine. Here: never more than the schedule gives.
+/// Only checks that the rate is not exceeded. `iolite-bench --rates` measures the precision on an idle machine.
 #[test]
 fn rates_are_not_exceeded_from_a_few_to_very_many() {
     for rate in [10, 1_000, 20_000, 100_000] {
@@ -39,7 +39,7 @@ fn rates_are_not_exceeded_from_a_few_to_very_many() {
     }
 }
 
-/// A job never waits longer than until the next I/O is due, even if it was delayed before.
+/// A job sleeps at most until the next I/O is due, even if it was delayed before.
 #[test]
 fn nobody_sleeps_beyond_the_schedule() {
     let dir = scratch();
@@ -54,14 +54,14 @@ fn nobody_sleeps_beyond_the_schedule() {
     }
 }
 
-/// A job that is held up goes on at the schedule that it had, as fio's do: the amount is that of the whole time.
+/// After a delay, a job continues with its original schedule, as in fio, so the rate is that of the whole time.
 #[test]
 pub fn a_job_that_was_held_up_catches_up() {
-    // The pauses take two thirds of the time, and the rate is kept all the same.
+    // The pauses take two thirds of the time, and the rate is still kept.
     let line = "--rate_iops=1000 --thinktime=20ms --thinktime_blocks=30 --number_ios=600";
     let with = report(line);
     let ignored = report(&format!("{line} --rate_ignore_thinktime=1"));
-    // 600 at 1000 per second, and the same with 19 pauses on top.
+    // 600 I/Os at 1000 per second; then the same plus 19 pauses.
     assert!(with.job().int("read.runtime") >= 598);
     assert!(ignored.job().int("read.runtime") >= 978);
 }
@@ -70,13 +70,13 @@ pub fn a_job_that_was_held_up_catches_up() {
 fn each_direction_keeps_its_own_rate() {
     let report = report("--rw=rw --rate_iops=400,100 --time_based --runtime=1");
     let [reads, writes, _] = report.job().ios();
-    // Not more than the rate gives (and the one at the start).
+    // At most as many as the rate allows, plus one at the start.
     assert!(reads <= 401 && writes <= 101, "{reads} reads, {writes} writes");
-    // The mix asks for as many writes as reads: that there are fewer is the rates' doing. (A few are due at once.)
+    // Without rates, there would be as many writes as reads. (A few are due at once.)
     assert!(reads + 8 > 2 * writes, "{reads} reads, {writes} writes");
 }
 
-/// Rates limit the directions of a mix; they do not add directions, least of all writes.
+/// Rates limit the directions of a mix, but do not add directions.
 #[test]
 fn a_mix_that_only_reads_writes_nothing_whatever_its_rates() {
     let dir = scratch();
@@ -116,14 +116,14 @@ fn a_mix_that_only_reads_writes_nothing_whatever_its_rates() {
 #[test]
 pub fn poisson_keeps_the_rate_but_not_the_distance() {
     let report = report("--rate_iops=2000 --rate_process=poisson --time_based --runtime=1");
-    // 2000 with a standard deviation of 45.
+    // 2000 are expected, with a standard deviation of 45.
     assert!(report.job().ios()[0] < 2300);
 }
 
 #[test]
 fn thinktime_pauses_after_blocks() {
     let report = report("--thinktime=50ms --thinktime_blocks=4 --number_ios=13");
-    // Pauses after 4, 8 and 12.
+    // There are pauses after I/Os 4, 8 and 12.
     assert_eq!(report.job().ios()[0], 13);
     assert!(report.job().int("read.runtime") >= 149);
 }
@@ -143,7 +143,7 @@ fn no_more_ios_come_between_two_pauses_at_any_depth() {
     }
 }
 
-/// The first pause comes when so many have completed, each of which has made room for another one but the last.
+/// The first pause comes when `blocks` I/Os have completed. Each of them but the last has made room for another one.
 #[test]
 fn what_completes_before_the_first_pause_makes_room_for_more() {
     const PAUSE_MS: u64 = 60;
@@ -162,7 +162,7 @@ fn what_completes_before_the_first_pause_makes_room_for_more() {
         times.windows(2).take_while(|two| two[1] - two[0] < PAUSE_MS - 1).count() + 1
     };
     let ours = Program::under_test();
-    // (Other work on the machine may make some so late that they seem to be behind the pause.)
+    // (On a busy machine, some I/Os may be so late that they seem to come after the pause.)
     for blocks in [1, 3, 8] {
         assert!(first(&ours, "complete", blocks) < 2 * blocks);
         assert!(first(&ours, "issue", blocks) <= blocks);
@@ -180,7 +180,7 @@ pub fn thinktime_can_come_by_time() {
     assert!(busy < 80.0, "half of the time is pauses, but {busy}% were busy");
 }
 
-/// How much of a busy pause a loaded machine grants is its own affair, but none of it is slept.
+/// The job does not sleep in the busy part of a pause.
 #[test]
 pub fn thinktime_spin_is_not_slept() {
     let dir = scratch();
@@ -191,11 +191,11 @@ pub fn thinktime_spin_is_not_slept() {
         let (run, log) = trace::system_calls(&Program::under_test(), dir.path(), "clock_nanosleep", &line)?;
         let run = run.ok();
         let report = Json::parse(&run.stdout);
-        // There is a pause between any two of the six, however it is spent.
+        // There is a pause between any two of the six I/Os.
         assert!(report.job().int("read.runtime") >= 199);
         let busy = report.job().float("usr_cpu") + report.job().float("sys_cpu");
-        // Other processes of the run may sleep as they like.
-        let worker = run.stdout.split_once(": pid=").expect("the worker is told").1;
+        // Only the sleeps of the worker count, not those of other processes.
+        let worker = run.stdout.split_once(": pid=").expect("the worker's ID is printed").1;
         let worker = format!("{} ", worker.split_once(':').expect("pid=N:").0);
         let slept = |line: &&str| line.starts_with(&worker) && line.contains("clock_nanosleep(");
         Some((log.lines().filter(slept).count(), busy))
@@ -225,7 +225,7 @@ fn a_minimum_is_not_watched_while_the_job_gets_going() {
     Program::under_test().line(dir.path(), line).ok();
 }
 
-/// At the end of a ramp, and with each depth that is tried, the job's counters are reset.
+/// The job's counters are reset at the end of a ramp, and for each tried depth.
 #[test]
 fn a_minimum_is_not_missed_because_counting_begins_anew() {
     let dir = scratch();
@@ -241,7 +241,7 @@ fn a_minimum_is_not_missed_because_counting_begins_anew() {
     }
 }
 
-/// Each write is read back before the next, slowly. The workload itself keeps its rate.
+/// Each write is read back slowly before the next one. The workload itself keeps its rate.
 #[test]
 fn a_minimum_is_not_missed_because_of_reading_back() {
     let dir = scratch();
@@ -269,7 +269,7 @@ fn the_job_does_not_wait_after_its_last_io() {
     assert_eq!(report.job().ios(), [1, 0, 0]);
 }
 
-/// The writes, data syncs and closes of the file, a letter each.
+/// The writes (w), data syncs (s) and closes (c) of the file.
 fn writes_and_syncs(line: &str) -> Option<String> {
     let dir = scratch();
     let line = format!("--name=j --filename=f --rw=write --fdatasync=1 {line}");
@@ -280,7 +280,7 @@ fn writes_and_syncs(line: &str) -> Option<String> {
     Some(calls.map(|call| call[..1].replace('p', "w").replace('f', "s")).collect())
 }
 
-/// The time ends while the next write is waited for.
+/// The time ends while the job waits for its next write.
 #[test]
 fn a_write_is_synced_before_the_next_one_is_waited_for() {
     let Some(calls) = writes_and_syncs("--size=1m --rate_iops=2 --runtime=1") else { skip!("needs strace") };
@@ -292,7 +292,7 @@ fn a_pass_is_synced_before_its_files_are_removed() {
     let Some(calls) = writes_and_syncs("--size=8k --loops=2 --unlink_each_loop=1") else {
         skip!("needs strace")
     };
-    // It is laid out again between the passes.
+    // The file is laid out again between the passes.
     assert!(calls.ends_with("wswsccwswc"), "{calls}");
 }
 
@@ -313,7 +313,7 @@ fn times_beyond_all_clocks_are_never_reached() {
         "--rate_min=1 --rate_cycle=9223372036854775807",
         "--steadystate=iops:1 --steadystate_duration=18446744073709 --steadystate_check_interval=18446744073709",
         "--steadystate=iops:1 --steadystate_duration=18446744073709 --steadystate_ramp_time=18446744073709",
-        // The second job waits for a moment that does not come; the first ends them both.
+        // The second job would never start; the first one ends both.
         "--exitall --name=k --ioengine=null --size=1m --startdelay=18446744073709",
     ] {
         Program::under_test().line(dir.path(), &format!("--name=j --ioengine=null --size=1m {times}")).ok();
@@ -356,14 +356,14 @@ pub fn a_latency_target_is_told_with_the_depth_that_was_found() {
         let report = Json::parse(&Program::under_test().line(dir.path(), &line(target)).ok().stdout);
         (report.job().int("latency_depth"), report.job().float("latency_percentile"))
     };
-    // Latencies that are not reported count all the same.
+    // Latencies count even if they are not reported.
     assert_eq!(found("1us --gtod_reduce=1").0, 1);
-    // Nothing takes a minute, so the whole depth is good; nothing is done in no time, so not even 1 is.
+    // With a target of a minute, the full depth is good; with a target that no I/O meets, not even depth 1 is.
     assert_eq!(found("60s"), (8, 99.0));
     assert_eq!(found("1us"), (1, 99.0));
 }
 
-/// Every second I/O is late, whatever the machine does: too many where 95% have to be in time, not where 20% have to.
+/// Every second I/O is late. This is too many if 95% have to be in time, but not if 20% have to.
 #[test]
 pub fn a_latency_percentile_says_how_many_may_be_late() {
     let dir = scratch();

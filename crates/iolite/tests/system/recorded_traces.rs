@@ -1,4 +1,4 @@
-//! Traces that blktrace left of a real machine (crates/trace/tests/data), replayed beside the peer.
+//! Replays traces that blktrace recorded on a real machine (crates/trace/tests/data), and compares with fio.
 
 use crate::common::devices::{Loop, image};
 use crate::common::trace::{system_calls, whole_calls};
@@ -13,7 +13,7 @@ fn recorded(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../trace/tests/data").join(name)
 }
 
-/// The trace as a machine of the other byte order records it.
+/// Converts the trace to the other byte order.
 fn swap(from: &Path, to: &Path) {
     let bytes = fs::read(from).unwrap();
     let mut reader = BlkReader::new(&bytes[..], "t");
@@ -24,7 +24,7 @@ fn swap(from: &Path, to: &Path) {
     fs::write(to, other).unwrap();
 }
 
-/// The I/Os that blkparse saw queued, each as text: a flush is a sync followed by its data, which fio omits.
+/// The I/Os that blkparse shows as queued, as texts. A flush is a sync followed by its data, which fio omits.
 fn queued(is_peer: bool) -> Vec<String> {
     let mut queued = Vec::new();
     for line in fs::read_to_string(recorded("queued.txt")).unwrap().lines() {
@@ -46,13 +46,13 @@ fn queued(is_peer: bool) -> Vec<String> {
     queued
 }
 
-/// The I/O in a log of strace on this device.
+/// The I/Os on this device in a log of strace.
 fn issued(log: &str, device: &str) -> Vec<String> {
     let on_device = format!("<{device}");
     let of_call = |call: &String| {
         let (name, rest) = call.split_once('(')?;
         let (_, rest) = rest.split_once(&on_device)?;
-        // Data may contain anything: the numbers are looked for from the end.
+        // Data may contain anything, so the numbers are parsed from the end.
         let (arguments, _) = rest.rsplit_once(" = ")?;
         let mut numbers = arguments.trim_end().trim_end_matches(')').rsplit(", ");
         match name {
@@ -92,7 +92,7 @@ fn a_replay_issues_what_was_queued_as_the_peer_does() {
             finished.ok();
             let (seen, queued) = (issued(&log, &device.path), queued(program.is_peer));
             if program.is_peer {
-                // The tracer may lose calls of the peer on a busy machine: those that it recorded are in order.
+                // On a busy machine, strace may lose calls of fio, but the recorded ones are in order.
                 let mut left = queued.iter();
                 assert!(seen.iter().all(|call| left.any(|expected| expected == call)), "{seen:?} {queued:?}");
                 assert!(!seen.is_empty());
@@ -123,7 +123,7 @@ fn a_summary_has_the_figures_of_blkparse() {
     assert_eq!(of("nullb0.blktrace.0")["files"].as_array().unwrap().len(), 1);
 }
 
-/// The trace with one damaged record: the number at this byte of its first record of a read becomes the given one.
+/// Writes the trace with a damaged record: `value` replaces the number at offset `at` of the first record of a read.
 fn damaged(to: &Path, at: usize, value: u32) -> u64 {
     let mut bytes = fs::read(recorded("both.dump")).unwrap();
     let mut start = 0;

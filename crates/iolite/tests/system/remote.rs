@@ -32,7 +32,7 @@ impl Agent {
         Agent::of(Running::start(&mut command))
     }
 
-    /// The one that was started so.
+    /// The agent of this process.
     pub fn of(mut running: Running) -> Agent {
         running.wait_until("its socket", |running| running.stdout().contains("listening on"));
         let said = running.stdout();
@@ -40,7 +40,7 @@ impl Agent {
         Agent { running, address }
     }
 
-    /// On a socket in its directory, which is made.
+    /// Starts an agent on a socket in a new directory.
     pub fn on_socket(dir: &Path, name: &str) -> Agent {
         let home = dir.join(name);
         fs::create_dir(&home).unwrap();
@@ -55,18 +55,18 @@ impl Agent {
         format!("--client={}", self.address)
     }
 
-    /// Ends it: none of its processes is left.
+    /// Ends the agent, and checks that none of its processes is left.
     pub fn end(self) -> Finished {
         self.running.signal(libc::SIGTERM);
         self.running.wait()
     }
 
-    /// The processes that it has started, and those have started.
+    /// All its descendants.
     pub fn family(&self) -> Vec<i32> {
         iolite_os::process::descendants_of(self.running.pid())
     }
 
-    /// Waits until nothing runs for anybody.
+    /// Waits until the agent has no run.
     pub fn wait_until_idle(&mut self) {
         let agent = self.running.pid();
         self.running
@@ -100,7 +100,7 @@ pub fn a_job_runs_where_the_server_is() {
     ] {
         assert!(normal.stdout.contains(&expected), "{expected}\n{normal}");
     }
-    // There is no other that it could have started with.
+    // With a single machine, there is no spread of start times.
     assert!(!normal.stdout.contains("started within "), "{normal}");
     assert_eq!(normal.stderr, "");
     assert_eq!(fs::metadata(dir.path().join("there/f")).unwrap().len(), 65_536);
@@ -116,7 +116,7 @@ pub fn a_job_runs_where_the_server_is() {
     assert_eq!(stats[2]["write"]["io_bytes"], 65_536);
     assert_eq!(json.0["global options"]["size"], "64k");
     assert!(json.0.get("start").is_none(), "{}", json.0);
-    // Where no time is involved, one process counts the same.
+    // If time plays no role, a local run has the same counts.
     let alone = Json::parse(&run(dir.path(), &["--output-format=json", "job.fio"]).ok().stdout);
     for (job, here) in stats.iter().zip(alone.jobs()) {
         for path in ["read", "write"] {
@@ -151,13 +151,13 @@ pub fn several_machines_have_one_result() {
         told(&[&a, "job.fio", &b, "own.fio", &c, "job.fio"]),
         ("one two own one two All clients".to_owned(), 16 + 32 + 16)
     );
-    // Machines without their own job files use those of the next machine, or those in front.
+    // Machines without their own job files use those of the next machine, or those given first.
     assert_eq!(told(&[&a, &b, "own.fio"]), ("own own All clients".to_owned(), 64));
     assert_eq!(told(&["own.fio", &a, &b]), ("own own All clients".to_owned(), 64));
     let list: String = agents.iter().map(|agent| format!("{}\n", agent.address)).collect();
     fs::write(dir.path().join("hosts"), format!("# all\n{list}")).unwrap();
     assert_eq!(told(&["--client=hosts", "own.fio"]), ("own own own All clients".to_owned(), 96));
-    // A file that is there.
+    // Job files on the machines themselves.
     for name in ["a", "b"] {
         fs::write(dir.path().join(name).join("far.fio"), own.replace("own", "far")).unwrap();
     }
@@ -186,7 +186,7 @@ pub fn several_files_run_together_as_with_fio() {
     ];
     files.iter().for_each(|(name, text)| fs::write(dir.path().join(name), text).unwrap());
     let names = files.map(|(name, _)| name);
-    // Jobs with their groups and block sizes.
+    // The jobs, with their groups and block sizes.
     let jobs = |finished: &Finished| -> Vec<String> {
         let lines = finished.stdout.lines().filter(|line| line.contains(": (g="));
         let jobs = lines.map(|line| line.split_once("> ").map_or(line, |(_, line)| line));
@@ -235,7 +235,7 @@ pub fn machines_do_what_one_process_does() {
         "[two]\nfilename=f2\nrandseed=8\nrw=randwrite\nbsrange=512-8k\nsize=1m\nrandom_distribution=zipf:1.2\n\
          number_ios=300\nwrite_iolog=two.trace\n",
     ];
-    // The number of a worker is a part of its seed: the second one is the second one there, too.
+    // A worker's number is a part of its seed, so the second worker is the second one on its machine, too.
     let other = "[other]\nioengine=null\nrw=trim\nsize=4k\n";
     fs::write(dir.path().join("one.fio"), jobs[0]).unwrap();
     fs::write(dir.path().join("two.fio"), [other, jobs[1]].concat()).unwrap();
@@ -254,7 +254,7 @@ pub fn machines_do_what_one_process_does() {
         assert_eq!(all[path]["clat_ns"]["N"], alone[path]["clat_ns"]["N"], "{path}");
     }
     assert_eq!(all["iodepth_level"], alone["iodepth_level"]);
-    // Time is the first word of a line.
+    // The first word of a line is the time.
     let ios = |path: &Path| -> Vec<String> {
         let text = fs::read_to_string(path).unwrap();
         text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
@@ -285,7 +285,7 @@ pub fn without_protection_only_when_asked_for() {
     }
     let agent = Agent::on_port(dir.path());
     run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).ok();
-    // As fio's own command lines, with nothing but the environment changed.
+    // A command line of fio works if only the environment is changed.
     let mut command = Command::new(&fio.path);
     command.args([&agent.client(), "job.fio"]).env("IOLITE_INSECURE", "1").current_dir(dir.path());
     let finished = Running::start(&mut command).wait().ok();
@@ -326,7 +326,7 @@ pub fn mistakes_come_back_with_host_line_and_column() {
     let refused = run(dir.path(), &[&agent.client(), "job.fio"]).refused();
     assert!(refused.stderr.contains(&format!("<{host}> job.fio:4:4: bs=4kk")), "{refused}");
     assert!(refused.stderr.contains(&format!("<{host}> inc:1:1: unknown option \"iodpeth\"")), "{refused}");
-    // Errors that only that machine can detect.
+    // Errors that only the other machine can detect.
     job(dir.path(), "[a]\nrw=read\nsize=64k\nfilename=missing\nallow_file_create=0\n");
     let refused = run(dir.path(), &["--output-format=json", &agent.client(), "job.fio"]).refused();
     assert!(refused.stderr.contains(&format!("<{host}> ")), "{refused}");
@@ -347,9 +347,9 @@ pub fn mistakes_come_back_with_host_line_and_column() {
     agent.end();
 }
 
-/// What is not a host is told where it is said.
+/// Invalid hosts are reported with their place.
 #[test]
-pub fn hosts_that_are_none() {
+pub fn invalid_hosts_are_reported_with_their_place() {
     let dir = scratch();
     job(dir.path(), TWO);
     for (list, text) in [
@@ -384,7 +384,7 @@ pub fn hosts_that_are_none() {
     assert!(refused.stderr.contains("), and it is not a file with a list of hosts"), "{refused}");
 }
 
-/// Where one machine cannot run its jobs, nothing runs.
+/// If one machine cannot run its jobs, no machine does.
 #[test]
 pub fn nothing_starts_before_all_are_ready() {
     let dir = scratch();
@@ -414,13 +414,13 @@ pub fn one_run_at_a_time() {
     let second = run(dir.path(), &[&agent.client(), "job.fio"]).refused();
     assert!(second.stderr.contains("runs the jobs of another client: iolite-"), "{second}");
     assert!(second.stderr.contains(&format!("(process {}) on", first.pid())), "{second}");
-    // Asked to end, it reports.
+    // The first run reports when it is interrupted.
     first.signal(libc::SIGINT);
     let first = first.wait();
     assert_eq!(first.code(), 128, "{first}");
     assert!(first.stdout.contains("\nAll clients: (groupid=0, jobs=2)"), "{first}");
     agent.wait_until_idle();
-    // Under two names as well.
+    // An agent that is given twice is detected, even under two names.
     let linked = dir.path().join("linked");
     std::os::unix::fs::symlink(dir.path().join("a"), &linked).unwrap();
     let linked = format!("--client=sock:{}", linked.join("s").display());
@@ -448,7 +448,7 @@ pub fn a_fio_at_the_other_end_is_told() {
     server.wait();
     let mut agent = Agent::on_socket(dir.path(), "a");
     let client = peer.start(dir.path(), [&agent.client(), "job.fio"]);
-    agent.running.wait_until("its word", |running| running.output().contains("a fio is at the other end"));
+    agent.running.wait_until("its message", |running| running.output().contains("a fio is at the other end"));
     drop(client);
     agent.end();
 }
@@ -473,7 +473,7 @@ pub fn a_server_in_the_background() {
     assert!(second.refused().stderr.contains(&format!("the server with process {pid} is alive")));
 }
 
-/// Delays count from the moment at which all begin.
+/// Start delays count from the common start.
 #[test]
 pub fn jobs_that_start_later() {
     let dir = scratch();
@@ -537,7 +537,7 @@ pub fn a_server_says_what_it_may_be_asked_to_do() {
     job(dir.path(), write);
     run(dir.path(), &[&careful.client(), "job.fio"]).ok();
     run(dir.path(), &[&readonly.client(), "job.fio"]).refused().says("--readonly forbids that");
-    // Options that write records of a run to files that the client chooses.
+    // Options that write logs and traces to files that the client chooses.
     let makes = [
         "[a]\nioengine=null\nrw=read\nsize=64k\nwrite_iolog=made\n",
         "[a]\nioengine=null\nread_iolog=one:two\nmerge_blktrace_file=made\n",
@@ -554,7 +554,7 @@ pub fn a_server_says_what_it_may_be_asked_to_do() {
     [careful, open, readonly].into_iter().for_each(|agent| drop(agent.end()));
 }
 
-/// Names that are made on a server have their client in them, unless the job says otherwise, or nobody comes over a network.
+/// Generated file names on a server contain the client's address, unless the job says otherwise or the client is local.
 #[test]
 pub fn files_of_clients_are_their_own() {
     let dir = scratch();
@@ -577,7 +577,7 @@ pub fn files_of_clients_are_their_own() {
         made(&agent, &home, "directory=d\nunique_filename=0\nfilename_format=$clientuid-$jobname\n"),
         "127.0.0.1-j"
     );
-    // Where they are not found, it is told what they are called.
+    // If a file is not found, the message explains its name.
     job(dir.path(), "[j]\nrw=read\nsize=4k\ndirectory=d\nfilename=x\nallow_file_create=0\n");
     let refused = run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).refused();
     let hint =
@@ -606,7 +606,7 @@ pub fn a_report_on_request() {
     client.wait_until("its jobs", |_| agents.iter().all(|agent| agent.family().len() >= 4));
     client.signal(libc::SIGUSR1);
     client.wait_until("a report", |client| client.stdout().contains("All clients: (groupid=0, jobs=4)"));
-    // As GNU timeout does it: two signals close together are one request.
+    // Two signals close together, as from GNU timeout, are one request to end.
     client.signal(libc::SIGINT);
     client.signal(libc::SIGTERM);
     let finished = client.wait();
@@ -626,7 +626,7 @@ pub fn runs_follow_each_other() {
     agent.end();
 }
 
-/// The trigger is watched for at the client. When the states of all machines are there, its commands run at both ends.
+/// The client watches for the trigger. When it has the states of all machines, the trigger's commands run at both ends.
 #[test]
 pub fn a_trigger_ends_the_run_of_all() {
     let dir = scratch();
@@ -657,11 +657,11 @@ pub fn a_trigger_ends_the_run_of_all() {
     assert_eq!(local.lines().filter(|line| line.ends_with("-verify.state")).count(), 2, "{local}");
     assert_eq!(local.lines().filter(|line| line.ends_with("/remote")).count(), 2, "{local}");
     assert_eq!(fs::read_to_string(dir.path().join("a/remote")).unwrap(), "local-long-0-verify.state\n");
-    // Triggered by time, without commands; a command that fails is reported with its machine.
+    // A trigger by time; a failed command is reported with its machine.
     let timed = run(dir.path(), &[&a, "--trigger-timeout=1ms", "--trigger-remote=exit 4", "job.fio"]).ok();
     assert!(timed.stderr.contains("> the trigger \"exit 4\" ended with exit status: 4"), "{timed}");
     agents.into_iter().for_each(|agent| drop(agent.end()));
-    // Programs run where the server says so, and nothing runs elsewhere.
+    // Commands run only on servers that permit programs.
     let strict = Agent::on_socket(dir.path(), "strict");
     let words = [&strict.client(), "--trigger-timeout=1", "--trigger-remote=: > there", "job.fio"];
     let refused = run(dir.path(), &words).refused();

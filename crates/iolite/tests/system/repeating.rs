@@ -1,4 +1,4 @@
-//! `--repeat`: job files several times, in random order, and the summary of their runs.
+//! `--repeat`: runs job files several times in random order, and summarises the runs.
 
 use crate::common::{Json, Program, scratch};
 use serde_json::Value;
@@ -13,7 +13,7 @@ fn json(text: &str) -> Value {
     Json::parse(text).0
 }
 
-/// Two job files of quick I/O, which differ in the block size.
+/// Writes two job files with quick I/O, which differ in the block size.
 fn jobs(dir: &Path, options: &str) {
     for (name, size) in [("base.fio", "4k"), ("new.fio", "8k")] {
         let text = format!("[j]\nioengine=null\nsize=1m\nrw=randread\nbs={size}\n{options}\n");
@@ -25,12 +25,12 @@ fn report(path: &Path) -> Value {
     json(&fs::read_to_string(path).unwrap())
 }
 
-/// When the job of a report began.
+/// The start time of a report's job.
 fn began(path: &Path) -> u64 {
     report(path)["jobs"][0]["job_start"].as_u64().unwrap()
 }
 
-/// The file of each run, from the progress messages.
+/// The job file of each run, from the progress messages.
 fn told(stderr: &str) -> Vec<String> {
     let lines = stderr.lines().filter_map(|line| line.split_once("] ")?.1.split_once(", run "));
     lines.map(|(file, _)| file.to_owned()).collect()
@@ -39,7 +39,7 @@ fn told(stderr: &str) -> Vec<String> {
 #[test]
 fn warnings_are_told_once() {
     let dir = scratch();
-    // One about the job file, and one that arises in the run.
+    // One warning is about the job file; the other one arises during the run.
     jobs(dir.path(), "thinktime_spin=5\nramp_time=100s");
     let run = ours().line(dir.path(), "--repeat=3 base.fio --output=out").ok();
     let count = |words: &str| run.stderr.matches(words).count();
@@ -58,7 +58,7 @@ pub fn files_take_turns_and_are_compared() {
         (&answer["sides"][0]["name"], &answer["sides"][1]["name"]),
         (&"base.fio".into(), &"new.fio".into())
     );
-    // They differ in the block size on purpose, and five runs a side have a verdict.
+    // They may differ in the block size, and five runs per side give a verdict.
     let block = &answer["comparisons"][0];
     assert_eq!(block["not_comparable"], serde_json::json!([]), "{run}");
     let iops = &block["figures"][0];
@@ -87,14 +87,14 @@ pub fn files_take_turns_and_are_compared() {
         let line = format!("--repeat={seed} base.fio new.fio --output=again-{}", &seed[2..]);
         assert_eq!(told(&ours().line(dir.path(), &line).ok().stderr) == order, is_same, "{seed}");
     }
-    // The same again runs nothing, and tells the same as a table. (Its seed needs not be given again.)
+    // A repetition of the command runs nothing and prints the same as a table. (The seed need not be given again.)
     let again = ours().line(dir.path(), "--repeat=5 base.fio new.fio --output=out").ok();
     assert!(again.stderr.contains("(seed 7) (10 of them exist already)"), "{again}");
     assert!(again.stdout.contains("The job files differ in bs"), "{again}");
     let command = again.stdout.lines().find_map(|line| line.split_once(": iolite compare ")).unwrap().1;
     let compared = ours().line(dir.path(), &format!("compare {command} -f json")).ok();
     assert_eq!(json(&compared.stdout)["comparisons"][0]["figures"], block["figures"]);
-    // Another series does not take its place.
+    // Other commands do not overwrite the series.
     for other in [
         "--repeat=6 base.fio new.fio",
         "--repeat=5:8 base.fio new.fio",
@@ -131,12 +131,12 @@ fn one_file_shows_its_spread() {
     near(&figure["variation_percent"], 100.0 * deviation / mean);
     let [low, high] = [0, 1].map(|end| figure["interval"][end].as_f64().unwrap());
     assert!(low < geometric && geometric < high, "{run}");
-    // Options of the command line hold for each run, and each has its page.
+    // Options of the command line apply to each run, and each run has a page.
     assert_eq!(report(&out.join("base/run-2.json"))["jobs"][0]["read"]["io_bytes"], 2 << 20);
     assert!(fs::read_to_string(out.join("base/run-4.html")).unwrap().starts_with("<!doctype html>"));
     let table = ours().line(dir.path(), "--repeat=4 base.fio --loops=2 --eta=never").ok();
     assert!(table.stdout.starts_with("base.fio: 4 runs\n") && table.stderr.is_empty(), "{table}");
-    // Jobs of the command line, and standard input.
+    // Jobs on the command line, and on standard input.
     let run = ours().line(dir.path(), "--name=x --ioengine=null --size=4k --repeat=2").ok();
     assert!(run.stdout.starts_with("the command line: 2 runs"), "{run}");
     let script = format!("{} --repeat=2 - < base.fio", Program::own().path.display());
@@ -147,11 +147,11 @@ fn one_file_shows_its_spread() {
     assert!(dir.path().join("stdin.repeat/stdin/run-2.json").exists());
 }
 
-/// A signal, and a kill that nobody can take; and nobody else works in the same directory.
+/// Series that are interrupted or killed continue later. Another program cannot use the same directory meanwhile.
 #[test]
 fn interrupted_repeats_go_on() {
     let dir = scratch();
-    // Long enough for another program to be refused in the meantime.
+    // The runs are long enough to start another program meanwhile.
     jobs(dir.path(), "rate_iops=1000\ntime_based\nruntime=800ms");
     let words = "--repeat=3:1 base.fio new.fio --output=out --save=x --store=s.db";
     let out = dir.path().join("out");
@@ -178,7 +178,7 @@ fn interrupted_repeats_go_on() {
     let last = ours().line(dir.path(), words).ok();
     assert!(last.stderr.contains(&format!("({there} of them exist already)")), "{last}");
     assert_eq!(reports(), 6);
-    // Interrupted runs are not kept; a kill between store and directory adds one run.
+    // Interrupted runs are not kept. A kill after the store was written but before the report adds a run.
     let runs = json(&ours().line(dir.path(), "runs list -f json --store=s.db").ok().stdout);
     let runs = runs["runs"].as_array().unwrap();
     assert!((6..=7).contains(&runs.len()), "{runs:?}");
@@ -200,7 +200,7 @@ fn repeats_go_to_the_store() {
         compared.stdout.starts_with("BASE  label:day-base: 2 runs\nNEW   label:day-new: 2 runs\n"),
         "{compared}"
     );
-    // Where --output names no directory, none is left.
+    // Without --output, no directory is left.
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 3, "two job files and the store");
     ours().line(dir.path(), "--repeat=2 base.fio --save=one --store=s.db --output=out").ok();
     assert!(dir.path().join("out/base/run-2.json").exists());
@@ -220,7 +220,7 @@ fn a_failed_run_is_tried_again() {
     assert!(run.stderr.contains("job.fio: all of its runs have failed"), "{run}");
     fs::write(dir.path().join("f"), vec![1; 4096]).unwrap();
     ours().line(dir.path(), "--repeat=2 job.fio").ok();
-    // A file that changes while it is repeated makes no repeats.
+    // A job file that changes during the series is an error.
     let slow = format!("{text}rate_iops=1\ntime_based\nruntime=1s\n");
     fs::write(dir.path().join("slow.fio"), &slow).unwrap();
     let mut running = ours().start(dir.path(), ["--repeat=3", "slow.fio"]);
@@ -265,7 +265,7 @@ fn mistakes_are_told_before_anything_runs() {
     let checked = ours().line(dir.path(), "--repeat=5 base.fio new.fio --parse-only").ok();
     assert!(checked.stdout.is_empty() && checked.stderr.is_empty(), "{checked}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 5);
-    // fio knows no such option.
+    // Under the name fio, the option does not exist.
     let fio = Program::called_fio(dir.path());
     if !fio.is_peer {
         fio.line(dir.path(), "--repeat=5 base.fio").refused().says("unknown option \"repeat\"");

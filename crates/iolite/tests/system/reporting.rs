@@ -1,4 +1,4 @@
-//! Options that change reports: directions as one, and latency from the intended start.
+//! Options that change reports, such as merged directions and latency from the intended start.
 
 use crate::common::skeleton::mask;
 use crate::common::{Json, Program, peers, scratch, words};
@@ -83,7 +83,7 @@ fn clones_are_merged_before_their_directions() {
     assert_eq!(report.job().int("mixed.total_ios"), 3 * 1024);
 }
 
-/// Jobs of one group that disagree: each shows what it asks for, and the group shows both kinds.
+/// If jobs of a group have different settings, each job uses its own, and the group shows both kinds.
 #[test]
 fn jobs_of_a_group_may_differ() {
     let program = Program::under_test();
@@ -99,7 +99,7 @@ fn jobs_of_a_group_may_differ() {
     assert!(mixed.contains("io=64.0KiB"), "{mixed}");
 }
 
-/// A pause of 100 ms after each hundred I/Os that are due every ms: the hundred behind it begin late.
+/// An I/O is due every millisecond, and each hundred is followed by a pause of 100 ms, so the next hundred begin late.
 const PAUSES: &str = "--name=j --ioengine=null --size=4M --rate_iops=1000 --thinktime=100ms --thinktime_blocks=100 \
                       --number_ios=300";
 
@@ -114,7 +114,7 @@ pub fn latency_from_the_intended_start_shows_what_waiting_hides() {
         let key = |key: &str| job.int(&format!("read.lat_from_intended_start_ns.{key}"));
         assert_eq!(key("N"), 300);
         assert!(key("max") >= 90_000_000, "{process}: {}", key("max"));
-        // Two of three I/Os were late, a few of them by the whole pause.
+        // Two of three I/Os are late, some of them by the whole pause.
         let means =
             ["lat_from_intended_start_ns", "lat_ns"].map(|key| job.float(&format!("read.{key}.mean")));
         assert!(means[0] > means[1] + 10_000_000.0, "{process}: {means:?}");
@@ -129,14 +129,14 @@ fn pauses_that_do_not_count_are_not_waited_for() {
     if Program::under_test().is_peer {
         skip!("an option of ours");
     }
-    // Ten I/Os in as many milliseconds, then a pause: all but the first ten begin at least 90 ms late.
+    // There is a pause after ten I/Os in ten milliseconds, so all but the first ten begin at least 90 ms late.
     let line = "--name=j --ioengine=null --size=4M --rate_iops=1000 --thinktime=100ms --thinktime_blocks=10 \
                 --number_ios=60 --lat_from_intended_start=1 --percentile_list=20";
     let fifth = |more: &str| {
         let report = json(&format!("{line} {more}"));
         report.job().0["read"]["lat_from_intended_start_ns"]["percentile"]["20.000000"]
             .as_u64()
-            .expect("told")
+            .expect("the percentile is reported")
     };
     let (counted, ignored) = (fifth(""), fifth("--rate_ignore_thinktime=1"));
     // If the schedule shifts with the pauses, only delays by the machine itself are left, which are shorter than the
@@ -158,7 +158,7 @@ fn latency_from_the_intended_start_is_off_by_default_and_needs_a_rate() {
     program.run(dir.path(), [&words(line)[..], &["--warnings-fatal".into()]].concat()).refused();
 }
 
-/// Some of the reads have a priority of their own. Best effort needs no rights.
+/// Some of the reads have another priority. The best-effort class needs no privileges.
 const PRIORITIES: &str = "--name=j --filename=f --size=1M --rw=read --bs=4k --ioengine=libaio --iodepth=4 \
                           --cmdprio_percentage=40 --cmdprio_class=2 --cmdprio=3";
 
@@ -173,7 +173,7 @@ fn priorities_are_told_apart() {
         assert_eq!(names, [(Some(0), Some(0)), (Some(2), Some(3))], "its own first");
         let counts: Vec<_> = told.iter().map(|one| one[key]["N"].as_u64().expect("a count")).collect();
         assert_eq!(counts.iter().sum::<u64>(), 256, "{counts:?}");
-        // 40% of 256, and five standard deviations.
+        // 40% of 256, within five standard deviations.
         assert!(counts[1].abs_diff(102) < 40, "{counts:?}");
         assert!(told.iter().all(|one| one[key].get("percentile").is_some()));
         assert!(job.0["write"].get("prios").is_none());
@@ -253,7 +253,7 @@ fn control_characters_in_names_are_shown() {
     assert!(!refused.output().contains('\x1b'), "{refused}");
 }
 
-/// Only the report for people has this.
+/// Only the normal report has this line.
 #[test]
 fn files_that_were_found_are_counted() {
     let dir = scratch();
@@ -268,7 +268,7 @@ fn files_that_were_found_are_counted() {
     Json::parse(&run.stdout);
 }
 
-/// Options of `[global]` are reported once, and a section without options has none.
+/// Options of `[global]` are reported once, and a section without options reports none.
 #[test]
 fn a_section_without_options_tells_none() {
     let dir = scratch();
@@ -291,7 +291,7 @@ fn options_of_a_group_are_those_of_its_last_job() {
     assert_eq!(job.0["job options"]["rw"], "write");
 }
 
-/// Programs that start a run and parse its report get one, whatever is in the way of the run.
+/// Programs that start a run and parse its report get a report, even if the run cannot begin.
 #[test]
 fn a_run_that_cannot_begin_has_a_report() {
     let program = Program::under_test();
@@ -321,7 +321,7 @@ fn a_run_that_cannot_begin_has_a_report() {
         assert_eq!(jobs[1].0["desc"], "what");
         assert_eq!(std::fs::read_dir(dir.path()).expect("a directory").count(), 0, "{fault}");
     }
-    // Into a file, in each format for programs, and for each clone.
+    // The report goes to a file, in each format for programs, with each clone.
     let dir = scratch();
     let line =
         "--name=bad --numjobs=3 --size=4k --directory=missing --output-format=terse,json --output=report";
@@ -330,7 +330,7 @@ fn a_run_that_cannot_begin_has_a_report() {
     let report = std::fs::read_to_string(dir.path().join("report")).expect("a report");
     assert_eq!(Json::parse(&report).jobs().len(), 3);
     assert_eq!(report.lines().filter(|line| line.contains(";bad;0;2;")).count(), 3, "{report}");
-    // Not into data, and not for people; options that cannot be read name no jobs.
+    // There is no report in files with data, in the normal format, or if the options are invalid.
     let data = dir.path().join("data");
     std::fs::write(&data, "precious").expect("a file");
     let line = "--name=bad --filename=data --filetype=block --output-format=json --output=data";
@@ -341,8 +341,8 @@ fn a_run_that_cannot_begin_has_a_report() {
     }
 }
 
-/// A machine with other work may join periods, but none is sampled twice. (That none is lost is a promise of the function
-/// that samples, and is tested beside it.)
+/// On a busy machine, periods may be merged, but none is sampled twice. (A unit test of the sampling function checks
+/// that none is lost.)
 #[test]
 fn there_are_no_more_samples_than_periods() {
     let program = Program::under_test();

@@ -1,4 +1,4 @@
-//! The file of `--output`: an old report is replaced by a complete one, whatever happens on the way.
+//! The file of `--output`: an old report is only replaced by a complete new one, whatever happens.
 
 use super::signals::descendants;
 use crate::common::devices::Mounted;
@@ -13,7 +13,7 @@ const FORMATS: [&str; 5] = ["normal", "json", "json+", "terse", "normal,json"];
 const OLD: &str = "what an earlier run has found\n";
 const LONG: &str = "--name=j --ioengine=null --size=1M --time_based --runtime=100 --rate_iops=1000";
 
-/// Begins a long run whose report replaces an old one.
+/// Begins a long run whose report will replace an old one.
 fn begin(dir: &Path, format: &str, more: &str) -> Running {
     fs::write(dir.join("report"), OLD).unwrap();
     let line = format!("--output=report --output-format={format} --debug=mutex {LONG} {more}");
@@ -30,7 +30,7 @@ fn a_killed_run_leaves_the_old_report() {
         running.signal(libc::SIGKILL);
         running.wait();
         assert_eq!(fs::read_to_string(dir.path().join("report")).unwrap(), OLD, "{format}");
-        // The next run keeps that file: it may be a user's.
+        // The next run keeps the unfinished file, which may be a user's.
         let line = format!("--output=report --output-format={format} --name=j --ioengine=null --size=64k");
         Program::under_test().line(dir.path(), &line).ok();
         let report = fs::read_to_string(dir.path().join("report")).unwrap();
@@ -40,8 +40,7 @@ fn a_killed_run_leaves_the_old_report() {
     }
 }
 
-/// Status reports go to the file in which the new report grows. A reader who follows that file from its start sees
-/// everything.
+/// Status reports go to the file in which the new report grows, so that a reader can follow everything there.
 #[test]
 fn the_new_report_can_be_followed() {
     for format in FORMATS {
@@ -64,7 +63,7 @@ fn the_new_report_can_be_followed() {
     }
 }
 
-/// Where nothing can be lost, the report grows where it is expected.
+/// If there is no old report, the new one grows in the file of `--output` itself.
 #[test]
 fn a_report_that_replaces_nothing_grows_in_place() {
     for before in [None, Some("")] {
@@ -82,7 +81,7 @@ fn a_report_that_replaces_nothing_grows_in_place() {
     }
 }
 
-/// A disk that is full costs neither the old report nor the new one.
+/// On a full disk, the old report is kept, and the new one goes to standard output.
 #[test]
 fn a_full_disk_costs_no_report() {
     for format in FORMATS {
@@ -91,7 +90,7 @@ fn a_full_disk_costs_no_report() {
         let path = |name: &str| mounted.directory.join(name);
         fs::write(path("report"), OLD).unwrap();
         let mut filler = fs::File::create(path("filler")).unwrap();
-        // To the last block.
+        // Fills the disk to the last block.
         while filler.write_all(&[1; 1024]).and_then(|()| filler.sync_all()).is_ok() {}
         let line =
             format!("--output=mounted/report --output-format={format} --name=j --ioengine=null --size=64k");
@@ -108,7 +107,7 @@ fn a_full_disk_costs_no_report() {
     }
 }
 
-/// A run that cannot begin has no report.
+/// A run that cannot begin has no normal report.
 #[test]
 fn a_run_that_is_refused_leaves_the_old_report() {
     let dir = scratch();
@@ -123,7 +122,7 @@ fn a_run_that_is_refused_leaves_the_old_report() {
         .says("report.unfinished, which is the data of job j; give another name");
 }
 
-/// Nothing of a run that was killed goes on.
+/// If the controller is killed, all processes of the run end.
 #[test]
 fn a_killed_controller_takes_all_with_it() {
     let dir = scratch();
@@ -134,6 +133,6 @@ fn a_killed_controller_takes_all_with_it() {
     );
     assert!(descendants(running.pid()).len() > 4);
     running.signal(libc::SIGKILL);
-    // This checks that no process is left.
+    // (This checks that no process is left.)
     running.wait();
 }

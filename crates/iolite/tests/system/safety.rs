@@ -1,5 +1,4 @@
-//! Existing data stays unchanged: with `--readonly` under all options, in files that were found, and when the disk is
-//! full.
+//! Protection of existing data: `--readonly` with all options, existing files, full disks.
 
 use crate::common::devices::{Loop, Mounted};
 use crate::common::program::{Finished, Running};
@@ -10,11 +9,12 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::Command;
 
-/// The engines that read files of this machine.
+/// The engines for local files.
 const ENGINES: [&str; 9] =
     ["sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "mmap", "posixaio"];
 
-/// The files and directories below a directory: kinds, sizes, contents and times. (Access times change by reading.)
+/// The types, sizes, contents and times of all files and directories below a directory. (Except access times, because
+/// reads change them.)
 pub fn tree(dir: &Path) -> Vec<String> {
     fn collect(path: &Path, found: &mut Vec<String>) {
         let facts = fs::symlink_metadata(path).expect("it was listed");
@@ -39,7 +39,7 @@ pub fn tree(dir: &Path) -> Vec<String> {
     found
 }
 
-/// A user's data below `tree`, and traces beside it.
+/// Creates user data below `tree`, and traces beside it.
 fn prepare(dir: &Path) {
     let content = |length: usize| -> Vec<u8> { (0..length).map(|at| (at / 7) as u8 | 1).collect() };
     fs::create_dir_all(dir.join("tree/d/e")).unwrap();
@@ -69,7 +69,7 @@ fn prepare(dir: &Path) {
     }
 }
 
-/// Runs with `--readonly`, and insists that the tree is the same afterwards.
+/// Runs with `--readonly`, and checks that the tree has not changed.
 #[track_caller]
 fn readonly(dir: &Path, line: &str) -> Finished {
     let before = tree(&dir.join("tree"));
@@ -78,7 +78,7 @@ fn readonly(dir: &Path, line: &str) -> Finished {
     run
 }
 
-/// Jobs that would change something are refused, with these words.
+/// Jobs that would change something, and a part of the refusal.
 const FORBIDDEN: &[(&str, &str)] = &[
     // Sizes.
     ("--filename=tree/p --size=64k", "tree/p would be extended to 65536 bytes"),
@@ -95,7 +95,7 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("--directory=tree --size=64k", "tree/j.0.0 does not exist"),
     ("--directory=tree --nrfiles=4 --size=64k", "tree/j.0.0 does not exist"),
     ("--directory=tree --filename_format=x.$filenum --size=64k", "tree/x.0 does not exist"),
-    // How files are made.
+    // Creation of files.
     ("--filename=tree/new --size=64k --create_only=1", "tree/new does not exist"),
     ("--filename=tree/new --size=64k --create_on_open=1", "tree/new does not exist"),
     ("--filename=tree/new --size=64k --create_serialize=0", "tree/new does not exist"),
@@ -137,13 +137,13 @@ const FORBIDDEN: &[(&str, &str)] = &[
     ("--read_iolog=missing", "tree/new does not exist"),
     ("--read_iolog=missing --read_iolog_chunked=1", "No such file or directory"),
     ("--read_iolog=opens", "tree/new does not exist"),
-    // Files that the run writes about itself.
+    // Traces, logs and reports.
     ("--filename=tree/full --write_iolog=tree/other", "holds something other than a trace"),
     ("--filename=tree/full --write_iolog=tree/full", "holds something other than a trace"),
     ("--filename=tree/full --output=tree/full", "the report would go into the data of job j"),
 ];
 
-/// Jobs that change nothing run.
+/// Jobs that change nothing and must run.
 const ALLOWED: &[&str] = &[
     "--filename=tree/full",
     "--filename=tree/full --rw=randread --size=64k --io_size=1m",
@@ -217,7 +217,7 @@ fn readonly_holds_for_storages_of_engines() {
     let engine = "--ioengine=./drawers.so --arguments=tree/cabinet";
     let made = format!("--name=j {engine} --filename=a:b --size=256k --rw=write");
     Program::under_test().line(dir.path(), &made).ok();
-    // (The engine locks its cabinet, which changes the times of that.)
+    // (The engine locks its cabinet, which changes the file's times.)
     let with = |line: &str| {
         let before = contents(&dir.path().join("tree"));
         let run = Program::under_test().line(dir.path(), &format!("--readonly --name=j {engine} {line}"));
@@ -276,7 +276,7 @@ fn devices_are_not_changed_under_readonly() {
     }
 }
 
-/// Names, sizes and beginnings of files below a directory.
+/// The names and the content of files below a directory.
 fn contents(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let files = crate::common::files_in(dir);
     files.into_iter().map(|(name, _)| (name.clone(), fs::read(dir.join(name)).unwrap())).collect()
@@ -296,7 +296,7 @@ fn found_files_are_taken_as_they_are() {
         Program::under_test().line(dir.path(), &line)
     };
     let left_out = "j: 2 files are left out: 1 empty, 1 with less than one block (4096 bytes)\n";
-    // The whole blocks of 20000 and of 65536 bytes.
+    // Only whole blocks of 20000 and of 65536 bytes are read.
     for (line, bytes) in [
         ("--rw=randread --size=4m", (4 + 16) * 4096),
         ("--rw=read --size=4m", 20_000 + 65_536),
@@ -318,7 +318,7 @@ fn found_files_are_taken_as_they_are() {
             "{moved} of {bytes}: {run}"
         );
     }
-    // Writers stay within the sizes too, unless they say more.
+    // Writers keep the sizes as well, unless the job says otherwise.
     for line in ["--rw=write --size=4m", "--rw=randrw --size=4m", "--rw=write --fill_device=1"] {
         run(line).ok().says(left_out.trim());
         let sizes = |files: &[(String, Vec<u8>)]| files.iter().map(|file| file.1.len()).collect::<Vec<_>>();
@@ -363,7 +363,7 @@ fn what_is_extended_is_told() {
     assert!(!program.line(dir.path(), line).ok().stdout.contains("extending"), "it is long enough now");
     let empty = program.line(dir.path(), "--name=a --filename=tree/empty --rw=read --size=64k").ok();
     assert!(!empty.stdout.contains("extending"), "{empty}");
-    // A program that reads the report gets nothing else.
+    // A JSON report contains nothing else.
     fs::write(dir.path().join("tree/p"), "precious").unwrap();
     let run = program.line(dir.path(), &format!("{line} --output-format=json")).ok();
     assert!(run.stdout.starts_with('{') && run.stderr.is_empty(), "{run}");
@@ -389,7 +389,7 @@ fn a_full_file_system_is_told_of_mapped_files_too() {
         assert!(!run.output().contains("killed") && !run.output().contains("Interrupted"), "{run}");
         fs::remove_file(&file).unwrap();
     }
-    // It is an error like any other.
+    // The job has an error like any other.
     let line = format!(
         "--name=e --filename={} --ioengine=mmap --fallocate=none --size=64m --rw=write --bs=64k",
         file.display()
@@ -420,7 +420,7 @@ fn buffers_for_which_there_is_no_room_are_told() {
     run.says("mem: No space left on device").says("err=28");
 }
 
-/// Runs with a limit of file sizes, in blocks of 512 bytes.
+/// Runs with a limit on file sizes, in blocks of 512 bytes.
 fn limited(dir: &Path, blocks: u64, line: &str) -> Finished {
     let program = Program::under_test().path;
     let mut command = Command::new("sh");
@@ -457,14 +457,14 @@ fn a_limit_of_file_sizes_is_named() {
         run.says("func=layout: f: File too large").says(words);
         let _ = fs::remove_file(dir.path().join("f"));
     }
-    // Where the run's own files meet it.
+    // The limit applies to logs as well.
     let line = "--name=e --ioengine=null --size=64m --bs=4k --write_lat_log=log";
     limited(dir.path(), 8, line)
         .refused()
         .says("(files may have at most 4096 bytes here: ulimit -f, SIGXFSZ)");
     let line = "--name=e --ioengine=null --size=4k --output=report --output-format=json";
     limited(dir.path(), 1, line).refused().says("report").says("File too large");
-    // Programs started by a job have the default action.
+    // Programs that a job starts have the default action for SIGXFSZ.
     let line = "--name=e --ioengine=null --size=4k --exec_prerun=yes";
     limited(dir.path(), 8, line).refused();
 }

@@ -1,6 +1,6 @@
-//! The commands of five documents that people learn the language from: how-tos and notes by users of fio, with the
-//! output of every command. Here they run with files and loop devices in place of their disks, scaled down in size and
-//! time, and have to print what the documents show.
+//! The commands of five well-known documents: how-tos and notes by users of fio, with the output of every command. Here
+//! they run with files and loop devices in place of disks, with smaller sizes and times, and have to print what the
+//! documents show.
 
 use crate::common::devices::Loop;
 use crate::common::program::Finished;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 const MIB: u64 = 1 << 20;
 
-/// Two directories, `0` and `1`, and the command run beside them.
+/// The files after a run in a directory with two directories, `0` and `1`.
 #[track_caller]
 fn layout_of(line: &str) -> Vec<(String, u64)> {
     let dir = scratch();
@@ -83,26 +83,25 @@ fn filesize_decides_the_size_of_numbered_files() {
     assert_eq!(files, alternating(5, MIB));
 }
 
-/// Where the document's command works.
+/// The target of a document's command.
 #[derive(Clone, Copy, PartialEq)]
 enum Target {
-    /// On a block device: a loop device here.
+    /// A block device; here a loop device.
     Device,
-    /// On a file that is named.
+    /// A named file.
     File,
-    /// In a directory, on a file named after the job.
+    /// A directory with a file named after the job.
     Directory,
 }
 
 /// A command of a document and the expected shape of its output.
 struct Seed {
-    /// As in the document, without the program's name.
+    /// The command of the document, without the program's name.
     command: &'static str,
     target: Target,
-    /// Bytes each clone works on, in place of the document's gigabytes.
+    /// The size of each clone in bytes, in place of the document's gigabytes.
     size: u64,
-    /// I/Os in all (reads, writes) of a command that ends with its size; `None` for one that ends with its
-    /// time.
+    /// The total reads and writes of a command that ends with its size; `None` = it ends with its time.
     ios: Option<[u64; 2]>,
 }
 
@@ -329,8 +328,7 @@ fn the_comparison_of_file_systems() {
     run_all(FILE_SYSTEMS);
 }
 
-/// The sequential write with a ramp: the whole of 16G in the article, so that the ramp is a part of it.
-/// Scaled down it has to be slowed down too, or nothing is left after the ramp.
+/// A sequential write that is longer than its ramp. (The article writes 16G.)
 #[test]
 fn a_ramp_within_a_run_that_ends_with_its_size() {
     let dir = scratch();
@@ -382,9 +380,9 @@ fn run_seed(seed: &Seed, dir: &Path, device: Option<&Loop>) {
     let program = Program::under_test();
     let run = program.run(dir, &scaled).ok();
     let mut ours = skeleton(&program, &run);
-    // Newer releases than the documents' remark on a depth that the engine cannot use.
+    // Only releases newer than the documents print this note about a depth that the engine cannot use.
     ours.retain(|line| !line.starts_with("note: both iodepth"));
-    // On files: which disk they are on, and whether it has statistics, is the machine's.
+    // For files, the disk and whether it has statistics depend on the machine.
     if seed.target != Target::Device
         && let Some(at) = ours.iter().position(|line| line.starts_with("Disk stats"))
     {
@@ -419,7 +417,7 @@ fn scale(seed: &Seed, device: Option<&Loop>) -> Vec<String> {
     words(seed.command).into_iter().map(replace).collect()
 }
 
-/// An option's value in a scaled command.
+/// The value of an option in a scaled command.
 fn option<'a>(command: &'a [String], name: &str) -> Option<&'a str> {
     let words: Vec<&str> = command.iter().map(|word| word.trim_start_matches('-')).collect();
     let of_equals = words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
@@ -427,7 +425,7 @@ fn option<'a>(command: &'a [String], name: &str) -> Option<&'a str> {
         .or_else(|| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1).copied()))
 }
 
-/// `issued rwts: total=N,0,0,0 …`: which directions had I/Os, but not how many.
+/// `issued rwts: total=N,0,0,0 …` shows which directions had I/Os, but not how many.
 fn measured_issues(line: &str) -> String {
     let (total, rest) = line.split_once(" short=").expect("issued I/Os are followed by short ones");
     let (label, counts) = total.split_once("total=").expect("issued I/Os have a total");
@@ -435,10 +433,10 @@ fn measured_issues(line: &str) -> String {
     format!("{label}total={} short={rest}", counts.join(","))
 }
 
-/// The skeleton that the documents show for such a command.
+/// The skeleton that the documents show for this command.
 fn expected(seed: &Seed, command: &[String], run: &Finished) -> Vec<String> {
     let name = option(command, "name").expect("every command names its job");
-    let rw = option(command, "rw").expect("every command says what it does");
+    let rw = option(command, "rw").expect("every command has rw");
     let engine = option(command, "ioengine").unwrap_or("psync");
     let depth = option(command, "iodepth").unwrap_or("1");
     let clones: u64 = option(command, "numjobs").unwrap_or("1").parse().expect("a number of jobs");
@@ -475,7 +473,7 @@ fn expected(seed: &Seed, command: &[String], run: &Finished) -> Vec<String> {
     let layout = format!("{name}: Laying out IO file (1 file / {}MiB)", seed.size / MIB);
     let layouts = match seed.target {
         Target::Device => 0,
-        // Shared by the clones: the first makes it, the others find it.
+        // The clones share the file, and only the first lays it out.
         Target::File => 1,
         Target::Directory => clones,
     };
@@ -525,7 +523,7 @@ fn expected(seed: &Seed, command: &[String], run: &Finished) -> Vec<String> {
         lines.push("Disk stats (read/write):".into());
         lines.push("  loop: ios=N/N, sectors=N/N, merge=N/N, ticks=N/N, in_queue=N, util=N%".into());
     }
-    // Warnings of ours are welcome; the documents' commands have no mistakes.
+    // Iolite may print warnings, but no other messages.
     let complaint = run.stderr.lines().find(|line| !line.contains("warning: "));
     assert_eq!(complaint, None, "{run}");
     lines

@@ -1,4 +1,4 @@
-//! What a server permits its clients: `--serve-only`, and programs.
+//! What a server permits its clients: files (`--serve-only`) and programs.
 
 use crate::common::program::Running;
 use crate::common::{Finished, Json, Program, scratch};
@@ -10,8 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// An agent in a directory `a`, which it serves, along with a device path that is not a device; and with these additional
-/// arguments.
+/// An agent with these additional arguments. It serves its directory `a` and a file that stands for a device.
 fn serve(dir: &Path, words: &[&str]) -> Agent {
     let home = dir.join("a");
     fs::create_dir_all(&home).unwrap();
@@ -106,7 +105,7 @@ pub fn nothing_but_what_is_served_can_be_used() {
     ask(dir.path(), &agent, &["--aux-path=../other"])
         .refused()
         .says("--aux-path=../other: the server serves");
-    // Not even files that every local run can read.
+    // Clients cannot even use files that every local run can read.
     fs::write(at("a/includes.fio"), "[a]\nioengine=null\ninclude /etc/passwd\n").unwrap();
     let including = ["--insecure", &agent.client(), "--remote-config=includes.fio"];
     let refused = run(dir.path(), &including).refused();
@@ -116,7 +115,7 @@ pub fn nothing_but_what_is_served_can_be_used() {
     );
     let far = ["--insecure", &agent.client(), "--remote-config=../other/far.fio"];
     run(dir.path(), &far).refused().says("--remote-config=../other/far.fio: the server serves");
-    // The kernel denies access to files that cannot be known beforehand.
+    // The kernel denies access to files that the server cannot check in advance.
     fs::write(
         at("a/far"),
         format!(
@@ -127,7 +126,7 @@ pub fn nothing_but_what_is_served_can_be_used() {
     job(dir.path(), "[a]\nread_iolog=far\nrw=write\n");
     ask(dir.path(), &agent, &[]).refused().says("Permission denied");
     assert_eq!(before(), there, "nothing outside was touched");
-    // Its environment is not served either.
+    // Clients cannot read the environment of the server either.
     job(dir.path(), "[a]\nioengine=null\nsize=4k\ndescription=<${SECRET}>\n");
     let told = ask(dir.path(), &agent, &["--output-format=json"]).ok();
     assert!(!told.output().contains("nobody-knows"), "{told}");
@@ -148,7 +147,7 @@ pub fn programs_get_at_no_more_than_jobs() {
     ask(dir.path(), &agent, &[]).refused();
     assert!(!dir.path().join("out").exists());
     agent.end();
-    // For reading only, also for the kernel.
+    // With --readonly, the kernel prevents writes as well.
     let agent = serve(dir.path(), &["--readonly"]);
     job(dir.path(), "[a]\nfilename=../device\nsize=64k\nrw=read\n");
     ask(dir.path(), &agent, &[]).ok();
@@ -189,7 +188,7 @@ pub fn bad_server_options_are_refused_and_useless_ones_warned_of() {
     assert!(said.stderr.contains("job options beside it limit nothing"), "{said}");
 }
 
-/// A program of a job dies with the agent.
+/// The programs of a job die with the agent.
 #[test]
 pub fn programs_of_jobs_die_with_the_agent() {
     let dir = scratch();
@@ -216,7 +215,7 @@ pub fn programs_of_jobs_die_with_the_agent() {
     agent.running.wait();
 }
 
-/// Names of includes are resolved on the machine of the job file.
+/// Variables in the names of includes are resolved by the client.
 #[test]
 pub fn includes_are_found_by_the_variables_of_the_client() {
     let dir = scratch();

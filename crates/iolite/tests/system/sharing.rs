@@ -1,5 +1,5 @@
-//! Jobs that verify their writes while other jobs write to the same place: runs without damage report none, and damage
-//! is found.
+//! Jobs that verify their writes while other jobs write to the same blocks: runs without damage report none, and real
+//! damage is found.
 
 use crate::common::devices::{Loop, image};
 use crate::common::{Json, Program, scratch};
@@ -17,7 +17,7 @@ const ENGINES: &[&str] = &[
     "io_uring --iodepth=8",
 ];
 
-/// Blocks of one size and of several, at multiples of their size and elsewhere.
+/// One or several block sizes, aligned and unaligned.
 const SIZES: &[&str] = &[
     "--bs=4k",
     "--bssplit=4k/50:8k/50",
@@ -57,7 +57,7 @@ const WORKLOADS: &[&str] = &[
     "randwrite --do_verify=0",
 ];
 
-/// Of each list, something: in an order in which any two of them meet soon.
+/// Picks an element of a list, in an order that combines the elements of different lists quickly.
 fn picked<'a>(list: &[&'a str], round: usize, stride: usize) -> &'a str {
     list[(round * stride + round / list.len()) % list.len()]
 }
@@ -74,7 +74,7 @@ fn job(round: usize) -> String {
 }
 
 #[test]
-fn clones_find_nothing_wrong_where_nothing_is() {
+fn clones_report_no_false_damage() {
     for round in 0..72 {
         let dir = scratch();
         let line = format!("--name=j --filename=s --numjobs={} {}", 1 + round % 3, job(round));
@@ -83,10 +83,10 @@ fn clones_find_nothing_wrong_where_nothing_is() {
 }
 
 #[test]
-fn jobs_of_any_two_kinds_find_nothing_wrong_where_nothing_is() {
+fn pairs_of_jobs_report_no_false_damage() {
     for round in 0..48 {
         let dir = scratch();
-        // Another name for the same file.
+        // A second name for the same file.
         std::os::unix::fs::symlink("s", dir.path().join("alias")).unwrap();
         let (one, other) = (job(round), job(7 * round + 5));
         let line = format!("--name=j --filename=s {one} --name=k --numjobs=2 --filename=alias {other}");
@@ -113,7 +113,7 @@ fn on_a_device_there_are_trims_as_well() {
     }
 }
 
-/// Something else writes to the file while the jobs do.
+/// Another program damages the file while the jobs write.
 #[test]
 fn damage_is_found_where_jobs_share() {
     for (blocks, rival, found) in [
@@ -126,7 +126,7 @@ fn damage_is_found_where_jobs_share() {
         ("--bs=4k --verify=md5", "--name=b --bs=8k --verify=meta", "verify: bad magic header"),
     ] {
         let dir = scratch();
-        // Three seconds of writing, with the damage in the middle.
+        // The jobs write for three seconds, and the damage comes in the middle.
         let shared = format!("--filename=s --size=128k --rw=write --rate=43k {blocks}");
         let rival = rival.replace("--name=b", &format!("--name=b {shared}"));
         let line = format!("--name=a {shared} --numjobs=2 {rival}");
@@ -142,14 +142,14 @@ fn damage_is_found_where_jobs_share() {
     }
 }
 
-/// A block of a rival in a file that it does not use is a misdirected one.
+/// A block of another job in a file that the job does not use is damage.
 #[test]
 fn rivals_are_those_of_one_file() {
     let dir = scratch();
     for name in ["a", "b"] {
         image(dir.path(), name, 64 << 10);
     }
-    // While the one, which has written all of b, makes a long pause, and when the other one has written all of a.
+    // The damage comes when the job `one` has written all of b and pauses, and `other` has written all of a.
     fs::write(dir.path().join("vandal"), "dd if=a of=b bs=4k count=1 conv=notrunc status=none\n").unwrap();
     let jobs = "--bs=4k --verify=crc32c --rw=write --name=one --filename=b:a --size=128k --filesize=64k \
                 --file_service_type=sequential --thinktime=6s --thinktime_blocks=16 --name=other --filename=a --size=64k --do_verify=0 \
@@ -171,7 +171,7 @@ fn what_a_rival_has_trimmed_is_no_block_to_read() {
     Program::under_test().line(dir.path(), &line).ok();
 }
 
-/// A reader that waits for the writer to issue (`flow`) must not keep it from doing so, while its block is being checked.
+/// A reader whose block is being checked must not block the writer for which it waits (`flow`).
 #[test]
 fn reading_a_block_keeps_no_other_job_from_writing_it() {
     let dir = scratch();
@@ -182,7 +182,7 @@ fn reading_a_block_keeps_no_other_job_from_writing_it() {
 }
 
 #[test]
-fn what_nobody_can_tell_is_refused_before_anything_is_made() {
+fn unverifiable_sharing_is_refused_before_files_are_created() {
     let verify = "--filename=s --size=64k --rw=randwrite --verify=crc32c";
     for (jobs, words) in [
         (format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write"), "job b writes to s without verify"),
@@ -208,7 +208,7 @@ fn what_nobody_can_tell_is_refused_before_anything_is_made() {
 fn jobs_that_can_share_a_file_are_accepted() {
     let verify = "--filename=s --size=64k --rw=randwrite --verify=crc32c";
     for jobs in [
-        // One after the other, beside each other, or without a check.
+        // The jobs run one after the other, use separate blocks, or do not check.
         format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write --stonewall"),
         format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write --wait_for=a"),
         format!("--name=a {verify} --name=b --filename=s --size=64k --rw=write --offset=64k"),

@@ -1,4 +1,4 @@
-//! Signals, dying workers, and many workers: nothing hangs, and no measurement is lost.
+//! Signals, killed workers, and many workers: nothing hangs, and no measurement is lost.
 
 use crate::common::program::{Finished, Running, is_full, send, waiting};
 use crate::common::{Json, Program, scratch};
@@ -11,7 +11,7 @@ use std::process::Command;
 /// A job that would run for minutes.
 const LONG: &str = "--name=long --filename=f --rw=read --size=1M --time_based --runtime=100";
 
-/// A process and all that came of it.
+/// A process and all its descendants.
 pub fn descendants(pid: i32) -> Vec<i32> {
     let mut family = vec![pid];
     let mut next = 0;
@@ -23,7 +23,7 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     family
 }
 
-/// Processes that have `file` open, among the descendants of the program that was started.
+/// The descendants of a running program that have `file` open.
 pub fn workers_on(running: &Running, file: &Path) -> Vec<i32> {
     let is_open = |pid: &i32| {
         let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
@@ -52,7 +52,7 @@ fn is_stopped(pid: i32) -> bool {
     })
 }
 
-/// How many workers the program says were killed, in fio's words or ours.
+/// The number of killed workers according to the messages of fio or Iolite.
 fn deaths(run: &Finished) -> usize {
     let said = |line: &&str| {
         let message = line.starts_with("fio: pid=") || line.starts_with("iolite: pid=");
@@ -61,7 +61,7 @@ fn deaths(run: &Finished) -> usize {
     run.output().lines().filter(said).count()
 }
 
-/// Whether these processes, readers of the file `f`, have read for a while: I/Os of theirs have been counted.
+/// Whether these readers of the file `f` have counted I/Os.
 pub fn have_read(pids: &[i32]) -> bool {
     let read = |pid: &i32| -> Option<u64> {
         let counts = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
@@ -70,7 +70,7 @@ pub fn have_read(pids: &[i32]) -> bool {
     pids.iter().filter_map(read).any(|bytes| bytes > 4 << 20)
 }
 
-/// Start in `dir` and wait until the workers read the file `f`.
+/// Starts a run in `dir` and waits until the workers read the file `f`.
 #[track_caller]
 fn start_on_f(dir: &Path, line: &str) -> Running {
     fs::write(dir.join("f"), vec![1; 1 << 20]).expect("a file can be written");
@@ -80,8 +80,7 @@ fn start_on_f(dir: &Path, line: &str) -> Running {
     running
 }
 
-/// As in fio: a run that is asked to end does so even if the signal was ignored (a shell's `&`), and it survives the
-/// terminal under `nohup`.
+/// As in fio, SIGINT and SIGTERM end a run even if they were ignored at its start (a shell's `&`), but `nohup` works.
 #[test]
 fn signals_that_were_ignored() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
@@ -141,7 +140,7 @@ fn jobs_behind_a_stonewall_do_not_start_after_an_interrupt() {
     assert!(!run.stdout.contains("WRITE: bw="), "{run}");
 }
 
-/// A job that only verifies recomputes the earlier writes before it reads anything. For a large file that takes hours.
+/// A job that only verifies recomputes the earlier writes before its first read. For a large file, this takes hours.
 #[test]
 fn a_check_can_be_interrupted_before_its_first_read() {
     for more in ["--rw=randwrite --thread", "--rw=write --loops=2"] {
@@ -163,12 +162,12 @@ fn make_pipe(path: &Path) {
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
 }
 
-/// A reader and writer in one: it serves the other end of a pipe without giving or taking anything.
+/// Holds the other end of a pipe open without reading or writing.
 fn hold_pipe(path: &Path) -> fs::File {
     fs::File::options().read(true).write(true).open(path).unwrap()
 }
 
-/// Starts, waits until it has begun and then so many milliseconds, interrupts once, and waits for the end.
+/// Starts a run, interrupts it once, this many milliseconds after it has begun, and waits for its end.
 #[track_caller]
 fn interrupted(dir: &Path, line: &str, after_ms: u64) -> Finished {
     let mut running = Program::under_test().start(dir, line.split_whitespace());
@@ -178,7 +177,7 @@ fn interrupted(dir: &Path, line: &str, after_ms: u64) -> Finished {
     running.wait()
 }
 
-/// Opening a pipe waits for its other end, and reading from it for data: neither keeps a job from ending.
+/// Opening a pipe waits for its other end, and reading waits for data. An interrupt ends both.
 #[test]
 fn one_interrupt_ends_a_job_on_a_pipe_that_nobody_serves() {
     let dir = scratch();
@@ -195,7 +194,7 @@ fn one_interrupt_ends_a_job_on_a_pipe_that_nobody_serves() {
     }
 }
 
-/// So does a log that is such a pipe; the loss is reported.
+/// The log is such a pipe. The loss is reported.
 #[test]
 fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
     let dir = scratch();
@@ -205,7 +204,7 @@ fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
         ("write_iolog", "--write_iolog=p_lat.1.log"),
     ] {
         for (thread, other_end) in [("", false), ("", true), ("--thread", false), ("--thread", true)] {
-            // Another pipe each time: a process that another test has just started may still have the one held before.
+            // A new pipe each time, because a process that another test has just started may still hold the old one.
             make_pipe(&pipe);
             let held = other_end.then(|| hold_pipe(&pipe));
             let line = format!("--name=j --ioengine=null --size=1t {log} {thread}");
@@ -227,7 +226,7 @@ fn one_interrupt_ends_a_job_with_a_log_that_nobody_reads() {
 /// The capacity of a pipe.
 const PIPE: usize = 64 << 10;
 
-/// A run that is over, and whose report does not fit into the pipe that it goes to.
+/// A finished run whose report goes to a pipe and does not fit into it.
 fn reporting_into_a_pipe(dir: &Path) -> (Running, fs::File) {
     let path = dir.join("pipe");
     make_pipe(&path);
@@ -238,7 +237,7 @@ fn reporting_into_a_pipe(dir: &Path) -> (Running, fs::File) {
     (running, pipe)
 }
 
-/// A signal that comes when the run is over, while its report is written, does not cost the report.
+/// Signals after the end of the jobs, while the report is written, do not lose the report.
 #[test]
 fn late_signals_cost_no_report() {
     let dir = scratch();
@@ -246,7 +245,7 @@ fn late_signals_cost_no_report() {
     for signal in [libc::SIGUSR1, libc::SIGINT, libc::SIGTERM] {
         running.signal(signal);
     }
-    // The report ends with the last bracket in the first column.
+    // The report ends with a bracket in the first column.
     let mut report = Vec::new();
     while !report.ends_with(b"\n}\n") {
         running.wait_until("more of it is there", |_| waiting(&pipe) > 0);
@@ -258,7 +257,7 @@ fn late_signals_cost_no_report() {
     assert_eq!(Json::parse(&String::from_utf8(report).expect("JSON is text")).jobs().len(), 50);
 }
 
-/// Nobody reads the report.
+/// If nothing reads the report, repeated signals end the run.
 #[test]
 fn a_report_that_nobody_reads_can_be_left() {
     let dir = scratch();
@@ -268,13 +267,13 @@ fn a_report_that_nobody_reads_can_be_left() {
     assert!(run.stderr.contains("the report is given up: nothing reads it"), "{run}");
 }
 
-/// GNU `timeout` signals its child, and then the child's group: that is one request to end.
+/// GNU `timeout` signals its child and then the child's group. This counts as one request to end.
 #[test]
 fn two_signals_close_together_lose_nothing() {
     for mode in ["--thread=0", "--thread=1"] {
         let dir = scratch();
         fs::write(dir.path().join("f"), vec![1; 1 << 20]).unwrap();
-        // The log takes its time: it is a pipe whose reader begins only when the run is to end.
+        // Writing the log takes long: it is a pipe, and its reader begins only when the run is to end.
         let log = dir.path().join("st_lat.1.log");
         make_pipe(&log);
         let held = hold_pipe(&log);
@@ -286,7 +285,7 @@ fn two_signals_close_together_lose_nothing() {
         for _ in 0..2 {
             running.signal(libc::SIGTERM);
         }
-        // They are different signals too: two of one kind that wait at once are one.
+        // Also sends a different signal, because two pending signals of one kind are merged.
         running.signal(libc::SIGINT);
         drop(held);
         let lines = std::io::read_to_string(reader).expect("a log is text").lines().count() as u64;
@@ -297,7 +296,7 @@ fn two_signals_close_together_lose_nothing() {
     }
 }
 
-/// Signals until the run ends.
+/// Sends signals until the run ends.
 fn insist(mut running: Running) -> Finished {
     let mut signals = 0;
     while !running.has_ended() {
@@ -309,7 +308,7 @@ fn insist(mut running: Running) -> Finished {
     running.wait()
 }
 
-/// How many processes have this among their words.
+/// The number of processes with this argument.
 fn running_with(word: &str) -> usize {
     let has_word = |entry: &fs::DirEntry| {
         let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -318,10 +317,10 @@ fn running_with(word: &str) -> usize {
     fs::read_dir("/proc").unwrap().flatten().filter(has_word).count()
 }
 
-/// A command before a job is ended with the run, with all that it has started; a job that was not begun does no I/O.
+/// An interrupt ends a command before a job with all its children, and the job does no I/O.
 #[test]
 fn an_interrupt_ends_the_command_before_a_job() {
-    // A number of seconds that nobody else sleeps.
+    // The number of seconds identifies this test's `sleep`.
     let seconds = format!("{}", 1_000_000 + u64::from(std::process::id()));
     for mode in ["--thread=0", "--thread=1"] {
         for deaf in ["", "trap '' TERM; "] {
@@ -334,9 +333,9 @@ fn an_interrupt_ends_the_command_before_a_job() {
             let run = running.wait();
             assert_eq!(run.code(), 128, "{mode} {deaf}: {run}");
             assert_eq!(Json::parse(&run.stdout).job().ios(), [0; 3], "{mode} {deaf}: {run}");
-            assert_eq!(running_with(&seconds), 0, "{mode} {deaf}: it is left");
+            assert_eq!(running_with(&seconds), 0, "{mode} {deaf}: the command still runs");
         }
-        // The same if nobody can ask it any more.
+        // The command also ends if the controller is killed.
         let dir = scratch();
         let prerun = format!("--exec_prerun=touch begun; sleep {seconds}; true");
         let words = ["--name=j", "--ioengine=null", "--size=1M", mode, &prerun];
@@ -350,9 +349,9 @@ fn an_interrupt_ends_the_command_before_a_job() {
     }
 }
 
-/// A repeated signal is serious: hanging processes are killed, with a message. The others are not touched.
+/// A repeated signal kills hanging processes, with a message. Other processes are not affected.
 #[test]
-fn what_hangs_is_given_up_at_a_later_signal() {
+fn hanging_workers_are_killed_at_a_later_signal() {
     for mode in ["--thread=0", "--thread=1"] {
         let dir = scratch();
         let line = format!(
@@ -361,7 +360,7 @@ fn what_hangs_is_given_up_at_a_later_signal() {
         );
         let running = start_on_f(dir.path(), &line);
         let file = dir.path().canonicalize().unwrap().join("f");
-        // Nothing shows from outside that the first I/Os have been logged in memory.
+        // (It is not observable when the first I/Os have been logged in memory.)
         std::thread::sleep(std::time::Duration::from_secs(1));
         let workers = workers_on(&running, &file);
         assert!(!workers.is_empty());
@@ -382,9 +381,9 @@ fn what_hangs_is_given_up_at_a_later_signal() {
     }
 }
 
-/// A worker that hangs has logs in memory, which the disk takes.
+/// The logs in memory of a hanging worker are written to disk.
 #[test]
-fn what_is_in_memory_of_a_worker_that_hangs_is_kept() {
+fn logs_of_a_hanging_worker_are_kept() {
     let text = "#include \"iolite-engine.h\"\n#include <unistd.h>\n\
         static int create(const struct iolite_worker *worker, void **state, char *why, size_t room)\n\
         { (void)worker; (void)why; (void)room; *state = 0; return 0; }\n\
@@ -410,7 +409,7 @@ fn what_is_in_memory_of_a_worker_that_hangs_is_kept() {
         let run = insist(running);
         assert_eq!(run.code(), 128, "{run}");
         let run = run.says("func=given up: it hung while it was running");
-        // The status line is in front of it.
+        // The status line precedes the report.
         let report = &run.stdout[run.stdout.find("{\n").expect("a report")..];
         assert_eq!(Json::parse(report).job().ios()[0], 1000, "{run}");
         let log = match form.contains("store") {
@@ -420,12 +419,12 @@ fn what_is_in_memory_of_a_worker_that_hangs_is_kept() {
         assert_eq!(log.lines().count(), 1000, "{mode} {form}");
         let trace = fs::read_to_string(dir.path().join("trace")).unwrap();
         let ios = trace.lines().filter(|line| line.contains(" read ")).count();
-        // The one that hangs was issued.
+        // The trace may contain the hanging I/O.
         assert!((1000..=1001).contains(&ios), "{mode} {form}: {ios}");
     }
 }
 
-/// So is a trigger's command that does not end.
+/// A repeated signal also ends the command of a trigger.
 #[test]
 fn a_trigger_that_hangs_is_given_up() {
     let dir = scratch();
@@ -452,7 +451,7 @@ fn usr1_prints_a_report_and_the_run_goes_on() {
     let run = running.wait().ok();
     assert_eq!(run.stdout.matches("Run status group 0 (all jobs):").count(), 2, "{run}");
     assert_eq!(run.stdout.matches("j: (groupid=0, jobs=1): err= 0:").count(), 2, "{run}");
-    // The second goes on where the first was.
+    // The counts of the second report continue those of the first.
     let issued: Vec<u64> = run
         .stdout
         .lines()
@@ -477,12 +476,15 @@ fn a_killed_worker_is_reported_and_the_others_are_kept() {
     let json = Json::parse(&run.stdout);
     let jobs = json.jobs();
     assert_eq!((jobs[0].name(), jobs[1].name()), ("victim", "other"));
-    assert!(jobs[0].ios()[0] > 0, "what the victim did until then is kept: {run}");
-    assert!(jobs[0].float("usr_cpu") + jobs[0].float("sys_cpu") > 0.0, "and what it used: {run}");
+    assert!(jobs[0].ios()[0] > 0, "the victim's I/Os are lost: {run}");
+    assert!(
+        jobs[0].float("usr_cpu") + jobs[0].float("sys_cpu") > 0.0,
+        "the victim's CPU time is lost: {run}"
+    );
     assert_eq!((jobs[1].int("error"), jobs[1].ios()), (0, [256, 0, 0]));
 }
 
-/// The controller has nothing to wait for at a worker that is gone: it does not look at it again and again.
+/// The controller does not busily wait for a killed worker.
 #[test]
 fn a_killed_worker_keeps_nobody_busy() {
     let dir = scratch();
@@ -535,7 +537,7 @@ fn two_hundred_workers_with_killed_ones_among_them() {
     let mut running = start_on_f(dir.path(), "--output-format=json --output=report job.fio");
     for victim in ["f", "g"] {
         let file = dir.path().canonicalize().expect("the directory exists").join(victim);
-        // Laying out the second file opens it too, but reads nothing.
+        // (Layout opens the file as well, but reads nothing.)
         running.wait_until("the victim's start", |running| have_read(&workers_on(running, &file)));
         for pid in workers_on(&running, &file) {
             send(pid, libc::SIGKILL);
@@ -588,7 +590,7 @@ fn exitall_ends_the_others_with_the_first() {
     let dir = scratch();
     let line = "--exitall --name=short --ioengine=null --size=64k \
                 --name=long --ioengine=null --size=1M --time_based --runtime=100 --output-format=json";
-    // Without it this would take longer than the patience of the tests.
+    // Without the option, this would exceed the time limit of the tests.
     let run = Program::under_test().line(dir.path(), line).ok();
     let json = Json::parse(&run.stdout);
     assert_eq!(json.jobs()[0].ios(), [16, 0, 0]);

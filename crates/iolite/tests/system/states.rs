@@ -1,4 +1,4 @@
-//! States of verified jobs that a later job uses: which are left behind, and which are missed.
+//! States of verified jobs for a later job: which are kept, and which are missing.
 
 use crate::common::program::send;
 use crate::common::{Json, Program, files_in, scratch};
@@ -12,14 +12,15 @@ fn states(dir: &Path) -> Vec<String> {
     names.filter(|name| name.ends_with("-verify.state")).collect()
 }
 
-/// Turns a bit of each block of a file.
+/// Flips a bit in each block of a file.
 fn damage(file: &Path) {
     let mut bytes = fs::read(file).unwrap();
     bytes.iter_mut().skip(300).step_by(4096).for_each(|byte| *byte ^= 1);
     fs::write(file, bytes).unwrap();
 }
 
-/// Three clones with a file of their own write, and one of them is killed: its own line with two more words checks it.
+/// Three clones write to separate files, and one is killed. The same command line with two additional options checks
+/// it.
 #[test]
 fn one_killed_clone_is_checked_with_its_own_job_line() {
     let dir = scratch();
@@ -36,7 +37,7 @@ fn one_killed_clone_is_checked_with_its_own_job_line() {
         send(worker, libc::SIGKILL);
     }
     assert_ne!(running.wait().code(), 0);
-    assert_eq!(states(dir.path()), ["local-v-1-verify.state"], "the others have read everything back");
+    assert_eq!(states(dir.path()), ["local-v-1-verify.state"], "the other clones have read everything back");
     let check = |more: &str| {
         Program::under_test().line(dir.path(), &format!("{job} --verify_only=1 --verify_state_load=1 {more}"))
     };
@@ -52,13 +53,13 @@ fn one_killed_clone_is_checked_with_its_own_job_line() {
     }
     damage(&file);
     check("").refused().says("a bit flip");
-    // Nobody has left a state.
+    // No clone has left a state.
     fs::remove_file(dir.path().join("local-v-1-verify.state")).unwrap();
     let refused = check("").refused().says("local-v-0-verify.state: there is no such state");
     assert!(Json::parse(&refused.stdout).jobs().iter().all(|job| job.int("error") != 0), "{refused}");
 }
 
-/// The same for jobs of one file, of which one had nothing to verify any more when the other one was killed.
+/// The same for two jobs of a job file. One of them had finished when the other one was killed.
 #[test]
 fn one_killed_job_is_checked_with_its_own_job_file() {
     let dir = scratch();
@@ -80,7 +81,7 @@ fn one_killed_job_is_checked_with_its_own_job_file() {
     run.says("done: there is no local-done-0-verify.state, so nothing is left to check here");
 }
 
-/// A state that was asked for stays when everything has been read back, and a later job uses it.
+/// With verify_state_save=1, the state is kept although everything has been read back, and a later job uses it.
 #[test]
 fn a_state_that_was_asked_for_stays_and_is_used() {
     let job = "--name=v --nrfiles=3 --size=1m --bs=4k --verify=crc32c --ioengine=libaio --iodepth=32 --loops=4 \
@@ -112,7 +113,7 @@ fn a_state_that_was_asked_for_stays_and_is_used() {
     }
 }
 
-/// Without that, it goes as soon as nothing is left to check.
+/// By default, the state is removed as soon as nothing is left to check.
 #[test]
 fn a_state_that_nobody_asked_for_goes() {
     let dir = scratch();
@@ -123,7 +124,7 @@ fn a_state_that_nobody_asked_for_goes() {
     };
     run("--verify_state_save=1 --numjobs=2");
     assert_eq!(states(dir.path()).len(), 2);
-    // Each replaces its own, and leaves those of others alone.
+    // A job removes only its own state.
     run("");
     assert_eq!(states(dir.path()), ["local-v-1-verify.state"]);
 }

@@ -9,16 +9,16 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The complete live lines of an output that begin with this text. They end in a carriage return (or a newline) and are
-/// redrawn in place; the text after the last end may be incomplete.
+/// The complete live lines of an output that begin with this text. Each ends with a carriage return or a newline, and
+/// the text after the last of these may be incomplete.
 fn live_lines(output: &str, beginning: &str) -> Vec<String> {
     let ended = output.rfind(['\r', '\n']).unwrap_or(0);
     let lines = output[..ended].split(['\r', '\n']);
     lines.filter(|line| line.starts_with(beginning) && line.contains("[eta ")).map(str::to_owned).collect()
 }
 
-/// Runs jobs until there are so many live lines that begin so: the last of them, and all that was printed. The jobs are
-/// to run for much longer than a line takes to come on a machine that has other things to do.
+/// Runs jobs until this many live lines begin with this text. Returns the last of them and the whole output. The jobs
+/// have to run long enough for that, even on a busy machine.
 #[track_caller]
 fn shown(line: &str, beginning: &str, times: usize) -> (String, String) {
     let dir = scratch();
@@ -49,7 +49,7 @@ fn is_rate(text: &str, unit: &str) -> bool {
 fn ten_readers_and_ten_writers() {
     let job = "--size=1M --bs=64k --direct=1 --numjobs=10 --time_based --runtime=1h";
     let line = format!("--eta=always --name=r --rw=read {job} --name=w --rw=write {job}");
-    // As the documents show it: Jobs: 20 (f=20): [R(10),W(10)][4.0%][r=20.5MiB/s,w=23.5MiB/s][r=82,w=94 IOPS][eta 57m:36s]
+    // Documents show: Jobs: 20 (f=20): [R(10),W(10)][4.0%][r=20.5MiB/s,w=23.5MiB/s][r=82,w=94 IOPS][eta 57m:36s]
     let (live, _) = shown(&line, "Jobs: 20 (f=20): [R(10),W(10)][", 3);
     let fields = fields(&live);
     assert_eq!(fields.len(), 5, "{live}");
@@ -86,7 +86,7 @@ fn finished_workers_are_shown_too() {
     shown(line, "Jobs: 1 (f=1): [_(1),R(1)][", 1);
 }
 
-/// The duration of jobs bounded by size is unknown before they have begun: running jobs are shown all the same.
+/// Running jobs are shown even if the duration of later ones is unknown because their size limits them.
 #[test]
 fn what_runs_is_shown_while_the_time_of_later_waves_is_unknown() {
     let line = "--eta=always --eta-newline=500ms --eta-interval=500ms --ioengine=null --size=4m --bs=4k \
@@ -105,14 +105,14 @@ fn what_runs_is_shown_while_the_time_of_later_waves_is_unknown() {
 fn directions_that_are_over_are_shown_no_more() {
     let line = "--eta=always --name=short --ioengine=null --rw=write --size=4k \
                 --name=long --filename=f --rw=read --size=1M --direct=1 --time_based --runtime=1h";
-    // The first may be about a time in which the short one was still there.
+    // The first line may cover a time when the short job was still running.
     let (live, _) = shown(line, "Jobs: 1 (f=1): [_(1),R(1)][", 3);
     let fields = fields(&live);
     assert!(fields[2].starts_with("r=") && !fields[2].contains(','), "{live}");
     assert!(fields[3].starts_with("r=") && !fields[3].contains(','), "{live}");
 }
 
-/// Each of these takes 200 s.
+/// Each of these runs takes 200 s.
 #[test]
 fn the_time_left_is_that_until_all_is_done() {
     let dir = scratch();
@@ -130,7 +130,7 @@ fn the_time_left_is_that_until_all_is_done() {
     }
 }
 
-/// As fio tells it: that of the whole run for every job, and not in the first two seconds.
+/// As in fio, every job has the remaining time of the whole run, but not in the first two seconds.
 #[test]
 fn reports_tell_the_time_left_of_the_run() {
     let dir = scratch();
@@ -158,7 +158,7 @@ fn no_live_line_unless_asked_for() {
     }
 }
 
-/// Starts under a pseudo-terminal.
+/// Starts a run on a pseudo-terminal.
 fn started_on_a_terminal(dir: &Path, line: &str) -> Option<Running> {
     if !Command::new("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return None;
@@ -170,7 +170,7 @@ fn started_on_a_terminal(dir: &Path, line: &str) -> Option<Running> {
     Some(Running::start(&mut command))
 }
 
-/// Runs under a pseudo-terminal; returns its output.
+/// Runs a line on a pseudo-terminal.
 fn on_a_terminal(dir: &Path, line: &str) -> Option<Finished> {
     started_on_a_terminal(dir, line).map(Running::wait)
 }
@@ -185,7 +185,7 @@ fn the_live_line_is_redrawn_in_place_on_a_terminal() {
     running.wait_until("the line is redrawn", |running| {
         live_lines(&running.stdout(), "Jobs: 1 (f=1): [r(1)][").len() >= 2
     });
-    // The first of its descendants is the program or the shell that runs it; only the program is to be interrupted.
+    // The first descendant is the program or the shell that runs it; only the program is interrupted.
     let program = Program::under_test().path;
     let is_it = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program);
     send(descendants(running.pid()).into_iter().find(is_it).expect("it runs"), libc::SIGINT);

@@ -1,6 +1,6 @@
-//! Jobs that end when their results have stopped changing.
+//! Jobs that end when their results have become steady.
 //!
-//! How steady a loaded test machine is nobody knows, so limits here are met by anything, or by nothing.
+//! A test machine may be busy, so the limits here are always met, or never.
 
 use crate::common::skeleton::mask;
 use crate::common::{Json, Program, peers, scratch};
@@ -8,7 +8,7 @@ use iolite_testing::skip;
 
 /// A job that would run for an hour.
 const LONG: &str = "--ioengine=null --size=1G --rate_iops=200 --time_based --runtime=1h --ss_dur=1";
-/// The same, watched more closely. fio 3.33 looks once per second and knows nothing else.
+/// Options for more frequent checks. fio 3.33 always checks once per second.
 const CLOSE: &str = "--ss_interval=250ms";
 
 fn run(line: &str) -> Json {
@@ -39,8 +39,8 @@ pub fn a_steady_state_ends_the_job() {
 }
 
 #[test]
-fn a_state_that_is_not_steady_does_not() {
-    // Each measurement would have to be the mean, to the last byte; and no tenth of a second has a whole number of I/Os.
+fn an_unsteady_job_runs_to_its_end() {
+    // Each measurement would have to equal the mean exactly, but a tenth of a second never has a whole number of I/Os.
     let line = "--name=j --ioengine=null --size=1G --rate_iops=217 --time_based --runtime=2 --ss_dur=1";
     let more = if Program::under_test().is_peer { "" } else { "--ss_interval=100ms" };
     let report = run(&format!("{line} {more} --ss=bw:0.0000001"));
@@ -64,7 +64,7 @@ fn a_group_is_steady_together() {
     let report = run(&format!("--numjobs=20 --group_reporting {LONG} --ss=iops:900% --name=j"));
     let state = &report.job().0["steadystate"];
     assert_eq!(state["attained"], 1);
-    // Twenty workers at 200: even of a machine that hardly lets them run it is more than one of them does.
+    // Twenty workers with 200 IOPS each exceed the rate of one worker, even on a busy machine.
     let mean = state["data"]["iops_mean"].as_u64().expect("a mean");
     assert!(mean > 200, "{state}");
     let report = run(&format!("--numjobs=2 {LONG} --ss=iops:900% --name=j"));
@@ -85,7 +85,7 @@ fn members_of_a_group_have_to_agree() {
     program.line(dir.path(), &line).ok();
 }
 
-/// Each series has exactly one window: padded with zeros if the run is shorter, and the last window of a longer run.
+/// Each series covers exactly one window: the last one, padded with zeros if the run was shorter.
 #[test]
 fn the_data_is_a_full_window() {
     let program = Program::under_test();
@@ -117,7 +117,7 @@ fn the_data_is_a_full_window() {
             let values = data[*name].as_array().expect("values");
             assert_eq!(values.len(), size, "{more}: {name}");
             if size == 6 {
-                // In two seconds there are two measurements; a loaded machine may come to a third.
+                // In two seconds, there are two measurements, or three on a busy machine.
                 assert!(values[3..].iter().all(|value| *value == 0), "{more}: {values:?}");
             }
         }
@@ -152,7 +152,7 @@ fn it_is_told_as_the_peer_tells_it() {
     for peer in peers!() {
         let dir = scratch();
         for (criterion, time) in [("iops:900%", 60), ("bw_slope:1k", 3), ("bw:1", 3)] {
-            // The slope of a single measurement is nothing for us, and no number for fio.
+            // For a single measurement, Iolite has no slope and fio prints an invalid number.
             let line = format!(
                 "--name=j {LONG} --ss_dur=2 --runtime={time} --ss={criterion} --output-format=normal,json"
             );
@@ -164,7 +164,7 @@ fn it_is_told_as_the_peer_tells_it() {
                 let tree: Vec<_> =
                     json.tree().into_iter().filter(|key| key.contains("].steadystate.")).collect();
                 let limit = json.job().0["steadystate"]["ss"].clone();
-                // Whether a slope is met is chance.
+                // Whether a slope is met is random.
                 (text.replace("attained=yes", "attained=no").replace("=-", "="), tree, limit)
             });
             assert_eq!(told[0], told[1], "{criterion}");

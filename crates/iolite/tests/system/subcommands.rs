@@ -1,4 +1,4 @@
-//! The subcommands, beside the programs of fio that they stand for; and completion, in the shells themselves.
+//! The subcommands, compared with the programs of fio that they replace, and completion in real shells.
 
 use crate::common::{Program, program::Running, scratch};
 use std::fs;
@@ -9,7 +9,7 @@ fn ours() -> Program {
     Program::own()
 }
 
-/// Run another program, if it is installed.
+/// Runs another program, if it is installed.
 fn other(name: &str, dir: &Path, args: &[&str]) -> Option<String> {
     let installed = std::env::split_paths(&std::env::var_os("PATH")?).any(|dir| dir.join(name).is_file());
     installed.then(|| Running::start(Command::new(name).args(args).current_dir(dir)).wait().ok().stdout)
@@ -102,13 +102,13 @@ fn odd_files_are_told() {
         .line(dir.path(), "dedupe sparse")
         .ok()
         .says("Extents=268435456, Unique extents=1 Duplicated extents=1");
-    // A log without a window is one all the same.
+    // A log without a window is valid.
     for empty in ["empty", "/dev/null"] {
         ours().line(dir.path(), &format!("log2csv {empty}")).ok().says("time_ms,direction,count");
     }
 }
 
-/// The other end of a pipe may be opened late. A message says that the program waits for it.
+/// The other end of a pipe may be opened late; a message says that the program waits.
 #[test]
 fn a_pipe_is_waited_for() {
     for (line, content, told) in [
@@ -126,7 +126,8 @@ fn a_pipe_is_waited_for() {
     }
 }
 
-/// Logs are opened one after the other: pipes may be filled in turn, and there may be more logs than files that can be open.
+/// Logs are opened one after the other, so pipes may be filled in turn, and there may be more logs than open files
+/// permitted.
 #[test]
 fn logs_are_read_in_turn() {
     let dir = scratch();
@@ -134,7 +135,7 @@ fn logs_are_read_in_turn() {
     let pipes = ["a", "b"].map(|name| dir.path().join(name));
     assert!(Command::new("mkfifo").args(&pipes).status().unwrap().success());
     let running = ours().start(dir.path(), ["log2csv", "a", "b"]);
-    // More than a pipe holds.
+    // More than the capacity of a pipe.
     let lines = log.repeat(1000);
     std::thread::spawn(move || pipes.iter().for_each(|pipe| fs::write(pipe, &lines).unwrap()));
     running.wait().ok().says("1000,read,24,").says("2000,read,23976,");
@@ -165,7 +166,7 @@ fn zipf_shows_the_shares_of_the_peer() {
         for (ours, theirs) in shares(&table).iter().zip(shares(&theirs)) {
             assert!((ours - theirs).abs() < 3.0, "{setting}:\n{table}\n{theirs}");
         }
-        // The words around the numbers are the same.
+        // The text around the numbers is the same.
         let text = |text: &str| text.replace(|c: char| c.is_ascii_digit() || c == ' ', "");
         assert_eq!(text(table.lines().next().unwrap()), text(theirs.lines().next().unwrap()));
         assert_eq!(table.lines().nth(2), theirs.lines().nth(2));
@@ -179,7 +180,7 @@ fn a_job_file_of_the_name_comes_first() {
     fs::write(dir.path().join("zipf"), "[job]\nioengine=null\nsize=1m\n").unwrap();
     let report = ours().line(dir.path(), "zipf").ok().stdout;
     assert!(report.starts_with("job: (g=0)"), "{report}");
-    // Other files of that name do not matter, and may be arguments of the subcommand.
+    // Other files with that name do not matter, and may be arguments of the subcommand.
     for (name, words) in
         [("zipf", "zipf -g 1 -o 2"), ("dedupe", "dedupe -p 0 dedupe"), ("trace", "trace trace")]
     {
@@ -188,7 +189,7 @@ fn a_job_file_of_the_name_comes_first() {
         ours().line(dir.path(), words).ok();
     }
     fs::remove_file(dir.path().join("dedupe")).unwrap();
-    // And anywhere else the word is a job file that is not there.
+    // In any other position, the word is a missing job file.
     ours().line(dir.path(), "--readonly dedupe").refused();
 }
 
@@ -235,7 +236,7 @@ fn bash_completes() {
     assert_eq!(offered("iolite completion "), ["bash", "zsh", "fish"]);
     assert_eq!(offered("iolite dedupe -"), ["-b", "-t", "-d", "-o", "-c", "-B", "-p", "-C", "--help"]);
     assert_eq!(offered("iolite dedupe mi"), ["mine.fio"]);
-    // A value may be the next word, but not that of an option that stands alone.
+    // The value of an option may be the next word, unless the option takes none.
     assert_eq!(offered("iolite --rw randw"), ["randwrite"]);
     assert!(offered("iolite --name x --ioengine ").contains(&"io_uring".to_owned()));
     assert_eq!(offered("iolite --filename mi"), ["mine.fio"]);
@@ -243,10 +244,10 @@ fn bash_completes() {
     assert_eq!(offered("iolite zipf -t "), ["zipf", "pareto", "normal"]);
     fs::write(dir.path().join("mine.fio"), "[global]\n[one]\n[two]\n").unwrap();
     assert_eq!(offered("iolite mine.fio --section=o"), ["one"]);
-    // A profile's own options, where the line says which profile.
+    // The options of a profile are offered if the line names the profile.
     assert_eq!(offered("iolite --profile=tiobench --numr"), ["--numruns="]);
     assert!(offered("iolite --numr").is_empty());
-    // An engine's own options, where the line says which engine.
+    // The options of an engine are offered if the line names the engine.
     assert!(offered("iolite --ioengine=io_uring --fixedb").contains(&"--fixedbufs".to_owned()));
     assert!(offered("iolite --ioengine=psync --fixedb").is_empty());
 }
@@ -280,7 +281,7 @@ fn fish_completes() {
     assert_eq!(offered("iolite --numr").unwrap(), "");
 }
 
-/// The functions of zsh that offer are replaced by ones that print.
+/// zsh's functions that offer completions are replaced by functions that print them.
 #[test]
 fn zsh_completes() {
     let dir = scratch();

@@ -17,7 +17,7 @@ fn json(text: &str) -> Value {
     Json::parse(text).0
 }
 
-/// A job file of quick I/O.
+/// Writes a job file with quick I/O.
 fn job(dir: &Path, options: &str) {
     fs::write(
         dir.join("job.fio"),
@@ -26,7 +26,7 @@ fn job(dir: &Path, options: &str) {
     .unwrap();
 }
 
-/// The reports that are there, by name; a sweep that is running may rename one between listing and reading.
+/// The existing reports by name. A running sweep may rename one between listing and reading.
 fn reports(dir: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let named = entries.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path));
@@ -72,7 +72,7 @@ fn all_points_are_run() {
         let there = json(report);
         let figures = &point["figures"];
         assert_eq!(figures["iops"], there["jobs"][0]["read"]["iops"]);
-        // The latency is that from submission to completion.
+        // The latency is measured from submission to completion.
         let latency = &there["jobs"][0]["read"]["lat_ns"];
         assert!(latency["bins"].is_object());
         assert_eq!(
@@ -80,7 +80,7 @@ fn all_points_are_run() {
             (&latency["mean"], latency["percentile"]["99.000000"].as_f64())
         );
     }
-    // Of each block size a curve; three points name no knee.
+    // There is a curve per block size; three points are too few for a knee.
     let curves = result["curves"].as_array().unwrap();
     assert_eq!(curves.len(), 2);
     assert!(curves.iter().all(|curve| curve["knee"].is_null()));
@@ -93,14 +93,14 @@ fn all_points_are_run() {
         "{table}"
     );
     assert!(kept("result.html").contains("Sweep: job.fio"));
-    // The same again runs nothing.
+    // A repetition of the command runs nothing.
     let again = ours().line(dir.path(), "sweep job.fio --iodepth=1..4x2 --blocksize=4k,64k -f csv").ok();
     assert_eq!(again.stdout, table);
     assert!(again.stderr.contains("6 of them exist already"), "{again}");
-    // Of a single point, its values are above the figures.
+    // For a single point, its values are printed above the figures.
     let single = ours().line(dir.path(), "sweep job.fio --bs=8k --output=single").ok();
     assert!(single.stdout.starts_with("All points: bs=8k\n\n"), "{single}");
-    // Another one does not take its place.
+    // A different sweep does not overwrite it.
     ours().line(dir.path(), "sweep job.fio --iodepth=1,2").refused().says("there is another sweep");
     job(dir.path(), "iodepth=64\nrandrepeat=0");
     ours()
@@ -121,7 +121,7 @@ fn options_are_varied_alone() {
     assert_eq!(reports(&dir.path().join("out")).len(), 4);
 }
 
-/// A signal, and SIGKILL: complete points stay, and the rest follows.
+/// After a signal or SIGKILL, complete points are kept, and the next run does the rest.
 #[test]
 fn an_interrupted_sweep_goes_on() {
     let dir = scratch();
@@ -134,7 +134,7 @@ fn an_interrupted_sweep_goes_on() {
         running.wait_until("points are there", |_| out.exists() && count() >= done);
         let before = reports(&out);
         if signal == libc::SIGINT {
-            // Two at once would write the same reports.
+            // Two sweeps at once would write the same reports.
             ours().line(dir.path(), words).refused().says("another program is at work in this directory");
         }
         running.signal(signal);
@@ -167,7 +167,7 @@ fn failures_and_doubts_are_told() {
     job(dir.path(), "rate_iops=200\ntime_based\nruntime=300ms\nthread");
     let run = ours().line(dir.path(), "sweep job.fio --bs=4k,8k --output=slow").ok();
     assert!(run.stdout.contains("less than the depth of 1 that the jobs ask for"), "{run}");
-    // One point of two fails: the other is there.
+    // One of two points fails; the other one has a result.
     fs::write(dir.path().join("f"), vec![1; 4096]).unwrap();
     fs::write(dir.path().join("io.fio"), "[j]\nrw=read\nbs=4k\nsize=4k\n").unwrap();
     let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --readonly=0").refused();
@@ -181,14 +181,14 @@ fn failures_and_doubts_are_told() {
     );
     assert!(run.stdout.starts_with("All points: allow_file_create=0\n\n"), "{run}");
     assert!(run.stdout.lines().any(|line| line.contains("none/f") && line.ends_with("failed")), "{run}");
-    // A failed point is tried again.
+    // The next run repeats a failed point.
     fs::create_dir(dir.path().join("none")).unwrap();
     fs::write(dir.path().join("none/f"), vec![1; 4096]).unwrap();
     let run = ours().line(dir.path(), "sweep io.fio --filename=f,none/f --allow_file_create=0").ok();
     assert!(run.stderr.contains("1 of them exist already"), "{run}");
 }
 
-/// Each warning of the points once, with their names and its line in the job file; values that all share once, too.
+/// Each warning is printed once, with the names of its points and its line in the job file, or once for all points.
 #[test]
 fn warnings_of_points_are_told_once() {
     let dir = scratch();
@@ -236,7 +236,7 @@ fn presets_leave_nothing_behind() {
         );
         assert!(!dir.path().join(&file).exists());
         assert!(reports(&dir.path().join(preset)).len() >= 2);
-        // A later file of that name is somebody else's: nothing is left to do for the same command.
+        // A later file with that name is not touched, because the same command has nothing left to do.
         fs::write(dir.path().join(&file), "somebody's").unwrap();
         let again = small(dir.path(), &format!("--preset={preset} --direct=0 --output={preset}")).ok();
         assert!(!again.stderr.contains(&file), "{again}");
@@ -245,7 +245,7 @@ fn presets_leave_nothing_behind() {
     }
     let file = dir.path().join("iolite-sweep-oltp.data");
     fs::write(&file, "somebody's").unwrap();
-    // With a file of the user's, the preset's own is neither made nor touched.
+    // With a user's file, the preset's own file is neither created nor touched.
     small(dir.path(), "--preset=oltp --direct=0 --filename=mine --output=mine.out").ok();
     assert_eq!(fs::metadata(dir.path().join("mine")).unwrap().len(), 4 << 20);
     assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's");
@@ -256,7 +256,7 @@ fn presets_leave_nothing_behind() {
     assert!(!dir.path().join("again").exists());
 }
 
-/// Each write of a log is durable when it is complete, so its latency is that of the write and of its sync.
+/// A write of a log is complete when it is durable, so its latency includes its sync.
 #[test]
 fn writes_of_a_log_include_their_syncs() {
     let dir = scratch();
@@ -273,7 +273,7 @@ fn writes_of_a_log_include_their_syncs() {
     }
 }
 
-/// What a preset has written stays for another try, and a message says so.
+/// The file of a failed preset is kept for another attempt, and a message says so.
 #[test]
 fn the_file_of_a_failed_preset_is_told() {
     let dir = scratch();
@@ -284,7 +284,7 @@ fn the_file_of_a_failed_preset_is_told() {
     assert!(file.exists(), "{run}");
     let told = format!("{}: this file stays, for the same command to continue with it", file.display());
     assert!(run.stderr.contains(&told), "{run}");
-    // The places in the text of a preset say nothing to anybody.
+    // The message does not contain a place in the preset's internal text.
     assert!(run.stdout.contains(": the run failed: oltp: size=4194304 is smaller"), "{run}");
 }
 
@@ -304,7 +304,7 @@ fn targets_are_beside_each_other() {
     let [one, other] = [0, 1].map(|column| row["values"][column].as_f64().unwrap());
     assert!(row["words"][1].as_str().unwrap().ends_with(&format!("({:.0}%)", 100.0 * other / one)), "{row}");
     assert_eq!(fs::read_dir(dir.path().join("a")).unwrap().count(), 0);
-    // A user's file is not overwritten there either.
+    // A user's file is not overwritten here either.
     fs::write(dir.path().join("b/iolite-sweep-storage.data"), "somebody's").unwrap();
     small(dir.path(), "--preset=storage --directory=a,b --output=other")
         .refused()
@@ -315,7 +315,7 @@ fn targets_are_beside_each_other() {
         again.stdout.contains("randrw, IOPS") && again.stdout.contains("In brackets: relative"),
         "{again}"
     );
-    // Those that differ in several options: a directory, and a server of its own engine.
+    // Targets that differ in several options: a directory, and a server with another engine.
     let server = or_skip!(NbdServer::nbdkit(dir.path(), "memory 8M"));
     let uri = format!("--target=nbd: ioengine=nbd uri={}", server.uri());
     let words = [
@@ -385,7 +385,7 @@ fn mistakes_are_told_before_anything_runs() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 4);
 }
 
-/// The pictures are drawn, at both widths, and nobody complains.
+/// The pictures are drawn at both widths, without errors in the console.
 #[test]
 fn the_page_of_a_sweep_in_a_browser() {
     let browser = or_skip!(Browser::start());

@@ -1,13 +1,12 @@
-//! Syncs that a job asks for are made, also for files that are closed meanwhile: their number, their files, and their
-//! times.
+//! The requested syncs: their number, files and times, also if files are closed meanwhile.
 
 use crate::common::json::Json;
 use crate::common::trace::{system_calls, whole_calls};
 use crate::common::{Program, scratch, words};
 use iolite_testing::skip;
 
-/// The job's operations on its files, which existed before: `W0 S0 C0` is a write, an fsync and a close of the first
-/// file. `None` if it cannot be traced.
+/// The job's operations on its existing files: `W0 S0 C0` is a write, an fsync and a close of the first file; `None` =
+/// tracing is not possible.
 fn steps(line: &str) -> Option<String> {
     const CALLS: [(&str, &str); 6] = [
         ("pwrite64", "W"),
@@ -43,7 +42,7 @@ fn syncs(program: &Program, line: &str) -> u64 {
     Json::parse(&program.line(dir.path(), &line).ok().stdout).job().int("sync.total_ios")
 }
 
-/// A file that the workload is finished with is synced before it is closed, but only when another I/O follows.
+/// A due sync of a finished file is made before the file is closed, but only if another I/O follows.
 #[test]
 fn what_is_due_comes_before_the_close() {
     for (line, expected) in [
@@ -54,12 +53,12 @@ fn what_is_due_comes_before_the_close() {
         ),
         ("--nrfiles=3 --filesize=8k --openfiles=2 --fsync=1", "W0 S0 W1 S1 W0 S0 W1 C0 S1 C1 W2 S2 W2 C2"),
         ("--nrfiles=2 --filesize=8k --openfiles=1 --sync_file_range=write:2", "W0 W0 P0:0:8192 C0 W1 W1 C1"),
-        // Behind a window that was read back.
+        // The sync comes after a window has been read back.
         (
             "--nrfiles=2 --filesize=4k --openfiles=1 --fsync=1 --verify=crc32c --verify_backlog=1 --create_serialize=1",
             "W0 R0 S0 C0 W1 R1 S1 S0 C0 C1",
         ),
-        // Reading back needs other files to be open.
+        // Reading back opens other files.
         (
             "--nrfiles=2 --filesize=8k --openfiles=1 --fsync=3 --verify=crc32c --verify_backlog=3",
             "W0 W0 C0 W1 S1 C1 R0 R0 C0 R1 W1 S1 S0 C0 R1 C1",
@@ -70,7 +69,7 @@ fn what_is_due_comes_before_the_close() {
     }
 }
 
-/// Each file has its own range: the writes to it since its last sync.
+/// The range of a sync covers all writes to its file since the last sync of that file.
 #[test]
 fn ranges_lose_nothing_to_other_files() {
     let line = "--nrfiles=2 --filesize=16k --sync_file_range=write:3";
@@ -78,7 +77,7 @@ fn ranges_lose_nothing_to_other_files() {
     assert_eq!(steps, "W0 W1 W0 P0:0:8192 W1 W0 W1 P1:0:12288 W0 W1 C0 C1");
 }
 
-/// The end of a pass syncs all written files, whichever are open then.
+/// The end of a pass syncs all written files, even if they have been closed.
 #[test]
 fn the_end_syncs_files_that_were_closed() {
     for (line, expected) in [
@@ -93,7 +92,7 @@ fn the_end_syncs_files_that_were_closed() {
     }
 }
 
-/// One for each interval that is followed by a write, however files come and go; as many as the peer makes.
+/// There is a sync for each interval that is followed by a write, however files are opened and closed, as in fio.
 #[test]
 fn no_sync_is_lost() {
     for (line, expected) in [
@@ -110,7 +109,7 @@ fn no_sync_is_lost() {
             assert_eq!(syncs(&program, line), expected, "{:?}: {line}", program.path);
         }
     }
-    // The peer syncs more often between passes, and less often at depth.
+    // fio syncs more often between passes, and less often with a queue depth.
     for (line, expected) in [
         ("--nrfiles=10 --filesize=4k --openfiles=1 --fsync=1 --loops=5", 49),
         ("--nrfiles=10 --size=400k --openfiles=3 --fsync=4 --verify=crc32c --verify_backlog=8", 24),
@@ -122,8 +121,8 @@ fn no_sync_is_lost() {
     }
 }
 
-/// A pass that leaves fewer bytes than a block ends only when the next write is looked for, and the sync comes before
-/// that: etcd's disk check has as many syncs as writes.
+/// If less than a block is left at the end of a pass, the job notices the end only when it looks for the next write,
+/// and the sync comes before that. So etcd's disk check has as many syncs as writes.
 #[test]
 fn a_rest_brings_a_last_sync() {
     let mut cases = vec![
@@ -149,7 +148,7 @@ fn a_rest_brings_a_last_sync() {
             assert_eq!(syncs(&peer, line), *expected, "{}, {line}", peer.version());
         }
     }
-    // fio counts only fsync with synchronous engines.
+    // (With synchronous engines, fio counts only fsync.)
     cases.extend([
         ("--ioengine=sync --fdatasync=1 --size=220k --bs=2300", 97),
         ("--size=10000 --sync_file_range=write:1", 2),
@@ -159,7 +158,7 @@ fn a_rest_brings_a_last_sync() {
     }
 }
 
-/// Laps end without an end of the job.
+/// A timed job has several laps.
 #[test]
 fn no_sync_is_lost_between_laps() {
     let dir = scratch();

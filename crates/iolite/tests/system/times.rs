@@ -1,14 +1,14 @@
-//! The phases that reported times cover: writing and reading back, and the end of a ramp.
+//! Which phases the reported times include: writing, reading back, ramps.
 
 use crate::common::{Json, Program, scratch};
 use std::fs;
 
-/// Milliseconds are rounded, for each figure on its own.
+/// Each figure is rounded to milliseconds separately.
 const ROUNDING: u64 = 3;
 
 #[test]
 fn writing_and_reading_back_have_times_of_their_own() {
-    // 400 writes at 2000 per second; reading back is not paced.
+    // 400 writes at 2000 per second; reading back has no rate.
     let job = "--name=j --filename=f --bs=4k --verify=crc32c --rate_iops=,2000 --output-format=json";
     for args in [
         "--rw=write --size=1600k",
@@ -26,7 +26,7 @@ fn writing_and_reading_back_have_times_of_their_own() {
             read > 0 && write > 0 && read + write <= all + ROUNDING,
             "{args}: {read} + {write} of {all} ms"
         );
-        // A pace is never exceeded, but a later loop catches up with the time that reading back took.
+        // The rate is never exceeded, but a later loop makes up for the time of reading back.
         let most = 2 * (write + ROUNDING);
         let writes = job.ios()[1];
         assert!(args.contains("loops") || writes <= most, "{args}: {writes} writes in {write} ms");
@@ -42,7 +42,7 @@ fn what_is_read_back_on_the_way_has_the_time_of_its_reads() {
     let json = Json::parse(&run.stdout);
     let job = json.job();
     assert_eq!(job.ios(), [400, 400, 0]);
-    // 400 ms of writing, in which 400 blocks are read in between: that time is either's, not both's.
+    // 400 blocks are read back between writes that take 400 ms. Each period counts for one direction only.
     let [read, write, all] = ["read.runtime", "write.runtime", "job_runtime"].map(|key| job.int(key));
     assert!(write >= 399, "{run}");
     assert!(read + write <= all + ROUNDING, "{read} + {write} of {all} ms: {run}");
@@ -65,7 +65,7 @@ fn the_lines_of_the_group_say_the_same() {
 #[test]
 fn a_verification_has_a_letter_of_its_own() {
     let dir = scratch();
-    // Half of the time is spent reading back, for as long as nobody stops it.
+    // Half of the time is spent reading back, until the job is interrupted.
     let line = "--eta=always --eta-interval=250ms --name=j --filename=f --rw=write --size=4M --bs=4k \
                 --verify=sha512 --loops=1000000";
     let mut running = Program::under_test().start(dir.path(), line.split_whitespace());
@@ -90,12 +90,12 @@ fn the_bandwidth_log_outlasts_the_end_of_a_ramp() {
         moved += rate * (time - before) / 1000;
         before = time;
     }
-    // A pace is never exceeded: two jobs, each of 2000 blocks of 4 KiB per second.
+    // The rate is never exceeded: each of two jobs reads 2000 blocks of 4 KiB per second.
     let most = 2 * 2000 * 4 * before / 1000;
     assert!(moved > 0 && moved <= most + most / 50, "{moved} of at most {most} KiB:\n{log}");
 }
 
-/// A job of zones that finds nothing to do ends, whatever its runtime, and says so.
+/// A timed job on zones ends at once if no zone has anything to read, and says so.
 #[test]
 fn a_timed_job_without_anything_to_do_ends() {
     let dir = scratch();

@@ -1,4 +1,4 @@
-//! `iolite trace`: its description of a trace, and the job files and logs that it makes of one.
+//! `iolite trace`: describes a trace, and converts it to job files and logs.
 
 use crate::common::{Json, Program, scratch};
 use iolite_trace::blk::{self, BlkRecord, ByteOrder, action, category};
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// A sequential scan in the first tenth of a file with random writes all over, 100 µs apart, and syncs.
+/// Writes a log of a sequential scan in the first tenth of a file, random writes everywhere, and syncs, 100 µs apart.
 fn log(dir: &Path) {
     let mut text = String::from("fio version 3 iolog\n0 data add\n0 data open\n");
     for i in 0..1000u64 {
@@ -101,13 +101,13 @@ fn a_job_that_imitates_a_trace_is_like_it_under_both_programs() {
         let report = program.line(dir.path(), "--output-format=json job.fio").ok();
         let report = Json::parse(&report.stdout);
         let [reads, writes, trims] = report.job().ios();
-        // As many bytes, in about the proportions: lots are drawn.
+        // The job transfers as many bytes, in about the same (random) proportions.
         let moved: u64 = report.job().bytes().iter().sum();
         assert!(moved.abs_diff(750 * 1024 + 250 * 8192) <= 8192, "{:?}: {moved}", program.path);
         let share = reads * 100 / (reads + writes);
         assert!((65..=85).contains(&share) && trims == 0, "{:?}: {reads} {writes}", program.path);
     }
-    // A recording of the imitation has a similar summary to the original.
+    // The summary of a recording of the imitation is similar to the original's.
     Program::under_test().line(dir.path(), "--write_iolog=again job.fio").ok();
     let again = value(dir.path(), "trace --json again");
     assert!((60.0..90.0).contains(&again["read"]["percent"].as_f64().unwrap()), "{again}");

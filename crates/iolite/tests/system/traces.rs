@@ -1,5 +1,5 @@
-//! Recording and replaying: traces travel between us and the peer in both directions, with the same I/O in the same
-//! order, and a bad trace is reported with its place before anything happens.
+//! Recording and replaying: each program replays traces of the other with the same I/O in the same order, and a bad
+//! trace is reported with its place before anything happens.
 
 use crate::common::devices::{Loop, Mounted, image};
 use crate::common::program::{Running, is_full};
@@ -13,7 +13,7 @@ use std::process::Command;
 
 const V3: &str = "fio version 3 iolog\n";
 
-/// Two files with all kinds of I/O that regular files can have.
+/// A log of two files with all kinds of I/O for regular files.
 const LOG: &str = "0 f add\n0 g add\n10 f open\n20 f write 8192 4096\n900 f read 0 4096\n1000 g open\n\
                    2000 g write 20480 8192\n2500 f sync 0 0\n2600 g datasync 0 0\n3000 g close\n3100 f read 8192 512\n\
                    40000 f close\n";
@@ -38,7 +38,7 @@ fn size(dir: &Path, name: &str) -> u64 {
     fs::metadata(dir.join(name)).unwrap().len()
 }
 
-/// The calls that a program makes, in order; `None` where calls cannot be seen.
+/// The calls that a program makes, in order; `None` = tracing is not possible.
 fn calls(program: &Program, dir: &Path, line: &str) -> Option<Vec<Call>> {
     let (finished, calls) = io_calls(program, dir, &words(line))?;
     finished.ok();
@@ -59,7 +59,7 @@ fn a_recording_is_replayed_by_either_program_in_the_same_order() {
                   --write_iolog=log";
         for (recorder, player) in [(&ours, &peer), (&peer, &ours), (&ours, &ours)] {
             let dir = scratch();
-            // Laid out before, so that only the job itself is seen.
+            // The files exist before, so that only the job itself is traced.
             recorder
                 .line(dir.path(), &format!("{record} --create_only=1").replace("--write_iolog=log", ""))
                 .ok();
@@ -141,7 +141,7 @@ fn files_become_what_the_trace_needs() {
     assert_eq!(report.job().int("sync.total_ios"), 2);
     assert_eq!(size(dir.path(), "f"), 12_288);
     assert_eq!(size(dir.path(), "g"), 28_672);
-    // A trace that only reads opens its files for nothing else.
+    // A trace that only reads opens its files read-only.
     log(dir.path(), "reads", "0 h add\n0 h open\n0 h read 4096 4096\n");
     run(dir.path(), "--name=p --read_iolog=reads --allow_file_create=0").refused().says("h does not exist");
     json(dir.path(), "--name=p --read_iolog=reads");
@@ -203,16 +203,16 @@ fn offsets_and_kinds_are_mapped() {
     fs::create_dir(dir.path().join("d")).unwrap();
     let below = seen("--directory=d").unwrap();
     assert!(below.iter().filter(|call| call.name == "pwrite64").any(|call| call.file == "d/g"), "{below:?}");
-    // The peer maps the same way, where it maps at all.
+    // fio maps in the same way, if it has the option.
     for peer in Program::peers() {
-        // (The peer forgets all I/O behind a close when files are redirected to one.)
+        // (If files are redirected to one, fio loses all I/O behind a close.)
         log(dir.path(), "log", &LOG.replace("3000 g close\n", ""));
         let line = "--name=p --read_iolog=log --replay_scale=3 --replay_align=4096 --replay_redirect=other";
         assert_eq!(calls(&peer, dir.path(), line), calls(&ours, dir.path(), line));
     }
 }
 
-/// Of block traces lengths are aligned as well; with one that was not, a device of large sectors refuses the I/O.
+/// In block traces, lengths are aligned as well, because a device with large sectors would refuse the I/O.
 #[test]
 fn aligned_block_traces_have_aligned_lengths() {
     let dir = scratch();
@@ -236,7 +236,7 @@ fn aligned_block_traces_have_aligned_lengths() {
     }
 }
 
-/// As an editor, or a script, may leave it.
+/// Editors and scripts may omit the last newline.
 #[test]
 fn the_last_line_of_a_log_may_have_no_end() {
     let dir = scratch();
@@ -276,7 +276,7 @@ fn clones_have_a_trace_each_and_loops_start_over() {
     assert_eq!(report.job().ios(), [0, 3, 0]);
 }
 
-/// Our program with the words of `line`, its standard input from a command of the shell.
+/// Runs our program with these arguments. Its standard input comes from a shell command.
 pub fn shell(dir: &Path, input: &str, line: &str) -> Finished {
     let program = Program::under_test().path;
     let mut command = Command::new("sh");
@@ -292,7 +292,7 @@ pub fn traces_come_from_anywhere() {
         let line = format!("--name=p --output-format=json {chunked}");
         let ios = |finished: Finished| Json::parse(&finished.ok().stdout).job().ios();
         assert_eq!(ios(run(dir.path(), &format!("{line} --read_iolog=log"))), [2, 2, 0], "{chunked}");
-        // In two pieces, with a pause in the middle of a line.
+        // The log comes in two pieces, with a pause within a line.
         let pieces = "(head -c 150 log; sleep 0.1; tail -c +151 log)";
         assert_eq!(ios(shell(dir.path(), pieces, &format!("{line} --read_iolog=-"))), [2, 2, 0], "{chunked}");
         let _ = fs::remove_file(dir.path().join("pipe"));
@@ -322,7 +322,7 @@ fn a_silent_pipe_does_not_hold_a_replay_that_is_to_stop() {
     Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap();
     let line = "--name=p --read_iolog=pipe --read_iolog_chunked=1 --runtime=1 --output-format=json";
     assert_eq!(Json::parse(&run(dir.path(), line).ok().stdout).job().ios(), [0, 0, 0]);
-    // Nor one that is silent in the middle of a line.
+    // The same with a pipe that becomes silent within a line.
     let begun = format!(
         "(printf '{}0 f add\\n0 f open\\n0 f wri'; sleep 6; printf 'te 0 4096\\n')",
         V3.replace('\n', "\\n")
@@ -449,15 +449,15 @@ fn a_job_waits_for_its_recording_and_says_so() {
         assert_eq!(lines, 1 + 3 + 40_000, "nothing is lost");
         running.wait().ok()
     };
-    // There are more lines than a pipe, the collecting buffer and a queue of 1024 entries can hold.
+    // There are more lines than a pipe, the buffer and a queue of 1024 entries can hold.
     let json = Json::parse(&record("--log_entries=1024 --output-format=json").stdout);
     assert!(json.job().int("log_wait_ms") > 0);
     record("--log_entries=1024").says("j: waited ").says("for its recording (write_iolog)");
-    // There is room for all of them when nothing is said.
+    // The default queue has room for all entries.
     assert!(!record("--output-format=json").stdout.contains("log_wait_ms"));
 }
 
-/// Events in a trace: time in ns, sector, bytes, action with categories.
+/// Writes a block trace with these events: time in ns, sector, bytes, action with categories.
 pub fn binary(path: &Path, order: ByteOrder, device: u32, events: &[(u64, u64, u32, u32)]) {
     let mut bytes = Vec::new();
     for (sequence, &(time, sector, length, action)) in (0..).zip(events) {
@@ -484,7 +484,7 @@ const TRIM: u32 = action::QUEUE | category::DISCARD;
 const FLUSH: u32 = action::QUEUE | category::FLUSH | category::WRITE;
 const DONE: u32 = action::COMPLETE | category::READ;
 
-/// Reads, writes, a flush, completions; 30 ms in all.
+/// Reads, writes, a flush and completions within 30 ms.
 const EVENTS: [(u64, u64, u32, u32); 8] = [
     (1_000_000, 0, 4096, READ),
     (2_000_000, 16, 8192, WRITE),
@@ -552,7 +552,7 @@ fn a_block_trace_finds_its_devices() {
         assert_eq!(report.job().ios(), [1, 2, 1], "{:?}", program.path);
         assert_eq!(report.job().bytes(), [4096, 4608, 4096], "{:?}", program.path);
     }
-    // Too small for the trace: the message has a remedy.
+    // The device is too small for the trace; the message has a remedy.
     binary(&dir.path().join("far"), ByteOrder::Little, number(&devices[0]), &[(0, 4096, 512, READ)]);
     run(dir.path(), "--name=p --read_iolog=far").refused().says("replay_scale=3 would make it fit");
 }
@@ -605,7 +605,7 @@ pub fn traces_are_merged_by_time() {
     run(dir.path(), &format!("{line} --merge_blktrace_iters=2")).refused().says("1 values for 2 traces");
     let onto_input = "--name=p --read_iolog=a:b --merge_blktrace_file=b --merge-blktrace-only";
     run(dir.path(), onto_input).refused().says("is one of the traces");
-    // Existing content is replaced only if it is such a trace.
+    // An existing file is replaced only if it is a trace of this kind.
     for other in ["precious data", "fio version 3 iolog\n", "x"] {
         fs::write(dir.path().join("data"), other).unwrap();
         for more in ["--merge-blktrace-only", ""] {
@@ -622,7 +622,7 @@ pub fn traces_are_merged_by_time() {
     assert!(names(dir.path()).iter().all(|file| !file.contains("new")), "nothing is left behind");
 }
 
-/// A trace that an earlier job of the run makes cannot be looked at before, and need not be.
+/// A trace that an earlier job of the run writes is not checked before the run.
 #[test]
 fn one_run_records_and_replays() {
     let program = Program::under_test();
@@ -631,7 +631,7 @@ fn one_run_records_and_replays() {
         ["--stonewall", "--wait_for=a", "--stonewall --read_iolog_chunked=1", "--wait_for=a --loops=2"]
     {
         let dir = scratch();
-        // The second time, the log has the content of the first.
+        // In the second run, the log still has the content of the first.
         for times in 1..=2 {
             let line = format!("--output-format=json {recording} --name=b {behind} --read_iolog=./log");
             let report = Json::parse(&program.line(dir.path(), &line).ok().stdout);

@@ -13,7 +13,7 @@ fn ios(run: Finished) -> [u64; 3] {
     Json::parse(&run.ok().stdout).job().ios()
 }
 
-/// Blocks that were trimmed after they were written have to be zeros, on a device that forgets them.
+/// Blocks that were trimmed after they were written have to be zeros, on a device that zeros trimmed blocks.
 #[test]
 pub fn trimmed_blocks_are_zeros() {
     let dir = scratch();
@@ -43,13 +43,13 @@ pub fn trimmed_blocks_are_zeros() {
             written >= 256 && reads.contains(&read) && trims.contains(&trimmed),
             "{args}: {read} {trimmed}"
         );
-        // A later run knows which.
+        // A later run knows which blocks were trimmed.
         if args.contains("trim_percentage") {
             let [again, ..] = ios(run(&format!("{args} --verify_only")));
             assert_eq!(again, read, "{args}");
         }
     }
-    // A trim that was lost.
+    // A lost trim is found.
     run("--rw=write --trim_percentage=50 --do_verify=0").ok();
     fs::write(&path, vec![7; 4 << 20]).unwrap();
     run("--rw=write --trim_percentage=100 --verify_only --invalidate=1")
@@ -57,8 +57,8 @@ pub fn trimmed_blocks_are_zeros() {
         .says("wanted '00 (it was trimmed)'");
 }
 
-/// `verify=null` checks only zeros, and after an earlier run it is unknown whether a block was written again after
-/// another clone had trimmed it.
+/// `verify=null` checks only trimmed blocks for zeros. After a run with several clones, it is unknown whether another
+/// clone has rewritten a trimmed block.
 #[test]
 fn verify_null_still_requires_zeros_after_trims() {
     let dir = scratch();
@@ -72,14 +72,14 @@ fn verify_null_still_requires_zeros_after_trims() {
         .refused()
         .says("job w writes to")
         .says("without verify");
-    // Alone, and where trimmed blocks need not be zeros.
+    // A single job, or jobs without the check for zeros, are accepted.
     run(&trims).ok();
     run(&format!("{trims} --verify_only")).ok();
     run(&format!("{trims} --numjobs=2 --trim_verify_zero=0")).ok();
     run(&format!("{trims} --numjobs=2 --trim_verify_zero=0 --verify_only")).ok();
 }
 
-/// Writes and trims as they follow each other: every so many writes, so many trims, and the rest before reading back.
+/// `trim_backlog` writes are followed by `trim_backlog_batch` trims. The remaining trims come before reading back.
 #[test]
 pub fn trims_wait_for_as_many_writes_as_they_are_told() {
     let dir = scratch();
@@ -94,7 +94,7 @@ pub fn trims_wait_for_as_many_writes_as_they_are_told() {
         ("--trim_backlog=3 --trim_backlog_batch=1", "wwwtwwwtwwwtwwwttttttttt"),
         ("--trim_backlog=6 --trim_backlog_batch=4", "wwwwwwttttwwwwwwtttttttt"),
         ("--trim_backlog=5 --trim_backlog_batch=100", "wwwwwtttttwwwwwtttttwwtt"),
-        // Whether they are read back is another question.
+        // do_verify=0 does not affect trims.
         ("--do_verify=0", "wwwwwwwwwwwwtttttttttttt"),
         ("--do_verify=0 --trim_backlog=3 --trim_backlog_batch=1", "wwwtwwwtwwwtwwwttttttttt"),
     ] {
@@ -135,8 +135,7 @@ fn what_is_not_read_back_is_trimmed_all_the_same() {
     assert_eq!(trims, writes.min(256));
 }
 
-/// Blocks that a workload trims are not required to hold data until they are written again, even if the time is over
-/// before that.
+/// Blocks that the workload has trimmed need not hold data until they are written again, even if the job ends before.
 #[test]
 fn what_the_workload_trims_is_not_demanded() {
     let dir = scratch();
@@ -159,7 +158,7 @@ fn what_the_workload_trims_is_not_demanded() {
     }
 }
 
-/// Submitting threads do not overtake each other if one trims a block that another one writes.
+/// Submitters keep the order of a write and a trim of the same block.
 #[test]
 fn a_trim_does_not_overtake_its_write() {
     let dir = scratch();
@@ -174,7 +173,7 @@ fn a_trim_does_not_overtake_its_write() {
     }
 }
 
-/// The time ends between any two trims.
+/// The time may end between any two trims.
 #[test]
 fn trims_that_wait_when_the_time_is_over_are_done() {
     let dir = scratch();
@@ -194,7 +193,7 @@ fn trims_that_wait_when_the_time_is_over_are_done() {
     }
 }
 
-/// After a failed trim, the content is undefined.
+/// After a failed trim, the content of the block is undefined.
 #[test]
 fn a_trim_that_has_failed_leaves_nothing_to_demand() {
     let dir = scratch();

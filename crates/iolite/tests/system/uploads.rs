@@ -1,4 +1,5 @@
-//! `http_s3_multipart_size`: objects that are uploaded in parts. The server is the tests' own; `object_stores.rs` has a real one.
+//! `http_s3_multipart_size`: objects that are uploaded in parts, with the tests' own server; `object_stores.rs` has a
+//! real one.
 
 use crate::common::{Finished, Program, scratch};
 use crate::http::{job, report, run};
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Whether this is a part of an object.
+/// Whether the request uploads a part.
 fn is_part(seen: &Seen) -> bool {
     seen.method == "PUT" && seen.path.contains("?partNumber=")
 }
@@ -58,7 +59,7 @@ pub fn a_file_that_is_one_object_is_written_in_parts_at_once() {
         assert_eq!(server.object("/bkt/a").unwrap().len(), 256 << 10);
     }
     assert_eq!((server.most_gathered(), server.uploads()), (4, 0));
-    // A block may be several parts, and the last of them is as long as it is.
+    // A block may have several parts, of which the last may be short.
     let before = count_parts(&server);
     report(&server, &line.replace("--bs=16k", "--bs=64k --rw=write"));
     report(&server, &line.replace("--bs=16k", "--bs=264k --rw=write").replace("256k", "264k"));
@@ -66,7 +67,7 @@ pub fn a_file_that_is_one_object_is_written_in_parts_at_once() {
 }
 
 #[test]
-pub fn what_is_not_whole_at_the_end_is_aborted() {
+pub fn incomplete_uploads_are_aborted() {
     let server = ObjectServer::start();
     let dir = scratch();
     let ended =
@@ -74,7 +75,7 @@ pub fn what_is_not_whole_at_the_end_is_aborted() {
     let told = "aborted the upload of /bkt/a, of which there were 4 of 16 parts";
     assert!(ended.stdout.contains(told), "{}", ended.stdout);
     assert_eq!((server.uploads(), server.names().len(), state_files(dir.path()).len()), (0, 0, 0));
-    // A part that is refused fails its unit, and the job.
+    // A refused part is an error of its I/O and of the job.
     for line in [RANGE.to_owned(), "--filename=/bkt/b --bs=64k --http_s3_multipart_size=16k".to_owned()] {
         let server = ObjectServer::behaving(|seen| match seen.path.contains("partNumber=3&") {
             true => Reply::Refused(500, "", "<Error><Code>InternalError</Code></Error>"),
@@ -87,7 +88,7 @@ pub fn what_is_not_whole_at_the_end_is_aborted() {
         assert!(failed.output().contains(said), "{}", failed.output());
         assert_eq!((server.uploads(), state_files(dir.path()).len()), (0, 0), "{line}");
     }
-    // An end that is refused, also one that is refused only after a while.
+    // The server refuses to end the upload, by its status or only in the body.
     for status in [200, 403] {
         let server = ObjectServer::behaving(move |seen| {
             match seen.method == "POST" && seen.path.contains("?uploadId=") {
@@ -103,9 +104,9 @@ pub fn what_is_not_whole_at_the_end_is_aborted() {
     }
 }
 
-/// The server has begun an upload, and nobody knows its id.
+/// If the answer with the ID of a new upload is lost, the job finds the upload and aborts it.
 #[test]
-pub fn uploads_whose_beginning_nobody_heard_of_are_found() {
+pub fn uploads_with_a_lost_first_answer_are_aborted() {
     let server =
         ObjectServer::behaving(|seen| match seen.path.ends_with("?uploads=") && seen.method == "POST" {
             true => Reply::Cut(0),
@@ -118,7 +119,7 @@ pub fn uploads_whose_beginning_nobody_heard_of_are_found() {
     assert_eq!((server.uploads(), state_files(dir.path()).len()), (0, 0));
 }
 
-/// A part that is written again before the object is complete replaces the earlier one, and nothing waits for ever.
+/// A part that is rewritten before the object is complete replaces the earlier one, and no I/O waits for ever.
 #[test]
 pub fn parts_may_be_written_again() {
     let line = format!("{RANGE} --bs=16k --size=64k");
@@ -131,7 +132,7 @@ pub fn parts_may_be_written_again() {
         assert_eq!(json.job().bytes()[1], 1 << 20, "{how}");
         assert_eq!(server.uploads(), 0, "{how}");
     }
-    // A part that was refused once, and is written in the next round.
+    // A part that was refused is written in the next loop.
     let server = ObjectServer::behaving(|seen| match is_part(seen) && seen.number == 2 {
         true => Reply::Refused(500, "", ""),
         false => Reply::Granted,
@@ -140,7 +141,7 @@ pub fn parts_may_be_written_again() {
     assert_eq!(ended.code(), 0);
     assert!(ended.output().contains("errors    : total=1"), "{}", ended.output());
     assert_eq!((server.uploads(), server.object("/bkt/a").map(|object| object.len())), (0, Some(64 << 10)));
-    // And while others wait, the job can be ended.
+    // An interrupt ends the job while I/Os wait for others.
     let dir = scratch();
     let server = ObjectServer::start();
     let how = "--rw=randwrite --norandommap=1 --time_based=1 --runtime=1h --iodepth=4";
@@ -160,7 +161,7 @@ fn ends(seen: &Seen) -> bool {
     seen.method == "POST" && seen.path.contains("?uploadId=")
 }
 
-/// The server may have acted on a request that is sent again.
+/// The server may already have carried out a request that is sent again.
 #[test]
 pub fn repeated_upload_requests_are_idempotent() {
     let first = |which: fn(&Seen) -> bool, reply: Reply| {
@@ -186,7 +187,7 @@ pub fn repeated_upload_requests_are_idempotent() {
             assert_eq!(server.uploads(), 2, "{line}");
         }
     }
-    // An upload unknown to the server has failed, unless the object is there.
+    // If the server does not know the upload, the upload has failed, unless the object exists with the right size.
     for (object, is_done) in [(None, false), (Some(4096), false), (Some(65536), true)] {
         let asked = AtomicUsize::new(0);
         let server = ObjectServer::behaving(move |seen| match ends(seen) {
@@ -203,7 +204,7 @@ pub fn repeated_upload_requests_are_idempotent() {
     }
 }
 
-/// As long as it says that it is there.
+/// The end may take longer than the timeout as long as the server sends something.
 #[test]
 pub fn the_end_of_an_upload_may_take_long() {
     let server = ObjectServer::behaving(|seen| if ends(seen) { Reply::Slow(14) } else { Reply::Granted });
@@ -235,11 +236,11 @@ pub fn uploads_of_others_are_let_be() {
     let told = write();
     assert!(told.contains("aborted 1 upload in parts that a killed job had left"), "{told}");
     assert!(server.has_upload(&of_others) && !server.has_upload(&own));
-    // The file keeps only the remaining work.
+    // The ledger keeps only the remaining work.
     let kept = std::fs::read_to_string(&path).unwrap();
     assert_eq!(kept, format!("iolite: uploads under way\nbegin 1 {since} http://elsewhere /bkt/a\n"));
     assert!(!write().contains("uploads in parts"), "there is nothing to be done here");
-    // Of two nobody knows which it was.
+    // Of two matching uploads, it is unknown which one belonged to the killed job.
     leave();
     let two = [1, 2].map(|_| server.begin_upload("/bkt/a", now - 30 * day));
     let told = write();
@@ -258,7 +259,7 @@ pub fn uploads_of_others_are_let_be() {
 }
 
 #[test]
-pub fn what_a_killed_job_leaves_the_next_one_aborts() {
+pub fn the_next_job_aborts_uploads_of_a_killed_one() {
     let server =
         ObjectServer::behaving(|seen| match is_part(seen) && seen.path.contains("r?partNumber=3&") {
             true => Reply::Silence,
@@ -275,7 +276,7 @@ pub fn what_a_killed_job_leaves_the_next_one_aborts() {
     running.signal(libc::SIGKILL);
     running.wait();
     assert_eq!((server.uploads(), state_files(&dir.path().join("aux")).len()), (1, 2));
-    // The next job that writes in parts, here another object, reads the old ledger. The server need not be the same.
+    // The next job with multipart uploads reads the old ledger, even for another object or another server.
     let elsewhere = ObjectServer::start();
     let next = |server| run_in(dir.path(), server, &format!("{write} --filename=/bkt/o")).ok().stdout;
     assert!(!next(&elsewhere).contains("aborted"));
@@ -298,7 +299,7 @@ pub fn large_objects_are_laid_out_in_parts() {
     report(&server, &line);
     assert_eq!(server.object("/bkt/a").unwrap().len(), 1000 << 10);
     assert_eq!((count_parts(&server), server.uploads()), (63, 0));
-    // Nobody has said in which parts: those of a large object are large.
+    // Without a given part size, a large object has large parts.
     report(&server, &line.replace("16k", "0").replace("/a", "/b").replace("1000k", "33m"));
     assert_eq!(server.object("/bkt/b").unwrap().len(), 33 << 20);
     assert_eq!((count_parts(&server), server.uploads()), (63 + 3, 0));

@@ -1,5 +1,5 @@
-//! Replays that verify their writes: the blocks that are read back, the damage that is found, and differences that are
-//! no damage.
+//! Replays that verify their writes: which blocks are read back, which damage is found, and which differences are no
+//! damage.
 
 use crate::common::devices::{Loop, image};
 use crate::common::program::Finished;
@@ -20,7 +20,7 @@ fn log(dir: &Path, lines: &str) {
     fs::write(dir.join("log"), format!("fio version 3 iolog\n{lines}")).unwrap();
 }
 
-/// A log of one file.
+/// Writes a log with I/O on one file.
 fn log_of(dir: &Path, ios: &[&str]) {
     let ios: String = ios.iter().map(|io| format!("1 f {io}\n")).collect();
     log(dir, &format!("0 f add\n0 f open\n{ios}2 f close\n"));
@@ -30,7 +30,7 @@ fn run(dir: &Path, more: &str) -> Finished {
     Program::under_test().line(dir, &format!("{JOB} --verify=crc32c {more}"))
 }
 
-/// Reads and writes of a run that was well.
+/// The reads and writes of a successful run.
 #[track_caller]
 fn ios(dir: &Path, more: &str) -> [u64; 2] {
     let report = run(dir, &format!("--output-format=json {more}")).ok();
@@ -43,7 +43,7 @@ fn damage(dir: &Path, offset: u64, bytes: &[u8]) {
     OpenOptions::new().write(true).open(dir.join("f")).unwrap().write_all_at(bytes, offset).unwrap();
 }
 
-/// Overlapping blocks of several sizes, some of which do not divide others.
+/// Overlapping blocks of several sizes, which need not be multiples of each other.
 const OVERLAPPING: &[&str] = &[
     "write 0 8192",
     "write 4096 4096",
@@ -60,7 +60,7 @@ const OVERLAPPING: &[&str] = &[
     "write 202240 512",
 ];
 
-/// The calls of a program on the files of the log; `None` where calls cannot be seen. Files are laid out before.
+/// The calls of a program on the files of the log, which exist before; `None` = tracing is not possible.
 fn calls(program: &Program, dir: &Path, line: &str) -> Option<Vec<Call>> {
     let (finished, calls) = io_calls(program, dir, &words(line))?;
     finished.ok();
@@ -83,7 +83,7 @@ fn the_same_is_written_and_read_back_as_by_fio() {
             (of_two, "--verify=crc32c --verify_only=1"),
             (of_two, "--verify=meta"),
         ] {
-            // When a trace reads, fio 3.33 takes its own seeds for wrong.
+            // If the trace has reads, fio 3.33 rejects its own seeds.
             let has_header = !more.contains("pattern");
             let kept = |line: &&str| !(has_header && line.contains(" read "));
             let lines: String = lines.lines().filter(kept).map(|line| format!("{line}\n")).collect();
@@ -119,12 +119,12 @@ fn either_program_reads_what_the_other_s_replay_has_written() {
                 writer.line(dir.path(), &format!("{JOB} --verify={kind} {more}")).ok();
                 let job = format!("--name=r --filename=f --verify={kind}");
                 reader.line(dir.path(), &format!("{job} --rw=read --bs=4k --size=140k")).ok();
-                // A trace that reads alone checks whatever it reads, in other blocks as well.
+                // A trace that only reads checks all blocks that it reads, whatever their size.
                 log_of(dir.path(), &["read 4096 8192", "read 65536 12288", "read 131072 4096"]);
                 reader.line(dir.path(), &format!("{JOB} --verify={kind}")).ok();
                 if kind == "crc32c" {
                     damage(dir.path(), 66_000, b"x");
-                    // fio tells it, and ends well.
+                    // fio reports the damage, but its exit status is 0.
                     let damaged = reader.line(dir.path(), &format!("{JOB} --verify={kind}"));
                     damaged.says("verify failed at file f offset 65536, length 4096");
                 }
@@ -148,7 +148,7 @@ fn every_type_and_engine_reads_back_what_stands() {
         for more in ["", "--iodepth=8", "--iodepth=4 --verify_async=2", "--loops=3", "--thread"] {
             let dir = scratch();
             log_of(dir.path(), OVERLAPPING);
-            // For those that grow no files.
+            // Some engines cannot extend files.
             File::create(dir.path().join("f")).unwrap().set_len(1 << 20).unwrap();
             let times = if more.contains("loops") { 3 } else { 1 };
             assert_eq!(
@@ -162,7 +162,8 @@ fn every_type_and_engine_reads_back_what_stands() {
 
 #[test]
 fn what_is_damaged_meanwhile_is_found() {
-    // The trace reads it itself, as a whole, in a larger read, in both of two blocks; or it is read back at the end.
+    // The trace itself reads the damaged block alone, in a larger read, or in two blocks; or it is read back at the
+    // end.
     let late =
         |io: &str| format!("0 f add\n0 f open\n1 f write 0 4096\n2 f write 4096 4096\n3000000 f {io}\n");
     for (io, more, times) in [
@@ -199,7 +200,7 @@ fn what_is_damaged_meanwhile_is_found() {
 fn what_the_replay_has_not_written_is_not_judged() {
     let dir = scratch();
     fs::write(dir.path().join("f"), vec![7; 1 << 18]).unwrap();
-    // Reads of earlier content, of parts of blocks, of blocks and more, and of partly overwritten blocks.
+    // Reads of earlier content, of parts of blocks, of more than a block, and of partly overwritten blocks.
     let ios = [
         "read 0 4096",
         "write 0 16384",
@@ -243,7 +244,7 @@ fn what_the_trace_trims_is_forgotten() {
     run(dir.path(), &format!("{redirected} --trim_percentage=50")).refused().says("trim_percentage");
 }
 
-/// Reads, writes and trims of a run that was well.
+/// The reads, writes and trims of a successful run.
 #[track_caller]
 fn ios_of_three(dir: &Path, more: &str) -> [u64; 3] {
     Json::parse(&run(dir, &format!("--output-format=json {more}")).ok().stdout).job().ios()
@@ -283,7 +284,7 @@ fn block_traces_are_verified() {
     run(dir.path(), "--replay_redirect=f --verify_only")
         .refused()
         .says("offset 8192, length 4096 (requested block: offset=8192, length=4096");
-    // Offsets are those of the replay, in the header as well.
+    // Headers contain the offsets of the replay, not of the trace.
     assert_eq!(ios(dir.path(), "--replay_redirect=f --replay_scale=3 --replay_align=512"), [4, 3]);
 }
 
@@ -303,7 +304,7 @@ fn clones_that_replay_to_the_same_file_take_turns() {
             format!("--name=v --read_iolog=a:log --numjobs=4 --replay_no_stall=1 --verify=crc32c {more}");
         Program::under_test().line(dir.path(), &line).ok();
     }
-    // The last writer cannot be known before this run.
+    // Before the run, it is unknown which clone wrote last.
     let line = "--name=v --read_iolog=a:log --numjobs=2 --verify=crc32c --verify_only";
     Program::under_test().line(dir.path(), line).refused().says("verify_only: another clone wrote to f");
     let line = "--name=v --read_iolog=a:log --numjobs=2 --verify=crc32c --read_iolog_chunked=1";
@@ -351,7 +352,7 @@ fn what_cannot_be_verified_is_refused() {
                 .says(&format!("f and {alias} are the same file, and verify takes it for two"));
         }
     }
-    // The preparation for a trace is useless after the trace has changed.
+    // A prepared trace becomes invalid when the trace changes.
     log(dir.path(), "0 f add\n0 f open\n1 f write 0 4096\n");
     fs::write(dir.path().join("more"), "1 f write 1048576 512\n").unwrap();
     let became = ["--exec_prerun=cat more >> log", "--name=v", "--read_iolog=log", "--verify=crc32c"];
@@ -361,7 +362,7 @@ fn what_cannot_be_verified_is_refused() {
     );
 }
 
-/// The trace is read while the files are written.
+/// The run is refused, because the trace is read while files are written.
 #[test]
 fn no_trace_is_written_to() {
     let dir = scratch();
@@ -394,7 +395,7 @@ fn no_trace_is_written_to() {
     is_refused(&other, "--write_iolog=./log --ioengine=null")
         .says("write_iolog=./log: the log would go into the trace that is replayed (read_iolog=log)");
     fs::write(&path, &own).unwrap();
-    // It may be replayed without a disk, and be read.
+    // The replay is accepted with the null engine, or if the trace is only read.
     Program::under_test().line(dir.path(), &format!("{JOB} --ioengine=null")).ok();
     fs::write(&path, own.replace("write 0 4096", "read 0 16")).unwrap();
     for more in ["", "--read_iolog_chunked=1"] {
@@ -408,7 +409,7 @@ fn little_is_kept_of_a_few_writes_far_apart() {
     let history = |more: &str| run(dir.path(), &format!("--ioengine=null --debug=verify {more}")).ok();
     log_of(dir.path(), &["write 0 512", "write 1099511627776 512", "read 1099511627776 512"]);
     history("").says("history of writes: about 60 bytes per write that stands");
-    // Nor is such a state made unasked.
+    // Without verify_state_save, no such state is written either.
     let written = run(dir.path(), "--replay_skip=read").ok();
     written.says("the few writes of the trace are so far apart").says("verify_state_save=1 insists on it");
     log_of(dir.path(), &["write 65536 4096"; 10]);
@@ -432,7 +433,7 @@ fn a_killed_replay_is_checked_by_its_state() {
         ("--ioengine=io_uring --iodepth=4 --verify_backlog=64", "--verify_policy=fsynced"),
     ] {
         let mut checked = 0;
-        // Other work on the machine may have it that each is killed before its first write.
+        // On a busy machine, each run may be killed before its first write.
         for round in 0.. {
             if round >= 3 && checked > 0 {
                 break;

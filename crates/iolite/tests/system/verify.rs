@@ -1,4 +1,4 @@
-//! Reading back writes: how much, in which order, when, and the handling of wrong data.
+//! Reading back writes: how many, in which order, when, and the handling of wrong data.
 
 use crate::common::program::Finished;
 use crate::common::trace::{io_calls, system_calls};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 const BASE: &str = "--name=v --filename=data --size=256k --bs=4k --output-format=json";
 
-/// Every verification type, with the options it needs.
+/// Every verification type, with the options that it needs.
 pub const TYPES: &[&str] = &[
     "md5",
     "crc64",
@@ -35,13 +35,13 @@ pub const TYPES: &[&str] = &[
 const ENGINES: &[&str] =
     &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring", "posixaio", "null"];
 
-/// Error, and I/Os per direction, of each job.
+/// The error and the I/Os and bytes per direction of each job.
 fn counts(run: &Finished) -> Vec<(u64, [u64; 3], [u64; 3])> {
     let json = Json::parse(&run.stdout);
     json.jobs().iter().map(|job| (job.int("error"), job.ios(), job.bytes())).collect()
 }
 
-/// Runs a job in a directory that is left as it is.
+/// Runs a job in an existing directory.
 fn run(dir: &Path, args: &str) -> Finished {
     Program::under_test().line(dir, &format!("{BASE} {args}"))
 }
@@ -146,8 +146,8 @@ pub fn counts_are_those_of_fio() {
             let ours = counts(&Program::under_test().line(ours.path(), &args).ok());
             let theirs = counts(&peer.line(theirs.path(), &args).ok());
             if line.contains("rate_iops") {
-                // The machine decides how much is written in time, up to the limit of the rate; either all of it is
-                // read back or nothing.
+                // How much is written depends on the machine, up to the limit of the rate. Either all of it is read
+                // back or nothing.
                 let most = if line.contains("rate_iops=64") { 65 } else { 11 };
                 for counts in [&ours, &theirs] {
                     assert!((1..=most).contains(&counts[0].1[1]), "{line}: {counts:?}");
@@ -163,7 +163,7 @@ pub fn counts_are_those_of_fio() {
     }
 }
 
-/// Also those that were closed on the way.
+/// Files that were closed during the job are flushed as well.
 #[test]
 fn every_file_is_flushed_before_it_is_read_back() {
     let dir = scratch();
@@ -183,7 +183,7 @@ fn every_file_is_flushed_before_it_is_read_back() {
     }
 }
 
-/// Reads come back in the order of the writes, or sorted where blocks can be written again, as with fio.
+/// As in fio, blocks are read back in the order of the writes, or sorted by offset if blocks may be rewritten.
 #[test]
 fn what_is_read_back_in_which_order() {
     let dir = scratch();
@@ -213,7 +213,7 @@ fn what_is_read_back_in_which_order() {
     }
 }
 
-/// The last write to a block counts, with any workload.
+/// With any workload, the last write to a block counts.
 #[test]
 fn rewritten_blocks_are_those_of_the_last_write() {
     for args in [
@@ -270,7 +270,7 @@ fn a_later_run_knows_what_was_written() {
         assert_eq!(none, 0, "{args}");
         assert!(reads > 0 && reads <= writes, "{args}: {reads} of {writes}");
         assert!(before == fs::read(dir.path().join("data")).unwrap(), "{args}: nothing is written");
-        // The sequence is known, so an older write is not taken for the last one.
+        // The sequence of writes is known, so an older write is not accepted in place of the last one.
         let path = dir.path().join("data");
         assert_eq!(ios(run(dir.path(), &format!("--verify=sha256 {args} --do_verify=0")))[1], writes);
         fs::copy(&path, dir.path().join("copy")).unwrap();
@@ -280,8 +280,8 @@ fn a_later_run_knows_what_was_written() {
     assert!(!dir.path().join("data").exists(), "{missing}: nothing is made");
 }
 
-/// The verifying job may have another place in the run than the writing job: a section alone, a job behind the writer,
-/// a clone's file. Data of an earlier generation is found all the same if the seeds are this job's.
+/// The verifying job may have another number than the writing job: a single section, a job behind the writer, a clone's
+/// file. Data of an earlier pass is still found if the seeds are those of this job.
 #[test]
 fn the_number_of_the_job_that_wrote_does_not_matter() {
     for rw in ["write", "randwrite"] {
@@ -304,7 +304,7 @@ fn the_number_of_the_job_that_wrote_does_not_matter() {
         run(&format!("--name=v --filename=j.1.0 {job} --verify_only")).ok();
         let insists = "--verify_only --verify_header_seed=1";
         run(&format!("--name=v --filename=j.1.0 {job} {insists}")).refused().says("verify: bad header");
-        // Wrong data is wrong whichever job wrote it.
+        // Wrong data is found, whichever job wrote it.
         let path = dir.path().join("j.1.0");
         let mut bytes = fs::read(&path).unwrap();
         bytes[9000] ^= 4;
@@ -321,8 +321,7 @@ fn the_number_of_the_job_that_wrote_does_not_matter() {
     }
 }
 
-/// A section that is run alone makes the same I/Os as among the others, even if the places of its writes depend on its
-/// seed.
+/// A section alone has the same I/Os as in the whole job file, even if the places of its writes depend on its seed.
 #[test]
 fn a_section_alone_knows_what_it_wrote_among_others() {
     let dir = scratch();
@@ -334,7 +333,7 @@ fn a_section_alone_knows_what_it_wrote_among_others() {
     run("--verify_only j.fio --section=b").ok();
     run("--verify_only --verify_header_seed=1 j.fio --section=b").ok();
     run("--verify_only --verify_state_load=1 j.fio --section=b").ok();
-    // At another place it looks elsewhere, and says why that may be.
+    // If the job has another number, it checks other places, and the message explains this.
     fs::write(dir.path().join("k.fio"), jobs.replace("numjobs=3", "numjobs=1")).unwrap();
     run("--verify_only k.fio --section=b").refused().says("zeros").says(
         "b: no block has a seed of this job (number 2), and some are of job 4: the places of this workload's writes depend on its seed",
@@ -342,7 +341,7 @@ fn a_section_alone_knows_what_it_wrote_among_others() {
 }
 
 /// Until a block with a seed of the job is found, blocks with other seeds are accepted, because the job's number may
-/// have changed. After that, the accepted ones are checked again.
+/// have changed. After that, the accepted blocks are checked again.
 #[test]
 fn blocks_accepted_before_the_first_own_block_are_rechecked() {
     for rw in ["--rw=write", "--rw=randwrite", "--rw=randwrite --norandommap --io_size=4m"] {
@@ -360,7 +359,7 @@ fn blocks_accepted_before_the_first_own_block_are_rechecked() {
             };
             check(&newer).ok();
             check(&older).ok();
-            // Only one block is the job's own, wherever it is, and one of the others nobody's.
+            // One block is the job's own, and another one belongs to no job.
             for own in [0, 17, 63] {
                 let mut mixed = older.clone();
                 mixed[own * 4096..][..4096].copy_from_slice(&newer[own * 4096..][..4096]);
@@ -373,7 +372,7 @@ fn blocks_accepted_before_the_first_own_block_are_rechecked() {
     }
 }
 
-/// The I/Os of a modifier depend on the end of the file; the places of writes must not, because the file grows.
+/// With an offset modifier, the places of writes must not depend on the size of the file, because it grows.
 #[test]
 fn what_is_skipped_does_not_depend_on_how_long_the_file_is() {
     for args in [
@@ -521,12 +520,12 @@ fn jobs_that_share_a_file_accept_each_other_s_writes() {
             assert!(error == 0 && reads > 0 && writes >= 64, "{run}");
         }
     }
-    // Apart they need not.
+    // Jobs with separate files do not.
     let dir = scratch();
     run(dir.path(), "--verify=crc32c --numjobs=2 --offset_increment=128k --size=128k --rw=randwrite").ok();
 }
 
-/// The time ends between any two reads of a backlog.
+/// The time may end between any two reads of a backlog.
 #[test]
 fn a_backlog_is_read_to_its_end_when_the_time_is_over() {
     const BIG: &str =
@@ -559,7 +558,7 @@ fn what_cannot_be_verified_is_refused() {
         ("--verify=pattern", "needs a verify_pattern"),
         ("--verify=sha512 --bs=128", "too small for verify=sha512"),
         ("--verify=md5 --verify_interval=128 --verify_offset=100", "verify_offset=100 does not fit"),
-        // Only the larger blocks are cut into intervals.
+        // The interval divides only the larger blocks.
         (
             "--verify=sha512 --verify_interval=96 --bssplit=4k/50:12k/50",
             "intervals of 96 bytes are too small for verify=sha512",
@@ -580,7 +579,7 @@ fn what_cannot_be_verified_is_refused() {
         let run = run(dir.path(), &format!("--rw=write {args}")).refused().says(words);
         assert!(!dir.path().join("data").exists(), "{run}");
     }
-    // An interval that divides no block is none.
+    // An interval that divides no block has no effect.
     for blocks in
         ["--bs=4k", "--bsrange=4k-8k", "--bssplit=4k/50:16k/50", "--bsrange=1000-1050 --bs_unaligned"]
     {

@@ -1,4 +1,4 @@
-//! Files and moments that a run reacts to: the trigger, and the file that asks for a status.
+//! Files and times to which a run reacts: triggers, and requests for a status.
 
 use crate::common::program::Running;
 use crate::common::{Json, Program, files_in, scratch};
@@ -35,7 +35,7 @@ pub fn a_trigger_file_runs_the_command_and_ends_the_run() {
 #[test]
 pub fn a_trigger_by_time_ends_the_run() {
     let dir = scratch();
-    // Jobs that would only begin later never do.
+    // Later jobs do not begin any more.
     let run = endless(dir.path(), &["--trigger-timeout=2s", "--name=global", "--stonewall"]).wait().ok();
     assert!(run.stdout.contains("\ntrigger: the run ends here\n"), "{run}");
     assert!(run.stdout.contains("WRITE: bw="), "what was measured is reported: {run}");
@@ -89,7 +89,7 @@ fn the_machines_clock_and_copies() {
     let dir = scratch();
     let program = Program::under_test();
     let clock = program.line(dir.path(), "--cpuclock-test");
-    // Whether it passes is up to the machine.
+    // Whether the clock passes the test depends on the machine.
     assert!(clock.output().contains("clock: ") && clock.output().contains("readings"), "{clock}");
     let copies = program.line(dir.path(), "--memcpytest=simple").ok();
     let rows: Vec<&str> = copies.stdout.lines().collect();

@@ -1,4 +1,4 @@
-//! `iolite web`: stored results in a browser.
+//! `iolite web`: shows stored results in a browser.
 
 use crate::common::browser::Browser;
 use crate::common::program::Running;
@@ -78,7 +78,7 @@ fn results_are_listed_shown_and_compared() {
     for text in ["<h1>Comparison</h1>", "one: read", ">iops</th>", "<li>base: 1 run: a.json</li>"] {
         assert!(compared.body.contains(text), "{text}: {}", compared.body);
     }
-    // Results that do not exist, or cannot be read.
+    // Results that do not exist or cannot be read.
     for (path, why) in [
         ("run?key=none.json", "There is no result &quot;none.json&quot;."),
         ("run?key=../secret.json", "There is no result"),
@@ -153,7 +153,7 @@ fn what_cannot_be_served_is_refused() {
     }
 }
 
-/// From the list to a comparison and to a report, by the page's own links and buttons.
+/// Follows the page's links and buttons from the list to a comparison and to a report.
 #[test]
 fn a_browser_goes_through_the_results() {
     let browser = or_skip!(Browser::start());

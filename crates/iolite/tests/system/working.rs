@@ -1,4 +1,4 @@
-//! Engines that work without I/O: a CPU kept busy, and programs beside the jobs.
+//! Engines without I/O: CPU load, and programs that run beside the jobs.
 
 use crate::common::program::{Running, send, try_send};
 use crate::common::{Json, Program, peers, scratch};
@@ -23,7 +23,7 @@ fn busy_spells_are_counted_as_reads_of_nothing() {
         let json = json(dir.path(), &line);
         let job = json.job();
         let [reads, writes, trims] = job.ios();
-        // At most so many spells of 5 ms fit into half of a second.
+        // At most this many spells of 5 ms fit into half a second.
         assert!((1..=101).contains(&reads) && writes + trims == 0, "{reads}");
         assert_eq!(job.bytes(), [0; 3]);
         assert!(job.float("usr_cpu") > 0.0);
@@ -39,7 +39,7 @@ fn a_load_of_more_than_everything_is_everything() {
     run.ok().says("cpuload=100,");
 }
 
-/// A separate test for the options of cpuio.
+/// The separate test of the options of cpuio.
 #[test]
 pub fn spells_are_as_long_and_as_frequent_as_asked_for() {
     let dir = scratch();
@@ -51,7 +51,7 @@ pub fn spells_are_as_long_and_as_frequent_as_asked_for() {
             ),
         )
     };
-    // A spell takes at least the chunk's CPU time, and the load determines the pause between two.
+    // A spell takes at least the CPU time of the chunk, and the load determines the pause between spells.
     let few = job(10, 20_000, "noop");
     assert!(few.job().int("read.clat_ns.min") >= 20_000_000 || few.job().ios()[0] <= 1);
     assert!(few.job().ios()[0] <= 4, "a fifth of a second from one to the next");
@@ -72,7 +72,7 @@ pub fn busy_jobs_end_with_the_io() {
     }
 }
 
-/// (It is chance whether fio reports a job that it begins and ends at once.)
+/// (Whether fio reports a job that begins and ends at once is random.)
 #[test]
 fn busy_jobs_do_not_outlast_io_that_is_over_before_they_begin() {
     let peers = peers!();
@@ -92,7 +92,7 @@ fn busy_jobs_do_not_outlast_io_that_is_over_before_they_begin() {
     }
 }
 
-/// Where fio waits for ever, because it counts I/O of later waves as well.
+/// (fio would wait for ever, because it counts the I/O of later waves as well.)
 #[test]
 fn io_of_later_waves_is_not_waited_for() {
     let dir = scratch();
@@ -129,7 +129,7 @@ fn what_is_missing_is_told() {
     refused("--name=e --ioengine=exec --program=/etc/passwd --runtime=1", "Permission denied");
 }
 
-/// Which only its start shows.
+/// A missing interpreter is only noticed when the program is started.
 #[test]
 fn a_missing_interpreter_is_named() {
     let dir = scratch();
@@ -184,8 +184,8 @@ fn without_a_runtime_the_job_ends_with_its_program() {
     Program::under_test().line(dir.path(), line).ok();
 }
 
-/// A script that starts two other processes, the second in a session of its own, and notes all three, and then runs until a
-/// signal ends it, also when the others have ended before.
+/// Writes a script that starts two other processes, the second in a new session, records the IDs of all three, and runs
+/// until a signal ends it.
 fn script(dir: &Path, on_term: &str) {
     let text = format!(
         "trap '{on_term}' TERM\nsleep 1000 &\nfirst=$!\nsetsid sleep 1000 &\necho $$ $first $! > pids.new\nmv pids.new pids\nwhile :; do wait; sleep 0.1; done\n"
@@ -193,7 +193,7 @@ fn script(dir: &Path, on_term: &str) {
     fs::write(dir.join("script"), text).unwrap();
 }
 
-/// The processes that the script has noted, which are there.
+/// The recorded processes that exist.
 fn noted(dir: &Path) -> Vec<i32> {
     let text = fs::read_to_string(dir.join("pids")).unwrap_or_default();
     text.split_whitespace().map(|word| word.parse().unwrap()).collect()
@@ -219,16 +219,16 @@ pub fn a_program_has_time_to_end_and_is_killed_after_that() {
         let running = start(dir.path(), &format!("--runtime=1 --grace_time=100 {mode}"));
         running.wait().ok();
         assert_eq!(fs::read_to_string(dir.path().join("ended")).unwrap(), "ended\n");
-        assert!(!noted(dir.path()).into_iter().any(is_there), "what it has started is gone as well");
+        assert!(!noted(dir.path()).into_iter().any(is_there), "a child of the program is left");
         fs::remove_file(dir.path().join("pids")).unwrap();
         script(dir.path(), "echo asked > asked");
         start(dir.path(), &format!("--runtime=1 --grace_time=0 {mode}")).wait().ok();
-        assert!(!noted(dir.path()).into_iter().any(is_there), "what does not end is killed");
+        assert!(!noted(dir.path()).into_iter().any(is_there), "a program that does not end was not killed");
     }
 }
 
-/// (fio always waits for the whole `grace_time`, and a program that does not end outlives it. A busy machine may take seconds to
-/// let the script act on the signal.)
+/// (fio always waits for the whole `grace_time`, and does not kill a program that still runs. On a busy machine, the
+/// script may take seconds to react to the signal.)
 #[test]
 fn a_program_is_asked_to_end_as_by_fio() {
     let peers = peers!();
@@ -251,8 +251,8 @@ fn names(pid: i32) -> [String; 2] {
     ["comm", "cmdline"].map(|file| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default())
 }
 
-/// Ends some of the processes of a run, which come in this order: the controller, the spawner, the worker or the host of
-/// threads. Afterwards nothing is there that the run has started.
+/// Kills some of the processes of a run, and checks that nothing is left. The order of the processes is: controller,
+/// spawner, worker or host of threads.
 fn nothing_is_left_after(what: &str, kill: impl Fn(&[i32])) {
     for mode in ["", "--thread"] {
         let dir = scratch();
@@ -262,7 +262,7 @@ fn nothing_is_left_after(what: &str, kill: impl Fn(&[i32])) {
         let processes = noted(dir.path());
         assert!(processes.iter().all(|pid| family.contains(pid)), "{family:?} {processes:?}");
         kill(&family);
-        // (The end of the controller is not the end of the others, which notice it.)
+        // (The other processes end when they notice the end of the controller.)
         running.wait();
         for _ in 0..6000 {
             if !processes.iter().any(|&pid| is_there(pid)) {
@@ -281,7 +281,7 @@ fn nothing_is_left_whoever_is_killed() {
     }
 }
 
-/// As by `pkill` and `killall`, and as by a shell (`kill %1`).
+/// Kills the processes like `pkill` and `killall` do, and like a shell does (`kill %1`).
 #[test]
 fn nothing_is_left_when_all_are_killed_by_name_or_by_group() {
     nothing_is_left_after("by name", |family| {
@@ -292,7 +292,7 @@ fn nothing_is_left_when_all_are_killed_by_name_or_by_group() {
         let program = line.split('\0').next().and_then(|path| path.rsplit('/').next()).unwrap();
         let spawner = names(family[1]);
         assert!(!spawner.iter().any(|name| name.contains(program)), "{spawner:?}");
-        // The workers of a controller end with it, perhaps before their turn.
+        // (A worker may already have ended together with its controller.)
         for pid in ours {
             let _ = try_send(pid, libc::SIGKILL);
         }

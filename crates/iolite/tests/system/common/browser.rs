@@ -1,4 +1,4 @@
-//! A browser without a window, for tests of pages: headless Chromium, driven by WebDriver (<https://www.w3.org/TR/webdriver2/>).
+//! A browser for tests of pages: headless Chromium, controlled by WebDriver (<https://www.w3.org/TR/webdriver2/>).
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,21 +8,21 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How long the driver may take to answer, and a page to become what a test waits for.
+/// The time limit for answers of the driver, and for the conditions that tests wait for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a script or the loading of a page may take.
+/// The time limit for scripts and for loading a page.
 const SLOWEST: Duration = Duration::from_secs(300);
 
-/// Keys, as WebDriver numbers them.
+/// WebDriver's codes of keys.
 pub const BACKSPACE: char = '\u{e003}';
 pub const TAB: char = '\u{e004}';
 pub const ENTER: char = '\u{e006}';
 pub const ARROW_DOWN: char = '\u{e015}';
 
-/// Runs the driver in a group of processes with the browser that it starts, and kills the group when its own input ends: when a test
-/// drops the browser, and also when the process of the tests is killed. (A driver that is killed leaves its browser behind.)
-/// The shell lets go of the output, so that it ends with the driver.
+/// Runs the driver and its browser in a process group, and kills the group when the standard input ends: when a test
+/// drops the browser, or when the test process is killed. (A killed driver would leave its browser behind.) The shell
+/// closes its output, so that the output ends with the driver.
 const GROUP: &str = "chromedriver --port=0 & exec >/dev/null; read _; kill -s KILL -- -$$";
 
 /// A browser with one page.
@@ -37,7 +37,7 @@ impl Browser {
     /// Starts a browser.
     ///
     /// # Errors
-    /// There is none here: the reason, for a skip.
+    /// There is no browser here; the error is the reason to skip the test.
     pub fn start() -> Result<Browser, String> {
         let profile = tempfile::tempdir().map_err(|error| error.to_string())?;
         let mut command = Command::new("sh");
@@ -62,9 +62,9 @@ impl Browser {
             ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", &directory];
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "browserName": "chrome",
-            // Of certificates that a run has made for itself.
+            // Accepts certificates that a run has created for itself.
             "acceptInsecureCerts": true,
-            // (30 s for scripts otherwise, which is too short for large pages on a busy machine.)
+            // (The default for scripts is 30 s, which is too short for large pages on a busy machine.)
             "timeouts": {"script": SLOWEST.as_millis() as u64, "pageLoad": SLOWEST.as_millis() as u64},
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
@@ -91,8 +91,8 @@ impl Browser {
         self.ask("POST", "/url", &json!({ "url": address }));
     }
 
-    /// Has each page that is opened from now on note, as `readyAfter`, the milliseconds from the beginning until its pictures are on the
-    /// screen.
+    /// Makes each page that is opened from now on store, as `readyAfter`, the milliseconds until its pictures are on
+    /// the screen.
     ///
     /// # Panics
     /// The browser cannot do that.
@@ -124,7 +124,7 @@ impl Browser {
         }
     }
 
-    /// Types on the keyboard. Keys that are not characters have numbers of their own ([`ARROW_DOWN`] and so on).
+    /// Types on the keyboard. Keys that are not characters have special codes ([`ARROW_DOWN`] and so on).
     ///
     /// # Panics
     /// The browser cannot do that.
@@ -155,7 +155,7 @@ impl Browser {
     /// Waits until a script in the page returns true.
     ///
     /// # Panics
-    /// It does not for too long.
+    /// It does not within the time limit.
     pub fn wait_until(&self, script: &str) {
         let begun = std::time::Instant::now();
         while self.run(script) != true {
@@ -173,22 +173,22 @@ impl Browser {
         entries.as_array().into_iter().flatten().map(|entry| entry["message"].to_string()).collect()
     }
 
-    /// A picture of the page, as PNG in base64.
+    /// A screenshot of the page, as PNG in Base64.
     ///
     /// # Panics
-    /// There is none.
+    /// The browser cannot take one.
     pub fn screenshot(&self) -> String {
         let picture = json!({"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": true}});
         let answer = self.ask("POST", "/goog/cdp/execute", &picture);
         answer["data"].as_str().expect("a picture").to_owned()
     }
 
-    /// Checks what holds of each page: it is as wide as its window, texts of its pictures do not overlap, nothing is loaded from
-    /// elsewhere, and the console has been told nothing. With `IOLITE_SCREENSHOTS=DIRECTORY`, a picture of it is kept there
-    /// under this name.
+    /// Checks the rules for all pages: the page is as wide as its window, texts of its pictures do not overlap, nothing
+    /// is loaded from elsewhere, and the console is empty. `IOLITE_SCREENSHOTS=DIRECTORY` keeps a screenshot with this
+    /// name.
     ///
     /// # Panics
-    /// Something of that does not hold.
+    /// A check fails.
     pub fn check(&self, name: &str) {
         if let Some(directory) = std::env::var_os("IOLITE_SCREENSHOTS") {
             let file = Path::new(&directory).join(format!("{name}.png.base64"));
@@ -264,13 +264,13 @@ impl Drop for Browser {
             // The browser ends with its session.
             let _ = self.call("DELETE", &self.session, &Value::Null);
         }
-        // Whatever has not ended, ends now.
+        // This kills whatever has not ended.
         drop(self.group.stdin.take());
         let _ = self.group.wait();
     }
 }
 
-/// A test that fails leaves no process behind, even if its browser does not answer.
+/// A failed test leaves no process behind, even if its browser does not answer.
 #[test]
 fn a_browser_ends_with_its_test() {
     let browser = iolite_testing::or_skip!(Browser::start());
@@ -284,7 +284,7 @@ fn a_browser_ends_with_its_test() {
     }));
     assert!(failed.is_err());
     let begun = std::time::Instant::now();
-    // One that nobody has waited for yet is dead all the same.
+    // (A zombie is dead, too.)
     let is_there = |id: &&i32| {
         let state = std::fs::read_to_string(format!("/proc/{id}/stat"));
         state.is_ok_and(|state| !state.contains(") Z "))

@@ -1,18 +1,18 @@
-//! Whether two programs did and told the same for one job.
+//! Compares the results and the output of two programs for one job.
 
 use crate::common::Json;
 use crate::common::skeleton::{mask, skeleton_of};
 use iolite_testing::Release;
 use std::fmt::Display;
 
-/// How far the description of a job determines its I/O.
+/// Which counts a job determines.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Counts {
-    /// I/Os and bytes in each direction.
+    /// The I/Os and bytes in each direction.
     Exact,
-    /// Bytes in all directions together: which way each goes is drawn.
+    /// The bytes in all directions together, because directions are random.
     Sum,
-    /// Nothing: the job ends with the time, or its sizes are drawn.
+    /// None, because the job ends with its time, or its sizes are random.
     Open,
 }
 
@@ -21,9 +21,9 @@ pub enum Counts {
 pub enum Aspect {
     /// The exit status.
     Status,
-    /// The files that are left, with their sizes.
+    /// The resulting files with their sizes.
     Files,
-    /// Whether there is anything on standard error.
+    /// Whether standard error is empty.
     Stderr,
     /// Lines of the `normal` format.
     Normal,
@@ -35,11 +35,11 @@ pub enum Aspect {
     Terse,
 }
 
-/// A point in which two runs differ.
+/// A difference between two runs.
 #[derive(Debug)]
 pub struct Difference {
     pub aspect: Aspect,
-    /// In words.
+    /// The description.
     pub text: String,
 }
 
@@ -103,7 +103,7 @@ pub fn compare_reports(ours: &Report, theirs: &Report, release: &Release, counts
     differences
 }
 
-/// The skeleton of a report in the `normal` format, without the counts where they are drawn.
+/// The skeleton of a report in the `normal` format, without random counts.
 pub fn comparable(normal: &str, release: &Release, counts: Counts) -> Vec<String> {
     let mut lines = skeleton_of(normal, release);
     for line in &mut lines {
@@ -114,7 +114,7 @@ pub fn comparable(normal: &str, release: &Release, counts: Counts) -> Vec<String
     lines
 }
 
-/// The fields of a terse line with numbers masked, but for its version and the labels of percentiles.
+/// The fields of a terse line with masked numbers, except for its version and the labels of percentiles.
 fn terse_fields(line: &str) -> String {
     let masked = |field: &str| {
         let (label, value) =
@@ -133,7 +133,7 @@ fn terse_fields(line: &str) -> String {
 pub fn compare_json(ours: &Json, theirs: &Json, release: &Release, counts: Counts) -> Vec<Difference> {
     let (ours, theirs) = (ours.clone().told_like(release), theirs.clone().told_like(release));
     let mut differences = Vec::new();
-    // Only Iolite's JSON names the program, the machine and storage, and has a time series.
+    // Only Iolite's JSON has the program, the machine, the storage and a time series.
     let mut our_tree = ours.tree();
     our_tree.retain(|entry| !entry.starts_with("iolite"));
     differences.extend(compare_lines(Aspect::Json, &our_tree, &theirs.tree()));
@@ -153,7 +153,7 @@ pub fn compare_json(ours: &Json, theirs: &Json, release: &Release, counts: Count
             let what = format!("{name}: {key}");
             differ(Aspect::Json, &what, our_job.0[key].to_string(), their_job.0[key].to_string());
         }
-        // A busy spell counts as a read of nothing, and so does a look at a program.
+        // A busy spell and a check of a running program count as reads of 0 bytes.
         let engine = &our_job.0["job options"]["ioengine"];
         let only_works = engine == "cpuio" || engine == "exec";
         if our_job.int("error") == 0 && !only_works {
@@ -166,7 +166,7 @@ pub fn compare_json(ours: &Json, theirs: &Json, release: &Release, counts: Count
             Counts::Exact => {
                 same("I/Os", format!("{:?}", our_job.ios()), format!("{:?}", their_job.ios()));
                 same("bytes", format!("{:?}", our_job.bytes()), format!("{:?}", their_job.bytes()));
-                // Where directions are shown as one, syncs are not shown.
+                // If directions are reported as one, syncs are not shown.
                 let syncs = |job: &serde_json::Value| job["sync"]["total_ios"].to_string();
                 same("syncs", syncs(our_job.0), syncs(their_job.0));
             }
@@ -183,7 +183,7 @@ pub fn compare_json(ours: &Json, theirs: &Json, release: &Release, counts: Count
     differences
 }
 
-/// Where two lists part.
+/// The first difference between two lists.
 pub fn compare_lines(aspect: Aspect, ours: &[String], theirs: &[String]) -> Option<Difference> {
     if ours == theirs {
         return None;

@@ -1,7 +1,7 @@
-//! Loop devices and mounted images, gone again at the end of the test, also of one that is killed.
+//! Loop devices and mounted images. They are removed at the end of the test, even if it is killed.
 //!
-//! A device is detached as soon as it is held open, so that the kernel clears it when its last user is gone.
-//! A mount is made in a mount namespace of the test's own thread, which programs that the test starts inherit.
+//! A device is detached as soon as it is held open, so that the kernel clears it when its last user closes it. A mount
+//! is in a mount namespace of the test's thread, which programs that the test starts inherit.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// A loop device on a new image of `size` bytes in `dir`, or the reason why there is none.
+    /// A loop device on a new image of `size` bytes in `dir`; the error says why there is none.
     pub fn new(dir: &Path, size: u64) -> Result<Loop, String> {
         Loop::on(&image(dir, "loop.img", size))
     }
@@ -29,7 +29,7 @@ impl Loop {
         if !crate::common::is_root() {
             return Err("loop devices need root".into());
         }
-        // Another process may take the free device between the look-up and the attach.
+        // Another process may take the free device before it is attached.
         let mut last = String::new();
         for _ in 0..20 {
             match tool("losetup", &["--find", "--show", &image.to_string_lossy()]) {
@@ -43,23 +43,23 @@ impl Loop {
 
     fn held(path: String) -> Result<Loop, String> {
         let held = File::open(&path);
-        // Of a device that is open, this asks only that it be cleared at its last close (loop(4), LO_FLAGS_AUTOCLEAR).
+        // For an open device, this only sets the flag to clear it at its last close (loop(4), LO_FLAGS_AUTOCLEAR).
         tool("losetup", &["--detach", &path])?;
         let held = held.map_err(|error| format!("{path}: {error}"))?;
         Ok(Loop { path, held })
     }
 
-    /// Its name without the directory, as disk statistics show it.
+    /// Its name in disk statistics, without the directory.
     pub fn name(&self) -> &str {
         self.path.trim_start_matches("/dev/")
     }
 }
 
 impl Drop for Loop {
-    /// Writes back what the kernel caches of the device, so that its image can be read. The close does that only if nobody
-    /// else has the device open, and whatever lists the devices of the machine may.
+    /// Writes back the kernel's cache of the device, so that its image can be read. Closing the device does this only
+    /// if no other process has it open.
     fn drop(&mut self) {
-        // Fails for devices that a test makes fail, and their tests judge what the program says of it.
+        // (This fails for devices with simulated errors, which their tests check.)
         self.held.sync_all().ok();
     }
 }
@@ -67,14 +67,14 @@ impl Drop for Loop {
 /// A file system on a loop device, mounted.
 #[derive(Debug)]
 pub struct Mounted {
-    /// Where.
+    /// The mount point.
     pub directory: PathBuf,
     /// The device below, closed after the unmount (fields are dropped in order, after `drop`).
     pub device: Loop,
 }
 
 impl Mounted {
-    /// Make, format and mount an ext4 file system of `size` bytes below `dir`, or say why not.
+    /// Creates and mounts an ext4 file system of `size` bytes below `dir`; the error says why this is not possible.
     pub fn new(dir: &Path, size: u64) -> Result<Mounted, String> {
         Mounted::formatted(dir, size, "ext4", &["-q", "-F", "-m", "0"])
     }
@@ -84,7 +84,7 @@ impl Mounted {
         Mounted::formatted(dir, size, "ext4", &["-q", "-F", "-m", "0", "-O", "^has_journal"])
     }
 
-    /// The same with XFS, which is at least 300 MiB.
+    /// The same with XFS, which has at least 300 MiB.
     pub fn xfs(dir: &Path) -> Result<Mounted, String> {
         Mounted::formatted(dir, 512 << 20, "xfs", &["-q", "-f"])
     }
@@ -109,15 +109,15 @@ impl Drop for Mounted {
     }
 }
 
-/// A file system in memory whose files have no holes: a loop device on one of them knows no trims.
+/// A file system in memory that cannot punch holes, so that a loop device on one of its files does not support trims.
 #[derive(Debug)]
 pub struct Ramfs {
-    /// Where.
+    /// The mount point.
     pub directory: PathBuf,
 }
 
 impl Ramfs {
-    /// Mounts one below `dir`, or says why not.
+    /// Mounts one below `dir`; the error says why this is not possible.
     pub fn new(dir: &Path) -> Result<Ramfs, String> {
         if !crate::common::is_root() {
             return Err("mounts need root".into());
@@ -139,7 +139,7 @@ impl Drop for Ramfs {
 /// Moves this thread, and its future children, into a private mount namespace.
 fn private_mounts() -> Result<(), String> {
     let root = c"/".as_ptr();
-    // SAFETY: unshare takes flags alone; mount reads two strings that live on, and ignores the others with these flags.
+    // SAFETY: unshare takes only flags; mount reads two static strings and ignores the other pointers with these flags.
     let done = unsafe {
         libc::unshare(libc::CLONE_NEWNS) == 0
             && libc::mount(root, root, ptr::null(), libc::MS_REC | libc::MS_PRIVATE, ptr::null()) == 0
@@ -147,7 +147,7 @@ fn private_mounts() -> Result<(), String> {
     if done { Ok(()) } else { Err(format!("a mount namespace: {}", io::Error::last_os_error())) }
 }
 
-/// A file of `size` bytes without any of them allocated.
+/// A sparse file of `size` bytes.
 pub fn image(dir: &Path, name: &str, size: u64) -> PathBuf {
     let path = dir.join(name);
     File::create(&path).and_then(|file| file.set_len(size)).expect("an image file can be made");
@@ -156,7 +156,7 @@ pub fn image(dir: &Path, name: &str, size: u64) -> PathBuf {
 
 /// Runs an administration tool. Returns its output, or the error.
 pub fn tool(program: &str, args: &[&str]) -> Result<String, String> {
-    // These live in sbin, which is not in every PATH.
+    // These tools are in sbin, which is not in every PATH.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let Output { status, stdout, stderr } = Command::new(program)
         .args(args)
@@ -170,7 +170,7 @@ pub fn tool(program: &str, args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// A guard that cannot clean up says so; panicking while a test fails would hide the failure.
+/// Prints a failed cleanup. (A panic while a test fails would hide the failure.)
 fn report(result: Result<String, String>) {
     if let Err(error) = result {
         eprintln!("cleaning up: {error}");

@@ -1,4 +1,4 @@
-//! The report as JSON: numbers by path, and the tree of keys without the numbers.
+//! Reports in JSON: numbers by path, and the tree of keys without values.
 
 use crate::common::Program;
 use iolite_testing::Release;
@@ -21,7 +21,7 @@ impl Json {
         Json(serde_json::from_str(&json).unwrap_or_else(|error| panic!("not JSON: {error}\n{json}")))
     }
 
-    /// The last one of several (`--status-interval`).
+    /// The last of several reports (`--status-interval`).
     #[track_caller]
     pub fn last_in(text: &str) -> Json {
         Json::parse(&text[text.rfind("\n{\n").unwrap_or_default()..])
@@ -41,8 +41,8 @@ impl Json {
         jobs[0]
     }
 
-    /// Removes the parts that a release does not print: keys of 3.42, and, if it does not list them, options without a
-    /// value. Jobs without statistics, of which releases leave different traces, are left out as well.
+    /// Removes the parts that a release does not print: some keys of 3.42 and, for some releases, options without a
+    /// value. Jobs without statistics are removed as well, because releases treat them differently.
     pub fn told_like(mut self, release: &Release) -> Json {
         if let Some(jobs) = self.0["jobs"].as_array_mut() {
             jobs.retain(|job| !is_silent(job));
@@ -61,8 +61,7 @@ impl Json {
         self
     }
 
-    /// Every key with the type of its value, in order, elements of an array on top of each other:
-    /// `jobs[].read.iops float`.
+    /// Every key with the type of its value, in order, with the elements of an array merged: `jobs[].read.iops float`.
     pub fn tree(&self) -> Vec<String> {
         let mut tree = Vec::new();
         walk(&self.0, String::new(), &mut tree);
@@ -72,8 +71,8 @@ impl Json {
     }
 }
 
-/// Whether an object of `jobs` in JSON is that of a job without statistics (`stats=0`). 3.42 leaves it out; those before
-/// print it without a name.
+/// Whether an element of `jobs` is a job without statistics (`stats=0`). 3.42 omits such jobs; earlier releases print
+/// them without a name.
 fn is_silent(job: &Value) -> bool {
     job.get("jobname").is_none_or(|name| name == "")
 }
@@ -95,7 +94,7 @@ fn remove(value: &mut Value, path: &str, release: &Release) {
 fn walk(value: &Value, path: String, tree: &mut Vec<String>) {
     let kind = match value {
         Value::Object(map) => {
-            // The latencies that occurred are measurements, not structure.
+            // The keys are measured latencies, not structure.
             if path.ends_with(".bins") {
                 tree.push(format!("{path} bins"));
                 return;
@@ -153,7 +152,7 @@ impl Job<'_> {
         })
     }
 
-    /// The blocks of numbers that are shown: read, write, trim; or all directions as one.
+    /// The names of the blocks: read, write, trim; or all directions as one.
     fn blocks(&self) -> &'static [&'static str] {
         if self.0.get("read").is_some() { &["read", "write", "trim"] } else { &["mixed"] }
     }
@@ -164,7 +163,7 @@ impl Job<'_> {
         self.of_blocks("total_ios")
     }
 
-    /// Bytes likewise.
+    /// Bytes per direction, in the same way.
     #[track_caller]
     pub fn bytes(&self) -> [u64; 3] {
         self.of_blocks("io_bytes")
@@ -188,7 +187,7 @@ impl Job<'_> {
             assert_eq!(ios == 0, bytes == 0, "{direction}: {ios} I/Os of {bytes} bytes");
             let runtime = int("runtime");
             if ios > 0 && runtime > 0 {
-                // The rates follow from counts and time; the bandwidth is cut, not rounded.
+                // Rates are counts divided by time; the bandwidth is truncated, not rounded.
                 let per_second = 1000.0 / runtime as f64;
                 assert!((float("iops") - ios as f64 * per_second).abs() < 1.0, "{direction} iops");
                 assert!((float("bw_bytes") - bytes as f64 * per_second).abs() <= 1.0, "{direction} bw_bytes");
@@ -196,21 +195,21 @@ impl Job<'_> {
             }
             for kind in ["slat_ns", "clat_ns", "lat_ns"] {
                 let count = int(&format!("{kind}.N"));
-                // fio counts I/Os that were in flight at the end of a ramp in one place and not the other.
+                // fio counts I/Os in flight at the end of a ramp in only one of both places.
                 let tolerance = if Program::under_test().is_peer { 64 } else { 0 };
                 assert!(
                     count == 0 || count.abs_diff(ios) <= tolerance,
                     "{direction} {kind}: {count} samples of {ios} I/Os"
                 );
                 let [min, max, mean] = ["min", "max", "mean"].map(|key| float(&format!("{kind}.{key}")));
-                // The mean is printed with six digits after the point.
+                // The mean is printed with six decimals.
                 assert!(min <= mean + 1e-6 && mean <= max + 1e-6, "{direction} {kind}: {min} {mean} {max}");
             }
         }
     }
 
-    /// Completion latency is a part of the whole latency. (With `sqthread_poll`, fio itself does not keep
-    /// this promise.)
+    /// Checks that the completion latency is not larger than the total latency. (With `sqthread_poll`, fio violates
+    /// this.)
     #[track_caller]
     pub fn check_latencies(&self) {
         for direction in self.blocks() {

@@ -1,4 +1,4 @@
-//! The files that a run left behind.
+//! The files that a run leaves.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn collect(dir: &Path, prefix: &str, files: &mut Vec<(String, u64)>) {
     }
 }
 
-/// The same as a table in a test: `sizes(&[("a/test.0.0", 10)])`.
+/// The expected files of a test: `sizes(&[("a/test.0.0", 10)])`.
 pub fn sizes(files: &[(&str, u64)]) -> Vec<(String, u64)> {
     let mut files: Vec<_> = files.iter().map(|&(name, size)| (name.to_string(), size)).collect();
     files.sort();

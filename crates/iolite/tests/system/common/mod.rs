@@ -1,4 +1,4 @@
-//! Shared by all tests: running a program with a time limit, and parsing its output.
+//! Helpers of all tests: run a program with a time limit, and parse its output.
 
 pub mod browser;
 pub mod comparison;
@@ -32,12 +32,12 @@ pub fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("iolite-test-").tempdir().expect("a temporary directory can be made")
 }
 
-/// Words of a command line, split at spaces: tables of commands stay readable.
+/// The arguments of a command line, split at spaces.
 pub fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(String::from).collect()
 }
 
-/// Whether the tests run with the rights to make devices and mounts.
+/// Whether the tests run as root, so that they can create devices and mounts.
 pub fn is_root() -> bool {
     // SAFETY: geteuid takes nothing, changes nothing, and cannot fail.
     unsafe { libc::geteuid() == 0 }

@@ -1,7 +1,7 @@
-//! Running the program under test, or its peer, with a limit on the time it may take.
+//! Runs the program under test, or its peer, with a time limit.
 //!
-//! A program that hangs must fail its test, not block it: each run is a separate process group, and the whole group is
-//! killed when the time is up, when the test panics, and when processes are left over.
+//! A program that hangs must fail its test, not block it. So each run is a separate process group, and the whole group
+//! is killed at the time limit, when the test panics, and when processes are left over.
 
 use iolite_testing::peers::release_of;
 use iolite_testing::{Peer, Release, partly_skipped, this_test};
@@ -15,33 +15,32 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// No run takes anywhere near this long; one that does is stuck. Generous, because test machines are slow
-/// and several tests run at a time.
+/// The time limit of a run. It is generous, because test machines are slow and several tests run at a time.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How long a run of fio may take before it is started again. On a loaded machine, fio 3.33 sometimes waits for itself
-/// without end, for example while it packs its logs. That is not a finding about the program under test.
+/// How long a run of fio may take before it is started again. On a busy machine, fio 3.33 sometimes deadlocks, for
+/// example while it compresses logs. That is not a failure of the program under test.
 const PEER_PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often a run of fio is started before it counts as stuck.
+/// How often a run of fio is started before the test fails.
 const PEER_CHANCES: u32 = 3;
 
-/// How long processes of a run may still be there after its end, on a machine that hardly lets them run.
+/// How long processes of a run may exist after its end. A busy machine may hardly schedule them.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// A program that speaks the language.
+/// A program with fio's command line.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Whether it is a real fio.
     pub is_peer: bool,
-    /// The differences of its output and behaviour from the language that we speak.
+    /// The differences of its output and behaviour from the release that we follow.
     pub release: &'static Release,
 }
 
 impl Program {
-    /// The program under test: ours, unless `IOLITE_TEST_PROGRAM` names another.
+    /// The program under test: Iolite, unless `IOLITE_TEST_PROGRAM` names another one.
     pub fn under_test() -> Program {
         let Some(path) = std::env::var_os("IOLITE_TEST_PROGRAM") else { return Program::own() };
         match release_of(Path::new(&path)) {
@@ -50,17 +49,17 @@ impl Program {
         }
     }
 
-    /// Ours.
+    /// Iolite.
     pub fn own() -> Program {
         Program::ours_at(env!("CARGO_BIN_EXE_iolite").into())
     }
 
-    /// Ours, as it is called by this path.
+    /// Iolite, called by this path.
     pub fn ours_at(path: PathBuf) -> Program {
         Program { path, is_peer: false, release: Release::ours() }
     }
 
-    /// The program under test as scripts made for fio find it: through a link in `dir` that is called `fio`.
+    /// The program under test, called through a link `fio` in `dir`, as by scripts for fio.
     pub fn called_fio(dir: &Path) -> Program {
         let program = Program::under_test();
         if program.is_peer {
@@ -73,14 +72,14 @@ impl Program {
         Program::ours_at(path)
     }
 
-    /// All releases of fio to compare with: see [`iolite_testing::peers()`]. [`peers!`](crate::common::peers!) leaves a test
-    /// that has nothing to do without one.
+    /// All releases of fio to compare with: see [`iolite_testing::peers()`]. [`peers!`](crate::common::peers!) skips a
+    /// test that needs one.
     pub fn peers() -> Vec<Program> {
         let of = |peer: Peer| Program { path: peer.path, is_peer: true, release: peer.release };
         iolite_testing::peers().into_iter().map(of).collect()
     }
 
-    /// The program under test and all releases of fio. That there are none of these is recorded.
+    /// The program under test and all releases of fio. If there are none, this is recorded as a skip.
     pub fn all() -> Vec<Program> {
         let peers = Program::peers();
         if peers.is_empty() {
@@ -95,20 +94,20 @@ impl Program {
         String::from_utf8_lossy(&output.expect("it can be run").stdout).trim().to_owned()
     }
 
-    /// Run to the end in `dir`. A real fio that hangs is killed and started again.
+    /// Runs to the end in `dir`. A real fio that hangs is killed and started again.
     pub fn run<S: AsRef<str>>(&self, dir: &Path, args: impl IntoIterator<Item = S>) -> Finished {
         let args: Vec<S> = args.into_iter().collect();
         self.patiently(|| self.wait(self.start(dir, args.iter().map(AsRef::as_ref))))
     }
 
-    /// The result of `attempt`, which gives none when a real fio hung ([`wait`](Self::wait)) and is repeated then.
+    /// The result of `attempt`. `None` means that a real fio hung ([`wait`](Self::wait)), and the attempt is repeated.
     pub fn patiently<T>(&self, attempt: impl Fn() -> Option<T>) -> T {
         (0..PEER_CHANCES)
             .find_map(|_| attempt())
             .unwrap_or_else(|| panic!("{} hung {PEER_CHANCES} times", self.path.display()))
     }
 
-    /// Wait for the end of a run of this program. A real fio that hangs is killed, and there is no result.
+    /// Waits for the end of a run of this program; `None` = a real fio hung and was killed.
     pub fn wait(&self, mut running: Running) -> Option<Finished> {
         if self.is_peer && !running.ends_within(PEER_PATIENCE) {
             eprintln!("{} hangs, and is started again", running.command);
@@ -117,12 +116,12 @@ impl Program {
         Some(running.wait())
     }
 
-    /// Run to the end in `dir`, with the words of `line` as arguments.
+    /// Runs to the end in `dir`, with the words of `line` as arguments.
     pub fn line(&self, dir: &Path, line: &str) -> Finished {
         self.run(dir, line.split_whitespace())
     }
 
-    /// Start in `dir` and leave it running.
+    /// Starts a run in `dir` and leaves it running.
     pub fn start<S: AsRef<str>>(&self, dir: &Path, args: impl IntoIterator<Item = S>) -> Running {
         let mut command = Command::new(&self.path);
         for arg in args {
@@ -132,7 +131,7 @@ impl Program {
     }
 }
 
-/// A program that was started.
+/// A running program.
 pub struct Running {
     child: Child,
     command: String,
@@ -167,7 +166,7 @@ impl Running {
         Running { child, command: shown, started: Instant::now(), stdout, stderr }
     }
 
-    /// The process that was started.
+    /// The ID of its first process.
     pub fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("a pid fits")
     }
@@ -177,23 +176,23 @@ impl Running {
         self.stdout.text()
     }
 
-    /// Everything it has printed until now.
+    /// Its output so far.
     pub fn output(&self) -> String {
         self.stdout.text() + &self.stderr.text()
     }
 
-    /// Send a signal to the process that was started, and to no other.
+    /// Sends a signal to the first process only.
     pub fn signal(&self, signal: i32) {
         send(self.pid(), signal);
     }
 
-    /// Whether the process that was started has ended.
+    /// Whether the first process has ended.
     pub fn has_ended(&mut self) -> bool {
         self.check_patience("its end");
         self.child.try_wait().expect("a child can be waited for").is_some()
     }
 
-    /// Wait until `condition` holds; a program that ends first, or never gets there, fails the test.
+    /// Waits until `condition` holds. The test fails if the program ends before, or the time limit is reached.
     pub fn wait_until(&mut self, what: &str, condition: impl Fn(&Running) -> bool) {
         if !self.comes_to(what, condition) {
             let status = self.child.wait().expect("a child can be waited for");
@@ -201,10 +200,10 @@ impl Running {
         }
     }
 
-    /// Wait until `condition` holds or the program has ended: whether it came to hold.
+    /// Waits until `condition` holds or the program has ended. Returns whether the condition holds.
     pub fn comes_to(&mut self, what: &str, condition: impl Fn(&Running) -> bool) -> bool {
         loop {
-            // Check in this order, so that the final state and the last output are seen.
+            // In this order, so that the final state and the last output are seen.
             let ended = self.child.try_wait().expect("a child can be waited for").is_some();
             let all_is_read = self.stdout.at_end() && self.stderr.at_end();
             if condition(self) {
@@ -218,7 +217,7 @@ impl Running {
         }
     }
 
-    /// Wait for the end of its first process, but no longer than this: whether it has ended.
+    /// Waits for the end of the first process, but no longer than this. Returns whether it has ended.
     fn ends_within(&mut self, patience: Duration) -> bool {
         while self.started.elapsed() < patience {
             if self.child.try_wait().expect("a child can be waited for").is_some() {
@@ -229,7 +228,7 @@ impl Running {
         false
     }
 
-    /// Wait for the end. Nothing of its process group may be left after it.
+    /// Waits for the end. No process of its group may be left.
     pub fn wait(mut self) -> Finished {
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
@@ -238,8 +237,7 @@ impl Running {
             self.check_patience("its end");
             thread::sleep(Duration::from_millis(2));
         };
-        // Workers may still be on their way out when the first process is gone, but not for long; the
-        // pipes close with the last of them.
+        // Workers may take a moment longer than the first process. The pipes close with the last of them.
         let grace = Instant::now() + GRACE;
         while !(self.stdout.at_end() && self.stderr.at_end() && !group_exists(self.pid())) {
             if Instant::now() > grace {
@@ -275,35 +273,35 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The group outlives its leader when workers are left; an empty one is nobody's.
+        // The group outlives its leader if workers are left.
         if group_exists(self.pid()) {
             // SAFETY: a plain system call; the group is the one made for this child.
             unsafe { libc::kill(-self.pid(), libc::SIGKILL) };
         }
-        // Reaped, so that its number is free only now. It was killed or has ended: this does not block.
+        // The process is reaped last, so that its ID cannot be reused before. It has ended, so this does not block.
         let _ = self.child.wait();
     }
 }
 
-/// Send `signal` to the process `pid`, which has to be there.
+/// Sends `signal` to the process `pid`, which has to exist.
 pub fn send(pid: i32, signal: i32) {
     assert!(try_send(pid, signal), "no process {pid} to send signal {signal} to");
 }
 
-/// The same for a process that may have ended. Whether it was there.
+/// The same for a process that may have ended. Returns whether it existed.
 pub fn try_send(pid: i32, signal: i32) -> bool {
     // SAFETY: a plain system call; the process is one that this test started.
     unsafe { libc::kill(pid, signal) == 0 }
 }
 
-/// Whether a pipe is full, except for a rest smaller than an atomic write.
+/// Whether a pipe has no room for another atomic write.
 pub fn is_full(pipe: &File) -> bool {
-    // SAFETY: a plain system call on a descriptor that is open.
+    // SAFETY: a plain system call on an open descriptor.
     let size = unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_GETPIPE_SZ) };
     size > 0 && waiting(pipe) + libc::PIPE_BUF >= size as usize
 }
 
-/// How many bytes there are to read in a pipe.
+/// The number of bytes in a pipe.
 pub fn waiting(pipe: &File) -> usize {
     let mut bytes: libc::c_int = 0;
     // SAFETY: FIONREAD writes one int.
@@ -311,7 +309,7 @@ pub fn waiting(pipe: &File) -> usize {
     bytes as usize
 }
 
-/// Waits until none of these processes is left, or only as a zombie.
+/// Waits until all these processes have ended or are zombies.
 pub fn wait_until_gone(pids: &[i32]) {
     let begun = Instant::now();
     let is_there = |pid: &&i32| {
@@ -325,7 +323,7 @@ pub fn wait_until_gone(pids: &[i32]) {
 }
 
 fn group_exists(group: i32) -> bool {
-    // SAFETY: signal 0 only asks.
+    // SAFETY: signal 0 only checks for existence.
     unsafe { libc::kill(-group, 0) == 0 }
 }
 
@@ -360,7 +358,7 @@ impl Stream {
 /// A program that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// How.
+    /// The exit status.
     pub status: ExitStatus,
     /// Its standard output.
     pub stdout: String,
@@ -379,26 +377,26 @@ impl Finished {
         }
     }
 
-    /// Insist on success, and pass through.
+    /// Asserts success.
     #[track_caller]
     pub fn ok(self) -> Finished {
         assert_eq!(self.code(), 0, "{self}");
         self
     }
 
-    /// Insist on failure with status 1, and pass through.
+    /// Asserts failure with status 1.
     #[track_caller]
     pub fn refused(self) -> Finished {
         assert_eq!(self.code(), 1, "{self}");
         self
     }
 
-    /// Both outputs, for messages that may appear on either.
+    /// Standard output and standard error, for messages that may appear on either.
     pub fn output(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 
-    /// Insist that `text` was printed, on either output.
+    /// Asserts that `text` was printed, on either output.
     #[track_caller]
     pub fn says(self, text: &str) -> Finished {
         assert!(self.output().contains(text), "expected {text:?} in {self}");

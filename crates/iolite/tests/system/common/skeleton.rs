@@ -1,15 +1,15 @@
-//! A report in the `normal` format without its measurements.
+//! The skeleton of a report in the `normal` format, without its measurements.
 //!
-//! Two runs of the same job never print the same numbers, but they print the same lines. The skeleton keeps every word,
-//! the order of the lines, and the numbers that the job determines (job headers, issued I/Os); it masks measurements.
-//! Three things depend on measured values and are checked for their form, then folded: the percentile table (how many
-//! columns fit depends on the widths), the latency distribution (only ranges that occurred are printed, over as many
-//! lines as it takes), and the bandwidth and IOPS samples (there are none in a run shorter than half a second).
+//! Two runs of the same job print the same lines with different numbers. The skeleton keeps all text, the order of the
+//! lines, and the numbers that the job determines (job headers, issued I/Os), and masks measurements. The layout of
+//! three parts depends on measurements, so these are only checked for their form and then shortened: the percentile
+//! table (the number of columns depends on the widths), the latency distribution (only ranges that occurred are
+//! printed), and the bandwidth and IOPS samples (a run shorter than half a second has none).
 
 use crate::common::{Finished, Program};
 use iolite_testing::Release;
 
-/// The skeleton of a run's output, in the words of fio 3.42.
+/// The skeleton of a run's output, translated to fio 3.42.
 #[track_caller]
 pub fn skeleton(program: &Program, run: &Finished) -> Vec<String> {
     skeleton_of(&run.stdout, program.release)
@@ -48,7 +48,7 @@ pub fn skeleton_of(text: &str, release: &Release) -> Vec<String> {
             _ if in_disk_stats => disk_line(line),
             _ => mask(line),
         };
-        // One row of the distribution or five: it says the same.
+        // The distribution may have one or several rows.
         if masked == DISTRIBUTION && lines.last().is_some_and(|last| last == DISTRIBUTION) {
             continue;
         }
@@ -64,7 +64,7 @@ fn is_banner(line: &str) -> bool {
     matches!(name, "fio" | "iolite") && version.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Lines that describe the job rather than its speed: compared verbatim.
+/// Whether the line describes the job rather than its speed, so that it is compared verbatim.
 fn is_kept(line: &str) -> bool {
     line.contains(": (g=")
         || line.contains(": Laying out IO file")
@@ -87,7 +87,7 @@ fn percentile_labels(row: &str) -> String {
     labels
 }
 
-/// `  lat (usec)   : 250=0.04%, 500=64.11%` → the same without the ranges that happened to occur.
+/// `  lat (usec)   : 250=0.04%, 500=64.11%` → the same without the ranges.
 #[track_caller]
 fn distribution(line: &str) -> String {
     let (unit, cells) = line.split_once(" : ").unwrap_or_else(|| panic!("no distribution in {line:?}"));
@@ -97,7 +97,7 @@ fn distribution(line: &str) -> String {
     );
     for cell in cells.split(", ") {
         let (range, share) = cell.split_once('=').unwrap_or_else(|| panic!("no share in {line:?}"));
-        // The last range is open and written `>=2000`: the split above is at its own equals sign.
+        // The last range is `>=2000`, whose own equals sign was split above.
         let share = if range == ">" { share.split_once('=').expect("a share").1 } else { share };
         assert!(share.ends_with('%') && share.trim_end_matches('%').parse::<f64>().is_ok(), "{line:?}");
     }
@@ -112,7 +112,7 @@ fn job_line(line: &str) -> String {
     }
 }
 
-/// A device's name keeps its letters: the number of a loop device depends on other users.
+/// Masks the number in a device's name, because that of a loop device depends on other users.
 fn disk_line(line: &str) -> String {
     match line.split_once(": ios=") {
         Some((name, rest)) => {
@@ -127,7 +127,7 @@ fn disk_line(line: &str) -> String {
     }
 }
 
-/// Numbers, their padding and their scaled units masked. A number before an equals sign is a label.
+/// Masks numbers with their padding and scaled units. A number before an equals sign is a label and is kept.
 pub fn mask(line: &str) -> String {
     let line = line.replace("(nsec)", "(TIME)").replace("(usec)", "(TIME)").replace("(msec)", "(TIME)");
     let mut masked = String::new();
@@ -175,7 +175,7 @@ fn check_labels(line: &str, labels: &[&str]) {
     assert!(!rest.contains('='), "more than {labels:?} in {line:?}");
 }
 
-/// Insist that two skeletons are equal, and show where they are not.
+/// Asserts that two skeletons are equal, and shows the difference.
 #[track_caller]
 pub fn assert_same(what: &str, ours: &[String], theirs: &[String]) {
     if ours == theirs {

@@ -1,4 +1,4 @@
-//! The I/O a program really issued, seen from outside with strace.
+//! The system calls of a program, observed with strace.
 
 use crate::common::program::{Finished, Running};
 use crate::common::{Program, scratch};
@@ -10,18 +10,18 @@ use std::time::Duration;
 /// One pread or pwrite.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
-    /// The file, relative to the directory the program ran in.
+    /// The file, relative to the program's current directory.
     pub file: String,
     /// `pread64` or `pwrite64`.
     pub name: String,
-    /// Where.
+    /// The offset.
     pub offset: u64,
-    /// How much was asked for.
+    /// The requested length.
     pub length: u64,
 }
 
-/// Run `program` in `dir` under strace and return what strace wrote about these system calls (`io_submit,openat`), in
-/// all processes and threads. `None` when there is no strace, or it may not trace.
+/// Runs `program` in `dir` under strace. Returns strace's log of these system calls (`io_submit,openat`) in all
+/// processes and threads; `None` = there is no strace, or it may not trace.
 pub fn system_calls(
     program: &Program,
     dir: &Path,
@@ -31,12 +31,12 @@ pub fn system_calls(
     under_strace(program, dir, &[&format!("trace={calls}")], args)
 }
 
-/// Run `program` in `dir` with each of these system calls taking so much longer. `None` as above.
+/// Runs `program` in `dir` and delays each of these system calls by `by_ms`. `None` as above.
 pub fn slowed(program: &Program, dir: &Path, call: &str, by_ms: u64, args: &[String]) -> Option<Finished> {
     slowed_when(program, dir, call, by_ms, "1+", args)
 }
 
-/// [`slowed`], for those of the calls that strace's `when` names: `2+2` is every second one of a process.
+/// [`slowed`] for the calls that strace's `when` selects: `2+2` is every second one of a process.
 pub fn slowed_when(
     program: &Program,
     dir: &Path,
@@ -49,9 +49,9 @@ pub fn slowed_when(
     under_strace(program, dir, &[&format!("trace={call}"), &delay], args).map(|(finished, _)| finished)
 }
 
-/// How long the workers of a run asked the kernel to let them sleep, all their sleeps together. The processor's other work
-/// makes that shorter, never longer: who is late sleeps less until the next thing is due. (The processes that start others
-/// sleep between looks whether these have ended, on a busy machine more often.) `None` as above.
+/// The total time of all sleeps that the workers of a run requested. Other work on the machine can only shorten it,
+/// because a late worker sleeps less until its next I/O is due. (Processes that start others are left out, because they
+/// sleep while they wait for these.) `None` as above.
 pub fn asked_sleep(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Duration)> {
     let traced = "clock_nanosleep,nanosleep,fork,vfork,clone,clone3";
     let (finished, log) = system_calls(program, dir, traced, args)?;
@@ -94,8 +94,8 @@ fn under_strace(
     Some((finished, String::from_utf8_lossy(&log).into_owned()))
 }
 
-/// Run `program` in `dir` under strace and return every pread and pwrite on files of `dir`, in the order in
-/// which they were made. `None` when there is no strace, or it may not trace.
+/// Runs `program` in `dir` under strace. Returns every pread and pwrite on files in `dir`, in order; `None` = there is
+/// no strace, or it may not trace.
 pub fn io_calls(program: &Program, dir: &Path, args: &[String]) -> Option<(Finished, Vec<Call>)> {
     let (finished, log) = system_calls(program, dir, "pread64,pwrite64", args)?;
     let dir = dir.canonicalize().expect("the directory exists");
@@ -103,8 +103,8 @@ pub fn io_calls(program: &Program, dir: &Path, args: &[String]) -> Option<(Finis
     Some((finished, parse(&log, &prefix)))
 }
 
-/// The calls in a log of strace, each in one piece and without the process that made it. A call during which another
-/// process was seen is printed in two halves.
+/// The calls in a log of strace, without process IDs. strace prints a call in two halves if another process makes a
+/// call meanwhile; these are joined.
 pub fn whole_calls(log: &str) -> Vec<String> {
     let mut halves: HashMap<&str, &str> = HashMap::new();
     let mut calls = Vec::new();
@@ -134,7 +134,7 @@ fn call(line: &str, prefix: &str) -> Option<Call> {
     let (name, rest) = line.split_once('(')?;
     let (_, rest) = rest.split_once(prefix)?;
     let (file, rest) = rest.split_once('>')?;
-    // The data comes in between and may contain anything: look from the end.
+    // The data may contain anything, so the line is parsed from its end.
     let (arguments, _) = rest.rsplit_once(" = ")?;
     let arguments = arguments.trim_end().strip_suffix(')')?;
     let mut numbers = arguments.rsplit(", ");

@@ -1,7 +1,7 @@
 //! A disk with a volatile cache: when the power fails, each unflushed write may be lost or not.
 //!
-//! It is a file system of one file, `disk`, served from the memory of the test (FUSE). With a loop device on it, it is a
-//! block device; flushes of that arrive here as `fsync`.
+//! It is a FUSE file system with one file, `disk`, in the memory of the test. A loop device on the file makes it a
+//! block device, whose flushes arrive here as `fsync`.
 
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
@@ -25,20 +25,20 @@ struct Content {
     cached: Vec<u8>,
     /// The writes since the last flush, in order.
     pending: Vec<(usize, Vec<u8>)>,
-    /// It says that it flushes, and does not.
+    /// The disk ignores flushes but reports success.
     lies: bool,
 }
 
 /// The disk, mounted until it is dropped.
 pub struct VolatileDisk {
     content: Arc<Mutex<Content>>,
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     _session: fuser::BackgroundSession,
 }
 
 impl VolatileDisk {
-    /// A disk of zeros, mounted below `dir`; or why there is none.
+    /// A disk of zeros, mounted below `dir`; the error says why there is none.
     pub fn new(dir: &Path, bytes: usize, lies: bool) -> Result<VolatileDisk, String> {
         let content = Content { durable: vec![0; bytes], cached: vec![0; bytes], pending: Vec::new(), lies };
         let content = Arc::new(Mutex::new(content));
@@ -50,7 +50,7 @@ impl VolatileDisk {
         Ok(VolatileDisk { content, path: mount.join("disk"), _session: session })
     }
 
-    /// The power fails: of the writes since the last flush some are there and some are not, as `luck` has it.
+    /// Simulates a power failure. For each write since the last flush, `luck` decides whether it survives.
     pub fn power_cut(&self, mut luck: impl FnMut() -> bool) {
         let mut content = self.content.lock().unwrap();
         for (at, bytes) in std::mem::take(&mut content.pending) {
@@ -61,18 +61,18 @@ impl VolatileDisk {
         content.cached = content.durable.clone();
     }
 
-    /// How many writes the power would take now.
+    /// The number of unflushed writes.
     pub fn pending(&self) -> usize {
         self.content.lock().unwrap().pending.len()
     }
 }
 
-/// A process that another test has just started may still have the file open, and then an ordinary unmount fails.
+/// Unmounts lazily, because a process that another test has just started may still have the file open.
 impl Drop for VolatileDisk {
     fn drop(&mut self) {
         let mount = self.path.parent().expect("it is in the mount").as_os_str().as_bytes();
-        let mount = CString::new(mount).expect("there is no zero in it");
-        // Without the permission for it, the session unmounts by fusermount, after this.
+        let mount = CString::new(mount).expect("the path contains no zero byte");
+        // Without permission for this, the session unmounts with fusermount afterwards.
         // SAFETY: the path ends with a zero byte.
         unsafe { libc::umount2(mount.as_ptr(), libc::MNT_DETACH) };
     }

@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// A network namespace that only the test uses. It ends with this value, and with the test at the latest.
+/// A network namespace of the test. It ends with this value, and with the test at the latest.
 pub struct Namespace(File);
 
 /// Puts the calling thread into this network.
 fn enter(network: RawFd) -> io::Result<()> {
-    // SAFETY: a plain system call, which concerns this thread only.
+    // SAFETY: a plain system call that affects only this thread.
     match unsafe { libc::setns(network, libc::CLONE_NEWNET) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -28,14 +28,14 @@ fn enter(network: RawFd) -> io::Result<()> {
 }
 
 impl Namespace {
-    /// An empty one.
+    /// Creates an empty network.
     ///
     /// # Errors
-    /// This user, or this machine, may not have any.
+    /// This user may not create one, or the machine does not support it.
     pub fn new() -> io::Result<Namespace> {
-        // It belongs to the thread that created it, until it is kept open by a descriptor.
+        // The namespace would end with the thread that created it, but a descriptor keeps it.
         let made = thread::spawn(|| {
-            // SAFETY: a plain system call, which concerns this thread only.
+            // SAFETY: a plain system call that affects only this thread.
             match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
                 0 => File::open("/proc/thread-self/ns/net"),
                 _ => Err(io::Error::last_os_error()),
@@ -44,14 +44,14 @@ impl Namespace {
         made.join().expect("it does not panic").map(Namespace)
     }
 
-    /// Has a program start in this network, which has to exist until then.
+    /// Makes a program start in this network, which has to exist until then.
     pub fn enter(&self, command: &mut Command) {
         let network = self.0.as_raw_fd();
-        // SAFETY: between fork and exec there is nothing but a system call.
+        // SAFETY: only a system call is made between fork and exec.
         unsafe { command.pre_exec(move || enter(network)) };
     }
 
-    /// Runs commands of ip(8), one a line.
+    /// Runs commands of ip(8), one per line.
     fn ip(&self, commands: &str) -> io::Result<()> {
         let mut command = Command::new("ip");
         command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -65,23 +65,23 @@ impl Namespace {
         }
     }
 
-    /// As ip(8) finds it.
+    /// The namespace's path for ip(8).
     fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
     }
 }
 
-/// Machines in separate networks, and a switch between them, which is a machine too.
+/// Machines in separate networks, and a switch between them, which is a machine as well.
 pub struct Network {
     pub switch: Namespace,
     pub machines: Vec<Namespace>,
 }
 
 impl Network {
-    /// With so many machines.
+    /// Creates networks for this many machines.
     ///
     /// # Errors
-    /// This user, or this machine, may not have any.
+    /// This user may not create them, or the machine does not support it.
     pub fn new(machines: usize) -> io::Result<Network> {
         let network = Network {
             switch: Namespace::new()?,
@@ -104,7 +104,7 @@ impl Network {
         Ok(network)
     }
 
-    /// The address of the one at the switch.
+    /// The address of the machine at the switch.
     pub const MIDDLE: &str = "10.77.0.254";
 
     /// The address of a machine.
@@ -112,7 +112,7 @@ impl Network {
         format!("10.77.0.{}", machine + 1)
     }
 
-    /// Pulls the cable of a machine, or puts it in again.
+    /// Pulls the cable of a machine, or plugs it in again.
     pub fn connect(&self, machine: usize, is_connected: bool) {
         let state = if is_connected { "up" } else { "down" };
         self.switch.ip(&format!("link set port{machine} {state}\n")).expect("it is there");
@@ -133,7 +133,7 @@ impl Wire {
         }
     }
 
-    /// It may have ended already.
+    /// Closes a direction. The connection may have ended already.
     fn shut(&self, how: Shutdown) {
         let _ = match self {
             Wire::Tcp(stream) => stream.shutdown(how),
@@ -169,40 +169,41 @@ impl Write for Wire {
 pub enum Fault {
     /// Ends the connection, in both directions.
     Cut,
-    /// Keeps everything to itself, the end of either side too.
+    /// Forwards nothing any more, not even the end of a connection.
     Stall,
-    /// Passes some bytes a second time.
+    /// Forwards some bytes twice.
     Repeat,
-    /// Changes a bit.
+    /// Flips a bit.
     Flip,
 }
 
 impl Fault {
     /// Faults that every connection has to cope with.
     pub const OF_ANY: [Fault; 2] = [Fault::Cut, Fault::Stall];
-    /// The same for one that notices when it is tampered with.
+    /// Faults that protected connections have to detect as well.
     pub const OF_PROTECTED: [Fault; 4] = [Fault::Cut, Fault::Stall, Fault::Repeat, Fault::Flip];
 }
 
-/// A direction.
+/// The direction of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To {
     Agent,
     Client,
 }
 
-/// A fault that is to come.
+/// A planned fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub fault: Fault,
-    /// The direction in which it counts bytes. (Repeated or changed bytes are in this direction as well.)
+    /// The direction in which bytes are counted, repeated or changed.
     pub to: To,
-    /// When so many bytes have passed.
+    /// The number of bytes before the fault.
     pub after: u64,
 }
 
 impl Plan {
-    /// Any of these faults, at any moment of a connection's first 16 KiB, and early ones as likely as late ones.
+    /// Draws one of these faults and a position within a connection's first 16 KiB. All magnitudes of the position are
+    /// equally likely.
     pub fn draw(luck: &mut Luck, faults: &[Fault]) -> Plan {
         let fault = faults[luck.below(faults.len() as u64) as usize];
         let to = [To::Agent, To::Client][luck.below(2) as usize];
@@ -211,9 +212,9 @@ impl Plan {
     }
 }
 
-/// Stands between a client and an agent.
+/// A proxy between a client and an agent.
 pub struct Proxy {
-    /// As the client is to say it, behind `--client=`.
+    /// The address for the option `--client=`.
     pub address: String,
     faults: Arc<Faults>,
 }
@@ -232,7 +233,7 @@ struct Faults {
     connections: AtomicU64,
 }
 
-/// Where a proxy waits for clients.
+/// The socket at which a proxy waits for clients.
 enum Door {
     Tcp(TcpListener),
     Unix(UnixListener),
@@ -248,7 +249,7 @@ impl Door {
 }
 
 impl Proxy {
-    /// Over TCP on this machine, to the address that an agent has printed (`127.0.0.1,PORT`).
+    /// A TCP proxy on this machine to the address that an agent has printed (`127.0.0.1,PORT`).
     pub fn on_port(agent: &str) -> Proxy {
         let agent = agent.replace(',', ":");
         let listener = TcpListener::bind("127.0.0.1:0").expect("there are ports");
@@ -256,9 +257,9 @@ impl Proxy {
         Proxy::start(address, Door::Tcp(listener), move || TcpStream::connect(&agent).map(Wire::Tcp))
     }
 
-    /// Over sockets of the file system: this one is made.
+    /// A proxy on a new Unix socket `path` to the socket of an agent.
     pub fn on_socket(path: &Path, agent: PathBuf) -> Proxy {
-        let listener = UnixListener::bind(path).expect("it can be made");
+        let listener = UnixListener::bind(path).expect("a socket can be created");
         let address = format!("sock:{}", path.display());
         Proxy::start(address, Door::Unix(listener), move || UnixStream::connect(&agent).map(Wire::Unix))
     }
@@ -268,12 +269,12 @@ impl Proxy {
         *self.faults.plan.lock().expect("nobody panics") = Some(plan);
     }
 
-    /// Every piece takes so much longer, in both directions.
+    /// Delays all traffic by this time, in both directions.
     pub fn delay(&self, ms: u64) {
         self.faults.delay_ms.store(ms, SeqCst);
     }
 
-    /// Keeps everything to itself from now on.
+    /// Forwards nothing from now on.
     pub fn stall(&self) {
         self.faults.is_stalled.store(true, SeqCst);
     }
@@ -291,7 +292,7 @@ impl Proxy {
     fn start(address: String, door: Door, connect: impl Fn() -> io::Result<Wire> + Send + 'static) -> Proxy {
         let faults = Arc::new(Faults::default());
         let shared = faults.clone();
-        // Connections are made here, and a blocked thread that nobody needs any more ends with the test.
+        // This thread accepts connections. If it is blocked, it ends with the test process.
         thread::spawn(move || {
             while let Ok(client) = door.next() {
                 let Ok(agent) = connect() else { continue };
@@ -326,7 +327,7 @@ impl Faults {
         self.wires.lock().expect("nobody panics").drain(..).for_each(|wire| wire.shut(Shutdown::Both));
     }
 
-    /// Waits while nothing is to pass: whether anything is to pass at all.
+    /// Waits while the proxy is stalled. Returns whether the proxy still exists.
     fn wait(&self) -> bool {
         while self.is_stalled.load(SeqCst) && !self.has_ended.load(SeqCst) {
             thread::sleep(Duration::from_millis(2));
@@ -334,7 +335,7 @@ impl Faults {
         !self.has_ended.load(SeqCst)
     }
 
-    /// The fault that comes within these bytes, and in front of which one, if it is this direction's.
+    /// The fault that comes within these bytes of this direction, and its offset in them; `None` = no fault is due.
     fn due(&self, to: To, passed: u64, count: usize) -> Option<(Fault, usize)> {
         let mut plan = self.plan.lock().expect("nobody panics");
         let due = plan.filter(|plan| plan.to == to && plan.after < passed + count as u64)?;

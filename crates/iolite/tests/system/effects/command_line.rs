@@ -4,7 +4,7 @@ use super::see::See::*;
 use super::{ABSENT, Effect, row, test};
 
 const JOB: &str = "--name=j --ioengine=null --size=4k";
-/// Long enough for whatever comes every quarter of a second to come.
+/// Long enough to see output that comes every quarter of a second.
 const LONG: &str = "--name=j --ioengine=null --size=4k --time_based --runtime=4s";
 const LIVE: &str = "--name=j --ioengine=null --size=4k --time_based --runtime=4s --eta=always";
 

@@ -1,4 +1,4 @@
-//! The choice of the engine, and the options that engines have of their own.
+//! The choice of the engine, and the options of engines.
 
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};
@@ -7,21 +7,21 @@ const SIMPLE: super::See = Calls("preadv2,pwritev2");
 const SET_UP: super::See = Calls("io_uring_setup");
 const REGISTERED: super::See = Calls("io_uring_register");
 
-/// The system calls of a sender on a socket without a peer, and on a multicast socket, which needs none.
+/// The system calls of a sender without a receiver, which fails unless it sends to a multicast group.
 const SOCKET: super::See = OfFailing(&Sockets("socket"));
 const CONNECTS: super::See = OfFailing(&Sockets("connect"));
 const TUNED: super::See = OfFailing(&Sockets("setsockopt"));
 const GROUP: super::See = Sockets("setsockopt");
 const NOT_WAITING: super::See = Refused("leave hostname out");
 
-/// An option for commands that this engine does not pass through: a message says that it has no effect.
+/// An option for commands that has no effect with `io_uring`, which does not send commands.
 macro_rules! passed_through {
     ($option:literal, $value:literal) => {
         row($option, "@ --ioengine=io_uring", ABSENT, $value, Says("has no effect"))
     };
 }
 
-/// An option that `io_uring_cmd` has, and that is of no use to NVMe commands.
+/// An option of `io_uring_cmd` that has no effect on NVMe commands.
 macro_rules! no_use_to_commands {
     ($option:literal, $value:literal) => {
         row(
@@ -42,7 +42,7 @@ pub const TABLE: &[Effect] = &[
     test!("cpuio:cpuchunks", working::spells_are_as_long_and_as_frequent_as_asked_for),
     row("cpuio:cpumode", "--ioengine=cpuio --cpuload=50 --runtime=100ms", "noop", "qsort", Says("(qsort)")),
     test!("cpuio:exit_on_io_done", working::busy_jobs_end_with_the_io),
-    test!("http:https", http::identity::encrypted_connections_are_with_whom_they_should_be),
+    test!("http:https", http::identity::encrypted_connections_check_certificates),
     test!("http:http_host", http::a_server_that_is_not_there_is_told),
     test!("http:http_user", http::identity::webdav_and_swift_have_their_own_ways_to_identify),
     test!("http:http_pass", http::identity::webdav_and_swift_have_their_own_ways_to_identify),
@@ -57,23 +57,20 @@ pub const TABLE: &[Effect] = &[
     test!("http:http_mode", http::identity::webdav_and_swift_have_their_own_ways_to_identify),
     test!("http:http_verbose", http::identity::secrets_are_shown_nowhere),
     test!("http:http_object_mode", http::a_range_is_a_part_of_one_object),
-    test!("http:http_timeout", http::a_silent_server_hangs_nobody),
+    test!("http:http_timeout", http::a_silent_server_is_an_error_after_a_timeout),
     test!("http:http_retries", http::temporary_errors_are_retried_only_with_http_retries),
-    test!("http:http_create", http::what_is_read_is_made_when_that_is_asked_for),
+    test!("http:http_create", http::http_create_creates_objects_to_read),
     test!("http:http_s3_profile", http::identity::keys_come_from_the_environment_or_a_file),
     test!("http:http_s3_anonymous", http::identity::keys_come_from_the_environment_or_a_file),
-    test!(
-        "http:http_s3_unsigned_payload",
-        http::identity::encrypted_connections_are_with_whom_they_should_be
-    ),
+    test!("http:http_s3_unsigned_payload", http::identity::encrypted_connections_check_certificates),
     test!("http:http_s3_addressing", http::the_bucket_may_be_in_the_servers_name),
     test!("http:http_s3_checksum", http::objects_are_sent_with_what_to_check_them_by),
     test!("http:http_s3_multipart_size", uploads::a_file_that_is_one_object_is_written_in_parts_at_once),
-    test!("http:http_auth", http::identity::the_password_is_not_sent_to_who_asks_for_its_digest),
+    test!("http:http_auth", http::identity::digest_authentication_does_not_send_the_password),
     test!("http:http_s3_list", http::names_are_listed_in_parts),
-    test!("http:http_ca_file", http::identity::encrypted_connections_are_with_whom_they_should_be),
-    test!("http:http_cert_file", http::identity::encrypted_connections_are_with_whom_they_should_be),
-    test!("http:http_key_file", http::identity::encrypted_connections_are_with_whom_they_should_be),
+    test!("http:http_ca_file", http::identity::encrypted_connections_check_certificates),
+    test!("http:http_cert_file", http::identity::encrypted_connections_check_certificates),
+    test!("http:http_key_file", http::identity::encrypted_connections_check_certificates),
     test!("http:http_pass_file", http::identity::secrets_come_from_files_and_the_environment),
     test!("http:http_pass_env", http::identity::secrets_come_from_files_and_the_environment),
     test!("http:http_s3_key_file", http::identity::secrets_come_from_files_and_the_environment),
@@ -84,7 +81,7 @@ pub const TABLE: &[Effect] = &[
     test!("http:http_swift_auth_token_env", http::identity::secrets_come_from_files_and_the_environment),
     test!("http:http_s3_sse_customer_key_file", http::identity::secrets_come_from_files_and_the_environment),
     test!("http:http_s3_sse_customer_key_env", http::identity::secrets_come_from_files_and_the_environment),
-    test!("nbd:uri", nbd::what_is_wrong_with_the_address_is_told),
+    test!("nbd:uri", nbd::wrong_uris_are_explained),
     test!("nbd:nbd_timeout", nbd::a_server_that_dies_or_hangs_is_an_error),
     test!("libiscsi:iscsi_password", libiscsi::targets_ask_for_passwords_which_are_shown_nowhere),
     test!("libiscsi:iscsi_password_file", libiscsi::targets_ask_for_passwords_which_are_shown_nowhere),
@@ -92,24 +89,24 @@ pub const TABLE: &[Effect] = &[
     test!("libiscsi:iscsi_target_password", libiscsi::targets_ask_for_passwords_which_are_shown_nowhere),
     test!("libiscsi:iscsi_target_password_file", libiscsi::targets_ask_for_passwords_which_are_shown_nowhere),
     test!("libiscsi:iscsi_target_password_env", libiscsi::targets_ask_for_passwords_which_are_shown_nowhere),
-    test!("gfapi:volume", gluster::what_is_not_there_is_told),
-    test!("gfapi:brick", gluster::what_is_not_there_is_told),
+    test!("gfapi:volume", gluster::missing_servers_and_volumes_are_reported),
+    test!("gfapi:brick", gluster::missing_servers_and_volumes_are_reported),
     test!("gfapi:single-instance", gluster::workers_of_a_process_may_share_a_connection),
     test!("gfapi:gluster_timeout", gluster::a_brick_that_dies_or_hangs_is_an_error),
-    test!("gfapi_async:volume", gluster::what_is_not_there_is_told),
-    test!("gfapi_async:brick", gluster::what_is_not_there_is_told),
+    test!("gfapi_async:volume", gluster::missing_servers_and_volumes_are_reported),
+    test!("gfapi_async:brick", gluster::missing_servers_and_volumes_are_reported),
     test!("gfapi_async:single-instance", gluster::workers_of_a_process_may_share_a_connection),
     test!("gfapi_async:gluster_timeout", gluster::a_brick_that_dies_or_hangs_is_an_error),
-    test!("libhdfs:namenode", hdfs::what_is_wrong_is_told),
-    test!("libhdfs:port", hdfs::what_is_wrong_is_told),
+    test!("libhdfs:namenode", hdfs::errors_of_the_cluster_are_explained),
+    test!("libhdfs:port", hdfs::errors_of_the_cluster_are_explained),
     test!("libhdfs:hdfsdirectory", hdfs::files_are_laid_out_listed_and_those_of_several_workers_are_apart),
     test!("libhdfs:chunk_size", hdfs::chunks_are_written_read_verified_made_anew_and_removed),
     test!("libhdfs:single_instance", hdfs::files_are_laid_out_listed_and_those_of_several_workers_are_apart),
     test!("libhdfs:hdfs_use_direct", hdfs::options_without_effect_are_told),
-    test!("libhdfs:hdfs_timeout", hdfs::what_is_wrong_is_told),
-    test!("libiscsi:iscsi_initiator", libiscsi::what_is_wrong_with_an_address_is_told),
+    test!("libhdfs:hdfs_timeout", hdfs::errors_of_the_cluster_are_explained),
+    test!("libiscsi:iscsi_initiator", libiscsi::wrong_addresses_are_explained),
     test!("libiscsi:iscsi_timeout", libiscsi::a_target_that_goes_away_is_an_error),
-    test!("nfs:nfs_url", nfs::what_is_wrong_is_told_and_nothing_secret_with_it),
+    test!("nfs:nfs_url", nfs::errors_are_explained_without_secrets),
     test!("nfs:nfs_timeout", nfs::a_server_that_does_not_come_back_is_an_error),
     test!("nfs:nfs_uncommitted", nfs::little_waits_to_be_committed_if_little_may),
     test!("rados:clustername", ceph::errors_name_the_user_and_the_cluster),
@@ -118,17 +115,17 @@ pub const TABLE: &[Effect] = &[
     test!("rados:conf", ceph::errors_name_the_user_and_the_cluster),
     test!("rados:busy_poll", ceph::completions_are_looked_for_without_sleeping),
     test!("rados:touch_objects", ceph::objects_are_touched_before_they_are_written),
-    test!("rados:ceph_timeout", ceph::a_cluster_that_does_not_answer_hangs_nobody),
-    test!("rbd:clustername", ceph::images_are_named_and_so_is_who_asks),
+    test!("rados:ceph_timeout", ceph::a_silent_cluster_is_an_error_after_a_timeout),
+    test!("rbd:clustername", ceph::pool_cluster_and_client_select_an_image),
     test!("rbd:rbdname", ceph::images_are_as_large_as_they_are),
-    test!("rbd:pool", ceph::images_are_named_and_so_is_who_asks),
-    test!("rbd:clientname", ceph::images_are_named_and_so_is_who_asks),
+    test!("rbd:pool", ceph::pool_cluster_and_client_select_an_image),
+    test!("rbd:clientname", ceph::pool_cluster_and_client_select_an_image),
     test!("rbd:busy_poll", ceph::completions_are_looked_for_without_sleeping),
     test!("rbd:rbd_encryption_format", ceph::encrypted_images_need_their_passphrase),
     test!("rbd:rbd_encryption_passphrase", ceph::encrypted_images_need_their_passphrase),
     test!("rbd:rbd_encryption_passphrase_file", ceph::encrypted_images_need_their_passphrase),
     test!("rbd:rbd_encryption_passphrase_env", ceph::encrypted_images_need_their_passphrase),
-    test!("rbd:ceph_timeout", ceph::a_cluster_that_does_not_answer_hangs_nobody),
+    test!("rbd:ceph_timeout", ceph::a_silent_cluster_is_an_error_after_a_timeout),
     test!("e4defrag:donorname", extents::blocks_are_swapped_with_those_of_the_donor),
     test!("e4defrag:inplace", extents::blocks_are_swapped_with_those_of_the_donor),
     test!("filestat:stat_type", names::the_kind_of_call_decides_about_links),
@@ -299,7 +296,7 @@ pub const TABLE: &[Effect] = &[
     passed_through!("io_uring:cdb_len", "16"),
     passed_through!("io_uring:verify_bytchk", "1"),
     passed_through!("io_uring:read_mode", "prefetch"),
-    // Alone; with one another they need a device.
+    // Alone, these have no effect; together, they need a device.
     passed_through!("io_uring:md_per_io_size", "8"),
     passed_through!("io_uring:pi_act", "0"),
     passed_through!("io_uring:pi_chk", "GUARD"),

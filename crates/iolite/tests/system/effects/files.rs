@@ -1,4 +1,4 @@
-//! Options of files: names, sizes, how they are made, opened, synced and removed.
+//! Options for files: names, sizes, creation, opening, syncs and removal.
 
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};

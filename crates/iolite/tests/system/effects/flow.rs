@@ -1,4 +1,4 @@
-//! Options for the order of jobs: which run, when, and when they end; and for errors.
+//! Options for the order of jobs (which ones run, when they begin and end) and for errors.
 
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};
@@ -9,7 +9,8 @@ macro_rules! two {
         concat!("--name=first --ioengine=null --size=4k --name=second --ioengine=null --size=4k ", $second)
     };
 }
-/// A job that ends at once, and one that waits for it: it does its I/O unless the end of the first ends the run.
+/// A job that ends at once, and another one that waits for it and does its I/O, unless the end of the first ends the
+/// run.
 macro_rules! last_behind {
     ($first:literal, $last:literal) => {
         concat!("--name=first ", $first, " {} --name=last --ioengine=null --size=4k --wait_for=first ", $last)
@@ -47,8 +48,8 @@ pub const TABLE: &[Effect] = &[
     row("exec_prerun", "@", ABSENT, "./see-files", Files),
     row("exec_postrun", "@", ABSENT, "./see-files", Files),
     test!("flow", order::jobs_of_a_flow_keep_the_ratio_of_their_weights),
-    test!("flow_id", order::nobody_waits_for_one_that_has_ended_or_is_in_another_flow),
-    test!("flow_sleep", order::those_ahead_sleep_as_long_as_they_are_told),
+    test!("flow_id", order::ended_jobs_and_other_flows_delay_no_job),
+    test!("flow_sleep", order::jobs_ahead_of_their_flow_sleep_for_flow_sleep),
     row(
         "ignore_error",
         "--filename=/dev/full --rw=write --size=16k",

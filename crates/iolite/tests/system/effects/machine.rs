@@ -1,4 +1,4 @@
-//! Options of the machine: where workers run, as whom, with which priority and memory.
+//! Options for the machine: the CPUs, users, priorities and memory of workers.
 
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};

@@ -4,7 +4,7 @@ use super::see::See::*;
 use super::{ABSENT, Effect, row, test};
 
 const IOS: super::See = Calls("pread64,pwrite64");
-/// A file of four zones that only the job knows.
+/// A file in which the job defines four zones.
 const ZONED: &str = "--filename=in/x --zonemode=zbd --zonesize=16k --rw=write";
 const ZONED_RANDOM: &str = "--filename=in/x --zonemode=zbd --zonesize=16k --rw=randwrite";
 const ZONED_LIMITED: &str = "--filename=in/x --zonemode=zbd --zonesize=16k --rw=randwrite --max_open_zones=4";
@@ -43,7 +43,7 @@ pub const TABLE: &[Effect] = &[
     row("offset_increment", "--filename=f --size=16k --numjobs=2", "0", "16k", IOS),
     row("offset_align", "--filename=in/x --offset=30%", "4k", "32k", IOS),
     row("number_ios", "@", "4", "8", IOS),
-    // Several ranges need an engine that can; where there is none, a job that trims is refused.
+    // Several ranges need support by the engine; otherwise, a job that trims is refused.
     row(
         "num_range",
         "--ioengine=null --rw=trim --size=64k",

@@ -3,7 +3,7 @@
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};
 
-/// A trace that is there before each run (see the stage): 600 ms long.
+/// A trace of 600 ms that exists before each run (see [`super::see::Stage`]).
 const REPLAYED: &str = "--read_iolog=trace";
 const IOS: super::See = Calls("pread64,pwrite64");
 const LONG: super::See = Sleeps(200);

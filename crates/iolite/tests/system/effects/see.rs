@@ -14,22 +14,22 @@ use std::time::Duration;
 
 /// An observation of a run, as text for comparison.
 pub enum See {
-    /// These system calls of the workers with their arguments, in order (sorted where there are clones), without what
-    /// differs by chance: addresses, data, the directory.
+    /// These system calls of the workers with their arguments, in order (sorted if there are several workers), without
+    /// random parts: addresses, data, the directory.
     Calls(&'static str),
-    /// Those of these calls that contain the second text.
+    /// The calls among these that contain the second text.
     CallsWith(&'static str, &'static str),
-    /// The same, of runs that the system may refuse: that it was asked for this is the effect.
+    /// The same for runs that the system may refuse. The attempt is the effect.
     Attempts(&'static str, &'static str),
-    /// These calls of the workers about sockets of the internet, in order.
+    /// These calls of the workers on internet sockets, in order.
     Sockets(&'static str),
-    /// Whether all buffers begin at multiples of so many bytes.
+    /// Whether all buffers begin at multiples of this many bytes.
     BuffersAligned(u64),
-    /// Names and sizes of all files.
+    /// The names and sizes of all files.
     Files,
-    /// Names of all files.
+    /// The names of all files.
     Names,
-    /// How many lines a log has, and how many fields a line.
+    /// The number of lines of a log, and the number of fields per line.
     Shape(&'static str),
     /// The values of one column of a log.
     Column(&'static str, usize),
@@ -39,33 +39,33 @@ pub enum See {
     Bytes(usize, usize),
     /// The content of this file.
     File(&'static str),
-    /// The value at this path of the JSON report (`jobs.0.read.total_ios`), `null` where there is none.
+    /// The value at this path of the JSON report (`jobs.0.read.total_ios`); `null` if there is none.
     Json(&'static str),
     /// The keys at this path.
     Keys(&'static str),
-    /// Whether the number there is at least this.
+    /// Whether the number at this path is at least this.
     AtLeast(&'static str, f64),
-    /// Whether all the numbers there are multiples of this.
+    /// Whether the numbers at all these paths are multiples of this.
     Multiples(&'static [&'static str], u64),
     /// The exit status.
     Status,
     /// The exit status, and whether the output contains this text: for refusals.
     Refused(&'static str),
-    /// This, of runs all of which fail.
+    /// This observation, of runs that must fail.
     OfFailing(&'static See),
-    /// The exit status, when a run of this line came before.
+    /// The exit status after a successful run of this line.
     StatusAfter(&'static str),
-    /// Whether the output has this text in it.
+    /// Whether the output contains this text.
     Says(&'static str),
-    /// The first word of the output that begins so.
+    /// The first word of the output that begins with this.
     Word(&'static str),
-    /// Whether the output comes to have this text in it so often; the run goes no further then.
+    /// Whether the output contains this text this often. As soon as it does, the run is killed.
     Shows(&'static str, usize),
-    /// Whether the run asks the kernel for this many milliseconds of sleep, all its sleeps together.
+    /// Whether the workers request at least this many milliseconds of sleep in total.
     Sleeps(u64),
-    /// Whether the job has the processor work for this many milliseconds.
+    /// Whether the job uses at least this many milliseconds of CPU time.
     Works(u64),
-    /// Whether the page cache holds the file `f` afterwards.
+    /// Whether the page cache contains a part of the file `f` afterwards.
     Cached,
 }
 
@@ -73,7 +73,7 @@ pub enum See {
 pub struct Stage;
 
 impl Stage {
-    /// Sets it up in a directory.
+    /// Creates them in a directory.
     pub fn set(dir: &Path) {
         const SCRIPTS: [(&str, &str); 6] = [
             ("see-files", "ls"),
@@ -97,24 +97,24 @@ impl Stage {
         let trace = "fio version 3 iolog\n0 t add\n0 t open\n0 t write 0 4096\n0 t read 0 4096\n0 t write 9216 1024\n\
                      600000 t write 12288 512\n600000 t close\n";
         fs::write(dir.join("trace"), trace).expect("a trace can be written");
-        // Commands may run as another user.
+        // Commands may run as another user, who needs access.
         fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).expect("the directory is ours");
     }
 
-    /// The files that a run made or changed are those that are not the stage's.
+    /// Whether this file belongs to the stage. All other files are from the run.
     fn is_its(name: &str) -> bool {
         name.starts_with("see-") || name.starts_with("in2/") || name == "job.fio" || name == "trace"
     }
 }
 
 impl See {
-    /// Runs a line and observes it; `None` if that is impossible here. A failed run shows only that it failed, so every
-    /// run has to succeed, unless the exit status is the observation.
+    /// Runs a line and observes it; `None` = this is impossible here. Every run has to succeed, unless its exit status
+    /// is the observation.
     pub fn look(&self, dir: &Path, line: &str) -> Option<String> {
         self.look_at(dir, line, Finished::ok)
     }
 
-    /// [`See::look`]; `expect` judges the run.
+    /// [`See::look`]; `expect` checks the run.
     fn look_at(&self, dir: &Path, line: &str, expect: fn(Finished) -> Finished) -> Option<String> {
         Some(match self {
             See::Calls(names) => calls(dir, line, names, "", expect)?,
@@ -186,7 +186,7 @@ impl See {
             See::Works(milliseconds) => {
                 let report = json(dir, line, expect);
                 let job = report.job();
-                // Shares are percents of the time that the job took.
+                // CPU usage is in percent of the job's run time.
                 let share = (job.float("usr_cpu") + job.float("sys_cpu")) / 100.0;
                 (share * job.int("job_runtime") as f64 >= *milliseconds as f64).to_string()
             }
@@ -197,7 +197,7 @@ impl See {
         })
     }
 
-    /// The files that a run left in its directory.
+    /// The observation of the files that a run left in its directory.
     fn left_behind(&self, dir: &Path) -> String {
         let read = |name: &str| fs::read_to_string(dir.join(name));
         match self {
@@ -222,7 +222,7 @@ impl See {
     }
 }
 
-/// Whether any page of a file is in the page cache, by fincore(1).
+/// Whether any page of a file is in the page cache, according to fincore(1).
 fn is_cached(file: &Path) -> Option<bool> {
     let output = Command::new("fincore")
         .args(["--noheadings", "--raw", "--bytes", "--output", "RES"])
@@ -272,7 +272,7 @@ fn run_files(dir: &Path) -> Vec<String> {
     files_in(dir).into_iter().map(|(name, _)| name).filter(|name| !Stage::is_its(name)).collect()
 }
 
-/// The log of strace for these calls, as `strace` prints it with these further arguments. `expect` judges the run.
+/// The log of strace for these calls, with these additional arguments of strace. `expect` checks the run.
 fn trace(
     dir: &Path,
     line: &str,
@@ -283,7 +283,7 @@ fn trace(
     let logs = scratch();
     let log = logs.path().join("log");
     let mut command = Command::new("strace");
-    // Requests of io_submit are an array, of which no more is shown than of data.
+    // strace limits the array of io_submit's requests like data.
     let shown = if names == "io_submit" { "64" } else { "0" };
     command.args(["-f", "-qq", "-s", shown, "--seccomp-bpf", "-e", &format!("trace={names}")]);
     command.args(arguments).arg("-o").arg(&log).arg("--").arg(&Program::under_test().path);
@@ -291,7 +291,7 @@ fn trace(
     if Command::new("strace").arg("-V").output().is_err() {
         return None;
     }
-    // Its exit status is that of the program.
+    // (The exit status of strace is that of the program.)
     expect(Running::start(&mut command).wait());
     Some(fs::read_to_string(log).expect("strace wrote its log"))
 }
@@ -323,15 +323,14 @@ fn calls(
     Some(told.join("\n"))
 }
 
-/// Marks of calls that do not concern the job's files or memory.
+/// Texts that mark calls which do not concern the job's files or memory.
 const FOREIGN: [&str; 7] = ["/proc/", "/sys/", ".so", "socket:[", "pipe:[", "[signalfd]", "fio-dump-status"];
 
-/// The calls of a log, those in two halves put together.
+/// The calls of a log, with the halves of interrupted calls joined.
 fn joined(log: &str) -> Vec<String> {
     let mut halves: Vec<(&str, &str)> = Vec::new();
     let mut whole = Vec::new();
-    // A process that ends while strace lets go of it leaves a line that names no call.
-    // Of processes that it lets go of, and of calls whose entry it has not seen (`???`), strace tells no call.
+    // Lines about detached processes, and about calls whose entry strace has not seen (`???`), name no call.
     let told = |line: &&str| !line.contains("<detached ...>") && !line.contains("???(");
     for line in log.lines().filter(told) {
         let (pid, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -350,7 +349,7 @@ fn joined(log: &str) -> Vec<String> {
     whole
 }
 
-/// A call without results, addresses and numbers of descriptors and processes.
+/// A call without its result, addresses and descriptor numbers.
 fn plain(call: &str) -> String {
     let call = call.rsplit_once(" = ").map_or(call, |(call, _)| call);
     let mut plain = String::new();
@@ -360,7 +359,7 @@ fn plain(call: &str) -> String {
         rest = rest[at + 2..].trim_start_matches(|byte: char| byte.is_ascii_hexdigit());
     }
     plain += rest;
-    // A descriptor's number depends on the other open files.
+    // The number of a descriptor depends on the other open files.
     let mut parts = plain.split('<');
     let mut without =
         parts.next().unwrap_or_default().trim_end_matches(|byte: char| byte.is_ascii_digit()).to_string();
@@ -371,7 +370,7 @@ fn plain(call: &str) -> String {
     without
 }
 
-/// Whether the buffers of all reads and writes on files of the directory are multiples of so many bytes.
+/// Whether the buffers of all reads and writes of 4 KiB begin at multiples of this many bytes.
 fn aligned(dir: &Path, line: &str, bytes: u64, expect: fn(Finished) -> Finished) -> Option<bool> {
     let log = trace(dir, line, "pread64,pwrite64", &["-e", "raw=pread64,pwrite64"], expect)?;
     let addresses: Vec<u64> = joined(&log)
@@ -379,7 +378,7 @@ fn aligned(dir: &Path, line: &str, bytes: u64, expect: fn(Finished) -> Finished)
         .filter_map(|call| {
             let mut arguments = call.split('(').nth(1)?.split(", ");
             let address = u64::from_str_radix(arguments.nth(1)?.strip_prefix("0x")?, 16).ok()?;
-            // Libraries read their headers in smaller pieces.
+            // Shorter reads are those of libraries.
             let length = u64::from_str_radix(arguments.next()?.strip_prefix("0x")?, 16).ok()?;
             (length == 4096).then_some(address)
         })

@@ -5,7 +5,7 @@ use super::{ABSENT, Effect, row, test};
 
 const NULL: &str = "--ioengine=null --size=64k";
 
-/// A job without I/O costs, of sixteen I/Os.
+/// A job of sixteen I/Os with the null engine.
 macro_rules! null {
     ($more:literal) => {
         concat!("--ioengine=null --size=64k ", $more)
@@ -19,7 +19,7 @@ macro_rules! live {
     };
 }
 
-/// A job that is far too slow for any rate, for longer than the two seconds after which rates are watched.
+/// A job that is too slow for its rate, and runs longer than two seconds, because rates are checked only after that.
 const SLOW: &str = "--ioengine=null --size=112k --thinktime=100ms --rate_min=100m";
 const SLOW_CYCLES: &str = "--ioengine=null --size=112k --thinktime=100ms --rate_cycle=200";
 
@@ -33,14 +33,14 @@ pub const TABLE: &[Effect] = &[
     row("thinktime", NULL, "0", "20ms", Sleeps(100)),
     test!("thinktime_spin", rates::thinktime_spin_is_not_slept),
     row("thinkcycles", null!("--thinktime=1us"), "0", "100000000", Works(200)),
-    // Fifteen pauses, or one.
+    // There are fifteen pauses, or one.
     row("thinktime_blocks", null!("--thinktime=100ms"), "1", "8", Sleeps(400)),
     row(
         "thinktime_blocks_type",
         null!("--iodepth=8 --thinktime=1ms --thinktime_blocks=4"),
         "complete",
         "issue",
-        // The first pause comes when four are done, and three more are in flight then.
+        // The first pause comes when four I/Os have completed, and three more are in flight at that time.
         Json("jobs.0.iodepth_level.4"),
     ),
     test!("thinktime_iotime", rates::thinktime_can_come_by_time),
@@ -55,7 +55,7 @@ pub const TABLE: &[Effect] = &[
     test!("io_submit_mode", offload::as_many_threads_submit_as_units_may_be_in_flight),
     row("max_latency", "@ --direct=1", ABSENT, "1us", Refused("exceeds max_latency")),
     test!("latency_target", rates::a_latency_target_is_told_with_the_depth_that_was_found),
-    // Every depth is good; the next one is tried when a window is over.
+    // Every depth meets the target, and the next one is tried after each window.
     row(
         "latency_window",
         null!("--iodepth=8 --latency_target=60s --time_based --runtime=1"),
@@ -66,7 +66,7 @@ pub const TABLE: &[Effect] = &[
     test!("latency_percentile", rates::a_latency_percentile_says_how_many_may_be_late),
     row(
         "latency_run",
-        // Every depth is good: the search is soon over, and the run with it.
+        // Every depth meets the target, so the search ends soon, and the run with it.
         live!("--iodepth=8 --latency_target=60s --latency_window=20ms --time_based --runtime=1h"),
         "0",
         "1",

@@ -1,4 +1,4 @@
-//! Options of verification.
+//! Options for verification.
 
 use super::see::See::*;
 use super::{ABSENT, Effect, row, test};

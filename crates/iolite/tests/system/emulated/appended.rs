@@ -1,5 +1,4 @@
-//! NVMe commands other than plain reads and writes: zone commands, Zone Append, commands split into several, and
-//! Compare.
+//! NVMe commands other than plain reads and writes: zone commands, Zone Append, split commands, and Compare.
 
 use super::nvme::{json, left, without_pract};
 use super::{example, run_newest as run, told, told_by_peer};
@@ -21,7 +20,7 @@ again() {
 cmd() { empty; again "$@"; }
 "#;
 
-/// How many bytes the device says are written in each of its zones, of which 3 MiB of 4 can be.
+/// The written bytes of each zone according to the device. 3 MiB of each zone of 4 MiB can be written.
 #[track_caller]
 fn written(ran: &Ran, name: &str) -> Vec<u64> {
     let number = |line: &str, key: &str| {
@@ -38,7 +37,8 @@ fn written(ran: &Ran, name: &str) -> Vec<u64> {
 
 const MIB: u64 = 1 << 20;
 
-/// The device's report agrees with the job's writes, appends and resets, with one write or many in flight in a zone.
+/// The device's zone report agrees with the job's writes, appends and resets, with one or many writes in flight per
+/// zone.
 #[test]
 pub fn zones_are_written_appended_to_and_reset_by_commands() {
     let script = format!(
@@ -86,13 +86,13 @@ true
     }
     assert_eq!(written(&ran, "sizes").iter().sum::<u64>(), json(&ran, "sizes").job().bytes()[1]);
     assert_eq!(written(&ran, "workers").iter().sum::<u64>(), 4 * MIB, "of both workers");
-    // 38 blocks of 80 KiB fit into 3 MiB; the zone is finished all the same.
+    // Only 38 blocks of 80 KiB fit into 3 MiB, but the zone is finished.
     assert_eq!(written(&ran, "odd")[..3], [3 * MIB, 3 * MIB, 0]);
     let job = json(&ran, "mixed");
     let [read, wrote, _] = job.job().bytes();
     assert_eq!(read + wrote, 4 * MIB, "reads stay below the write pointers");
 
-    // Each place was reported once, and not in the order of the commands.
+    // The log has each place once, but not in the order of the commands.
     let log = left(&ran, "shuffled_clat.1.log");
     let offset = |line: &str| line.split(',').nth(4).and_then(|text| text.trim().parse().ok());
     let writes = log.lines().filter(|line| line.split(',').nth(2).map(str::trim) == Some("1"));
@@ -103,7 +103,7 @@ true
         .collect();
     assert_eq!(offsets, expected);
 
-    // Zone Append names the zone, and a trim is a reset.
+    // Zone Append contains the start of the zone, and a trim is a zone reset.
     let commands = left(&ran, "on.commands");
     let appends: Vec<&str> = commands.lines().filter(|line| line.contains("append")).collect();
     assert_eq!(appends.len(), 2, "{commands}");
@@ -169,7 +169,7 @@ true
     }
 }
 
-/// As many commands of each kind as the report says, and the data of no others is on the device.
+/// The device receives as many commands of each kind as reported, and its data comes from these commands only.
 #[test]
 pub fn writes_become_several_commands_by_their_shares() {
     let ran = or_skip!(run(
@@ -215,7 +215,7 @@ ours verified --ioengine=io_uring_cmd --filename=$ng --rw=write --bs=4k --size=6
     assert!(told(&ran, "verified", "ours").0.contains("does not keep the data of writes"));
 }
 
-/// The device compares, with the commands that fio sends; a differing block is read to describe the difference.
+/// The device compares the data, with the same commands as fio's. A different block is read to describe the difference.
 #[test]
 pub fn what_was_written_is_compared_by_the_device() {
     let ran = or_skip!(run(
@@ -244,7 +244,7 @@ true
 "#
     ));
     let commands = |name: &str, who: &str| -> Vec<String> {
-        // We flush writes before reading them back; fio does not.
+        // Iolite flushes writes before it reads them back; fio does not.
         let text = left(&ran, &format!("{name}.{who}.commands"));
         text.lines().filter(|line| !line.contains("nvme_cmd_flush")).map(without_pract).collect()
     };
@@ -267,12 +267,12 @@ true
         assert_eq!(count(name, "nvme_cmd_read"), 0, "{name}");
     }
     assert_eq!(told(&ran, "trimmed", "ours").1, 0, "{}", told(&ran, "trimmed", "ours").0);
-    // A mismatch that is only counted is not a failure.
+    // With continue_on_error, a mismatch is counted and is not a failure.
     for (name, status) in [("damaged", 1), ("counted", 0)] {
         let (text, ended) = told(&ran, name, "ours");
         assert!(text.contains("offset 4096") && text.contains("pattern"), "{name}: {text}");
         assert_eq!(ended, status, "{name}: {text}");
-        assert_eq!(count(name, "nvme_cmd_read"), 1, "what differs is read: {name}");
+        assert_eq!(count(name, "nvme_cmd_read"), 1, "the different block is read: {name}");
     }
     assert_eq!(count("counted", "nvme_cmd_compare"), 4);
     for (name, words) in [

@@ -1,4 +1,4 @@
-//! `iolite device` on devices that describe themselves by commands: NVMe namespaces, SCSI disks, zones.
+//! `iolite device` on devices that answer identification commands: NVMe namespaces, SCSI disks, zoned disks.
 
 use super::nvme::{is_at_least, left};
 use super::{NO_PLACEMENT, run, run_newest, told};
@@ -8,7 +8,7 @@ use iolite_testing::{or_skip, partly_skipped, this_test};
 use serde_json::Value;
 use std::fs;
 
-/// The words of a script that describe a device, as `NAME.json`.
+/// The part of a script that describes a device in `NAME.json`.
 fn described(name: &str, device: &str) -> String {
     let program = Program::own().path;
     let program = program.display();
@@ -64,7 +64,7 @@ fn namespaces_describe_themselves() {
         assert_eq!(device["kind"], "NVMe namespace", "{name}");
         assert_eq!(device["identity"]["model"], "QEMU NVMe Ctrl", "{name}");
         assert_eq!(device["identity"]["serial"], "iolite", "{name}");
-        // Metadata takes room as well.
+        // Metadata takes space as well.
         let size = device["capacity"]["size_bytes"].as_u64().unwrap();
         assert!((30 << 20..=32 << 20).contains(&size), "{name}: {size}");
         assert_eq!(device["power_states"][0]["most_watts"], 25.0, "{name}");
@@ -113,8 +113,8 @@ fn namespaces_describe_themselves() {
     let table = fs::read_to_string(ran.directory.join("separate.table")).unwrap();
     assert!(table.contains("type 1 with CRC-16") && table.contains("temperature"), "{table}");
 
-    // A user without permission for commands gets the facts from sysfs, and a line that says what root would also see. (Since Linux
-    // 6.2, permission to read the node is enough to identify the device.)
+    // A user without permission for commands gets the facts from sysfs, and a line about what root would also see.
+    // (Since Linux 6.2, permission to read the node is enough to identify the device.)
     let identifies = is_at_least(&left(&ran, "kernel"), (6, 2));
     for name in ["nobody", "nothing"] {
         let device = told_of(name);
@@ -208,7 +208,7 @@ fn placement_handles_are_told() {
         .zip(room("after"))
         .map(|(before, after)| (before - after) % (8 << 20))
         .collect();
-    assert_eq!(used, [0, 64 << 10, 0, 0], "what was written has its place");
+    assert_eq!(used, [0, 64 << 10, 0, 0], "the writes went to the second handle");
     let table = fs::read_to_string(ran.directory.join("placed.table")).unwrap();
     assert!(table.contains("handles of namespace") && table.contains("plid 3"), "{table}");
     let target = &json(&ran, "report")["iolite"]["targets"][0];

@@ -1,4 +1,4 @@
-//! `mtd` on flash in memory: mtdram, and nandsim, which has pages and bad blocks.
+//! `mtd` on simulated flash: mtdram, and nandsim, which has pages and bad blocks.
 
 use super::{compare, example, report, run, told};
 use crate::common::comparison::Report;
@@ -29,7 +29,7 @@ umount /run/flash
     ));
     compare(&ran, &["whole", "erased", "laps"], &this_test!());
     let json = |name| report(&ran, name).json.unwrap();
-    assert_eq!(json("whole").job().bytes(), [0, 1 << 20, 0], "the device told its size");
+    assert_eq!(json("whole").job().bytes(), [0, 1 << 20, 0], "the default size is that of the device");
     assert_eq!(json("laps").job().ios(), [8, 8, 8]);
     assert_eq!(json("synced").job().ios(), [0, 16, 0]);
     let content = std::fs::read_to_string(ran.directory.join("content")).unwrap();
@@ -71,7 +71,7 @@ mtd ours part --rw=write --bs=100 --size=1600 --offset=64k
     let told = |name| told(&ran, name, "ours").0;
     assert!(told("read").contains("block 1 is bad, and skip_bad=1 leaves it alone"), "{}", told("read"));
     assert!(told("part").contains("a multiple of the page size, 512 bytes here"), "{}", told("part"));
-    // The job has gone on, and tells the error nevertheless.
+    // The job has continued, and counts the errors.
     let skipped = Report::new(&told("skipped")).json.unwrap();
     assert_eq!((skipped.job().ios(), skipped.job().bytes()), ([0, 8, 8], [0, 6 << 14, 6 << 14]));
     assert_eq!(skipped.job().int("total_err"), 4);

@@ -1,4 +1,4 @@
-//! `libpmem` and `dev-dax` on memory that the kernel takes for persistent; `libpmem` on memory of this machine as well.
+//! `libpmem` and `dev-dax` on memory that the kernel treats as persistent; also `libpmem` on memory of this machine.
 
 use super::{compare, example, report, run, told};
 use crate::common::devices::tool;
@@ -66,7 +66,7 @@ ours gone --ioengine=dev-dax --filename=/dev/dax9.0 --rw=read --bs=4k
     let ran = or_skip!(run("dev-dax", &script.replace("EXAMPLE", &example)));
     compare(&ran, &["whole"], &this_test!());
     let json = |name| report(&ran, name).json.unwrap();
-    assert_eq!(json("whole").job().bytes(), [0, 62 << 20, 0], "the device told its size");
+    assert_eq!(json("whole").job().bytes(), [0, 62 << 20, 0], "the default size is that of the device");
     assert_eq!(json("read").job().bytes(), [2 << 20, 0, 0]);
     let ios: Vec<_> = json("example").jobs().iter().map(|job| job.ios()).collect();
     assert_eq!(ios, [[0, 256, 0], [0, 256, 0], [256, 0, 0]], "the example");
@@ -94,7 +94,7 @@ fn the_example_runs() {
     assert_eq!(ios, [[0, 256, 0], [0, 256, 0], [256, 0, 0]]);
 }
 
-/// Memory that is not persistent, taken for it.
+/// `PMEM_IS_PMEM_FORCE` makes libpmem treat memory as persistent.
 #[test]
 fn memory_of_this_machine_will_do() {
     if !tool("ldconfig", &["-p"]).is_ok_and(|list| list.contains("libpmem.so.1")) {

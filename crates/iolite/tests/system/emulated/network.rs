@@ -1,4 +1,4 @@
-//! Connections that take a hypervisor, a module or a device which most machines lack: `net` over vsock, and `rdma`.
+//! Connections that need a hypervisor, a kernel module or a device: `net` over vsock, and `rdma`.
 
 use super::{newest, report, run, told};
 use crate::common::Program;
@@ -130,7 +130,7 @@ wait $!
     let bytes: Vec<_> = json.jobs().iter().map(|job| (job.name().to_owned(), job.bytes())).collect();
     let end = |name: &str, read, written| (name.to_owned(), [read, written, 0]);
     let expected = vec![
-        // The server of a memory that others use moves nothing itself.
+        // A server whose memory is read or written by clients transfers nothing itself.
         end("write-server", 0, 0),
         end("write-client", 0, whole),
         end("read-server", 0, 0),
@@ -160,7 +160,7 @@ wait $!
         let (told, status) = told(&ran, name, "ours");
         assert!(status == 1 && told.contains(text), "{name}: {status}: {told}");
     }
-    // Its connection ends, or a request fails first.
+    // Either the connection ends, or a request fails first.
     let ends = ["the other end", "a request failed: "].map(|end| format!("rdma 10.9.9.1 port 9107: {end}"));
     let (told, status) = told(&ran, "orphan.client", "ours");
     assert!(status == 1 && ends.iter().any(|end| told.contains(end)), "{status}: {told}");

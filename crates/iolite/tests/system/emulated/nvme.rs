@@ -1,4 +1,4 @@
-//! `io_uring_cmd` on the namespaces of an NVMe device that QEMU emulates.
+//! `io_uring_cmd` on the namespaces of an emulated NVMe device (QEMU).
 
 use super::{
     NO_PLACEMENT, compare, example, report, run as run_usual, run_newest as run, told, told_by_peer,
@@ -46,14 +46,14 @@ tr -d '\0' <$disk | wc -c >left
     let large = json(&ran, "large");
     assert_eq!((large.job().ios(), large.job().int("sync.total_ios")), ([16, 16, 0], 3));
     assert_eq!(json(&ran, "clones").job().int("error"), 0, "jobs on one node take turns");
-    assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the namespace told its size");
+    assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the default size is that of the namespace");
     assert_eq!(json(&ran, "whole").job().bytes(), [0, 0, 32 << 20]);
     assert_eq!(left(&ran, "left").trim(), "0", "bytes of the pattern that was there");
     compare(&ran, &["end", "large", "two"], &this_test!());
 }
 
-/// The same commands with the same blocks and flags as fio's, and the same bytes on the device: the driver tells which
-/// commands it was given.
+/// The commands have the same blocks and flags as fio's, according to the driver's trace, and leave the same data on
+/// the device.
 #[test]
 pub fn commands_are_those_of_fio() {
     let jobs = [
@@ -70,7 +70,7 @@ pub fn commands_are_those_of_fio() {
         ("synced", "--rw=write --fsync=2"),
         ("plain", "--rw=write --nonvectored=1"),
         ("vectored", "--rw=write --nonvectored=0"),
-        // All buffers together have more pages than a command may have.
+        // All buffers together have more pages than one command may have.
         ("fixed", "--rw=write --fixedbufs --bs=64k --size=2m --iodepth=32"),
     ];
     let mut script = "least=41\nnvme_namespaces || exit\n".to_owned();
@@ -123,7 +123,7 @@ pub fn commands_are_those_of_fio() {
     assert_eq!(first("writefua"), "nsid=1 nvme_cmd_write slba=0, len=7, ctrl=0x4000, dsmgmt=0, reftag=0");
     assert!(first("trim").starts_with("nsid=1 nvme_cmd_dsm nr=0, attributes=4"), "{}", first("trim"));
     assert!(first("ranges").starts_with("nsid=1 nvme_cmd_dsm nr=2, attributes=4"), "{}", first("ranges"));
-    // The driver shows some commands only as bytes: dwords 10 to 15.
+    // The trace shows some commands only as the bytes of dwords 10 to 15.
     assert!(
         first("deac").contains("ctrl=0x200") || first("deac").contains("07 00 00 02"),
         "{}",
@@ -148,8 +148,7 @@ fn registered_buffers_are_taken_by_older_kernels() {
     compare(&ran, &["fixed"], &this_test!());
 }
 
-/// A command without PRACT (bit 29 of dword 12): fio sets it in all of them, whether or not there is any protection
-/// information that the device could make.
+/// Removes PRACT (bit 29 of dword 12) from a command: fio always sets it, even without protection information.
 pub(super) fn without_pract(line: &str) -> String {
     if let Some((before, after)) = line.split_once("ctrl=0x") {
         let (control, rest) = after.split_once(',').expect("there is more");
@@ -163,16 +162,16 @@ pub(super) fn without_pract(line: &str) -> String {
     format!("{before}cdw10={}", bytes.join(" "))
 }
 
-/// The calls by which each ring is made and prepared, what its kernel thread is given, and the commands. Programs start slowly
-/// there, so all jobs are in one file.
+/// Checks the system calls that set up each ring, the settings of its kernel thread, and the commands. All jobs are in
+/// one file, because programs start slowly in the virtual machine.
 #[test]
 pub fn rings_are_as_the_options_say() {
-    /// An option, the flags of io_uring_setup(2) and the calls of io_uring_register(2) that it stands for.
+    /// The name and the options of a job, its flags for io_uring_setup(2), and its calls of io_uring_register(2).
     const RINGS: [(&str, &str, &[&str], &[&str]); 9] = [
         ("none", "", &[], &[]),
         ("fixedbufs", "fixedbufs", &[], &["IORING_REGISTER_BUFFERS"]),
         ("registerfiles", "registerfiles", &[], &["IORING_REGISTER_FILES"]),
-        // Kernels before 5.11 need registered files for it.
+        // Kernels before 5.11 need registered files for this option.
         ("sqthread_poll", "sqthread_poll", &["IORING_SETUP_SQPOLL"], &["IORING_REGISTER_FILES"]),
         (
             "sqthread_poll_cpu",
@@ -210,7 +209,7 @@ pub fn rings_are_as_the_options_say() {
     assert_eq!(left(&ran, "kernel"), "");
     let report = json(&ran, "rings");
     let calls = left(&ran, "calls");
-    // Each job has a process of its own, and a ring.
+    // Each job has its own process and ring.
     let mut rings: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in calls.lines() {
         let process = line.split_whitespace().next().unwrap_or_default();
@@ -219,7 +218,7 @@ pub fn rings_are_as_the_options_say() {
             None => rings.push((process, vec![line])),
         }
     }
-    // The controller has tried whether there are rings.
+    // The first process is the controller, which checks for io_uring.
     rings.remove(0);
     rings.retain(|(_, lines)| lines.iter().any(|line| line.contains("io_uring_setup(8")));
     assert_eq!(rings.len(), RINGS.len(), "{calls}");
@@ -244,7 +243,7 @@ pub fn rings_are_as_the_options_say() {
             );
         }
     }
-    // A quarter of the commands of one job.
+    // One job forces a quarter of its commands to kernel threads.
     let punted: u64 = left(&ran, "punted").trim().parse().expect("it is a number");
     assert!(punted >= 8, "commands that went to threads of the kernel: {punted}");
 }
@@ -315,14 +314,14 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
     refused("large", "max_hw_sectors_kb");
     refused("verify", "with this write_mode the device does not keep the data of writes");
     refused("bsg", "is not the bsg node of a SCSI disk");
-    // Debian's kernels 6.1 and 6.12 have neither.
+    // Debian's kernels 6.1 and 6.12 do not have write streams or metadata.
     refused("streams", "the kernel has no write streams, which Linux has since 6.16");
     refused("metadata", "which Linux does since 6.14");
     refused("readonly", "--readonly forbids that");
     refused("mounted", "it is mounted on /run/mounted; allow_mounted_write=1 overrides this");
     refused("swap", "it is used as swap");
     refused("held", "is built on it");
-    assert_eq!(told(&ran, "free", "ours").1, 0, "nobody uses it any more");
+    assert_eq!(told(&ran, "free", "ours").1, 0, "it is no longer in use");
     let remedy = "for root only (CAP_SYS_ADMIN); since Linux 6.2 also for whoever may read and, to change data, write its node";
     ["nobody-writes", "nobody-reads"].iter().for_each(|name| refused(name, remedy));
     if is_at_least(&left(&ran, "kernel"), (6, 2)) {
@@ -336,7 +335,7 @@ ours gone --ioengine=io_uring_cmd --filename=/dev/ng99n1 --rw=read --bs=4k --siz
     assert_eq!((status, counted), (0, Some([0, 16, 0])), "{goes_on}");
     let (idle, status) = told(&ran, "idle", "ours");
     assert_eq!((status, idle.matches("has no effect").count()), (0, 4), "{idle}");
-    assert_eq!(told(&ran, "reads", "ours").1, 0, "what only reads may");
+    assert_eq!(told(&ran, "reads", "ours").1, 0, "jobs that only read are accepted");
     for name in ["uncor", "block", "regular", "null", "part"] {
         if let (text, status @ (0 | 2..)) = told_by_peer(&ran, name, 1) {
             panic!("{name}: the peer ends with {status}: {text}");
@@ -354,9 +353,9 @@ pub(super) fn is_at_least(release: &str, (major, minor): (u32, u32)) -> bool {
 struct Protected {
     /// Its name in scripts.
     device: &'static str,
-    /// Bytes of a block in the buffer when the host makes the information, and when the device does.
+    /// The size of a block in the buffer if the host makes the information, and if the device does.
     block: [u64; 2],
-    /// Bytes of its metadata in a separate buffer.
+    /// The size of its metadata in a separate buffer, likewise.
     apart: [u64; 2],
 }
 
@@ -364,16 +363,16 @@ const PROTECTED: [Protected; 4] = [
     Protected { device: "separate", block: [512, 512], apart: [8, 0] },
     Protected { device: "interleaved", block: [520, 512], apart: [0, 0] },
     Protected { device: "guard64", block: [4112, 4096], apart: [0, 0] },
-    // It has more metadata than protection information, so the host always transfers the metadata.
+    // It has more metadata than just protection information, so the host always transfers metadata.
     Protected { device: "type3", block: [512, 512], apart: [16, 16] },
 ];
 
-/// A job for each namespace of which the device (1) and the host (0) makes protection information, in blocks of their own.
-/// `swapped`: the host makes the information where the device did before, and the other way round.
+/// Two jobs for each namespace, on separate blocks: the host (0) or the device (1) makes the protection information.
+/// `swapped` exchanges both.
 fn jobs(rw: &str, swapped: bool, more: &str) -> String {
     let mut file = format!("[global]\nioengine=io_uring_cmd\niodepth=4\napptag=0x4321\nrw={rw}\n{more}\n");
     for Protected { device, block, apart } in &PROTECTED {
-        // Type 3 has no reference tag: fio has it looked at all the same, which the device refuses.
+        // Type 3 has no reference tag. fio would still request its check, which the device refuses.
         let checks = if *device == "type3" { "GUARD,APPTAG" } else { "GUARD,APPTAG,REFTAG" };
         for place in [0, 1] {
             let by = if swapped { 1 - place } else { place };
@@ -405,7 +404,7 @@ pub fn protection_information_is_made_and_checked_as_fio_does() {
     for (name, file) in &files {
         script += &format!("cat >{name}.fio <<END\n{file}END\n");
     }
-    // The peer reads our writes, and we read the peer's.
+    // Each program reads the other's writes.
     script += "run() { local who=$1 name=$2 file=$3; shift 3; $who $name --ioengine=null --size=4k --output-format=json,normal \"$@\" $file.fio; }\n\
                run ours write write; run theirs read read; run ours swapped swapped; run ours mask mask\n\
                run ours tag tag\n\
@@ -428,7 +427,7 @@ pub fn protection_information_is_made_and_checked_as_fio_does() {
     }
 }
 
-/// Blocks whose guard, application tag or reference tag is wrong, written by a plain command that nobody checks.
+/// Finds blocks with a wrong guard, application tag or reference tag. They are written by unchecked commands.
 #[test]
 pub fn damaged_protection_information_is_found() {
     // The metadata of block 3 with zeros as data: guard, application tag, reference tag.
@@ -465,7 +464,7 @@ pub fn damaged_protection_information_is_found() {
                 whole * 16
             );
         }
-        // The right one, so that it is the damage that is found.
+        // Intact metadata is accepted, so the damage is what makes the other reads fail.
         let right =
             if device == "guard64" { "6482d367eb22b64e 1234 000000000003" } else { "00001234 00000003" };
         let buffers = match device {
@@ -558,14 +557,15 @@ fn the_example_of_placement_runs() {
     assert_eq!(ios, [[0, 512, 0], [0, 16, 0], [0, 16, 0]]);
 }
 
-/// The blocks that can still be written to the reclaim unit of each placement handle, as `nvme fdp status` told a file.
+/// The blocks that can still be written to the reclaim unit of each placement handle, from a file with the output of
+/// `nvme fdp status`.
 fn rooms(ran: &Ran, name: &str) -> Vec<i64> {
     let text = left(ran, name);
     let told = text.lines().filter_map(|line| line.split_once("(RUAMW):"));
     told.map(|(_, room)| room.trim().parse().expect("it is a number")).collect()
 }
 
-/// `io_uring` through the block device. No kernel of Debian 12 has both.
+/// `io_uring` through the block device. The kernels of Debian 12 lack the features for this.
 #[test]
 fn streams_and_metadata_go_with_reads_and_writes_of_the_kernel() {
     let script = r#"

@@ -1,21 +1,21 @@
-//! Data placement: writes reach the requested placement handles of an NVMe device that QEMU emulates. The device counts what
-//! it is given: per handle the space that is left in its reclaim unit, and the bytes of all.
+//! Data placement: writes reach the requested placement handles of an emulated NVMe device (QEMU). The device counts
+//! the space that is left in the reclaim unit of each handle, and all written bytes.
 
 use super::nvme::{json, left, without_pract};
 use super::{NO_PLACEMENT, run_newest, told, told_by_peer};
 use iolite_testing::vm::Ran;
 use iolite_testing::{or_skip, partly_skipped, skip, this_test};
 
-/// The handles of the namespace.
+/// The number of placement handles of the namespace.
 const HANDLES: usize = 4;
 
-/// Bytes of a block.
+/// The size of a block in bytes.
 const BLOCK: u64 = 4096;
 
-/// Blocks of a reclaim unit.
+/// The number of blocks in a reclaim unit.
 const UNIT: i64 = 2048;
 
-/// A job with its options, and the blocks that each handle gets; `None` = as chance has it.
+/// A job with its options, and the blocks that each handle gets; `None` = random.
 type Case = (&'static str, &'static str, Option<[u64; HANDLES]>);
 
 const CASES: [Case; 8] = [
@@ -33,12 +33,12 @@ const CASES: [Case; 8] = [
     ("chosen", "--fdp=1 --plid_select=random --plids=1-2 --bs=4k --size=128k", None),
 ];
 
-/// Jobs with handles of their own: some more than others.
+/// Jobs with different handles and sizes.
 const JOBS: &str = "[global]\nioengine=io_uring_cmd\nfilename=$placed\nrw=write\nbs=8k\niodepth=4\nfdp=1\n\
     [first]\nsize=64k\nplids=0\n[second]\noffset=1m\nsize=96k\nplids=2\n[third]\noffset=2m\nsize=32k\nplids=3\n";
 
-/// Writes go to the requested handles: the device's count of the space that each has left falls by what went to it, and the
-/// counts of its statistics rise by the bytes of the report.
+/// Writes go to the requested handles: for each handle, the device counts down the remaining space by the written
+/// blocks, and its statistics rise by the reported bytes.
 #[test]
 pub fn data_is_placed_as_asked_for() {
     let mut script = format!(
@@ -91,7 +91,7 @@ pub fn data_is_placed_as_asked_for() {
         assert_eq!(blocks.iter().sum::<u64>() * BLOCK, bytes, "{name}");
         match expected {
             Some(expected) => assert_eq!(blocks, *expected, "{name}"),
-            // So many writes at random miss none of their handles.
+            // With this many random writes, each handle gets some.
             None => {
                 let hit = blocks.map(|blocks| blocks > 0);
                 assert_eq!(
@@ -107,7 +107,7 @@ pub fn data_is_placed_as_asked_for() {
         before = after;
     }
 
-    // Each job tells its bytes, which are those of its handle.
+    // The reported bytes of each job are those of its handle.
     if ran.directory.join("jobs.theirs").exists() {
         before = State::of(&ran, "jobs.theirs");
     }
@@ -122,7 +122,7 @@ pub fn data_is_placed_as_asked_for() {
     assert_eq!(expected, [16, 0, 24, 8]);
     assert_eq!(sent(&ran, "jobs"), expected);
 
-    // Writes of the block layer name no handle, which is the first one; reads are placed nowhere.
+    // Writes through the block layer go to the first handle by default; reads do not change anything.
     let (block, read) = (State::of(&ran, "block.ours"), State::of(&ran, "read.ours"));
     assert_eq!(block.blocks_since(&after), [4, 0, 0, 0]);
     assert_eq!(read, block);
@@ -130,17 +130,17 @@ pub fn data_is_placed_as_asked_for() {
     for (name, words) in [
         ("handle", "plids=4: the namespace has 4 placement handles"),
         ("beyond", "4 placement handles"),
-        // Debian's kernels up to 6.12.
+        // This fails on Debian's kernels up to 6.12.
         ("streams", "the kernel has no write streams, which Linux has since 6.16"),
     ] {
         let (text, status) = told(&ran, name, "ours");
         assert!(status == 1 && text.contains(words), "{name}: {status}: {text}");
     }
-    assert_eq!(State::of(&ran, "end"), read, "what is refused writes nothing");
+    assert_eq!(State::of(&ran, "end"), read, "a refused job has written");
 }
 
-/// The device's counts: blocks left in the reclaim unit of each handle (RUAMW), and the bytes that the host has written and
-/// that the medium was written with (HBMW, MBMW).
+/// The device's counts: blocks left in the reclaim unit of each handle (RUAMW), and bytes written by the host (HBMW)
+/// and to the medium (MBMW).
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct State {
     room: [i64; HANDLES],
@@ -148,7 +148,7 @@ struct State {
 }
 
 impl State {
-    /// As `nvme fdp status` and `nvme fdp stats` told it at some time.
+    /// Parses saved output of `nvme fdp status` and `nvme fdp stats`.
     #[track_caller]
     fn of(ran: &Ran, name: &str) -> State {
         let (handles, stats) = (left(ran, &format!("{name}.handles")), left(ran, &format!("{name}.stats")));
@@ -166,7 +166,7 @@ impl State {
     }
 
     fn blocks_since(&self, before: &State) -> [u64; HANDLES] {
-        // A reclaim unit that is full is followed by an empty one.
+        // A full reclaim unit is replaced by an empty one.
         std::array::from_fn(|at| (before.room[at] - self.room[at]).rem_euclid(UNIT) as u64)
     }
 
@@ -175,15 +175,15 @@ impl State {
     }
 }
 
-/// The commands of a job that write, without what fio sets needlessly.
+/// The write commands of a job, without the flag that fio sets needlessly.
 #[track_caller]
 fn writes(ran: &Ran, name: &str, who: &str) -> Vec<String> {
     let commands = left(ran, &format!("{name}.{who}.commands"));
     commands.lines().filter(|line| line.contains("nvme_cmd_write")).map(without_pract).collect()
 }
 
-/// Blocks of the commands of our job by the handle that they name: placement identifiers, the upper half of DSMGMT, are indices into
-/// the list of handles here.
+/// The blocks that our job's commands send to each handle. The placement identifier (the upper half of DSMGMT) is an
+/// index into the list of handles here.
 #[track_caller]
 fn sent(ran: &Ran, name: &str) -> [u64; HANDLES] {
     let mut blocks = [0; HANDLES];
@@ -199,7 +199,7 @@ fn sent(ran: &Ran, name: &str) -> [u64; HANDLES] {
     blocks
 }
 
-/// What is asked of devices without data placement, and what cannot be asked for.
+/// Tests devices without data placement, and invalid requests.
 #[test]
 fn placement_that_does_not_exist_is_refused_before_anything_is_written() {
     let ran = or_skip!(run_newest(

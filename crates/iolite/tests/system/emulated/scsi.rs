@@ -1,4 +1,4 @@
-//! `sg` on a disk in memory that speaks SCSI (scsi_debug), by both of its nodes.
+//! `sg` on a simulated SCSI disk (scsi_debug), through both of its device nodes.
 
 use super::{compare, example, report, run, told};
 use crate::common::Program;
@@ -34,7 +34,7 @@ od -An -tx1 -N 1048576 $disk | sort -u | head -c 100 >left
     assert_eq!(json(&ran, "clones").job().int("error"), 0, "jobs on one node take turns");
     assert_eq!(json(&ran, "block").job().ios(), [0, 16, 0]);
     assert_eq!(json(&ran, "block").job().int("sync.total_ios"), 3);
-    assert_eq!(json(&ran, "whole").job().bytes(), [0, 0, 16 << 20], "the disk told its size");
+    assert_eq!(json(&ran, "whole").job().bytes(), [0, 0, 16 << 20], "the default size is that of the disk");
     assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0]);
     let left = std::fs::read_to_string(ran.directory.join("left")).unwrap();
     assert!(left.split_whitespace().all(|byte| byte == "00" || byte == "*"), "{left}");
@@ -187,12 +187,12 @@ ours gone --ioengine=sg --filename=/dev/sg99 --rw=read --bs=4k --size=64k
     }
 }
 
-/// The function of scripts that sends commands through a ring: ring NAME WORD…
+/// The shell function `ring NAME WORD…`, which runs a job that sends commands through a ring.
 const RING: &str = r#"
 ring() { local name=$1; shift; ours $name --ioengine=io_uring_cmd --cmd_type=bsg --filename=${bsg//:/\\:} --bs=4k "$@"; }
 "#;
 
-/// Whether the machine's kernel passes SCSI commands from rings. If not, a job has to say so before it does anything.
+/// Whether the kernel supports SCSI commands through rings. If not, a job has to say so before it does anything.
 #[track_caller]
 fn passes(ran: &Ran) -> bool {
     let (text, status) = told(ran, "first", "ours");
@@ -209,7 +209,7 @@ fn passes(ran: &Ran) -> bool {
     false
 }
 
-/// The disk is the same by all of its nodes.
+/// The data is the same through all device nodes.
 #[test]
 fn commands_go_through_rings() {
     let script = r#"
@@ -285,10 +285,10 @@ ring end --rw=read --bs=4k --offset=15m --size=4m --output-format=json,normal
         "WRITE LONG makes one block unreadable, and the disk has blocks of 512 bytes; use bs=512",
     );
     refused("part", "blocks of 512 bytes");
-    assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the disk told its size");
+    assert_eq!(json(&ran, "end").job().bytes(), [1 << 20, 0, 0], "the default size is that of the disk");
 }
 
-/// Each option is visible in the commands that the adapter is given.
+/// Each option is visible in the commands that the adapter receives.
 #[test]
 pub fn options_are_parts_of_commands_through_rings() {
     let script = r#"
@@ -347,7 +347,7 @@ is compare --rw=write --verify=crc32c --verify_mode=compare
     }
     assert_eq!(commands("synced"), ["2a000000000000000800", "35000000000000000000"]);
     let synced = ["2a000000000000000800", "35000000000000000000", "2f020000000000000800"];
-    assert_eq!(commands("compare"), synced, "what was written is synced before it is compared");
+    assert_eq!(commands("compare"), synced, "writes are synced before they are compared");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! `zonemode=zbd` on zoned disks: in memory (null_blk), and with SCSI (scsi_debug). The disk's own zone report after
-//! each job shows its writes.
+//! `zonemode=zbd` on simulated zoned disks (null_blk, and scsi_debug for SCSI). The disk's zone report after each job
+//! shows its writes.
 
 use super::{Report, example, newest, report, run, told, told_by_peer};
 use crate::common::Program;
@@ -7,12 +7,12 @@ use iolite_testing::vm::{self, Ran};
 use iolite_testing::zones::{self, CASES, DEVICES, ENGINES, SAMPLE};
 use iolite_testing::{or_skip, partly_skipped, this_test};
 
-/// `empty` makes the zones from the third on empty.
+/// The shell function `empty`, which resets the zones from the third on.
 const ZONES: &str = "empty() { blkzone reset -o $((8 << 11)) $disk; }\n";
 
 const MIB: u64 = 1 << 20;
 
-/// The zones of the disk after a job: the bytes below each write pointer (for a full one, its capacity).
+/// The zones of the disk after a job: the bytes below each write pointer (for a full zone, its capacity).
 #[track_caller]
 fn written(ran: &Ran, name: &str) -> Vec<u64> {
     let text = std::fs::read_to_string(ran.directory.join(format!("{name}.zones"))).unwrap_or_default();
@@ -22,7 +22,7 @@ fn written(ran: &Ran, name: &str) -> Vec<u64> {
     zones
 }
 
-/// The number of resets that the report of a job tells.
+/// The number of resets in a job's report.
 #[track_caller]
 fn resets(ran: &Ran, name: &str, who: &str) -> u64 {
     let text = told(ran, name, who).0;
@@ -37,12 +37,12 @@ fn bytes(ran: &Ran, name: &str) -> [u64; 3] {
     json.jobs().iter().map(|job| job.bytes()).fold([0; 3], |sum, job| [0, 1, 2].map(|at| sum[at] + job[at]))
 }
 
-/// Whether there is a fio whose zones are those of the language that we speak.
+/// Whether there is a fio with the same rules for zones.
 fn is_comparable() -> bool {
     newest().is_some_and(|peer| peer.release.minor >= 41)
 }
 
-/// Compares exit status and bytes with those of fio.
+/// Compares the exit status and the bytes with those of fio.
 #[track_caller]
 fn compare(ran: &Ran, names: &[&str], test: &str) {
     if !is_comparable() {
@@ -58,8 +58,8 @@ fn compare(ran: &Ran, names: &[&str], test: &str) {
     }
 }
 
-/// Some of the rules of zones, on a disk in memory without limits, one with limits, and a zoned namespace, each with another engine.
-/// All rules on all devices with all engines are a part of campaigns (`scripts/campaign --parts zones`).
+/// Some of the rules for zones, on a disk in memory without limits, one with limits, and a zoned namespace, each with a
+/// different engine. Campaigns check all rules on all devices with all engines (`scripts/campaign --parts zones`).
 #[test]
 fn zones_are_written_in_sequence_read_and_reset() {
     let ours = Program::under_test().path.display().to_string();
@@ -70,7 +70,7 @@ fn zones_are_written_in_sequence_read_and_reset() {
     for ((device, engine), is_compared) in DEVICES.iter().zip(ENGINES).zip([true, false, false]) {
         let cases = CASES.iter().filter(|case| SAMPLE.contains(&case.name) && case.suits(device));
         let jobs: Vec<_> = cases.map(|case| (case, engine)).collect();
-        // Programs start slowly there: on one device fio is asked as well.
+        // fio runs on one device only, because programs start slowly in the virtual machine.
         let theirs = theirs.as_deref().filter(|_| is_compared);
         let ran = or_skip!(vm::run(
             &format!("rules-{}", device.name),
@@ -83,7 +83,7 @@ fn zones_are_written_in_sequence_read_and_reset() {
     }
 }
 
-/// Random writes fill zones, of which only so many are open at once; the disk's zone report agrees with the job's.
+/// Random writes fill zones, with a limited number of open zones. The disk's zone report agrees with the job's report.
 #[test]
 pub fn limits_of_open_zones_are_kept() {
     let ran = or_skip!(run(
@@ -125,12 +125,12 @@ ours burst $strict --io_size=10m --max_open_zones=4
     assert!(status == 1 && text.contains("ignore_zone_limits=1 to try"), "{text}");
     let (text, _) = told(&ran, "exceeded", "ours");
     assert!(text.contains("are open already; reset or finish some"), "{text}");
-    // fio ends those workers that may open no zone; here they wait for the others.
+    // In fio, workers that cannot open a zone end; in Iolite, they wait for others.
     assert_eq!(bytes(&ran, "wait")[1], 36 * MIB);
     compare(&ran, &["device", "exceeded", "more", "ignored"], &this_test!());
 }
 
-/// Several workers and several writes at once in the same zones.
+/// Several workers with several writes in flight write to the same zones.
 #[test]
 fn workers_share_zones() {
     let mut script = format!("{ZONES}zoned_disk 2 || exit\n");
@@ -158,14 +158,14 @@ ours same-{engine} $job --rw=write --size=1z --io_size=1m --numjobs=3 --thread -
     }
 }
 
-/// A worker is killed with zones open: the others go on, and so does the next run, where the device says that they are written to.
+/// A worker is killed while it has open zones. Other workers and the next run continue at the device's write pointers.
 #[test]
 fn a_worker_that_is_killed_leaves_zones_that_others_go_on_with() {
     const DEVICES: [(&str, &str, usize); 3] =
         [("psync", "zoned_disk 2 4 6", 2), ("libaio", "zoned_disk 2", 2), ("io_uring", "zoned_namespace", 0)];
     let mut script = ZONES.to_owned();
     for (engine, made_by, first) in DEVICES {
-        // It is killed when it has begun zones, whatever that takes.
+        // The worker is killed as soon as two zones are partly written.
         script += &format!(
             r#"
 {made_by} || exit
@@ -207,7 +207,7 @@ ours verified-{engine} $job --rw=write --verify=crc32c --output-format=json,norm
         assert!(!text.contains("Input/output error"), "the others go on\n{text}");
         let report = Report::new(&text).json.expect("the report is in JSON as well");
         assert_eq!(report.jobs()[1].bytes()[1], 16 * MIB, "{text}");
-        // A namespace says of a full zone that it is written to its end, beyond its capacity.
+        // A namespace reports the write pointer of a full zone at the zone's end, beyond its capacity.
         let in_zone = |bytes: &u64| (*bytes).min(3 * MIB);
         let sum = |name: &str| written(&ran, name)[first..first + 4].iter().map(in_zone).sum::<u64>();
         let (before, next) = (sum(&name), format!("next-{engine}"));
@@ -219,8 +219,8 @@ ours verified-{engine} $job --rw=write --verify=crc32c --output-format=json,norm
     }
 }
 
-/// Read-only and offline zones are excluded from the start (`lost-…` in the table of rules), or as soon as a write
-/// reveals their condition.
+/// Zones that become read-only or offline are excluded as soon as a write reveals this. (`lost-…` in the table of rules
+/// tests zones that are lost from the start.)
 #[test]
 fn zones_that_are_lost_during_a_run_are_left_out() {
     let ran = or_skip!(run(
@@ -282,13 +282,14 @@ done
             assert_eq!(bytes(&ran, &format!("{only}-{how}")), [0; 3], "{only} {how}");
         }
     }
-    // How far a zone is written that can only be read, the device does not tell: it is read when that does not matter.
+    // The device does not report the write pointer of a read-only zone, so such a zone is only read if that is
+    // irrelevant.
     assert_eq!(bytes(&ran, "beyond-readonly"), [4 * MIB, 0, 0]);
     assert_eq!(bytes(&ran, "beyond-offline"), [0; 3]);
 }
 
-/// Host-aware disks are used as host-managed ones are. Linux makes no partitions of either; the device mapper makes parts, whose
-/// zones are those of the disk.
+/// Host-aware disks are used like host-managed ones. Linux supports partitions of neither, but the device mapper
+/// creates parts, whose zones are those of the disk.
 #[test]
 fn host_aware_disks_and_parts_of_zoned_disks() {
     let ran = or_skip!(run(
@@ -347,7 +348,7 @@ fn what_zones_forbid_is_refused() {
         format!("{ZONES}zoned_disk 2 || exit\ntruncate -s 32M image; loop=$(losetup -f --show image)\n");
     for (name, line, _) in REFUSED {
         let file = if line.contains("$loop") { "" } else { "--filename=$disk" };
-        // (fio finishes zones on its way to some of these errors.)
+        // (fio finishes zones before some of these errors.)
         let job =
             format!("{name} {file} --zonemode=zbd --direct=1 --bs=64k {line} --output-format=json,normal");
         script += &format!("theirs {job}; empty; ours {job}; zones {name}\n");
@@ -357,14 +358,14 @@ fn what_zones_forbid_is_refused() {
     for (name, _, remedy) in REFUSED {
         let (text, status) = told(&ran, name, "ours");
         assert!(status == 1 && text.contains(remedy), "{name}: {text}");
-        // (Blocks that fit into no zone make fio end without I/O, or with an error, as its zones are empty or not.)
+        // (If blocks fit into no zone, fio ends with an error, or without I/O if the zones are empty.)
         let by_peer = name == "large" || !is_comparable() || told_by_peer(&ran, name, 1).1 != 0;
         assert!(by_peer, "{name}: fio does it");
         assert_eq!(written(&ran, name)[2..].iter().sum::<u64>(), 0);
     }
 }
 
-/// A disk that speaks SCSI, and the example.
+/// A SCSI disk, and the example.
 #[test]
 fn scsi_disks_with_zones_and_the_example() {
     let ran = or_skip!(run(
@@ -381,8 +382,8 @@ fn scsi_disks_with_zones_and_the_example() {
     report(&ran, "example");
 }
 
-/// Writes that were lost according to the write pointer are reported as such; a write that fails because of a foreign
-/// reset is recovered from; regions of conventional zones need not be whole.
+/// Writes that are lost according to the write pointer are reported as lost. A job recovers from a write that fails
+/// because another program has reset the zone. Regions of conventional zones need not consist of whole zones.
 #[test]
 fn losses_and_errors_on_zoned_disks() {
     let script = format!(
@@ -420,7 +421,7 @@ ours bad $job --size=4z --rw=write --ioengine=psync --continue_on_error=write; z
     assert_eq!(bytes(&ran, "direct")[1], 6 * MIB, "conventional zones are written in part");
     let (text, status) = told(&ran, "mapped", "ours");
     assert!(status == 1 && text.contains("use psync, libaio or io_uring"), "{text}");
-    // Zones whose last write fails stay open on the device, and would take the places of the next ones.
+    // A zone whose last write fails stays open on the device, and would count against the limit of open zones.
     let (text, _) = told(&ran, "bad", "ours");
     let json = Report::new(&text).json.expect("the report is in JSON as well");
     assert_eq!((json.job().int("total_err"), json.job().bytes()[1]), (2, 12 * MIB - (128 << 10)), "{text}");

@@ -1,12 +1,12 @@
-//! Credentials of a job and identity of the server; and that nobody else learns the credentials.
+//! Credentials of a job, the identity of the server, and the secrecy of credentials.
 
 use super::{KEYS, job, report, run, with_environment};
 use crate::common::{Program, scratch};
 use iolite_testing::{ObjectServer, Reply, Seen, certificate};
 
 #[test]
-pub fn the_password_is_not_sent_to_who_asks_for_its_digest() {
-    // A nonce is good for ten requests.
+pub fn digest_authentication_does_not_send_the_password() {
+    // A nonce is valid for ten requests.
     let server = ObjectServer::behaving(|seen| {
         let nonce = format!("nonce=\"n{}\"", seen.number / 10);
         let is_known = seen.fields.get("authorization").is_some_and(|text| text.contains(&nonce));
@@ -45,7 +45,7 @@ pub fn the_password_is_not_sent_to_who_asks_for_its_digest() {
     counted.sort_unstable();
     counted.dedup();
     assert_eq!(counted.len(), digests.len(), "each count is used once");
-    // A wrong password is tried once by each request, and not until the account is locked.
+    // Each request tries a wrong password only once, so that the account is not locked.
     let strict = ObjectServer::behaving(|seen| {
         let challenge =
             format!("WWW-Authenticate: Digest realm=\"r\", qop=\"auth\", nonce=\"n{}\"\r\n", seen.number);
@@ -60,7 +60,7 @@ pub fn the_password_is_not_sent_to_who_asks_for_its_digest() {
     let tried =
         strict.requests().into_iter().filter(|seen| seen.fields.contains_key("authorization")).count();
     assert!((1..=16).contains(&tried), "{tried} tries");
-    // A server may offer one kind of authentication only, or none that is known.
+    // A server may offer only the other kind of authentication, or none that is supported.
     for (offered, auth, said) in [
         (
             "Digest realm=\"r\", nonce=\"n\"",
@@ -77,7 +77,7 @@ pub fn the_password_is_not_sent_to_who_asks_for_its_digest() {
         assert_eq!(refused.code(), 1);
         assert!(refused.output().contains(said), "{}", refused.output());
     }
-    // By default a password is sent, and a server that does not want it refuses.
+    // By default, the password is sent (Basic), and this server refuses it.
     let refused = run("--rw=write");
     assert_eq!(refused.code(), 1);
     assert!(refused.output().contains("401 Unauthorized: who is it?"), "{}", refused.output());
@@ -112,7 +112,7 @@ pub fn keys_come_from_the_environment_or_a_file() {
     assert!(last()["authorization"].contains("Credential=PID/"), "{:?}", last());
     let missing = with_environment(dir.path(), &format!("{line} --http_s3_profile=q"), &keys);
     assert!(missing.output().contains("there is no profile [q]"), "{}", missing.output());
-    // The other file may have keys as well, and says where the bucket is.
+    // The settings file may contain keys as well, and has the region.
     let settings = "[default]\nregion=eu-test-1\n[profile r]\naws_access_key_id=RID\naws_secret_access_key=s\n\
                     aws_session_token=rt\nregion=eu-test-2\n";
     std::fs::write(dir.path().join(".aws/config"), settings).unwrap();
@@ -291,20 +291,20 @@ pub fn keys_in_the_open_are_warned_of() {
 }
 
 #[test]
-pub fn encrypted_connections_are_with_whom_they_should_be() {
+pub fn encrypted_connections_check_certificates() {
     let authority = certificate("authority.crt").display().to_string();
     let write = "--filename=/b/a --rw=randwrite --size=256k --iodepth=4 --verify=crc32c";
     let trusting = format!("{write} --https=on --http_ca_file={authority}");
     let server = ObjectServer::encrypted("server", false);
     assert_eq!(report(&server, &trusting).job().ios(), [64, 64, 0]);
-    // Large bodies, and bodies that nobody hashes.
+    // Large bodies, and bodies without a hash.
     let large = format!("{trusting} --bs=1m --size=4m --http_s3_unsigned_payload=1");
     assert_eq!(report(&server, &large).job().bytes(), [4 << 20, 4 << 20, 0]);
     let puts = server.requests();
     let unsigned =
         |seen: &Seen| seen.fields.get("x-amz-content-sha256").is_some_and(|text| text == "UNSIGNED-PAYLOAD");
     assert_eq!(puts.iter().filter(|seen| unsigned(seen)).count(), 4);
-    // The system's authorities have not signed it.
+    // The system's authorities have not signed the server's certificate.
     let untrusted = run(&server, &format!("{write} --https=on"));
     assert_eq!(untrusted.code(), 1);
     let said = untrusted.output();
@@ -318,13 +318,13 @@ pub fn encrypted_connections_are_with_whom_they_should_be() {
     assert!(refused.output().contains("elsewhere.example"), "whose it is: {}", refused.output());
     assert_eq!(wrong.requests(), []);
     report(&wrong, &format!("{write} --https=insecure"));
-    // Some servers want to know whom they have before them.
+    // Some servers demand a certificate from the client.
     let demanding = ObjectServer::encrypted("server", true);
     assert_eq!(run(&demanding, &trusting).code(), 1);
     let (own, key) = (certificate("client.crt"), certificate("client.key"));
     let shown = format!("{trusting} --http_cert_file={} --http_key_file={}", own.display(), key.display());
     report(&demanding, &shown);
-    // A server that does not encrypt, and a client that does not.
+    // A server without encryption, and a client without encryption.
     let plain = run(&ObjectServer::start(), &format!("{trusting} --http_timeout=500ms"));
     assert_eq!(plain.code(), 1);
     assert_eq!(run(&server, write).code(), 1);

@@ -1,4 +1,4 @@
-//! How runs on other machines end: kills, signals, silence.
+//! Ends of runs on other machines: kills, signals, silence.
 
 use super::{Agent, ENDLESS, TWO, job, run};
 use crate::coming_back::agent_with;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Whichever process is killed, at any moment: nothing keeps running, nothing hangs, and the others' results are kept.
+/// Whichever process is killed, and whenever: no process is left, nothing hangs, and the results of others are kept.
 #[test]
 pub fn kills_at_any_moment() {
     let mut luck = Luck::new();
@@ -24,7 +24,7 @@ pub fn kills_at_any_moment() {
         let client = Program::own().start(dir.path(), words);
         std::thread::sleep(Duration::from_millis(luck.below(600)));
         let kill = |pid: i32| {
-            // SAFETY: a plain system call; the process is one of this test, and if it has ended, nobody has its number yet.
+            // SAFETY: a plain system call; the process is one of this test, or has just ended.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         };
         match who {
@@ -63,7 +63,7 @@ pub fn kills_at_any_moment() {
         }
         second.wait_until_idle();
         second.end();
-        // Of a killed agent, nothing of its group may be left.
+        // (This checks that no process of a killed agent's group is left.)
         if who == "agent" {
             first.running.wait();
         } else {
@@ -72,7 +72,7 @@ pub fn kills_at_any_moment() {
     }
 }
 
-/// A machine that is stopped, or cut off, says nothing, and is given up.
+/// A stopped or disconnected machine is silent and counts as lost.
 #[test]
 pub fn a_silent_host_is_lost() {
     let dir = scratch();
@@ -105,7 +105,7 @@ pub fn a_silent_host_is_lost() {
         let runtime =
             json.0["client_stats"].as_array().unwrap().iter().rev().nth(1).unwrap()["write"]["runtime"]
                 .as_u64();
-        // Its run was as long as it was to be, or it was ended.
+        // The other machine's run was complete, or was aborted.
         assert!(policy == "abort" || runtime >= Some(5900), "{}", json.0);
         first.wait_until_idle();
         second.wait_until_idle();
@@ -114,7 +114,7 @@ pub fn a_silent_host_is_lost() {
     second.end();
 }
 
-/// An agent ends the jobs of a client that says nothing any more, as when its machine is cut off.
+/// An agent ends the jobs of a client that has become silent, for example because its machine was disconnected.
 #[test]
 pub fn the_jobs_of_a_silent_client_are_ended() {
     let dir = scratch();
@@ -136,7 +136,7 @@ pub fn the_jobs_of_a_silent_client_are_ended() {
     agent.end();
 }
 
-/// Asked to end while its jobs are still being read, a machine takes that as a request, and is not killed by it.
+/// A signal while the jobs are still being read ends the run in order, and does not kill it.
 #[test]
 pub fn a_run_that_is_asked_to_end_early_reports() {
     let dir = scratch();
@@ -144,7 +144,7 @@ pub fn a_run_that_is_asked_to_end_early_reports() {
     let far = dir.path().join("a/far.fio");
     assert!(Command::new("mkfifo").arg(&far).status().unwrap().success());
     let mut client = Program::own().start(dir.path(), ["--remote-config=far.fio", &agent.client()]);
-    // This waits for the rank that reads the jobs.
+    // This waits until the agent's process opens the job file.
     let mut jobs = fs::File::options().write(true).open(&far).unwrap();
     let reader = agent.family()[0];
     client.signal(libc::SIGINT);
@@ -154,7 +154,7 @@ pub fn a_run_that_is_asked_to_end_early_reports() {
         let waiting = waiting.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
         status.contains("Z (zombie)") || status.is_empty() || waiting & (1 << (libc::SIGINT - 1)) != 0
     });
-    // If the reader was killed, nobody takes it.
+    // (This fails if the reader was killed.)
     let _ = jobs.write_all(ENDLESS.as_bytes());
     drop(jobs);
     let finished = client.wait();
@@ -164,7 +164,7 @@ pub fn a_run_that_is_asked_to_end_early_reports() {
     agent.end();
 }
 
-/// The agent's user ends the run there: that is not a success.
+/// If the run is ended on its machine, it has failed.
 #[test]
 pub fn a_run_that_is_ended_where_it_runs_has_failed() {
     let dir = scratch();
@@ -183,7 +183,7 @@ pub fn a_run_that_is_ended_where_it_runs_has_failed() {
     agent.end();
 }
 
-/// A silent connection does not keep the client from ending.
+/// An interrupt ends a client whose connection is silent.
 #[test]
 pub fn interrupted_while_it_connects() {
     let dir = scratch();
@@ -202,9 +202,9 @@ fn left_in(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// However a run ends, one line of the log says how, and nothing is left that nobody needs.
+/// However a run ends, one line of the agent's log says how, and no files are left.
 #[test]
-pub fn an_end_is_told_as_it_was_and_leaves_nothing() {
+pub fn ends_are_logged_and_leave_no_files() {
     let dir = scratch();
     let served = dir.path().join("a");
     let mut agent = agent_with(dir.path(), "a", &[&format!("--serve-only={}", served.display())]);
@@ -227,7 +227,7 @@ pub fn an_end_is_told_as_it_was_and_leaves_nothing() {
     client.wait_until("its jobs", |_| agent.family().len() >= 4);
     client.signal(libc::SIGKILL);
     client.wait();
-    // Of a run whose process dies, the client hears, too.
+    // The numbers of log lines: runs begun, completed, refused, ended early.
     let ends = |running: &Running| {
         let said = running.output();
         let count = |words: &str| said.lines().filter(|line| line.contains(words)).count();
@@ -262,7 +262,7 @@ pub fn an_end_is_told_as_it_was_and_leaves_nothing() {
     assert!(!served.join("s").exists(), "the socket is removed");
 }
 
-/// A signal to the agent ends its run in order: the client gets the report and the logs.
+/// After a signal to the agent, its run ends in order, and the client gets the report and the logs.
 #[test]
 pub fn an_agent_that_is_ended_ends_its_run_first() {
     let dir = scratch();
@@ -297,9 +297,9 @@ pub fn an_agent_that_is_ended_ends_its_run_first() {
     }
 }
 
-/// What a killed agent leaves, the next one removes, and nothing else.
+/// The next agent removes the files of a killed agent, and nothing else.
 #[test]
-pub fn what_a_killed_agent_leaves_is_removed() {
+pub fn files_of_a_killed_agent_are_removed() {
     let dir = scratch();
     job(dir.path(), &format!("{ENDLESS}write_bw_log=x\nlog_avg_msec=1\n"));
     let agent = agent_with(dir.path(), "a", &[]);
@@ -307,7 +307,7 @@ pub fn what_a_killed_agent_leaves_is_removed() {
     let mut client = Program::own().start(dir.path(), [&agent.client(), "job.fio"]);
     client.wait_until("its jobs", |_| agent.family().len() >= 4);
     let [left] = left_in(&temporary).try_into().expect("the directory of its logs");
-    // Another agent does not touch what this one has.
+    // Another agent does not touch the files of a running one.
     let other = agent_with(dir.path(), "a", &["--server=sock:other"]);
     assert_eq!(left_in(&temporary), [left.as_path()]);
     other.end();
@@ -318,7 +318,7 @@ pub fn what_a_killed_agent_leaves_is_removed() {
     fs::create_dir(&own).unwrap();
     let mut next = agent_with(dir.path(), "a", &[]);
     let told = format!("removes {}, which a killed server has left", left.display());
-    next.running.wait_until("its word", |running| running.output().contains(&told));
+    next.running.wait_until("its message", |running| running.output().contains(&told));
     assert_eq!(left_in(&temporary), [own]);
     next.end();
 }

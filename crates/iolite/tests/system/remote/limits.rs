@@ -1,4 +1,4 @@
-//! Clients that talk rubbish, too slowly, or too much.
+//! Clients that send invalid data, too slowly, or too much.
 
 use super::{Agent, TWO, job, run};
 use crate::common::scratch;
@@ -23,18 +23,18 @@ pub fn rubbish_on_the_port_starts_nothing() {
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut bytes: Vec<u8> = (0..luck.below(200)).map(|_| luck.below(256) as u8).collect();
         if round % 2 == 0 {
-            // Behind a greeting, so that frames are read: oversized ones, unknown ones, damaged ones.
+            // After a greeting, the agent reads frames: oversized, unknown and damaged ones.
             bytes = [greeting.clone(), vec![luck.below(8) as u8, 255 * (round % 4 == 0) as u8, 0, 0], bytes]
                 .concat();
         }
-        // The other end may have had enough.
+        // (The agent may have closed the connection.)
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         assert!(answer.is_empty() || answer.starts_with(b"iolite remote 1\n"), "{answer:?}");
     }
-    // A silent connection keeps nobody from running jobs.
+    // A silent connection does not block other clients.
     let silent = TcpStream::connect(&place).unwrap();
     run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).ok();
     drop(silent);
@@ -42,7 +42,7 @@ pub fn rubbish_on_the_port_starts_nothing() {
     assert!(said.stderr.contains("not an Iolite"), "{said}");
 }
 
-/// A byte now and then holds no place for longer than saying nothing does.
+/// A client that sends single bytes slowly is disconnected as early as a silent one.
 #[test]
 pub fn a_slow_stranger_is_disconnected() {
     let dir = scratch();
@@ -53,7 +53,7 @@ pub fn a_slow_stranger_is_disconnected() {
     let mut stream = std::os::unix::net::UnixStream::connect(dir.path().join("s")).unwrap();
     let greeting = b"iolite remote 1\n".iter().copied().chain(std::iter::repeat(0));
     for byte in greeting.take(60) {
-        // It has had enough.
+        // The agent has closed the connection.
         if stream.write_all(&[byte]).is_err() {
             break;
         }
@@ -63,7 +63,7 @@ pub fn a_slow_stranger_is_disconnected() {
     agent.end();
 }
 
-/// Requests that no client of this program sends are refused as well.
+/// Requests that no real client sends are refused as well.
 #[test]
 pub fn other_versions_and_strange_requests_are_refused() {
     use iolite_options::{RunOptions, SentJobs};
@@ -103,7 +103,7 @@ pub fn other_versions_and_strange_requests_are_refused() {
     agent.end();
 }
 
-/// Connects from this address of the machine.
+/// Connects from this local address.
 fn connect_from(address: [u8; 4], place: &str) -> std::io::Result<TcpStream> {
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
     let (_, port) = place.rsplit_once(',').unwrap();
@@ -118,7 +118,7 @@ fn connect_from(address: [u8; 4], place: &str) -> std::io::Result<TcpStream> {
     let check = |result: i32| if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) };
     let size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
     let (own, there) = (socket_address(address, 0), socket_address([127, 0, 0, 1], port.parse().unwrap()));
-    // SAFETY: the addresses are valid during the calls, and the socket is owned from its first moment.
+    // SAFETY: the addresses are valid during the calls, and the socket is owned as soon as it exists.
     unsafe {
         let socket = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0))?);
         check(libc::bind(socket.as_raw_fd(), (&raw const own).cast(), size))?;
@@ -127,7 +127,7 @@ fn connect_from(address: [u8; 4], place: &str) -> std::io::Result<TcpStream> {
     }
 }
 
-/// Ends something when it goes.
+/// Sets the flag when it is dropped.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -136,10 +136,10 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Strangers that come in crowds, and say nothing, rubbish, or too much, keep nobody else from running jobs, and fill
-/// neither the machine nor the log.
+/// Very many clients that send nothing, invalid data, or too much do not block other clients, and fill neither the
+/// memory nor the log.
 #[test]
-pub fn a_flood_disturbs_nobody_else() {
+pub fn a_flood_of_connections_does_not_block_clients() {
     let dir = scratch();
     let agent = Agent::on_port(dir.path());
     job(dir.path(), TWO);
@@ -153,7 +153,7 @@ pub fn a_flood_disturbs_nobody_else() {
     };
     let mut greeting = b"iolite remote 1\n".to_vec();
     greeting.resize(64, 0);
-    // Behind it, jobs of 60 MiB are announced.
+    // After the greeting, this announces jobs of 60 MiB.
     let announced = [&greeting[..], &[1, 3, 0xc0, 0, 0], &[b'x'; 1 << 20]].concat();
     let silent: Vec<_> = (0..300).map(|_| connect_from([127, 0, 0, 2], &agent.address).unwrap()).collect();
     let came = AtomicU64::new(0);
@@ -165,20 +165,20 @@ pub fn a_flood_disturbs_nobody_else() {
                 while !is_over.load(SeqCst) {
                     if let Ok(mut stream) = connect_from([127, 0, 0, 3], address) {
                         let _ = stream.set_write_timeout(Some(Duration::from_millis(100)));
-                        // It may have had enough.
+                        // (The agent may have closed the connection.)
                         let _ = stream.write_all(words);
                         came.fetch_add(1, SeqCst);
                     }
                 }
             });
         });
-        // Where this fails, the crowd goes home as well.
+        // Ends the threads of the crowd, even if an assertion fails.
         let _over = Over(&is_over);
         let mut runs = 0;
         while runs < 3 || came.load(SeqCst) < 1000 {
             runs += 1;
             run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).ok();
-            // 64 strangers, and as many clients, have threads.
+            // There are threads for 64 unknown clients and as many known ones.
             assert!(status("Threads:") < 140);
         }
         runs
@@ -188,13 +188,13 @@ pub fn a_flood_disturbs_nobody_else() {
     let said = agent.end();
     assert!(said.stderr.contains(": opens too many connections"), "{said}");
     assert_eq!(said.stderr.matches("is done with the jobs of").count(), runs, "{said}");
-    // In each second at most ten lines about them, and one about the others.
+    // Each second has at most ten lines about them, and one summary.
     let lines = said.stderr.lines().count() as u64;
     assert!(lines <= 11 * (begun.elapsed().as_secs() + 2) + 2 * runs as u64, "{lines} lines: {said}");
     assert!(most_kib < 256 << 10, "{most_kib} KiB");
 }
 
-/// Of a client that is not known yet, little is read.
+/// The agent reads only little data from an unknown client.
 #[test]
 pub fn jobs_of_strangers_are_not_read() {
     let dir = scratch();
@@ -204,9 +204,9 @@ pub fn jobs_of_strangers_are_not_read() {
     words.resize(64, 0);
     words.extend([1, 3, 0xc0, 0, 0]);
     words.resize(8 << 20, b'x');
-    // It may have had enough.
+    // (The agent may have closed the connection.)
     let _ = stream.write_all(&words);
     let told = "the other end has sent too much (more than 262144 bytes)";
-    agent.running.wait_until("its word", |running| running.output().contains(told));
+    agent.running.wait_until("its message", |running| running.output().contains(told));
     agent.end();
 }
