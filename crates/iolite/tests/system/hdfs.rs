@@ -155,7 +155,7 @@ pub fn errors_of_the_cluster_are_explained() {
     // The datanode dies while one job writes and another one reads. The namenode still knows the names.
     run(dir.path(), &on(&hdfs, "/gone", &format!("{write} --filename=f"))).ok();
     let paced =
-        "--bs=64k --rate_iops=50 --time_based --runtime=300 --hdfs_timeout=60s --status-interval=100ms";
+        "--bs=64k --rate_iops=50 --time_based --runtime=300 --hdfs_timeout=10s --status-interval=100ms";
     let jobs = ["--filename=w --rw=write --size=640m --verify=crc32c", "--filename=f --rw=read"];
     let mut jobs = jobs.map(|line| {
         let line = on(&hdfs, "/gone", &format!("{line} {paced}"));
@@ -168,7 +168,9 @@ pub fn errors_of_the_cluster_are_explained() {
         assert_eq!(ended.code(), 1, "{}", ended.output());
         assert!(ended.output().contains("io_u error on file "), "{}", ended.output());
         let told = ended.output();
-        assert!(told.contains("datanode"), "{told}");
+        // On a busy machine the datanode sometimes leaves the connection open, and silent.
+        let is_silent = told.contains("no answer within 10 s (hdfs_timeout)");
+        assert!(is_silent || told.contains("datanode"), "{told}");
         // Earlier successful writes are lost with their chunk. The message about the failure says so.
         assert!(!told.contains("WRITE:") || told.contains("bytes that were written may be lost"), "{told}");
     }
