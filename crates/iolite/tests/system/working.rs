@@ -238,7 +238,8 @@ fn a_program_is_asked_to_end_as_by_fio() {
             let text =
                 "trap 'echo asked > asked; exit 3' TERM\necho $$ > pids\nwhile :; do sleep 0.1; done\n";
             fs::write(dir.path().join("script"), text).unwrap();
-            let line = "--name=e --ioengine=exec --program=sh --arguments=script --runtime=3 --grace_time=15";
+            let line =
+                "--name=e --ioengine=exec --program=sh --arguments=script --runtime=10 --grace_time=15";
             program.line(dir.path(), line).ok();
             assert!(!noted(dir.path()).into_iter().any(is_there), "{}: it is gone", program.version());
             dir.path().join("asked").exists().then_some(())
