@@ -3,7 +3,7 @@
 //! Files are laid out before the I/O begins, and synced and removed after it. For engines that work on files of this
 //! machine, system calls do that ([`LocalStorage`]). An engine with its own storage implements the hooks itself
 //! ([`Engine::storage`]), so that a job on an object store is laid out, verified, synced and removed like one on files.
-//! Callers ask the trait, and never whether there is a descriptor.
+//! Callers use the trait. Only syncs of open files of this machine use their descriptors.
 
 use crate::Engine;
 use iolite_options::Fallocate;

@@ -25,7 +25,7 @@ pub fn look_up(jobs: &mut [JobOptions]) -> Result<(), Vec<Problem>> {
                 problems.push(Problem::of(job, "opendir", message));
             }
             Ok(mut names) => {
-                job.files.limit(&mut names);
+                names.truncate(job.files.most_names());
                 // (`opendir` stays set: found files are treated specially.)
                 job.files.filename = names;
             }

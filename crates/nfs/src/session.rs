@@ -79,6 +79,7 @@ pub struct Session {
     caller: Caller,
     /// When the job was asked to end, and the patience until then.
     hurried: Option<(Instant, Duration)>,
+    /// How calls that wait notice that the job was asked to end.
     stopping: Option<Stopping>,
     connection: Option<Connection>,
     /// The state of a connection that was lost and is not restored yet.
@@ -95,8 +96,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects to a server and mounts the export. With `stopping`, this and all calls that wait for their answer look
-    /// again and again whether the job was asked to end. Then they act as after [`Session::hurry`].
+    /// Connects to a server and mounts the export. With `stopping`, this and all calls that wait for their answer check
+    /// repeatedly whether the job was asked to end. Then they act as after [`Session::hurry`].
     ///
     /// # Errors
     /// The server cannot be reached, or refuses the mount.

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-/// How often a wait looks whether the job was asked to end.
+/// How often a wait checks whether the job was asked to end.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A check whether the job was asked to end, and how long it then waits for the server.
@@ -60,15 +60,11 @@ impl Deadline {
 
     /// The error of a step with this server.
     pub(crate) fn error(&self, server: &str, error: &io::Error) -> NfsError {
-        match error.kind() {
-            io::ErrorKind::WouldBlock => {
-                NfsError::Silent { server: server.to_owned(), within: self.within() }
-            }
-            io::ErrorKind::TimedOut if self.is_hurried => {
-                NfsError::Silent { server: server.to_owned(), within: self.within() }
-            }
-            _ => NfsError::unreachable(server, error),
+        let kind = error.kind();
+        if kind == io::ErrorKind::WouldBlock || (kind == io::ErrorKind::TimedOut && self.is_hurried) {
+            return NfsError::Silent { server: server.to_owned(), within: self.within() };
         }
+        NfsError::unreachable(server, error)
     }
 
     /// Reads this many bytes.

@@ -95,12 +95,9 @@ fn origin(job: &JobOptions, name: &str) -> Option<Origin> {
 
 /// If `nrfiles` comes after a list of names, it limits the list.
 fn settle_names(job: &mut JobOptions, warnings: &mut Vec<Diagnostic>) {
-    let given = job.files.filename.len();
-    let mut names = std::mem::take(&mut job.files.filename);
-    job.files.limit(&mut names);
-    job.files.filename = names;
-    let used = job.files.filename.len();
+    let (given, used) = (job.files.filename.len(), job.files.most_names());
     if used < given {
+        job.files.filename.truncate(used);
         let message =
             format!("nrfiles={used}: behind filename, only the first {used} of its {given} names are used");
         warnings.push(Diagnostic { origin: origin(job, "nrfiles"), message });

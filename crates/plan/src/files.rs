@@ -36,7 +36,7 @@ pub fn names(options: &JobOptions, clone: u32, machine: &dyn Machine) -> Result<
                 words: "there are no files in it".into(),
             }));
         }
-        options.files.limit(&mut files);
+        files.truncate(options.files.most_names());
         return Ok(files.into());
     }
     Ok(nominal(options, clone))

@@ -69,7 +69,7 @@ pub struct ClosedPort {
 }
 
 impl ClosedPort {
-    /// Takes one.
+    /// Reserves a port.
     ///
     /// # Panics
     /// There is no free port.
@@ -84,7 +84,7 @@ impl ClosedPort {
         address.sin_family = libc::AF_INET as libc::sa_family_t;
         address.sin_addr.s_addr = u32::from_ne_bytes([127, 0, 0, 1]);
         let mut length = size_of_val(&address) as libc::socklen_t;
-        // SAFETY: the address is valid for its length, and there is room for the same again.
+        // SAFETY: the address is valid for reading and writing its length.
         let is_bound = unsafe {
             libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) == 0
                 && libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut length) == 0

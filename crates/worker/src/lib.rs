@@ -108,7 +108,7 @@ impl Worker<'_> {
         // All trace events below belong to this worker.
         let _worker = tracing::info_span!(target: "job", "worker", number = self.number() + 1).entered();
         self.control().id.store(process::thread_id(), Relaxed);
-        iolite_engine::stop_when(self.asks_for_the_end());
+        iolite_engine::stop_when(self.end_check());
         self.enter(Phase::Created);
         let worked = self.set_up_and_work();
         if let Some(command) = &self.resolved.command_after
@@ -250,8 +250,8 @@ impl Worker<'_> {
         debug!(target: "mutex", "{}: the gate is open", self.resolved.name);
     }
 
-    /// What tells the engines of this worker, on any of its threads, whether the job was asked to end.
-    fn asks_for_the_end(&self) -> impl Fn() -> bool + Clone + Send + 'static {
+    /// A function that tells engines, on any thread of this worker, whether the job was asked to end.
+    fn end_check(&self) -> impl Fn() -> bool + Clone + Send + 'static {
         let (arena, index) = (self.arena.clone(), self.resolved.index);
         move || arena.slot(index).control.terminating()
     }
@@ -262,9 +262,8 @@ impl Worker<'_> {
         let clock = self.own_clock();
         let data = self.resolved.files.data;
         let (name, times_sending) = (&self.resolved.engine_name, self.resolved.issue.times_sending);
-        let pool =
-            Offload::new(name, config, data, times_sending, clock, self.control(), &self.asks_for_the_end())
-                .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
+        let pool = Offload::new(name, config, data, times_sending, clock, self.control(), &self.end_check())
+            .map_err(|error| Stop { errno: error.errno(), what: format!("func=engine_init: {error}") })?;
         let set_up = self.set_up(logs)?;
         match self.special()? {
             Some(special) => self.work::<Offload<'_>, Special, true>(pool, special, set_up),

@@ -114,7 +114,7 @@ pub struct Offload<'a> {
 
 impl<'a> Offload<'a> {
     /// A pool with as many submitters as the configuration's depth. `times_sending`: units are issued before
-    /// the engine sends them. `is_to_end` tells whether the job was asked to end: the submitters' engines look for it while
+    /// the engine sends them. `is_ending` tells whether the job was asked to end: the submitters' engines look for it while
     /// they wait.
     ///
     /// # Errors
@@ -126,7 +126,7 @@ impl<'a> Offload<'a> {
         times_sending: bool,
         clock: Clock,
         control: &'a Control,
-        is_to_end: &(impl Fn() -> bool + Clone + Send + 'static),
+        is_ending: &(impl Fn() -> bool + Clone + Send + 'static),
     ) -> Result<Self, EngineError> {
         let depth = config.depth;
         // A submitter has at most one answer pending, so sending never blocks.
@@ -162,12 +162,12 @@ impl<'a> Offload<'a> {
                 id: id.clone(),
                 stops: pool.stops.clone(),
             };
-            let (engine, own, is_to_end) = (name.to_owned(), own.clone(), is_to_end.clone());
+            let (engine, own, is_ending) = (name.to_owned(), own.clone(), is_ending.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("submit-{number}"))
                 .stack_size(stack_of(name))
                 .spawn(move || {
-                    iolite_engine::stop_when(is_to_end);
+                    iolite_engine::stop_when(is_ending);
                     work.run(&engine, &own);
                 })
                 .map_err(|source| EngineError::System {

@@ -48,11 +48,9 @@ impl FileOptions {
         !self.filename.is_empty() || self.opendir.is_some()
     }
 
-    /// Leaves out the names beyond `nrfiles`, if it limits them.
-    pub fn limit<T>(&self, names: &mut Vec<T>) {
-        if self.nrfiles_limits_names {
-            names.truncate(self.nrfiles as usize);
-        }
+    /// The most names that are used: `nrfiles`, if it limits them.
+    pub fn most_names(&self) -> usize {
+        if self.nrfiles_limits_names { self.nrfiles as usize } else { usize::MAX }
     }
 
     /// The option by which the job removes its files, if it does.

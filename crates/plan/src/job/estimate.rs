@@ -23,7 +23,6 @@ pub struct EstimateRules {
 impl EstimateRules {
     pub(super) fn of(options: &JobOptions) -> EstimateRules {
         let passes = passes(options);
-        // Preconditioning writes as many blocks as the flash has, which are more than can be addressed.
         let limit_s = (options.schedule.runtime as f64 + options.schedule.ramp_time as f64) / 1e6;
         EstimateRules {
             limit_s: (options.schedule.runtime > 0).then_some(limit_s),
