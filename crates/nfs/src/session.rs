@@ -130,6 +130,9 @@ impl Session {
             address,
         };
         session.connection = Some(session.new_connection(&mut deadline)?);
+        if let Some(left) = deadline.left_after_the_end() {
+            session.hurry(left);
+        }
         session.learn_limits()?;
         Ok(session)
     }

@@ -45,6 +45,12 @@ impl Deadline {
         self.end.saturating_duration_since(now)
     }
 
+    /// How much longer the remaining steps may take in a job that was asked to end; `None` = it was not.
+    pub(crate) fn left_after_the_end(&mut self) -> Option<Duration> {
+        let left = self.left();
+        self.is_hurried.then_some(left)
+    }
+
     /// Whether the job was asked to end, and the time since then is up.
     pub(crate) fn is_given_up(&mut self) -> bool {
         self.left().is_zero() && self.is_hurried
@@ -272,10 +278,11 @@ mod tests {
         assert!(left <= Duration::from_secs(10) && !left.is_zero());
         let end = deadline.end;
         deadline.begin_step();
+        assert!(deadline.left_after_the_end().is_some_and(|left| left <= Duration::from_secs(10)));
         assert!(deadline.end == end && deadline.within().contains("10 s after the job was asked to end"));
         let mut shorter = Deadline::new(Duration::from_secs(1), Some((|| true, Duration::from_secs(10))));
         assert!(shorter.left() <= Duration::from_secs(1) && shorter.within().contains("within 1 s"));
         let mut patient = Deadline::new(hour, Some((|| false, Duration::from_secs(10))));
-        assert!(patient.left() > Duration::from_secs(10));
+        assert!(patient.left() > Duration::from_secs(10) && patient.left_after_the_end().is_none());
     }
 }

@@ -7,6 +7,7 @@ use crate::futex;
 use crate::memory;
 use iolite_stats::live::LiveStats;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{
     AtomicI32, AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
@@ -267,6 +268,12 @@ impl Arena {
         // SAFETY: in bounds, aligned (page-aligned mapping, size a multiple of the alignment), zero bytes are a valid
         // Slot, and no unique reference ever exists.
         unsafe { &*self.slots.add(worker) }
+    }
+
+    /// A function that tells, on any thread, whether this worker was asked to end.
+    pub fn end_check(self: &Arc<Self>, worker: usize) -> impl Fn() -> bool + Clone + Send + 'static {
+        let arena = self.clone();
+        move || arena.slot(worker).control.terminating()
     }
 }
 

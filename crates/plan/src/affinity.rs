@@ -5,10 +5,8 @@
 
 use crate::{JobPlan, Plan, Problem};
 use iolite_host::{Machine, Refusal};
+use iolite_options::engines::Obstacle;
 use iolite_options::{CpusPolicy, JobOptions, NumaPolicy, NumaPolicyMode};
-
-/// An option to blame, and the reason.
-type Obstacle = (&'static str, String);
 
 /// The CPU affinity that a job requests (`cpus_allowed`, `cpumask`), or this worker's share of it, without the reserved
 /// CPU; `None` = it requests none.

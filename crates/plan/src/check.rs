@@ -10,11 +10,8 @@ use crate::{
     priorities, rates, readonly, replay,
 };
 use iolite_host::Machine;
-use iolite_options::engines::EngineInfo;
+use iolite_options::engines::{EngineInfo, Obstacle};
 use iolite_options::{JobOptions, RunOptions};
-
-/// An option to blame, and the reason.
-type Obstacle = (&'static str, String);
 
 /// Everything that is wrong with this job.
 pub fn job(

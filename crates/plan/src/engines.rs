@@ -1,22 +1,13 @@
 //! Demands of a job that its engine cannot fulfil.
 
-mod commands;
+mod extras;
 
-use iolite_options::engines::{self, Capability, Data, EngineInfo, UnitKind};
-use iolite_options::engines::{
-    CephPool, CpuioOptions, E4defragOptions, ExecOptions, ExtentAct, ExternalOptions, RadosOptions,
-    RbdOptions, SgOptions,
-};
-use iolite_options::engines::{HdfsOptions, HttpOptions, NetOptions, Protocol, RdmaOptions, Verb};
+use iolite_options::engines::{self, Capability, Data, EngineInfo, Obstacle, UnitKind};
+use iolite_options::engines::{ExtentAct, ExternalOptions, RdmaOptions};
 use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
-use iolite_types::Direction;
 
-/// The obstacles: each with the option to blame and the reason.
-pub(crate) fn obstacles(
-    options: &JobOptions,
-    engine: &EngineInfo,
-    run: &RunOptions,
-) -> Vec<(&'static str, String)> {
+/// The obstacles, except those that are questions of the machine.
+pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<Obstacle> {
     let name = engine.name;
     let mut found = Vec::new();
     if let Some(own) = options.engine.of::<ExternalOptions>()
@@ -40,41 +31,19 @@ pub(crate) fn obstacles(
     if options.pattern.rw.trims() && !engine.facets.can(Capability::Trim) {
         found.push(("rw", format!("rw={}: ioengine={name} cannot trim", options.pattern.rw.name())));
     }
-    found.extend(commands::of_ranges(options, engine));
-    found.extend(commands::of_placement(options, engine));
+    found.extend(extras::of_ranges(options, engine));
+    found.extend(extras::of_placement(options, engine));
     if let Some(option) = options.sync_asked_for()
         && !engine.facets.can(Capability::Sync)
     {
         let message = format!("{option}: ioengine={name} cannot put its writes on stable storage");
         found.push((option, message));
     }
-    if options.verifies_writes()
-        && options.engine.of::<SgOptions>().is_some_and(|own| !own.sg_write_mode.stores_data())
-    {
-        let message = "verify: with this sg_write_mode the disk does not keep the data of writes";
-        found.push(("verify", message.to_owned()));
-    }
     found.extend(of_removal(options, engine));
-    found.extend(commands::of_metadata(options));
-    found.extend(commands::of_commands(options));
+    found.extend(options.engine.obstacles(options));
     found.extend(of_unit(options, engine));
     if !run.parse_only {
-        found.extend(of_own_options(options).map(|message| ("ioengine", message)));
-    }
-    if options.engine.of::<HttpOptions>().is_some_and(HttpOptions::gathers_writes)
-        && options.depth.io_submit_mode == SubmitMode::Offload
-    {
-        let message =
-            "io_submit_mode=offload: the parts of an object (http_s3_multipart_size) are sent by one client";
-        found.push(("io_submit_mode", message.to_owned()));
-    }
-    if options.engine.of::<HttpOptions>().is_some_and(HttpOptions::gathers_writes)
-        && options.verification.verify_backlog > 0
-        && options.pattern.rw.writes()
-    {
-        let message = "verify_backlog: an object that is written in parts (http_s3_multipart_size) is there when all of it has \
-                       been written, not earlier; leave verify_backlog out";
-        found.push(("verify_backlog", message.to_owned()));
+        found.extend(options.engine.obstacle_to_run(options).map(|message| ("ioengine", message)));
     }
     match engine.facets.data {
         Data::OwnStorage => found.extend(without_files(options, engine, "in its own storage")),
@@ -88,7 +57,7 @@ pub(crate) fn obstacles(
 }
 
 /// Why the job cannot remove its files. (A program that is called `fio` leaves them, as fio does.)
-fn of_removal(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
+fn of_removal(options: &JobOptions, engine: &EngineInfo) -> Option<Obstacle> {
     let option = options.files.removal().filter(|_| engine.facets.can(Capability::FixedSize))?;
     let name = engine.name;
     let message = format!(
@@ -97,92 +66,8 @@ fn of_removal(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str
     Some((option, message))
 }
 
-/// Missing options that an engine requires.
-fn of_own_options(options: &JobOptions) -> Option<String> {
-    let name = &options.ioengine;
-    if options.engine.of::<CpuioOptions>().is_some_and(|own| own.cpuload == 0) {
-        return Some(format!("ioengine={name}: cpuload= is missing, the percent of a CPU to use (1 to 100)"));
-    }
-    if options.engine.of::<ExecOptions>().is_some_and(|own| own.program.is_empty()) {
-        return Some(format!("ioengine={name}: program= is missing, the program to run"));
-    }
-    if let Some(missing) = of_ceph(options) {
-        return Some(format!("ioengine={name}: {missing}"));
-    }
-    if let Some(why) = of_chunks(options) {
-        return Some(why);
-    }
-    if options.engine.of::<HttpOptions>().is_some_and(|own| own.http_s3_list > 0) {
-        let rw = options.pattern.rw;
-        if rw.changes() || options.verification_option().is_some() {
-            let what = "what lists names can be neither written, trimmed nor verified; use rw=read";
-            return Some(format!("http_s3_list: {what}"));
-        }
-        if options.engine.of::<HttpOptions>().is_some_and(|own| own.http_create) {
-            return Some("http_s3_list: nothing is made for a list; leave http_create out".to_owned());
-        }
-    }
-    if let Some(own) = options.engine.of::<E4defragOptions>() {
-        let what = match own.donorname.is_empty() {
-            true => "donorname= is missing, a file on the same file system to swap blocks with",
-            false if options.files.directory.len() > 1 => {
-                "donorname= is a file below directory=, which has to be one directory"
-            }
-            false => return None,
-        };
-        return Some(format!("ioengine={name}: {what}"));
-    }
-    None
-}
-
-/// Refuses workloads that write in other ways than appending and replacing.
-fn of_chunks(options: &JobOptions) -> Option<String> {
-    let (own, rw) = (options.engine.of::<HdfsOptions>()?, options.pattern.rw);
-    let skips = options.pattern.rw_modifier.0;
-    let is_in_order = !rw.is_random() && !rw.reads() && skips == 0;
-    if !rw.writes() || is_in_order || options.is_replay() {
-        return None;
-    }
-    if !rw.is_random() && skips != 0 {
-        return Some(format!(
-            "rw={}:{skips}: files of HDFS are written from their beginning to their end, without gaps; use rw={0}",
-            rw.name()
-        ));
-    }
-    let block = options.block_size(Direction::Write);
-    let size = block.not_multiple_of(own.chunk_size, options.pattern.bs_unaligned)?;
-    let chunk = own.chunk_size;
-    Some(format!(
-        "rw={}: files of HDFS are written from their beginning to their end, so that writes which are not in order are \
-         of whole chunks, and {size} bytes are not a multiple of chunk_size={chunk}; use bs={chunk}, or rw=write",
-        rw.name()
-    ))
-}
-
-/// Missing or impossible options of the Ceph engines.
-fn of_ceph(options: &JobOptions) -> Option<String> {
-    let no_pool =
-        |at: &CephPool| at.pool.is_empty().then(|| "pool= is missing, the pool with the data".to_owned());
-    if let Some(own) = options.engine.of::<RadosOptions>() {
-        return no_pool(&own.at);
-    }
-    let own = options.engine.of::<RbdOptions>()?;
-    if own.image().is_empty() || own.snapshot() == Some("") {
-        return Some(
-            "rbdname= is missing, the name of the image (IMAGE, or IMAGE@SNAPSHOT to read)".to_owned(),
-        );
-    }
-    if own.snapshot().is_some() && options.changes_data() {
-        return Some(format!("rbdname={}: a snapshot can only be read", own.rbdname));
-    }
-    if own.rbd_encryption_format.is_some() != own.rbd_encryption_passphrase.is_given() {
-        return Some("rbd_encryption_format and rbd_encryption_passphrase go together".to_owned());
-    }
-    no_pool(&own.at)
-}
-
 /// Options that make no sense with units of this kind.
-fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, String)> {
+fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<Obstacle> {
     let name = engine.name;
     let asked = options.verification_option();
     if engine.facets.moves_data() {
@@ -214,7 +99,7 @@ fn of_unit(options: &JobOptions, engine: &EngineInfo) -> Option<(&'static str, S
 }
 
 /// Options that need files of this machine.
-fn without_files(options: &JobOptions, engine: &EngineInfo, place: &str) -> Vec<(&'static str, String)> {
+fn without_files(options: &JobOptions, engine: &EngineInfo, place: &str) -> Vec<Obstacle> {
     let name = engine.name;
     let cannot_extend = !engine.facets.can(Capability::Extend);
     let asked = [
@@ -246,7 +131,7 @@ fn without_files(options: &JobOptions, engine: &EngineInfo, place: &str) -> Vec<
 }
 
 /// Limits and requirements of connections.
-fn of_connections(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
+fn of_connections(options: &JobOptions, engine: &EngineInfo) -> Vec<Obstacle> {
     let name = engine.name;
     let rw = options.pattern.rw;
     let asked = [
@@ -265,7 +150,7 @@ fn of_connections(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static st
         ),
         ("read_iolog", options.is_replay(), "read_iolog: a connection has no places".to_owned()),
     ];
-    let mut found: Vec<(&'static str, String)> = asked
+    asked
         .into_iter()
         .filter(|(_, asked, _)| *asked)
         .map(|(option, _, why)| {
@@ -275,149 +160,7 @@ fn of_connections(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'static st
             };
             (option, format!("{why} (ioengine={name}: {ends})"))
         })
-        .collect();
-    if let Some(net) = options.engine.of::<NetOptions>() {
-        found.extend(of_sockets(options, net, engine));
-    }
-    if let Some(rdma) = options.engine.of::<RdmaOptions>() {
-        let told = of_rdma(options, rdma).into_iter();
-        found.extend(told.map(|(option, why)| (option, format!("ioengine={name}: {why}"))));
-    }
-    found
-}
-
-/// Requirements and limits of RDMA.
-fn of_rdma(options: &JobOptions, rdma: &RdmaOptions) -> Vec<(&'static str, String)> {
-    let RdmaOptions { hostname, port, verb, .. } = rdma;
-    let serves = options.waits_for_peer();
-    let mut found = Vec::new();
-    if *port == 0 {
-        found.push(("ioengine", "port= is missing (1 to 65535)".to_owned()));
-    }
-    found.extend(of_last_port(options, *port));
-    if serves && !hostname.is_empty() {
-        let why = format!(
-            "hostname={hostname}: the server (rw=read) waits for a client; leave hostname out, or say with bindname where it \
-             waits"
-        );
-        found.push(("hostname", why));
-    }
-    if !serves && hostname.is_empty() {
-        found.push(("ioengine", "hostname= is missing, the server to connect to".to_owned()));
-    }
-    if !serves && options.verification.is_on() && *verb != Verb::Send {
-        let why = format!(
-            "verify: with verb={} no end receives this job's data, so it cannot be verified; use verb=send",
-            verb.keyword()
-        );
-        found.push(("verify", why));
-    }
-    found
-}
-
-/// The port of a clone. Each has its own; 0 = the job has none.
-pub(crate) fn port_of_clone(port: u32, clone: u32) -> u32 {
-    if port > 0 { port + clone } else { 0 }
-}
-
-/// The last clone needs a port as well.
-fn of_last_port(options: &JobOptions, port: u32) -> Option<(&'static str, String)> {
-    let clones = options.schedule.numjobs;
-    let last = port_of_clone(port, clones.saturating_sub(1));
-    (last > 65535).then(|| {
-        let why =
-            format!("port={port}: with numjobs={clones} the last clone has port {last}; ports end at 65535");
-        ("port", why)
-    })
-}
-
-/// Requirements and limits of sockets.
-fn of_sockets(options: &JobOptions, net: &NetOptions, engine: &EngineInfo) -> Vec<(&'static str, String)> {
-    let name = engine.name;
-    let protocol = net.protocol.keyword();
-    let waits = options.waits_for_peer();
-    let clones = options.schedule.numjobs;
-    let mut found = Vec::new();
-    let mut refuse = |option, why: String| found.push((option, format!("ioengine={name}: {why}")));
-    if net.protocol == Protocol::Unix {
-        if net.hostname.is_empty() && options.files.filename.is_empty() {
-            refuse("ioengine", "filename= is missing, the path of the socket".to_owned());
-        }
-        if clones > 1 {
-            refuse(
-                "numjobs",
-                format!(
-                    "numjobs={clones}: a local socket belongs to one pair of jobs; give each its own filename"
-                ),
-            );
-        }
-    } else if net.port == 0 {
-        refuse("ioengine", format!("port= is missing (protocol={protocol}, 1 to 65535)"));
-    } else if let Some((option, why)) = of_last_port(options, net.port) {
-        refuse(option, why);
-    }
-    let listens = matches!(net.protocol, Protocol::Tcp | Protocol::TcpV6 | Protocol::Vsock);
-    if net.listen && !listens {
-        refuse(
-            "listen",
-            format!(
-                "listen: with protocol={protocol} it is always the receiver (rw=read) that waits; leave listen out"
-            ),
-        );
-    }
-    if listens || net.protocol.is_udp() {
-        if !waits && connects_to(options, net).is_none() {
-            refuse(
-                "ioengine",
-                format!(
-                    "hostname= is missing, where to connect to (protocol={protocol}; listen waits for a connection)"
-                ),
-            );
-        }
-        if waits && !net.hostname.is_empty() && net.group().is_none() {
-            refuse(
-                "hostname",
-                format!(
-                    "hostname={}: a job that waits takes a multicast address for UDP only; leave hostname out",
-                    net.hostname
-                ),
-            );
-        }
-    }
-    if net.group().is_some() && net.ttl > MOST_HOPS {
-        refuse("ttl", format!("ttl={}: a packet lives for 0 to {MOST_HOPS} hops", net.ttl));
-    }
-    let directions = options.pattern.rw.directions();
-    let largest = directions.map(|direction| options.block_size(direction).max()).max().unwrap_or(1);
-    if net.protocol.is_udp() && largest > MOST_IN_DATAGRAM {
-        refuse(
-            "bs",
-            format!(
-                "bs={largest}: a block has to fit into a datagram (protocol={protocol}): at most {MOST_IN_DATAGRAM} bytes"
-            ),
-        );
-    }
-    if engine.facets.can(Capability::LendBuffers) && net.protocol.is_tcp() && options.verifies_writes() {
-        refuse("verify", "verify: spliced data may change before it is sent, when its buffer is used again; use ioengine=net".to_owned());
-    }
-    found
-}
-
-/// The most hops that a packet may make (its TTL).
-const MOST_HOPS: u32 = 255;
-
-/// The most bytes that a datagram carries.
-const MOST_IN_DATAGRAM: u64 = 65507;
-
-/// The peer that a job connects to, if any: `filename` may replace `hostname`.
-pub(crate) fn connects_to<'a>(options: &'a JobOptions, net: &'a NetOptions) -> Option<&'a str> {
-    if options.waits_for_peer() || net.protocol == Protocol::Unix {
-        return None;
-    }
-    match (net.hostname.as_str(), options.files.filename.first()) {
-        ("", name) => name.map(String::as_str),
-        (hostname, _) => Some(hostname),
-    }
+        .collect()
 }
 
 #[cfg(test)]
@@ -526,46 +269,6 @@ mod tests {
             let [message] = &told(entry, |o| o.choose_engine(entry))[..] else { panic!("one") };
             assert!(message.contains(missing), "{message}");
         }
-    }
-
-    #[test]
-    fn ends_of_rdma_are_asked_who_they_are() {
-        let entry = engine("rdma").unwrap();
-        let of_end = |rw, hostname: &str, port, change: fn(&mut JobOptions)| {
-            told(entry, |o| {
-                o.choose_engine(entry);
-                o.pattern.rw = rw;
-                let own = o.engine.of_mut::<RdmaOptions>().unwrap();
-                (own.hostname, own.port) = (hostname.to_owned(), port);
-                change(o);
-            })
-        };
-        let (read, write) = (ReadWrite::Read, ReadWrite::Write);
-        for (rw, hostname, port, change, expected) in [
-            (read, "", 0, (|_| ()) as fn(&mut JobOptions), "ioengine=rdma: port= is missing"),
-            (write, "", 1, |_| (), "ioengine=rdma: hostname= is missing, the server"),
-            (read, "there", 1, |_| (), "ioengine=rdma: hostname=there: the server (rw=read) waits"),
-            (read, "", 65535, |o| o.schedule.numjobs = 2, "ioengine=rdma: port=65535: with numjobs=2"),
-            (
-                write,
-                "there",
-                1,
-                |o| o.verification.verify = Verify::Md5,
-                "ioengine=rdma: verify: with verb=write",
-            ),
-            (
-                write,
-                "there",
-                1,
-                |o| o.pattern.rw = ReadWrite::RandWrite,
-                "rw=randwrite: a connection has no places",
-            ),
-        ] {
-            let [message] = &of_end(rw, hostname, port, change)[..] else { panic!("{expected}: one") };
-            assert!(message.starts_with(expected), "{message}");
-        }
-        assert_eq!(of_end(read, "", 1, |_| ()), [""; 0]);
-        assert_eq!(of_end(write, "there", 1, |_| ()), [""; 0]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
     let latency = [SteadyStateCriterion::Lat, SteadyStateCriterion::LatSlope];
     if options.measurement.steadystate_duration > 0
         && latency.contains(&options.measurement.steadystate.criterion)
-        && (options.measurement.disable_clat || !options.measurement.stats)
+        && !options.measurement.measures_completions()
     {
         let message = "steadystate: completion latencies are not measured; leave out disable_clat, gtod_reduce and \
                        stats=0, or look at iops or bw";

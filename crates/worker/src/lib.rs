@@ -252,8 +252,7 @@ impl Worker<'_> {
 
     /// A function that tells engines, on any thread of this worker, whether the job was asked to end.
     fn end_check(&self) -> impl Fn() -> bool + Clone + Send + 'static {
-        let (arena, index) = (self.arena.clone(), self.resolved.index);
-        move || arena.slot(index).control.terminating()
+        self.arena.end_check(self.resolved.index)
     }
 
     /// Runs the job with a pool of threads that submit. Only these threads know the engine's type.

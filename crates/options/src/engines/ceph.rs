@@ -3,6 +3,7 @@
 use super::facets::{Capability, Facets};
 use super::own::{AsFio, OwnOptions, named_by, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
+use crate::JobOptions;
 use crate::definition::{Definition, Given, Kind, Places, found};
 use crate::values::not_one_of;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,11 @@ impl CephPool {
             name if !self.clustername.is_empty() && name.contains('.') => name.to_owned(),
             name => format!("client.{name}"),
         }
+    }
+
+    fn without_pool(&self, engine: &str) -> Option<String> {
+        let what = || format!("ioengine={engine}: pool= is missing, the pool with the data");
+        self.pool.is_empty().then(what)
     }
 
     fn be_as_fio(&mut self, asked: AsFio) {
@@ -87,6 +93,10 @@ impl Places for RadosOptions {
 }
 
 impl OwnOptions for RadosOptions {
+    fn obstacle_to_run(&self, _: &JobOptions) -> Option<String> {
+        self.at.without_pool("rados")
+    }
+
     fn patience_us(&self) -> Option<u64> {
         Some(self.at.timeout)
     }
@@ -110,6 +120,19 @@ impl Places for RbdOptions {
 }
 
 impl OwnOptions for RbdOptions {
+    fn obstacle_to_run(&self, job: &JobOptions) -> Option<String> {
+        let why = if self.image().is_empty() || self.snapshot() == Some("") {
+            "rbdname= is missing, the name of the image (IMAGE, or IMAGE@SNAPSHOT to read)".to_owned()
+        } else if self.snapshot().is_some() && job.changes_data() {
+            format!("rbdname={}: a snapshot can only be read", self.rbdname)
+        } else if self.rbd_encryption_format.is_some() != self.rbd_encryption_passphrase.is_given() {
+            "rbd_encryption_format and rbd_encryption_passphrase go together".to_owned()
+        } else {
+            return self.at.without_pool("rbd");
+        };
+        Some(format!("ioengine=rbd: {why}"))
+    }
+
     fn patience_us(&self) -> Option<u64> {
         Some(self.at.timeout)
     }

@@ -1,7 +1,7 @@
 //! The own options of the engine that a job has chosen.
 
 use super::facets::Facets;
-use super::own::{AsFio, Idle, OwnOptions};
+use super::own::{AsFio, Idle, Obstacle, OwnOptions};
 use super::{
     CommandPriorities, CpuioOptions, E4defragOptions, ExecOptions, ExternalOptions, GfapiOptions,
     HdfsOptions, HttpOptions, IoUringCmdOptions, IoUringOptions, IscsiOptions, LibaioOptions,
@@ -11,8 +11,8 @@ use super::{
     StatOptions,
 };
 use super::{RadosOptions, RbdOptions, RdmaOptions};
-use crate::DataPlacementOptions;
 use crate::definition::{FarEnd, Given, LandInEngine, Places, found};
+use crate::{DataPlacementOptions, JobOptions};
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::path::Path;
@@ -123,6 +123,16 @@ impl EngineOptions {
     /// Whether each block of a file is a separate object, so that the meaning of a name depends on the block size.
     pub fn blocks_are_objects(&self) -> bool {
         self.own().is_some_and(OwnOptions::blocks_are_objects)
+    }
+
+    /// What the job that carries these cannot do with them.
+    pub fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
+        self.own().map_or_else(Vec::new, |own| own.obstacles(job))
+    }
+
+    /// What prevents the job that carries these from running. (`--parse-only` does not ask.)
+    pub fn obstacle_to_run(&self, job: &JobOptions) -> Option<String> {
+        self.own()?.obstacle_to_run(job)
     }
 
     /// The engine's options that have no effect with the others, each with the reason.

@@ -2,6 +2,7 @@
 
 use super::own::{OwnOptions, named_by, own, own_options, place};
 use super::{Completion, Facets, shared};
+use crate::JobOptions;
 use crate::definition::{Definition, Kind, Places};
 use iolite_types::prefixed;
 use serde::{Deserialize, Serialize};
@@ -95,7 +96,18 @@ own_options! {
     }
 }
 
-impl OwnOptions for E4defragOptions {}
+impl OwnOptions for E4defragOptions {
+    fn obstacle_to_run(&self, job: &JobOptions) -> Option<String> {
+        let what = match self.donorname.is_empty() {
+            true => "donorname= is missing, a file on the same file system to swap blocks with",
+            false if job.files.directory.len() > 1 => {
+                "donorname= is a file below directory=, which has to be one directory"
+            }
+            false => return None,
+        };
+        Some(format!("ioengine=e4defrag: {what}"))
+    }
+}
 
 impl E4defragOptions {
     /// Looks for the donor in the job's directory, as for its files: absolute names are below it as well.

@@ -1,7 +1,9 @@
 //! The options of `libhdfs`.
 
 use super::own::{Idle, OwnOptions, own, own_options, place};
+use crate::JobOptions;
 use crate::definition::{Definition, Kind};
+use iolite_types::Direction;
 
 own_options! {
     /// The options of `libhdfs`.
@@ -24,6 +26,29 @@ own_options! {
 }
 
 impl OwnOptions for HdfsOptions {
+    /// Refuses workloads that write in other ways than appending and replacing.
+    fn obstacle_to_run(&self, job: &JobOptions) -> Option<String> {
+        let (rw, skips) = (job.pattern.rw, job.pattern.rw_modifier.0);
+        let is_in_order = !rw.is_random() && !rw.reads() && skips == 0;
+        if !rw.writes() || is_in_order || job.is_replay() {
+            return None;
+        }
+        if !rw.is_random() && skips != 0 {
+            return Some(format!(
+                "rw={}:{skips}: files of HDFS are written from their beginning to their end, without gaps; use rw={0}",
+                rw.name()
+            ));
+        }
+        let block = job.block_size(Direction::Write);
+        let size = block.not_multiple_of(self.chunk_size, job.pattern.bs_unaligned)?;
+        let chunk = self.chunk_size;
+        Some(format!(
+            "rw={}: files of HDFS are written from their beginning to their end, so that writes which are not in order are \
+             of whole chunks, and {size} bytes are not a multiple of chunk_size={chunk}; use bs={chunk}, or rw=write",
+            rw.name()
+        ))
+    }
+
     fn patience_us(&self) -> Option<u64> {
         Some(self.hdfs_timeout)
     }

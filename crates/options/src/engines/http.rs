@@ -1,9 +1,10 @@
 //! The options of `http`.
 
 use super::Facets;
-use super::own::{AsFio, Idle, OwnOptions, named_by, own, own_options, place};
+use super::own::{AsFio, Idle, Obstacle, OwnOptions, named_by, own, own_options, place};
 use super::secret::{Secret, elsewhere, secret};
 use crate::definition::{Definition, Kind};
+use crate::{JobOptions, SubmitMode};
 use serde::{Deserialize, Serialize};
 
 /// Whether connections are encrypted (`https`).
@@ -153,6 +154,34 @@ impl OwnOptions for HttpOptions {
 
     fn facets(&self, facets: Facets) -> Facets {
         if self.http_create { facets.laid_out() } else { facets }
+    }
+
+    fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
+        let mut found = Vec::new();
+        if self.gathers_writes() && job.depth.io_submit_mode == SubmitMode::Offload {
+            let why = "io_submit_mode=offload: the parts of an object (http_s3_multipart_size) are sent by one client";
+            found.push(("io_submit_mode", why.to_owned()));
+        }
+        if self.gathers_writes() && job.verification.verify_backlog > 0 && job.pattern.rw.writes() {
+            let why = "verify_backlog: an object that is written in parts (http_s3_multipart_size) is there when all of it has \
+                       been written, not earlier; leave verify_backlog out";
+            found.push(("verify_backlog", why.to_owned()));
+        }
+        found
+    }
+
+    fn obstacle_to_run(&self, job: &JobOptions) -> Option<String> {
+        if self.http_s3_list == 0 {
+            return None;
+        }
+        let why = if job.pattern.rw.changes() || job.verification_option().is_some() {
+            "what lists names can be neither written, trimmed nor verified; use rw=read"
+        } else if self.http_create {
+            "nothing is made for a list; leave http_create out"
+        } else {
+            return None;
+        };
+        Some(format!("http_s3_list: {why}"))
     }
 
     /// (Reports in fio's format do not contain them.)

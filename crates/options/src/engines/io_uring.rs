@@ -1,15 +1,17 @@
 //! The options of `io_uring`. `io_uring_cmd` has the same list, and stores more of them in its struct
 //! ([`IoUringCmdOptions`]).
 
+mod obstacles;
+
 use super::facets::{Capabilities, Capability, Facets, Target};
 use super::io_uring_cmd::{ByteCheck, CdbLength, Checks, CommandType, NvmeWriteMode, WriteModes};
-use super::own::{Idle, OwnOptions, own_options};
+use super::own::{Idle, Obstacle, OwnOptions, own_options};
 use super::priorities::{
     CMDPRIO, CMDPRIO_BSSPLIT, CMDPRIO_CLASS, CMDPRIO_HINT, CMDPRIO_PERCENTAGE, CommandPriorities,
 };
 use super::shared::{HIPRI, NOWAIT, READFUA, UNCACHED, WRITEFUA, option, passed_through};
-use crate::DataPlacementOptions;
 use crate::definition::{Definition, Given, Kind, Places, found};
+use crate::{DataPlacementOptions, JobOptions};
 use std::any::Any;
 
 own_options! {
@@ -85,6 +87,14 @@ impl OwnOptions for IoUringOptions {
         self.registerfiles
     }
 
+    fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
+        if !self.has_metadata() || job.durability.direct {
+            return Vec::new();
+        }
+        let why = "md_per_io_size: the page cache takes no metadata; add direct=1, or leave pi_act=0 out";
+        vec![("md_per_io_size", why.to_owned())]
+    }
+
     fn without_effect(&self) -> Vec<Idle> {
         if self.has_metadata() {
             return Vec::new();
@@ -153,6 +163,10 @@ impl Places for IoUringCmdOptions {
 impl OwnOptions for IoUringCmdOptions {
     fn registers_files(&self) -> bool {
         self.ring.registerfiles
+    }
+
+    fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
+        obstacles::of_commands(self, job).into_iter().collect()
     }
 
     fn without_effect(&self) -> Vec<Idle> {

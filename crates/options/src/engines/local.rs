@@ -1,6 +1,7 @@
 //! Options of engines that need nothing but the kernel.
 
 use super::own::{AsFio, OwnOptions, own, own_options, place};
+use crate::JobOptions;
 use crate::definition::{Definition, Kind};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -43,7 +44,12 @@ own_options! {
     }
 }
 
-impl OwnOptions for CpuioOptions {}
+impl OwnOptions for CpuioOptions {
+    fn obstacle_to_run(&self, _: &JobOptions) -> Option<String> {
+        let what = "ioengine=cpuio: cpuload= is missing, the percent of a CPU to use (1 to 100)";
+        (self.cpuload == 0).then(|| what.to_owned())
+    }
+}
 
 static CPULOAD: Definition =
     option("cpuload", Kind::Int, "Percent of one CPU to use").lands_in_engine(|own, given| {
@@ -103,6 +109,11 @@ impl OwnOptions for ExecOptions {
 
     fn starts_programs(&self) -> bool {
         true
+    }
+
+    fn obstacle_to_run(&self, _: &JobOptions) -> Option<String> {
+        let what = "ioengine=exec: program= is missing, the program to run";
+        self.program.is_empty().then(|| what.to_owned())
     }
 }
 

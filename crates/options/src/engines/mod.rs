@@ -7,9 +7,9 @@
 //! 1. its entry in the catalogue (`catalogue.rs`): names, help, [`Facets`], options. Code that has a question about an
 //!    engine (the checks of a plan, layout, verification, limits of the system, the manual) asks its entry for the
 //!    facet that answers it;
-//! 2. its own options, in a separate file beside the catalogue: their declarations, and the struct that stores them (a
-//!    line in `chosen.rs` makes it one of those that a job may carry). An option that several engines have is declared
-//!    once, in `shared.rs`, and listed by each of them;
+//! 2. its own options, in a separate file beside the catalogue: their declarations, the struct that stores them (a line
+//!    in `chosen.rs` makes it one of those that a job may carry), and what a job cannot do with them ([`OwnOptions`]).
+//!    An option that several engines have is declared once, in `shared.rs`, and listed by each of them;
 //! 3. its implementation: one file in the crate `engine`;
 //! 4. one line in the registry of that crate, which ties the name to the type. A test there proves that entries and
 //!    implementations agree.
@@ -58,10 +58,10 @@ pub use libaio::LibaioOptions;
 pub use local::{CpuMode, CpuioOptions, ExecOptions, MtdOptions};
 pub use mmap::MmapOptions;
 pub use nbd::NbdOptions;
-pub use network::{NetOptions, Protocol, RdmaOptions, Verb};
+pub use network::{NetOptions, Protocol, RdmaOptions, Verb, port_of_clone};
 pub use nfs::NfsOptions;
 pub(crate) use own::AsFio;
-pub use own::OwnOptions;
+pub use own::{Obstacle, OwnOptions};
 pub use priorities::CommandPriorities;
 pub use pvsync2::Pvsync2Options;
 pub(crate) use secret::PLACEHOLDER;

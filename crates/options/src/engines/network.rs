@@ -1,6 +1,11 @@
 //! Options of engines that talk to another machine.
 
-use super::own::{Idle, OwnOptions, own, own_options, place};
+mod obstacles;
+
+pub use obstacles::port_of_clone;
+
+use super::own::{Idle, Obstacle, OwnOptions, own, own_options, place};
+use crate::JobOptions;
 use crate::definition::{Definition, FarEnd, Kind, Places, found};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -84,6 +89,10 @@ impl Places for NetOptions {
 }
 
 impl OwnOptions for NetOptions {
+    fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
+        obstacles::of_sockets(job, self)
+    }
+
     fn without_effect(&self) -> Vec<Idle> {
         let mut all: Vec<Idle> = Vec::new();
         let mut idle = |names: &[&'static str], why| all.extend(names.iter().map(|&name| (name, why)));
@@ -224,7 +233,11 @@ impl Places for RdmaOptions {
     }
 }
 
-impl OwnOptions for RdmaOptions {}
+impl OwnOptions for RdmaOptions {
+    fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
+        obstacles::of_rdma(job, self)
+    }
+}
 
 static BINDNAME: Definition =
     option("bindname", Kind::Str, "Address of the own end, which chooses the device")

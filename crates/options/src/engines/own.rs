@@ -14,6 +14,9 @@ use std::path::Path;
 /// An option that has no effect, and why.
 pub type Idle = (&'static str, &'static str);
 
+/// Something that a job cannot do: the option to blame, and why.
+pub type Obstacle = (&'static str, String);
+
 /// The struct of one engine's own options, and the questions about a job that these options decide.
 pub trait OwnOptions: Places {
     /// `cmdprio…`
@@ -34,6 +37,18 @@ pub trait OwnOptions: Places {
     /// Whether each block of a file is a separate object, so that the meaning of a name depends on the block size.
     fn blocks_are_objects(&self) -> bool {
         false
+    }
+
+    /// What the job cannot do with these.
+    fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
+        let _ = job;
+        Vec::new()
+    }
+
+    /// What prevents the job from running with these. (`--parse-only` does not ask.)
+    fn obstacle_to_run(&self, job: &JobOptions) -> Option<String> {
+        let _ = job;
+        None
     }
 
     /// The options that have no effect with these, each with the reason. The front end warns about those that were

@@ -1,7 +1,8 @@
 //! The options of `sg`.
 
-use super::own::{OwnOptions, own, own_options, place};
+use super::own::{Obstacle, OwnOptions, own, own_options, place};
 use super::shared::{HIPRI, READFUA, WRITEFUA, option};
+use crate::JobOptions;
 use crate::definition::{Definition, Kind, Places};
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +65,15 @@ impl Places for SgOptions {
     }
 }
 
-impl OwnOptions for SgOptions {}
+impl OwnOptions for SgOptions {
+    fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
+        if self.sg_write_mode.stores_data() || !job.verifies_writes() {
+            return Vec::new();
+        }
+        let why = "verify: with this sg_write_mode the disk does not keep the data of writes";
+        vec![("verify", why.to_owned())]
+    }
+}
 
 static SG_WRITE_MODE: Definition = option("sg_write_mode", Kind::Str, "SCSI command for writes")
     .default("write")

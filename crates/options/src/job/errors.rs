@@ -16,4 +16,9 @@ impl ErrorOptions {
     pub fn any(&self) -> bool {
         self.continue_on_error != ErrorKinds::NONE || self.ignore_error != IgnoredErrors::default()
     }
+
+    /// Whether the job goes on after failed writes, so that not all of its writes may have happened.
+    pub fn tolerates_failed_writes(&self) -> bool {
+        self.continue_on_error.write || !self.ignore_error.write.is_empty()
+    }
 }

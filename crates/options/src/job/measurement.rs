@@ -48,4 +48,19 @@ impl MeasurementOptions {
     pub fn start_clock(&self) -> Option<u32> {
         (self.job_start_clock_id > 0).then_some(self.job_start_clock_id)
     }
+
+    /// Whether submission latencies are measured for the report. (Logs do not need the report.)
+    pub fn measures_submissions(&self) -> bool {
+        self.stats && !self.disable_slat
+    }
+
+    /// Whether completion latencies are measured for the report.
+    pub fn measures_completions(&self) -> bool {
+        self.stats && !self.disable_clat
+    }
+
+    /// Whether total latencies are measured for the report.
+    pub fn measures_totals(&self) -> bool {
+        self.stats && !self.disable_lat
+    }
 }

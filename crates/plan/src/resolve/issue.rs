@@ -134,7 +134,7 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
     // With submitting threads, submission ends when one of them takes the I/O.
     let is_offloaded = options.depth.io_submit_mode == SubmitMode::Offload;
     let has_submission = !facets.can(Capability::Coalesce) && !facets.can(Capability::TimeSending);
-    let measured = |disabled: bool| !disabled && options.measurement.stats;
+    let measurement = &options.measurement;
     let max_latency_ns = options.rates.max_latency.values.map(|limit| match limit {
         0 => u64::MAX,
         limit => limit.saturating_mul(1000),
@@ -146,18 +146,18 @@ pub(super) fn rules(options: &JobOptions, facets: Facets, workload: &iolite_work
         complete_min,
         complete_max,
         low,
-        slat: measured(options.measurement.disable_slat) && (has_submission || is_offloaded),
+        slat: measurement.measures_submissions() && (has_submission || is_offloaded),
         times_sending: facets.can(Capability::TimeSending),
-        clat: measured(options.measurement.disable_clat),
+        clat: measurement.measures_completions(),
         // fio reports only the time of the call for operations on names. Through a ring, which fio does not offer for
         // names, submission is a separate step.
-        lat: measured(options.measurement.disable_lat) && !acts_in_the_call,
-        slat_buckets: options.measurement.slat_percentiles,
+        lat: measurement.measures_totals() && !acts_in_the_call,
+        slat_buckets: measurement.slat_percentiles,
         // The latency classes of the report come from this histogram, so it is kept in any case.
         clat_buckets: true,
-        lat_buckets: options.measurement.lat_percentiles,
-        intended_starts: options.measurement.lat_from_intended_start,
-        first_bytes: measured(false) && options.has_first_bytes(),
+        lat_buckets: measurement.lat_percentiles,
+        intended_starts: measurement.lat_from_intended_start,
+        first_bytes: measurement.stats && options.has_first_bytes(),
         // The directions of a trace are known only when it is replayed.
         moves: iolite_types::Direction::ALL
             .map(|direction| !works && (options.pattern.rw.uses(direction) || options.is_replay())),

@@ -36,11 +36,10 @@ pub use iolite_options::{
 pub use iolite_workload::FileSizes;
 
 pub use crate::ZoneRules;
-use crate::engines::{connects_to, port_of_clone};
 use crate::workload::workload_spec;
 use crate::{JobPlan, Layout, Plan, WorkerPlan, content, verification};
 use iolite_engine::{AccessPattern, EngineConfig};
-use iolite_options::engines::{Completion, NetOptions};
+use iolite_options::engines::{Completion, NetOptions, port_of_clone};
 use iolite_options::{JobOptions, SubmitMode};
 use iolite_verify::Rivals;
 use serde::{Deserialize, Serialize};
@@ -223,7 +222,7 @@ fn engine(job: &JobPlan, worker: &WorkerPlan, layout: &Layout) -> EngineConfig {
         *far.port = port_of_clone(*far.port, worker.clone);
     }
     if let Some(net) = own.of_mut::<NetOptions>()
-        && let (true, Some(name)) = (net.hostname.is_empty(), connects_to(options, net))
+        && let (true, Some(name)) = (net.hostname.is_empty(), net.connects_to(options))
     {
         net.hostname = name.to_owned();
     }

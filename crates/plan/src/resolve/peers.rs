@@ -1,9 +1,8 @@
 //! The other workers of the run that a worker depends on.
 
-use crate::engines::{connects_to, port_of_clone};
 use crate::{JobPlan, Plan, Problem, WorkerPlan};
 use iolite_options::JobOptions;
-use iolite_options::engines::{NetOptions, Protocol, RdmaOptions};
+use iolite_options::engines::{NetOptions, Protocol, RdmaOptions, port_of_clone};
 use iolite_types::{BlockSize, Direction, is_loopback};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -121,7 +120,7 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
         protocol: Some(net.protocol),
         port: port_of_clone(net.port, worker.clone),
         // A waiting end accepts connections at all addresses.
-        host: connects_to(options, net),
+        host: net.connects_to(options),
         group: net.group(),
         path,
     })
@@ -130,7 +129,7 @@ fn end<'a>(plan: &'a Plan, worker: &'a WorkerPlan) -> Option<End<'a>> {
 /// The address that a job connects to, unless it is a name or a multicast group.
 pub(crate) fn address_there(options: &JobOptions) -> Option<IpAddr> {
     let host = match (options.engine.of::<NetOptions>(), options.engine.of::<RdmaOptions>()) {
-        (Some(net), _) if net.group().is_none() => connects_to(options, net),
+        (Some(net), _) if net.group().is_none() => net.connects_to(options),
         (_, Some(rdma)) if !options.waits_for_peer() => Some(rdma.hostname.as_str()),
         _ => None,
     };
@@ -285,7 +284,7 @@ impl Plan {
     fn stays_here(&self, worker: &WorkerPlan) -> bool {
         let options = &self.job_of(worker).options;
         let Some(net) = options.engine.of::<NetOptions>() else { return false };
-        net.protocol == Protocol::Unix || connects_to(options, net).is_some_and(is_loopback)
+        net.protocol == Protocol::Unix || net.connects_to(options).is_some_and(is_loopback)
     }
 
     fn too_late(&self, waiting: &JobPlan, late: &JobPlan) -> Problem {

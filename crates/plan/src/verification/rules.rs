@@ -89,9 +89,7 @@ fn read_back(
 /// number does not depend on a ramp.
 fn is_predictable(options: &JobOptions, workload: &iolite_workload::Spec) -> bool {
     let is_steered = matches!(workload.mix, Mix::ReadWrite(_)) && options.is_steered();
-    let may_fail = options.extent.fill_device
-        || options.errors.continue_on_error.write
-        || !options.errors.ignore_error.write.is_empty();
+    let may_fail = options.extent.fill_device || options.errors.tolerates_failed_writes();
     !is_steered && !may_fail && !options.counts_after_ramp()
 }
 
@@ -110,7 +108,7 @@ fn earlier(
     Some(EarlierRun {
         has_own_seeds,
         alike: if has_own_seeds { Alike::Writes } else { alike(options, workload, replay) },
-        may_have_failed: options.errors.continue_on_error.write,
+        may_have_failed: options.errors.tolerates_failed_writes(),
         is_mix: options.is_read_write_mix(),
     })
 }

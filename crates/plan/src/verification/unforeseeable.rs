@@ -92,9 +92,11 @@ pub(super) fn relies_on_options(options: &JobOptions) -> bool {
 /// Why the writes of an earlier run cannot be known from its options.
 pub(super) fn by_options(options: &JobOptions) -> Option<String> {
     let cannot_know = |what: &str| Some(format!("verify_only cannot know {what}"));
-    // A job that only checks has no writes that may fail: the option describes the run that wrote.
+    // A job that only checks has no writes that may fail, so an option for writes describes the run that wrote. But
+    // continue_on_error=all may be there for the reads of the check.
     let (goes_on, ignored) = (&options.errors.continue_on_error, &options.errors.ignore_error.write);
-    let may_fail = !ignored.is_empty() || (goes_on.write && !goes_on.read && !goes_on.verify);
+    let is_for_reads = ignored.is_empty() && (goes_on.read || goes_on.verify);
+    let may_fail = options.errors.tolerates_failed_writes() && !is_for_reads;
     if options.schedule.time_based {
         cannot_know("what a time_based job has written; verify_state_load=1 does")
     } else if options.counts_after_ramp() {

@@ -77,8 +77,7 @@ impl Work for Shared {
                 continue;
             }
             let control = &self.arena.slot(worker.index).control;
-            let (arena, index) = (self.arena.clone(), worker.index);
-            iolite_engine::stop_when(move || arena.slot(index).control.terminating());
+            iolite_engine::stop_when(self.arena.end_check(worker.index));
             let mut note = |text| Message::Note(number, text).send(&self.messages);
             let stop = || control.terminating();
             let mut made = creation::create(name, &rules, layout, &mut note, &stop);
