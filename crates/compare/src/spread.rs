@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn missing_and_failed_runs_are_noted() {
         let runs = vec![run(0, 100.0, 0)];
         let one = spread(&Side { name: "a".to_owned(), runs });
         assert!(one[0].rows[0].interval.is_none() && one[0].rows[0].summary.variation.is_none());

@@ -98,7 +98,7 @@ fn without_repeats_there_are_figures_only() {
 }
 
 #[test]
-fn what_ran_at_the_same_time_is_no_repeat() {
+fn clones_of_one_run_are_not_repeats() {
     let clones = |count: usize| {
         let one = job("j", &json!({"numjobs": "5"}), &[("read", USUAL)]);
         side([report(&vec![one; count])])
@@ -215,7 +215,7 @@ fn limits_are_about_the_whole_interval() {
 }
 
 #[test]
-fn steps_of_measuring_are_no_difference() {
+fn measurement_steps_are_not_differences() {
     // Latencies in neighbouring histogram bins without any spread, and rates of runs of 10 s.
     let of = |p50: f64, iops: f64| readers(&[Did { p50, iops, ..USUAL }; 5]);
     let found = compared(&[of(100_864.0, 50_000.0), of(101_888.0, 50_004.0)]);
@@ -254,7 +254,7 @@ fn results_of_one_run_are_recognised() {
 }
 
 #[test]
-fn damaged_reports_are_no_panic() {
+fn damaged_reports_cause_no_panic() {
     let idle = || side(vec![json!({"jobs": [{}]}); 5]);
     assert!(compare(&[idle(), idle()], &[], &[]).unwrap_err().contains("nothing to compare"));
     for report in [
@@ -328,7 +328,7 @@ fn shares(luck: &mut Luck, draws: u32, runs: [usize; 2], laws: [Law; 2], shift: 
 
 /// If the sides are equal, at most 5% of the comparisons have a wrong verdict, whatever the distribution of runs is.
 #[test]
-fn false_verdicts_are_as_rare_as_is_said() {
+fn false_verdicts_are_as_rare_as_documented() {
     const DRAWS: u32 = 3000;
     let of_figures = |of_figure| Law { of_run: none, of_figure };
     let of_runs = |of_run| Law { of_run, of_figure: |luck| 1.0 + 0.005 * normal(luck) };
@@ -364,7 +364,7 @@ const POWER: [(f64, f64, f64); 5] =
     [(0.02, 0.06, 0.25), (0.04, 0.37, 0.90), (0.06, 0.78, 1.0), (0.08, 0.96, 1.0), (0.1, 1.0, 1.0)];
 
 #[test]
-fn differences_are_found_as_often_as_is_said() {
+fn differences_are_found_as_often_as_documented() {
     const DRAWS: u32 = 2000;
     let law = Law { of_run: none, of_figure: |luck| (0.02 * normal(luck)).exp() };
     let mut luck = Luck::of(seed_or(17));

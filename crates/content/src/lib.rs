@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_from_write_to_write() {
+    fn fill_refill_and_scramble_decide_which_sectors_differ() {
         let offset = || Fill::Pattern(vec![PatternPiece::Offset]);
         // fill, refill, scramble, needs preparing, distinct sectors in 10 writes of 8 sectors
         for (fill, refill, scramble, needs, distinct) in [
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_only_writes_prepares_what_changes() {
+    fn a_write_only_job_prepares_only_changing_content() {
         let needs =
             |fill, scramble| Content::new(&spec(fill, false, scramble)).for_writes_only().needs_prepare();
         assert!(!needs(abc(), false));

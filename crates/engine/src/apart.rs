@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_dies_is_told_of() {
+    fn a_dead_child_is_reported() {
         // SAFETY: ends the process, which is the child.
         let killed = apart::<()>("x", || unsafe {
             libc::kill(libc::getpid(), libc::SIGKILL);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_in_the_child_stays_there() {
+    fn changes_in_the_child_do_not_affect_the_parent() {
         apart("x", || {
             // SAFETY: the child has no other thread.
             unsafe { std::env::set_var("IOLITE_APART", "1") };

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_in_flight_is_completed() {
+    fn only_units_in_flight_are_completed() {
         let (mut completions, completer) = begun(2);
         assert!(!completer.complete(2, Ok(0)), "there is no such unit");
         assert!(completer.complete(0, Ok(1)));

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_wanted_are_waited_for() {
+    fn waits_for_the_minimum_number_of_completions() {
         for (given, min, max, waits) in [(8, 3, 8, 3), (8, 8, 2, 2), (2, 8, 8, 2)] {
             let mut commands = slow(given, 0);
             commands.drive_until(min, max, None);

@@ -386,7 +386,7 @@ mod tests {
     /// A context has room for about a page of events even if fewer were requested; units beyond that are held back
     /// until there is room.
     #[test]
-    fn what_a_full_context_refuses_goes_out_later() {
+    fn units_beyond_a_full_context_are_submitted_later() {
         const UNITS: usize = 5000;
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [7; 512]).unwrap();

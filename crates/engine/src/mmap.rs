@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_asked_for_by_a_system_call() {
+    fn ios_outside_the_mapping_use_system_calls() {
         let page = 4096u64;
         for direct in [false, true] {
             let directory = tempfile::tempdir().unwrap();

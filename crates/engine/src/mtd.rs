@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_touches_a_bad_block_is_refused() {
+    fn units_touching_a_bad_block_are_refused() {
         let mut engine = engine(vec![1, 3]);
         let refused = [(0, 16384), (0, 16385), (16384, 1), (32768, 16384), (32768, 65536), (49152, 512)];
         let refused = refused.map(|(offset, length)| engine.check(&unit(offset, length)).is_err());

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_whom_nobody_knows_is_told_from_one_whose_authority_is_there() {
+    fn a_missing_certificate_authority_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let keys = dir.path().join("my keys");
         std::fs::create_dir(&keys).unwrap();

@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_end_does_what_the_other_awaits() {
+    fn the_roles_of_client_and_server_match() {
         for verb in Verb::ALL {
             let (client, server) = (role(verb, false), role(verb, true));
             let expected = match client {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_devices_is_told_what_helps() {
+    fn missing_devices_are_reported_with_a_remedy() {
         let directory = tempfile::tempdir().unwrap();
         let (devices, manager) = (directory.path().join("infiniband"), directory.path().join("rdma_cm"));
         let (errno, why) = no_device(&devices, &manager).unwrap();

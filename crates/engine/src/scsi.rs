@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_told_in_words() {
+    fn complaints_are_described_in_words() {
         let told = |sense: &[u8]| {
             let complaint = Complaint { device: 2, host: 0, driver: 8, sense, command: &[0x2f, 2] };
             (complaint.to_string(), complaint.is_miscompare())

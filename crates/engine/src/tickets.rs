@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_an_error_or_zeros() {
+    fn missing_data_is_an_error_or_read_as_zeros() {
         let missing = -i64::from(libc::ENOENT);
         assert_eq!(outcome(Act::Read, 4), (Ok(4), [7; 4]));
         assert_eq!(outcome(Act::Read, 1), (Err(Errno(libc::ENODATA)), [7; 4]));

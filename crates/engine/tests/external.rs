@@ -151,7 +151,7 @@ fn refused(text: &str, name: &str, directory: &Path) -> Result<String, String> {
 }
 
 #[test]
-fn what_is_no_engine_is_refused_in_words() {
+fn libraries_that_are_not_engines_are_refused_with_a_reason() {
     let directory = tempfile::tempdir().unwrap();
     let refused = |text: &str, name: &str| refused(text, name, directory.path());
     let error = or_skip!(refused("int nothing;", "nothing"));

@@ -72,7 +72,7 @@ fn more_than_the_depth_is_busy() {
 }
 
 #[test]
-fn vsync_gathers_only_what_continues() {
+fn vsync_gathers_only_contiguous_units() {
     struct Gather<'a>(&'a Path);
     impl Visitor for Gather<'_> {
         type Out = ();
@@ -149,7 +149,7 @@ fn a_wait_ends_with_its_timeout() {
 }
 
 #[test]
-fn dropping_an_engine_cancels_what_would_never_end() {
+fn dropping_an_engine_cancels_endless_units() {
     struct Abandon<'a>(&'a Path);
     impl Visitor for Abandon<'_> {
         type Out = ();
@@ -188,7 +188,7 @@ fn dropping_an_engine_cancels_what_would_never_end() {
 }
 
 #[test]
-fn dropping_an_engine_waits_for_what_cannot_be_cancelled() {
+fn dropping_an_engine_waits_for_uncancellable_units() {
     /// Writes blocks and drops the engine without reaping; all committed blocks are in the file after that.
     struct Leave<'a>(&'a Path, &'a str);
     impl Visitor for Leave<'_> {

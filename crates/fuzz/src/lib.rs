@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_told_apart_by_their_words() {
+    fn outcomes_are_distinguished_by_their_words() {
         assert_eq!(masked("line 12: \"abc\" is not 7"), masked("line 3: \"x\" is not 123"));
         assert_eq!(masked("begins with [65, 0a], no"), masked("begins with [1], no"));
         assert_eq!(masked("bs=4kk: not a size"), masked("bs=x%1: not a size"));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_panics_is_found() {
+    fn panicking_inputs_are_found() {
         let mut run = |input: &[u8]| {
             assert!(!input.starts_with(b"magic"), "found");
             String::new()

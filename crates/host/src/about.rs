@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_left_out() {
+    fn unknown_facts_are_left_out() {
         let disk = Disk {
             name: "none0".into(),
             directory: "/no/such/disk".into(),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_namespace_everything_is_told_but_the_queue() {
+    fn all_facts_of_a_namespace_but_the_queue_are_reported() {
         use crate::{Fact, Value};
         let section = |name, is_list, rows: Vec<Vec<(&'static str, Value)>>| Section {
             name,

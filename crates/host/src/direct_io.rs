@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_tells_is_not_zero() {
+    fn alignments_reported_by_the_kernel_are_not_zero() {
         let file = tempfile::NamedTempFile::new().unwrap();
         match DirectIo::of(file.path(), || None) {
             Some(DirectIo::Aligned { memory, offset }) => assert!(memory > 0 && offset > 0),

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_nothing_and_what_cannot_be_there_is_refused() {
+    fn missing_files_are_none_and_impossible_paths_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("f");
         assert_eq!(look(&file), Ok(None));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn access_is_what_the_kernel_says() {
+    fn access_is_checked_by_the_kernel() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(access(directory.path(), Access::MakeFiles), Ok(()));
         assert_eq!(access(&directory.path().join("none"), Access::Write), Err(Refusal::of(libc::ENOENT)));

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_block_device_is_not_in_use() {
+    fn files_that_are_not_block_devices_are_not_in_use() {
         assert_eq!(in_use(Path::new("/dev/null")), None);
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(in_use(&directory.path().join("none")), None);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_an_error() {
+    fn unreadable_tables_are_an_error() {
         let proc = tempfile::tempdir().unwrap();
         let missing = |name: &str| {
             let why = tables(proc.path()).unwrap_err().words;

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_size() {
+    fn character_devices_and_directories_have_no_size() {
         let machine = ThisMachine::new();
         assert_eq!(machine.size(Path::new("/dev/null")), Ok(None));
         assert_eq!(machine.size(Path::new("/proc")), Ok(None));

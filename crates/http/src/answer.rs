@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_end_where_the_head_says_in_whatever_pieces_they_come() {
+    fn bodies_end_where_the_head_says_however_they_are_split() {
         let length: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nX-Id: 1\r\n\r\nabcdef";
         let pieces: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4;x=y\r\nabcd\r\n2\r\nef\r\n0\r\nT: 1\r\n\r\n";
         let told: &[u8] =
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_too_early_is_told_with_what_is_missing() {
+    fn an_early_end_is_reported_with_the_missing_part() {
         for (text, words) in [
             ("", "did not answer"),
             ("HTTP/1.1 2", "in the middle of the answer's head"),
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn invalid_answers_are_refused() {
         for text in [
             "SSH-2.0-OpenSSH\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_has_to_be_there() {
+    fn demanded_credentials_must_exist() {
         for (profile, why) in
             [("none", "there is no profile [none]"), ("half", "[half] has no aws_secret_access_key")]
         {

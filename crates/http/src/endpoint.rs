@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_have_the_port_of_their_protocol_unless_told() {
+    fn hosts_have_the_default_port_unless_one_is_given() {
         for (text, encrypted, shown) in [
             ("s3.example.com", false, "s3.example.com"),
             ("s3.example.com:443", true, "s3.example.com"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused_with_the_reason() {
+    fn invalid_hosts_are_refused_with_a_reason() {
         for (text, why) in [
             ("user:sesame@h:1", "\"***@h:1\""),
             ("http://h", "https= selects"),

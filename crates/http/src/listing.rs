@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_whole_list_is_not_taken_for_it() {
+    fn incomplete_lists_are_refused() {
         let cut = "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>";
         for (text, length, why) in [
             (cut, 0, "gives no NextContinuationToken"),

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_words_are_told() {
+    fn the_servers_words_are_reported() {
         let xml = "<?xml version=\"1.0\"?>\n<Error><Code>AccessDenied</Code><Message>a &lt;b&gt; &amp;amp; c</Message>\
                    <RequestId>body</RequestId></Error>";
         let refusal = Refusal::of(&answer(403, &[("x-amz-request-id", "17A0")], xml));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_kinds_of_authentication_are_told_without_their_parameters() {
+    fn locations_and_authentication_kinds_omit_parameters() {
         let moved = Refusal::of(&answer(307, &[("location", "https://h/b/a?X-Amz-Signature=sesame")], ""));
         assert_eq!(moved.location.as_deref(), Some("https://h/b/a"));
         let field = "www-authenticate";

@@ -372,7 +372,7 @@ mod tests {
     const WHOLE: Object<'static> = Object { name: "/b/o 1_0_4", part: None, query: "" };
 
     #[test]
-    fn heads_say_what_is_done_and_to_what() {
+    fn heads_name_the_method_and_the_object() {
         let anonymous = || Protocol::S3(Box::default());
         assert_eq!(
             head(anonymous(), Method::Get, &WHOLE, b""),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_s3_is_told_is_signed() {
+    fn all_s3_headers_are_signed() {
         let credentials = Credentials { id: "A".into(), secret: "s".into(), token: Some("the-token".into()) };
         let s3 = S3 {
             signer: Some(Signer::new(credentials, "eu-west-1")),
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_told_what_to_check_objects_by() {
+    fn checksums_are_sent_with_objects() {
         // The CRC-32C of these digits is e3069283, the usual check of its polynomial; the SHA-256 is that of
         // sha256sum(1).
         for (checksum, field) in [

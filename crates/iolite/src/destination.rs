@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_replaced_is_overwritten_in_the_end() {
+    fn reports_that_cannot_be_replaced_are_overwritten_at_the_end() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let old = "old, and longer than what follows";
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_gets_the_report_as_it_comes() {
+    fn a_device_gets_the_report_as_it_is_written() {
         let mut to = Destination::open(Path::new("/dev/full")).unwrap();
         let error = to.write(b"new", |file, part| file.write_all(part)).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_on_no_file_system() {
+    fn a_device_has_no_file_system() {
         let machine = MadeUp::new();
         let mut survey = Survey::new(&machine);
         assert_eq!(survey.facts_of(Path::new("/dev/null")), []);

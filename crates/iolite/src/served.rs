@@ -91,7 +91,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn what_tells_of_clusters_and_handles_is_a_file_of_this_machine() {
+    fn cluster_configurations_and_schemes_must_be_served() {
         let served = tempfile::tempdir().unwrap();
         let inside = |name: &str| served.path().join(name).display().to_string();
         let outside_of = |conf: Option<String>, scheme: &str| {
@@ -127,7 +127,7 @@ mod tests {
     /// Every option whose help mentions a file declares `names_files`, except those listed. Logs go where the run's own
     /// files go.
     #[test]
-    fn options_that_name_files_say_so() {
+    fn options_that_name_files_declare_it() {
         let speaks = |help: &str| {
             let help = help.to_lowercase();
             [

@@ -83,7 +83,7 @@ mod tests {
         #![proptest_config(iolite_testing::properties(256))]
 
         #[test]
-        fn as_the_standard_library_writes_it(value in any::<u64>(), shift in 0u32..64) {
+        fn numbers_are_written_as_by_the_standard_library(value in any::<u64>(), shift in 0u32..64) {
             prop_assert_eq!(written(value >> shift), (value >> shift).to_string());
         }
     }

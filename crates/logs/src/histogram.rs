@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_histogram_is_told_with_its_column() {
+    fn invalid_histogram_lines_are_reported_with_their_column() {
         let told = |line: &str| HistogramLine::read(line).unwrap_err();
         assert_eq!(told("1, x, 4096, 0"), (2, "\"x\" is not a number".into()));
         assert_eq!(told("9, 35737, 0, 4096, 0").0, 5);

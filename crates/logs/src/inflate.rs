@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_log_is_told_with_its_place() {
+    fn invalid_compressed_logs_are_reported_with_their_place() {
         let message = inflated(b"hello, this is not a log").unwrap_err();
         assert!(message.starts_with("not a compressed log at byte "), "{message}");
         let good = packed::compress(&[7; 40]);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_is_taken() {
+    fn packed_samples_are_unpacked_unchanged() {
         let sample = Sample {
             time_ms: 5,
             value: 6,

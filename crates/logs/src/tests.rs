@@ -222,7 +222,7 @@ fn a_log_that_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_worker_that_stops_short_leaves_what_it_told() {
+fn a_recorder_that_stops_early_keeps_its_entries() {
     let dir = tempfile::tempdir().unwrap();
     let settings = settings(dir.path(), &[LogKind::Total]);
     let mut recorder = Recorder::start(&settings, &never(), || Ok(())).unwrap();
@@ -264,7 +264,7 @@ fn a_pipe_without_a_reader_can_be_called_off() {
 }
 
 #[test]
-fn what_nobody_takes_is_given_up_with_the_job_and_not_before() {
+fn an_unread_pipe_is_abandoned_only_when_the_job_stops() {
     let dir = tempfile::tempdir().unwrap();
     let (path, hold) = pipe(dir.path());
     let _held = hold();

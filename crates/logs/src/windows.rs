@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_in_flight_at_the_end_is_part_of_the_last_window() {
+    fn ios_in_flight_at_the_end_count_in_the_last_window() {
         let (mut windows, times, told) = reads(10 * MS, 200 * MS);
         assert_eq!((times, iops(&told)), (vec![100], vec![100]));
         for _ in 0..5 {

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_and_nothing_secret_with_it() {
+    fn invalid_urls_are_reported_without_their_secrets() {
         for (url, words) in [
             ("http://h/x", "it must be nfs://SERVER/EXPORT"),
             ("nfs:///x", "the server is missing"),

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         let mut bytes = Vec::new();
         Writer(&mut bytes).u32(7).u64(1 << 40).opaque(b"abcde").opaque(b"");
         assert_eq!(bytes.len(), 4 + 8 + 4 + 8 + 4);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_not_offered() {
+    fn options_without_effect_are_not_offered() {
         for word in words() {
             let name = word.names[0];
             let works = registry::find_job(name).is_some_and(|definition| definition.land.is_some());

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist() {
+    fn unknown_commands_and_engines_get_suggestions() {
         let nearest = command_help(Some("iodep"));
         let own = command_help(Some("iodepth")).text;
         assert_eq!(nearest.text, format!("No such command: iodep - showing closest match\n{own}"));

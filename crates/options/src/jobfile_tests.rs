@@ -143,7 +143,7 @@ fn environment_and_reserved_words() {
 }
 
 #[test]
-fn a_bracket_alone_is_no_section() {
+fn a_lone_bracket_is_not_a_section() {
     let outcome = read_text("[one]\nsize=1m\n[");
     assert_eq!(outcome.errors, ["-:3:1: [: a section needs a name and a closing ]"]);
 }
@@ -186,7 +186,7 @@ fn headers_that_fio_accepts() {
 }
 
 #[test]
-fn what_is_not_text_is_an_error_with_its_place() {
+fn bytes_that_are_not_text_are_errors_with_their_place() {
     let outcome = read_text(b"[a]\nbs=4k\ndescription=\xff\xfe\nsize=1m\nrw=re\0ad\nthread\n");
     assert_eq!(outcome.shape(), ["a: bs=4k size=1m thread"], "the rest is still read");
     assert_eq!(

@@ -135,7 +135,7 @@ mod tests {
 
     /// Letters, abbreviations and values in separate words are distinguished from job files.
     #[test]
-    fn each_run_has_the_words_of_all() {
+    fn common_options_apply_to_every_run() {
         let line = "-rt 5:7 a.fio --output=o --runt 3 --ioengine=libaio -libaio_vectored=1 --eta never b.fio --name x -bs 4k";
         let found = repeated(&words(line), Name::Iolite).unwrap();
         assert_eq!(found.repeat, Repeat { times: 5, seed: Some(7) });
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_together_is_told() {
+    fn options_that_exclude_repeat_are_reported() {
         for option in [
             "--client=a",
             "--mpi",

@@ -9,7 +9,7 @@ fn docs(name: &str) -> PathBuf {
 }
 
 #[test]
-fn what_is_checked_in_is_up_to_date() {
+fn checked_in_manuals_are_up_to_date() {
     for (name, text) in [("options.md", manual::markdown()), ("iolite.1", manual::roff())] {
         let present = std::fs::read_to_string(docs(name)).unwrap_or_default();
         assert!(

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn older_kernels_tell_it_in_sysfs() {
+    fn older_kernels_report_integrity_in_sysfs() {
         let directory = tempfile::tempdir().unwrap();
         assert_eq!(of_sysfs(directory.path()), Err(NONE.to_owned()));
         fs::create_dir(directory.path().join("integrity")).unwrap();

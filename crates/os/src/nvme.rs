@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_namespace_has_no_number() {
+    fn files_that_are_not_namespaces_have_no_number() {
         let null = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(number(null.as_raw_fd()).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
         assert!(Namespace::of(null.as_raw_fd()).is_err());

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_no_commands_has_no_capacity() {
+    fn devices_without_scsi_commands_have_no_capacity() {
         let null = std::fs::File::open("/dev/null").unwrap();
         for interface in [Interface::Third, Interface::Fourth] {
             let refused = capacity(null.as_raw_fd(), interface).unwrap_err();

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_zoned_device_has_no_zones() {
+    fn files_that_are_not_zoned_devices_have_no_zones() {
         let file = tempfile::tempfile().unwrap();
         assert_eq!(report(&file, 0, 1).unwrap_err().raw_os_error(), Some(libc::ENOTTY));
         let device = ZonedDevice::of(file).unwrap();

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn two_levels_are_told_from_a_wide_spread() {
+    fn two_levels_are_distinguished_from_a_wide_spread() {
         let jumping: Vec<f64> =
             (0..100).map(|n| if n / 10 % 2 == 0 { 52_000.0 } else { 104_000.0 } + 900.0 * noise(n)).collect();
         let levels = of(&jumping).levels.unwrap();
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trend_is_no_pair_of_levels() {
+    fn a_trend_is_not_a_pair_of_levels() {
         let falling: Vec<f64> = (0..100).map(|n| 80_000.0 - 400.0 * n as f64 + 200.0 * noise(n)).collect();
         let found = of(&falling);
         assert_eq!(found.levels, None);
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn few_ios_are_no_stall_and_make_long_windows() {
+    fn few_ios_are_not_stalls_and_make_long_windows() {
         let rates: Vec<f64> = (0..3000).map(|n| if n % 3 == 0 { 0.0 } else { 30.0 }).collect();
         let found = of(&rates);
         assert_eq!(found.stalls, None, "that is chance");
@@ -421,28 +421,28 @@ mod tests {
 
     /// While the job reads back what it wrote, no writes are expected; the windows beside that are partial.
     #[test]
-    fn gaps_are_no_stalls() {
+    fn gaps_are_not_stalls() {
         let piece = [&[900.0][..], &[50_000.0; 20], &[700.0]].concat();
         let found = Steadiness::of_series(&vec![series(&piece); 4], 0.1).unwrap();
         assert!(found.is_one_number() && found.windows == 80, "{found:?}");
     }
 
     #[test]
-    fn what_is_left_over_counts_too() {
+    fn leftover_samples_are_counted() {
         let found = joined(&series(&[100.0; 99]));
         assert_eq!(found.len(), 2, "{found:?}");
         assert!((found.iter().map(|point| point.ios).sum::<f64>() - 990.0).abs() < 1e-6);
     }
 
     #[test]
-    fn of_a_few_windows_no_shape_is_told() {
+    fn a_few_windows_show_no_shape() {
         let rates = [0.0, 4400.0, 5700.0, 4500.0, 6000.0, 4200.0, 5500.0, 0.0];
         let found = of(&rates);
         assert_eq!((found.trend, found.levels), (None, None));
     }
 
     #[test]
-    fn of_a_short_run_nothing_is_said() {
+    fn short_runs_are_not_judged() {
         assert_eq!(Steadiness::of_series(&[series(&[100.0; 6])], 0.1), None);
         assert_eq!(Steadiness::of_series(&[], 0.1), None);
         assert_eq!(Steadiness::of_series(&[Vec::new(), series(&[1.0])], 0.1), None);

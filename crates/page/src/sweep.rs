@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_points_share_is_said_once() {
+    fn values_shared_by_all_points_are_stated_once() {
         let options = json!([{"name": "bs", "values": ["4k"]}, {"name": "iodepth", "values": ["1", "2", "4", "8", "16", "32"]}]);
         let points: Vec<Value> =
             (1..=6).map(|number| point(number, &(1 << (number - 1)).to_string())).collect();

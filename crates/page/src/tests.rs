@@ -57,7 +57,7 @@ fn the_answer_is_there_without_scripts() {
 }
 
 #[test]
-fn two_levels_are_said() {
+fn two_levels_are_reported() {
     let ios: Vec<u64> = (0..60).map(|n| if n / 10 % 2 == 0 { 5000 } else { 10_000 }).collect();
     let page = page(&report("jumps", &ios));
     assert!(page.contains("One number does not describe this run"));
@@ -108,7 +108,7 @@ fn a_job_may_be_called_like_a_sum() {
 }
 
 #[test]
-fn words_say_of_what_they_are() {
+fn statements_name_the_data_they_are_about() {
     let mut report = report("a", &[5000; 30]);
     let short = json!({"jobname": "b", "read": {"total_ios": 1, "iops": 5.0, "lat_ns": {"percentile": {"50.000000": 1500}}}});
     report["jobs"].as_array_mut().unwrap().push(short);

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_to_fit_what_can_be_written_atomically() {
+    fn blocks_must_fit_the_atomic_write_limits() {
         let machine = MadeUp::new()
             .with_file("/can", 1 << 20)
             .atomic("/can", AtomicWrites { least: 4096, most: 65536 })

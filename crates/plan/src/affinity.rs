@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_was_tied_to_is_no_bound() {
+    fn cpus_may_lie_outside_the_programs_own_affinity() {
         let machine = MadeUp::new().with_cpus(4).tied_to(&[0]);
         assert_eq!(told(vec![allowed(&[2, 3])], &machine), [""; 0]);
     }

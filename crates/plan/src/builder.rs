@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_jobs_of_one_name_none_can_be_waited_for() {
+    fn two_jobs_of_one_name_cannot_be_waited_for() {
         let jobs = |awaited: &str| {
             let job_a = job("a", |o| o.schedule.wait_for = Some(awaited.into()));
             vec![job("b", |_| {}), job("b", |_| {}), job("c", |_| {}), job_a]
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_repeat_unless_told_otherwise() {
+    fn seeds_repeat_unless_randrepeat_is_off() {
         let machine = MadeUp::new();
         let seeds = |repeat: bool| {
             let clones = job("a", |o| {

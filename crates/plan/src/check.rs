@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn several_mistakes_are_told_together() {
+    fn several_mistakes_are_reported_together() {
         let found = messages(
             |o| {
                 o.ioengine = "mmap".into();

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be() {
+    fn impossible_control_groups_are_refused() {
         assert!(found(ControlGroupVersion::One, true).is_ok());
         let refused = found(ControlGroupVersion::Two, true).unwrap_err();
         assert!(refused.starts_with("cgroup=mine: with control groups of version 2, threads"), "{refused}");

@@ -98,7 +98,7 @@ mod tests {
 
     /// The limits of fio 3.33: 50 + 50 runs, 90 + 20 does not.
     #[test]
-    fn what_a_working_set_demands() {
+    fn limits_of_dedupe_working_sets_are_checked() {
         assert!(blamed(|_| {}).is_empty());
         assert!(blamed(|o| o.buffers.dedupe_working_set_percentage = 50).is_empty());
         assert_eq!(blamed(|o| o.buffers.dedupe_working_set_percentage = 51), ["dedupe_percentage"]);

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_engine_cannot_do_is_refused() {
+    fn options_unsupported_by_an_engine_are_refused() {
         let mut weak = *engine("psync").unwrap();
         weak.facets.capabilities = Capabilities::default();
         let trims = |o: &mut JobOptions| o.pattern.rw = ReadWrite::RandTrim;
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_in_a_file_is_refused_to_those_who_were_not_told_what_it_is() {
+    fn an_undescribed_engine_library_is_refused() {
         let facets = engine("psync").unwrap().facets;
         let told = |described, run: &RunOptions| {
             let mut options = JobOptions::default();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_local_files_is_refused_to_storages() {
+    fn options_for_local_files_are_refused_for_own_storage() {
         let mut own = *engine("psync").unwrap();
         own.facets.data = Data::OwnStorage;
         assert_eq!(told(&own, |o| o.pattern.rw = ReadWrite::RandRw), [""; 0]);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_engine_has_to_be_told_is_asked_for() {
+    fn missing_engine_options_are_reported() {
         for (name, missing) in [("cpuio", "cpuload= is missing"), ("exec", "program= is missing")] {
             let entry = engine(name).unwrap();
             let [message] = &told(entry, |o| o.choose_engine(entry))[..] else { panic!("one") };
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_works_hands_nothing_over() {
+    fn engines_without_io_cannot_offload_submission() {
         let mut works = *engine("null").unwrap();
         works.facets.unit = UnitKind::Works;
         let offloads = |o: &mut JobOptions| o.depth.io_submit_mode = SubmitMode::Offload;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_no_data_is_not_verified() {
+    fn engines_that_move_no_data_cannot_verify() {
         let mut names = *engine("psync").unwrap();
         names.facets.unit = engine("filestat").unwrap().facets.unit;
         let verifies = |o: &mut JobOptions| o.verification.verify = Verify::Crc32c;

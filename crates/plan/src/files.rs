@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn opendir_takes_what_is_there() {
+    fn opendir_takes_the_existing_files() {
         let machine =
             MadeUp::new().with_file("/data/sub/b", 1).with_file("/data/a", 1).with_directory("/empty");
         let options = JobOptions {

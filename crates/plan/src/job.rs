@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_an_end_ends() {
+    fn exit_options_decide_which_jobs_are_ended() {
         let of = |change: &dyn Fn(&mut JobOptions), failed| {
             job(|o| {
                 o.schedule.exit_what = ExitWhat::Stonewall;

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_job_finds_what_an_earlier_one_will_have_made() {
+    fn a_later_job_knows_the_files_of_an_earlier_one() {
         let writes = job("/data/new", |o| {
             (o.pattern.rw, o.extent.size) = (ReadWrite::Write, Some(SizeValue::Bytes(1 << 20)))
         });
@@ -309,7 +309,7 @@ mod tests {
 
     /// Its node may be read, so its size is known; only the job's writes would fail.
     #[test]
-    fn commands_that_may_not_be_sent_are_told_with_the_remedy() {
+    fn forbidden_commands_are_reported_with_the_remedy() {
         let format = Format { data: 4096, metadata: 0, extended: false, protection: None };
         let namespace =
             iolite_host::Namespace { number: 1, blocks: 1 << 20, format, optional: 0, zones: None };
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_used_are_told_with_their_names() {
+    fn unusable_files_are_reported_with_their_names() {
         let machine =
             MadeUp::new().with_directory("/data").refused("/secret", libc::EACCES).with_file("/f", 0);
         let refused = |file, change: &dyn Fn(&mut JobOptions)| {
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn clones_with_the_same_problem_tell_it_once() {
+    fn clones_with_the_same_problem_report_it_once() {
         let clones = job("/secret", |o| o.schedule.numjobs = 100);
         let found = layouts(vec![clones], &MadeUp::new().refused("/secret", libc::EIO)).unwrap_err();
         assert_eq!(found, ["/secret: Input/output error"]);

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_starts_together_counts_together() {
+    fn workers_that_start_together_are_counted_together() {
         let same = |_: &mut JobOptions| {};
         assert_eq!(told(&[(9, 100, &same)]), None);
         let message = told(&[(9, 100, &same), (1, 32, &same)]).unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_starts_later_does_not() {
+    fn workers_that_start_later_are_not_counted() {
         let same = |_: &mut JobOptions| {};
         assert_eq!(told(&[(9, 100, &same), (9, 100, &|o| o.schedule.stonewall = true)]), None);
         assert_eq!(told(&[(9, 100, &same), (9, 100, &|o| o.schedule.wait_for = Some("j".into()))]), None);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn obstacles_are_told_once_with_their_reason() {
+    fn obstacles_are_reported_once_with_their_reason() {
         let machine = MadeUp::new()
             .with_file("/data/file", 0)
             .with_directory("/data/x_iops.1.log")

@@ -51,7 +51,7 @@ mod tests {
     use iolite_options::BufferOptions;
 
     #[test]
-    fn what_a_file_holds_is_kept() {
+    fn files_with_content_are_not_used_as_shared_memory() {
         let machine =
             MadeUp::new().with_file("/empty", 0).with_file("/full", 4).with_file("/sys/bus/memory", 4);
         let machine = machine.with_block_device("/dev/disk", 1 << 30);

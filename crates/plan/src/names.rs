@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_names_those_near_a_place_have_its_file_name() {
+    fn names_near_a_place_share_its_file_name() {
         let near = |format, count, places: &[&str]| {
             let names = Names::numbered(Path::new("d"), format, "#", count);
             let places: Vec<PathBuf> = places.iter().map(PathBuf::from).collect();

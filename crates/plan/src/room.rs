@@ -104,7 +104,7 @@ mod tests {
     use iolite_options::{DepthOptions, FileOptions, ScheduleOptions};
 
     #[test]
-    fn what_does_not_fit_is_told_with_its_option() {
+    fn excessive_memory_is_reported_with_the_option() {
         let options = |nrfiles, iodepth, numjobs| JobOptions {
             files: FileOptions { nrfiles, ..FileOptions::default() },
             depth: DepthOptions { iodepth, ..DepthOptions::default() },

@@ -242,7 +242,7 @@ fn trims_reset_zones_only_where_there_are_some() {
 }
 
 #[test]
-fn how_zones_are_used_follows_from_the_job() {
+fn zone_rules_follow_from_the_job() {
     let machine = zoned_machine();
     let rules = |rest: &str| {
         let job = format!("--name=j --filename=/dev/zns --zonemode=zbd --direct=1 --bs=64k {rest}");
@@ -274,7 +274,7 @@ fn how_zones_are_used_follows_from_the_job() {
 }
 
 #[test]
-fn what_zones_forbid() {
+fn jobs_that_violate_zone_rules_are_refused() {
     let machine = zoned_machine();
     for (rest, remedy) in [
         ("--filename=/dev/zns --rw=write --direct=0", "add direct=1"),
@@ -480,7 +480,7 @@ fn other_ends(machine: &MadeUp, arguments: &str) -> Vec<Vec<usize>> {
 }
 
 #[test]
-fn ends_of_several_connections_are_told_apart() {
+fn ends_of_several_connections_are_distinguished() {
     let machine = MadeUp::new().with_address("192.0.2.1".parse().unwrap());
     let net = "--ioengine=net --size=64k --port=7 --thread";
     // One port may have several groups, or a group and a single address.

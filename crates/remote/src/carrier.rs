@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_words_are_kept() {
+    fn the_last_lines_of_output_are_kept() {
         let words = Words::default();
         let said: String = (0..100).map(|line| format!("\x1b[31mline {line}\r\n")).collect();
         words.keep(said.as_bytes());

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_none_or_not_private_are_refused() {
+    fn invalid_or_readable_key_files_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let [_, _, agent] = home::make(directory.path(), 30, SystemTime::now()).unwrap();
         let refused = |file: &Path| Keys::read(file, Role::Agent).unwrap_err();
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn where_keys_are_looked_for() {
+    fn keys_are_looked_for_in_the_config_directory() {
         let of = |variables: &[(&str, &str)]| {
             let found = |name: &str| {
                 variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_dead_have_left_is_removed() {
+    fn only_directories_of_dead_processes_are_removed() {
         let dir = tempfile::tempdir().unwrap();
         // The number of a process that has ended.
         let mut ended = std::process::Command::new("true").spawn().unwrap();

@@ -380,7 +380,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn where_ssh_goes() {
+    fn ssh_targets_are_parsed() {
         let target = |user: Option<&str>, host: &str, port| {
             Ok(Target { user: user.map(str::to_owned), host: host.to_owned(), port })
         };
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shells_say_is_passed_over() {
+    fn shell_output_before_the_marker_is_skipped() {
         let (mine, mut theirs) = UnixStream::pair().unwrap();
         let mine = Stream::over_socket(mine).unwrap();
         theirs.write_all(format!("Welcome!\n\nbye\n{MARK} Linux x86_64\nrest").as_bytes()).unwrap();

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_limited() {
+    fn read_bytes_and_rates_are_limited() {
         for (one, other) in kinds() {
             other.write_all(&[7; 30_000]).unwrap();
             one.limit_intake(IntakeLimit { bytes: 20_000, per_second: 1 << 20 });

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn written_times_are_read_back() {
         for milliseconds in [1_795_178_000_000, 1_700_000_000_000_u64] {
             let text = minute(milliseconds);
             assert_eq!(of_local(&text), Some(milliseconds / 60_000 * 60_000), "{text}");

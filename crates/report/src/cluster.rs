@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_no_straggler() {
+    fn chance_differences_are_not_stragglers() {
         let hosts = |p99s: &[u64]| -> Vec<HostReport> {
             p99s.iter().enumerate().map(|(number, &p99)| host(&number.to_string(), p99)).collect()
         };
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_which_nothing_is_left_says_so() {
+    fn a_run_without_surviving_hosts_is_reported() {
         let mut none = cluster();
         for host in &mut none.hosts {
             (host.report, host.lost) = (Report::default(), Some("cut off".into()));

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown() {
+    fn unknown_progress_is_shown_as_dashes() {
         let mut unknown = snapshot();
         unknown.percent = None;
         unknown.workers.truncate(2);

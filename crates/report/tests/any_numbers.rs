@@ -217,7 +217,7 @@ proptest! {
     #![proptest_config(iolite_testing::properties(100))]
 
     #[test]
-    fn any_report_can_be_told(
+    fn any_report_can_be_printed(
         timestamp_ms in number(),
         jobs in prop::collection::vec(job(), 0..3),
         groups in prop::collection::vec(group(), 0..3),

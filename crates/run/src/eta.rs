@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn by_bytes_by_time_or_by_what_comes_first() {
+    fn the_eta_follows_bytes_or_time_whichever_ends_first() {
         let arena = Arena::new(1).unwrap();
         let slot = arena.slot(0);
         running(slot);

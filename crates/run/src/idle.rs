@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idleness_is_what_was_left_over() {
+    fn idleness_is_the_unused_share_of_cpu_time() {
         let meter = IdleMeter::new(true, Clock::calibrate()).unwrap();
         // In 4 s the first CPU spent 2 s on units of 2 ms.
         meter.period.began_ns.store(1_000_000_000, Relaxed);

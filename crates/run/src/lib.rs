@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_systems_refusals_are_words() {
+    fn system_errors_are_described_in_words() {
         let error = RunError::System("lockmem", io::Error::from_raw_os_error(libc::ENOMEM));
         assert_eq!(error.to_string(), "lockmem: Cannot allocate memory");
     }

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lost_machine_had_measured_is_kept_and_marked() {
+    fn measurements_of_a_lost_machine_are_kept_and_marked() {
         let fine = || JobReport { members: 1, job_runtime_ms: 5, ..JobReport::default() };
         let mut hosts = ["one", "two"].map(|label| HostReport { label: label.into(), ..host(vec![fine()]) });
         hosts[1].lost = Some("cut off".into());

@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_read() {
+    fn recorded_values_are_read_back() {
         let stats = zeroed();
         let mut expected = Moments::default();
         for value in [0, 17, u64::from(u32::MAX) * 9, 1 << 40, 3] {
@@ -531,7 +531,7 @@ mod tests {
     /// A worker records one value between two resets, and another one between the next two. A reader must not find the
     /// value of an earlier period with a later number of resets.
     #[test]
-    fn nothing_of_before_a_reset_is_told_behind_it() {
+    fn values_before_a_reset_are_not_read_after_it() {
         let stats = zeroed();
         let is_over = std::sync::atomic::AtomicBool::new(false);
         let value_of = |resets: u64| 1000 << (resets % 2 * 8);
@@ -586,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_forgets_and_what_was_moved_stays_moved() {
+    fn a_reset_keeps_the_counts_of_moved_bytes() {
         let stats = zeroed();
         stats.begin_span([true, false, false], 100);
         for round in 1..=3 {

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_of_a_block_are_one_and_those_of_none_are_left_out() {
+    fn workers_of_a_block_are_summed_and_others_left_out() {
         let mut recorder = Recorder::new(vec![Some(0), None, Some(0)]);
         let workers = |n: u64| vec![worker('R', n, &[]), worker('R', 100 * n, &[]), worker('R', 2 * n, &[])];
         recorder.take(snapshot(0, workers(0)));

@@ -50,7 +50,7 @@ fn run_numbers_are_not_reused() {
 
 /// Runs with a label are dropped last, and the newest never.
 #[test]
-fn what_is_beyond_the_limits_goes() {
+fn runs_beyond_the_limits_are_dropped() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = store(&directory);
     let numbers = |runs: &[Run]| runs.iter().map(|run| run.number).collect::<Vec<_>>();
@@ -84,7 +84,7 @@ fn labels_are_words_for_people() {
 }
 
 #[test]
-fn what_is_no_report_is_not_kept() {
+fn invalid_reports_are_not_stored() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = store(&directory);
     for bad in ["", "words", "{}", "[1]", "{\"jobs\": 1}", "{\"jobs\": "] {
@@ -94,7 +94,7 @@ fn what_is_no_report_is_not_kept() {
 }
 
 #[test]
-fn what_is_no_store_is_left_alone() {
+fn files_that_are_not_stores_are_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
     std::fs::write(&path, "somebody's text, longer than the hundred bytes that SQLite looks at to know its own files: it is not one").unwrap();
@@ -113,7 +113,7 @@ fn what_is_no_store_is_left_alone() {
 }
 
 #[test]
-fn a_damaged_store_is_told() {
+fn a_damaged_store_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = store(&directory);
     let path = directory.path().join("deep/er/runs.db");
@@ -206,7 +206,7 @@ fn reports_above_the_limit_are_refused() {
 }
 
 #[test]
-fn rates_without_an_end_are_none() {
+fn infinite_rates_are_stored_as_zero() {
     let directory = tempfile::tempdir().unwrap();
     let mut store = store(&directory);
     let job = "{\"jobname\": \"a\", \"read\": {\"iops\": 1e308, \"bw_bytes\": 1e308}}";

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn how_it_ended_is_told_or_follows_from_errors() {
+    fn the_end_of_a_run_is_stated_or_follows_from_errors() {
         let told =
             json!({"jobs": [], "iolite": {"status": "interrupted", "status_reason": "ended by SIGINT"}});
         assert_eq!(end(&told), Some(RunEnd::interrupted("ended by SIGINT")));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_told_or_counted() {
+    fn percentiles_are_read_or_counted_from_bins() {
         let latency = json!({"percentile": {"50.000000": 7}, "bins": {"5": 98, "900": 2, "x": 1}});
         assert_eq!((percentile(&latency, 50.0), percentile(&latency, 99.0)), (Some(7.0), Some(900.0)));
         let huge = json!({"bins": {"5": u64::MAX, "900": u64::MAX}});

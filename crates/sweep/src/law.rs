@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_no_law_fits_badly() {
+    fn data_that_follows_no_law_fits_badly() {
         let points: Vec<(f64, f64)> = DEPTHS
             .iter()
             .enumerate()
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_little_is_no_law() {
+    fn too_few_valid_points_give_no_law() {
         for points in [
             &[][..],
             &[(1.0, 5.0), (2.0, 9.0)],

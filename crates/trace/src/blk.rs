@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_queued_is_io() {
+    fn only_queued_requests_are_ios() {
         let io = |operation, offset, length| Event::Io { operation, offset, length };
         let done = BlkRecord { action: action::COMPLETE | category::READ, ..queued(9, 0, 512, 0) };
         let notice = BlkRecord { action: 1 | category::NOTIFY, ..queued(0, 0, 4, 0) };

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_skipped_is_gone() {
+    fn skipped_operations_are_dropped() {
         let mapping =
             Mapping { skip: Kinds { write: true, sync: true, ..Kinds::default() }, ..Mapping::default() };
         assert_eq!(mapping.apply(io(Operation::Write, 0, 512), LOG), None);

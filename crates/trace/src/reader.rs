@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bytes_tell() {
+    fn the_first_bytes_decide_the_trace_format() {
         let reader = TraceReader::new(&b"fio version 2 iolog\n"[..], "t").unwrap();
         assert_eq!(reader.format(), Format::Text(TextVersion::V2));
         let mut bytes = Vec::new();

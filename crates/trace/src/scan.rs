@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ios_have_in_common_is_known() {
+    fn common_sizes_and_offsets_of_ios_are_known() {
         let log =
             format!("{LOG}200 f write 12288 2048\n200 g open\n201 g write 6144 1024\n202 g write 0 512\n");
         let blocks = scanned(&log, &Mapping::default()).unwrap().blocks;
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_skipped_does_not_count() {
+    fn skipped_operations_are_not_counted() {
         let skip = crate::Kinds { read: true, trim: true, sync: true, write: false };
         let scan = scanned(LOG, &Mapping { skip, ..Mapping::default() }).unwrap();
         assert_eq!((scan.ios.values, scan.syncs, scan.largest), ([0, 1, 0], 0, 512));

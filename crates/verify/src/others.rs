@@ -184,7 +184,7 @@ mod tests {
 
     /// Another job was killed while it overwrote this job's data, or its own.
     #[test]
-    fn what_another_job_had_in_flight_may_be_torn() {
+    fn blocks_in_flight_of_another_job_may_be_torn() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state");
         let recorder = Recorder::create(&path, &setup()).unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_state_is_told() {
+    fn a_damaged_state_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state");
         std::fs::write(&path, "iolstate").unwrap();

@@ -241,7 +241,7 @@ mod tests {
 
         /// Compared with a model that records the last writer of each byte.
         #[test]
-        fn what_stands_is_known_exactly(
+        fn owners_of_ranges_match_a_model(
             granule in prop::sample::select(vec![1u64, 64, 512]),
             writes in prop::collection::vec((1u16..4, 700u64..3000, 0u64..1000), 1..60),
         ) {

@@ -122,7 +122,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn every_block_comes_back_and_wrong_ones_are_told() {
+    fn every_block_comes_back_and_wrong_ones_are_reported() {
         let spec = Spec::new(Kind::Crc32c);
         let checker = Checker::new(&spec, 5, 1, Arc::default());
         let cpus = [*processors().unwrap().last().unwrap()];

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overwritten_while_it_waits_is_read_once() {
+    fn blocks_overwritten_while_waiting_are_read_once() {
         let mut read_back = backlog(3, 0, true);
         for block in [5, 5, 1, 5, 3] {
             let io = Io { offset: block, length: 1, file: 0, direction: Direction::Write };
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_read_later() {
+    fn blocks_that_could_not_be_read_are_read_later() {
         for repeats in [false, true] {
             let mut read_back = backlog(2, 0, repeats);
             (0..2).for_each(|block| _ = written(&mut read_back, block));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_trimmed_is_not_read() {
+    fn trimmed_blocks_are_not_read() {
         let mut read_back = backlog(2, 0, true);
         let [first, second] = [4, 5].map(|block| written(&mut read_back, block));
         read_back.forget(&Io { direction: Direction::Trim, ..second });

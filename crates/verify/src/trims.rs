@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn trims_come_in_batches_and_never_of_what_was_written_again() {
+    fn trims_come_in_batches_and_skip_rewritten_blocks() {
         let mut trims = trims_of(100, 4, 2);
         let mut done = Vec::new();
         for number in 0..8 {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_trimmed_waits_on() {
+    fn trims_that_could_not_be_made_keep_waiting() {
         let mut trims = trims_of(100, 4, 2);
         (0..4).for_each(|number| trims.wrote(write(number, number)));
         assert_eq!(trims.next(false), Some(write(0, 0)));

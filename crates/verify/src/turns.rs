@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_does_not_meet_itself_nor_those_that_share_nothing() {
+    fn a_worker_never_conflicts_with_itself_or_a_finished_one() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let [mut one, mut other] = pair(file.path());
         assert!(one.take(part(0, 4096), Aim::Check));

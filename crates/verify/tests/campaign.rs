@@ -86,7 +86,7 @@ fn table() -> String {
 }
 
 #[test]
-fn the_page_tells_which_kind_finds_what() {
+fn the_page_has_the_table_of_detected_damage() {
     let table = table();
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/verification.md");
     let text = std::fs::read_to_string(page).expect("docs/verification.md");
@@ -95,7 +95,7 @@ fn the_page_tells_which_kind_finds_what() {
 
 /// Other layouts, intervals, places of the header and contents, with known and unknown writes.
 #[test]
-fn damage_is_called_by_its_name_in_every_shape() {
+fn damage_is_diagnosed_in_every_layout() {
     let compress = Some(Compress { percentage: 50, chunk: 512 });
     for kind in Kind::all() {
         let base = || spec(kind);
@@ -118,7 +118,7 @@ fn damage_is_called_by_its_name_in_every_shape() {
 }
 
 #[test]
-fn nothing_is_called_wrong_that_is_not() {
+fn intact_data_is_not_reported() {
     for kind in Kind::all() {
         let spec = spec(kind);
         let image = Image::new(&spec, 0);
@@ -130,7 +130,7 @@ fn nothing_is_called_wrong_that_is_not() {
 
 /// A block of an earlier write is wrong, but only a check that knows the writes detects it.
 #[test]
-fn a_lost_write_is_found_by_those_who_know_of_it() {
+fn a_lost_write_is_found_only_if_the_writes_are_known() {
     let spec = spec(Kind::Xxhash);
     let image = Image::new(&spec, 0);
     let mut bytes = image.new.clone();
@@ -143,7 +143,7 @@ fn a_lost_write_is_found_by_those_who_know_of_it() {
 
 /// A pattern resembles itself some repetitions further on. Still, an overwritten part must not be mistaken for a move.
 #[test]
-fn damage_in_a_pattern_is_no_move() {
+fn damage_in_a_pattern_is_not_a_move() {
     let bytes = |bytes: &[u8]| PatternPiece::Bytes(bytes.to_vec());
     let thirty: Vec<u8> = (1..=30).collect();
     let overwritten = all().into_iter().find(|sort| sort.name == "overwritten bytes").unwrap();

@@ -106,7 +106,7 @@ macro_rules! peers {
 }
 
 #[test]
-fn what_the_peer_wrote_is_right() {
+fn data_written_by_the_peer_passes_our_check() {
     for peer in peers!() {
         let (cases, dir) = (cases(), tempfile::tempdir().unwrap());
         let errors = fio(&peer, dir.path(), &cases, "rw=write\ndo_verify=0");
@@ -136,7 +136,7 @@ fn what_the_peer_wrote_is_right() {
 }
 
 #[test]
-fn what_was_written_here_is_right_to_the_peer() {
+fn data_written_here_passes_the_peers_check() {
     for peer in peers!() {
         let (cases, dir) = (cases(), tempfile::tempdir().unwrap());
         let write = |turned: bool| {

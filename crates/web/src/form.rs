@@ -61,7 +61,7 @@ mod tests {
         #![proptest_config(iolite_testing::properties(256))]
 
         #[test]
-        fn what_is_sent_comes_back(text in ".*") {
+        fn encoded_text_decodes_to_itself(text in ".*") {
             prop_assert_eq!(decoded(&encoded(&text)), text);
         }
     }

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_or_no_request_is_refused() {
+    fn overlong_and_invalid_requests_are_refused() {
         let status = |text: &str| match Request::parse(text.as_bytes(), 0) {
             Err(Refusal::Bad(status, _)) => status,
             other => panic!("{other:?}"),

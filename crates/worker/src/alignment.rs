@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_told_with_its_remedy() {
+    fn misaligned_ios_are_reported_with_a_remedy() {
         let told = |offset, length, memory| {
             let alignment = DirectIo::Aligned { memory: 4, offset: 512 };
             advice(Some(alignment), offset, length, memory)

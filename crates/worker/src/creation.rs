@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_grows_behind_what_it_holds() {
+    fn a_file_grows_after_its_existing_content() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         std::fs::write(&path, b"precious").unwrap();
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn extending_a_file_is_told_by_its_name() {
+    fn extended_files_are_reported_by_name() {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: String, size: usize| {
             let path = directory.path().join(name);
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_too_large_for_posix_fallocate_is_told_and_left_to_the_job() {
+    fn failing_posix_fallocate_is_reported_and_left_to_the_job() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         let rules = rules(false, Fallocate::Posix);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_begun() {
+    fn files_larger_than_the_free_space_are_not_begun() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f");
         let mut content = Content::new(&Spec::random(1));

@@ -481,7 +481,7 @@ fn a_search_for_a_depth_ends_with_a_measurement() {
 
 /// On the real clock time passes in the loop too, and it must not be counted in the wrong place.
 #[test]
-fn on_the_real_clock_each_latency_is_what_passed_between_the_calls() {
+fn each_latency_is_the_real_time_between_the_calls() {
     let clock = Clock::calibrate();
     let one_at_a_time = measure::<true>(Time::Real(clock), 2000, 1, |_| ());
     one_at_a_time.sums_up(2000);

@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_helps_is_said_and_the_number_is_kept() {
+    fn errors_name_a_remedy_and_keep_their_number() {
         let error = explain(io::Error::from_raw_os_error(libc::ENOMEM), true);
         assert_eq!(iolite_os::errno_of(&error), libc::ENOMEM);
         assert!(error.to_string().ends_with("sysctl vm.nr_hugepages=N"), "{error}");

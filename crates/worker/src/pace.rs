@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_come_by_blocks_and_shift_the_schedule_when_told() {
+    fn pauses_come_by_blocks_and_shift_the_schedule_if_asked() {
         for (ignore, expected) in [(false, 1000 + SECOND_NS / 10), (true, 1500 + SECOND_NS / 10)] {
             let mut pace = pace(|o| {
                 o.rates.rate_iops[Direction::Read] = 10;
@@ -419,7 +419,7 @@ mod tests {
 
     /// Depth 3, a pause after 2: an I/O that completes while the job drains for a pause counts towards the next pause.
     #[test]
-    fn what_is_in_flight_when_a_pause_comes_counts_towards_the_next() {
+    fn ios_in_flight_at_a_pause_count_towards_the_next() {
         let mut pace = pace(|o| {
             o.rates.thinktime = 7;
             o.rates.thinktime_blocks = 2;

@@ -52,7 +52,7 @@ mod tests {
     use iolite_os::shared::Arena;
 
     #[test]
-    fn those_who_share_a_ramp_add_up() {
+    fn jobs_that_share_a_ramp_add_up() {
         let arena = Arena::new(2).unwrap();
         let (one, other) = (&arena.slot(0).control, &arena.slot(1).control);
         let (_controller, messages) = Socket::pair().unwrap();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_ramp_goes_on_and_tells_once() {
+    fn a_held_ramp_continues_and_reports_once() {
         let arena = Arena::new(1).unwrap();
         let control = &arena.slot(0).control;
         let (controller, messages) = Socket::pair().unwrap();

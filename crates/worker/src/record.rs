@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn all_lines_arrive_behind_what_was_there_however_small_the_queue() {
+    fn all_lines_are_appended_however_small_the_queue() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
         let mut expected = 0;

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_covers_what_was_written_since_the_last() {
+    fn a_range_covers_the_writes_since_the_last_sync() {
         let mut schedule = schedule(0, 0, 2);
         schedule.wrote(1, 8192, 4096);
         assert_eq!(schedule.due(), None);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_stays_open_for_what_is_due() {
+    fn a_file_stays_open_for_due_syncs() {
         let mut schedule = schedule(2, 0, 0);
         schedule.wrote(1, 0, 4096);
         assert!(!schedule.holds_open(1));

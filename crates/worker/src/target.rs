@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_depth_follows_when_told() {
+    fn the_depth_keeps_following_if_asked() {
         let (tried, finished) = search(64, true, |depth| u64::from(depth) * 30);
         assert!(!finished);
         assert!(tried[3..].iter().all(|depth| (2..=5).contains(depth)), "{tried:?}");

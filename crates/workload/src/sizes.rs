@@ -181,7 +181,7 @@ mod tests {
 
     /// Observed with fio 3.33 and `bsrange=4k-18k`: 22% for each multiple, and 11% for the largest size.
     #[test]
-    fn an_odd_largest_size_gets_what_is_left() {
+    fn an_odd_largest_size_gets_the_remaining_share() {
         let k = 1024;
         let ninths = [(4, 2.0), (8, 2.0), (12, 2.0), (16, 2.0), (18, 1.0)].map(|(s, n)| (s * k, n / 9.0));
         assert_shares(&shares(BlockSize::Range(4 * k, 18 * k), false, u64::MAX), &ninths);

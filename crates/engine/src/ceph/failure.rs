@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_helps_is_said() {
+    fn errors_name_a_remedy() {
         let said = |errno| {
             in_words(&Failed {
                 place: "object o in pool p",

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_has_what_its_facets_need() {
+    fn a_declaration_must_have_the_functions_its_facets_need() {
         let engine = declared();
         let found = facets(&engine).unwrap();
         assert_eq!((found.data, found.completion), (Data::LocalFiles, Completion::Call));

@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_helps_is_said() {
+    fn errors_name_a_remedy() {
         let options = GfapiOptions {
             volume: "v".into(),
             brick: "b".into(),

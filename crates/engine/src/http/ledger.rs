@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_under_way_is_found_when_its_owner_is_gone() {
+    fn uploads_are_found_when_their_owner_is_gone() {
         let directory = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::new(directory.path());
         let first = ledger.begin("http://h", "/b/a name\n%").unwrap();
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_is_written_over() {
+    fn a_partial_line_is_overwritten() {
         let directory = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::new(directory.path());
         let first = ledger.begin("http://h", "/b/a").unwrap();
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_written_is_told_with_the_remedy() {
+    fn an_unwritable_directory_is_reported_with_the_remedy() {
         let directory = tempfile::tempdir().unwrap();
         let mut ledger = Ledger::new(&directory.path().join("none"));
         let why = ledger.begin("http://h", "/b/a").unwrap_err().to_string();
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_ours_that_cannot_be_read_are_told() {
+    fn unreadable_files_of_ours_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("iolite-uploads.1-0.state"), format!("{MARK}nonsense\n")).unwrap();
         fs::write(directory.path().join("iolite-uploads.2-0.state"), "nonsense").unwrap();
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_when_nothing_is_under_way_and_no_other_is_touched() {
+    fn unused_files_are_removed_and_foreign_files_kept() {
         let directory = tempfile::tempdir().unwrap();
         let foreign = directory.path().join(format!("iolite-uploads.{}-0.state", std::process::id()));
         fs::write(&foreign, "precious").unwrap();
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_files_are_none_of_ours() {
+    fn damaged_files_are_not_taken_as_ours() {
         for text in ["", "iolite", "something\n", "iolite: uploads under way\nnonsense\n"] {
             assert_eq!(parse(text), None, "{text}");
         }

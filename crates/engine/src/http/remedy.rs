@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_told_apart() {
+    fn each_refusal_has_its_own_remedy() {
         let options = HttpOptions { http_mode: HttpProtocol::S3, ..HttpOptions::default() };
         let of = |code: &str, status, region: Option<&str>| {
             let code = Some(code.to_owned()).filter(|code| !code.is_empty());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn redirections_name_the_place_and_what_may_help() {
+    fn redirections_name_the_place_and_a_remedy() {
         let of = |location: Option<&str>, options: &HttpOptions| {
             let location = location.map(str::to_owned);
             of(&Refusal { status: 307, location, ..Refusal::default() }, options, true)

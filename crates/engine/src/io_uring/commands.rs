@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compared_is_transferred() {
+    fn compare_commands_transfer_their_data() {
         let own = IoUringCmdOptions { readfua: true, ..IoUringCmdOptions::default() };
         let unit = unit(Operation::Read, 4096, 4096);
         let compare = Commands::new(&own, 1).of(&unit, &target(512), &[], &mut Vec::new(), true).unwrap();
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_cannot_say_is_refused() {
+    fn units_that_do_not_fit_in_a_command_are_refused() {
         let own = IoUringCmdOptions::default();
         let refused = |operation, offset, length| command(&own, &unit(operation, offset, length), 4096).err();
         assert_eq!(refused(Operation::Read, 512, 4096), Some(Unfit::Blocks));

@@ -666,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_worker_could_not_pass_on_comes_again_and_not_for_ever() {
+    fn only_efault_is_retried_and_not_forever() {
         let mut request = Request::default();
         for result in [0, 0x4281, -libc::EINVAL, -libc::EIO] {
             assert!(!request.comes_again(result));
@@ -676,7 +676,7 @@ mod tests {
     }
 
     #[test]
-    fn flushes_by_call_have_their_own_words() {
+    fn flushes_by_call_report_their_own_error() {
         let mut request = Request { end: End::Device(Status::of(0x281)), ..Request::default() };
         assert_eq!(request.flushed(Ok(())), Ok(0));
         assert_eq!(request.end, End::Well, "what the unit's last command ended with is not told of this one");

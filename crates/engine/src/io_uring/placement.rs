@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_without_it_are_refused_by_what_they_say() {
+    fn devices_without_placement_are_refused_with_a_reason() {
         let support = PlacementSupport { has_fdp: true, enabled: Some((1, true)), streams: Some(0) };
         let fdp = placement(|_| ());
         assert_eq!(fdp.refusal(&support), None);

@@ -455,7 +455,7 @@ mod tests {
     use io_uring::opcode::Nop;
 
     #[test]
-    fn what_could_not_be_done_is_handed_over_once_more() {
+    fn repeated_entries_are_submitted_again() {
         for (sqthread_poll, defer_submission) in [(false, false), (false, true), (true, false)] {
             let options = IoUringOptions { sqthread_poll, ..IoUringOptions::default() };
             let config = EngineConfig { depth: 4, defer_submission, ..config() };

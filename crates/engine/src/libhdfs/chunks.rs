@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_told_once() {
+    fn losses_are_reported_once() {
         let line = Line::default();
         assert!(is_idle(&line));
         line.try_lock().unwrap().at_risk = 4096;

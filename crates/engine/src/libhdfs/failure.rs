@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_of_several_requests_are_all_told() {
+    fn failures_of_several_requests_are_all_reported() {
         assert!(Failure::of_all(Vec::new()).is_ok());
         let lost = |chunk: u64| Failure::new(libc::ETIMEDOUT, format!("chunk {chunk}: lost"));
         let told = Failure::of_all(vec![lost(1), lost(2), lost(1)]).unwrap_err();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_fail_say_what_to_look_at() {
+    fn failed_connections_name_the_option_to_check() {
         let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
         let failure = Failure::from(HdfsError::IOError(refused));
         assert_eq!(failure.errno, libc::ECONNREFUSED);

@@ -127,7 +127,7 @@ fn data_that_gathers_is_not_held_back() {
 }
 
 #[test]
-fn a_late_goodbye_tells_that_the_other_end_is_done() {
+fn a_late_goodbye_means_that_the_other_end_is_done() {
     let (mut engine, mut peer) = connected(|options| options.window_size = 4096, true);
     // The sender is stuck: it does not wait for an acknowledgement that the other machine delays.
     let mut stuck = None;

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_told_from_other_versions() {
+    fn strangers_are_distinguished_from_other_versions() {
         assert_eq!(Greeting::of(&[]), Err(Strange::Foreign));
         assert_eq!(Greeting::of(&[0; 56]), Err(Strange::Foreign));
         let mut bytes = some().bytes();

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_say_what_helps() {
+    fn events_are_explained() {
         let (errno, why) = of_event(event::REJECTED, 8, None);
         assert_eq!(errno, libc::ECONNREFUSED);
         assert!(why.starts_with("nothing listens there"), "{why}");

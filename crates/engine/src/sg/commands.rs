@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_until_the_next_unit() {
+    fn complaints_about_a_unit_last_until_the_next_unit() {
         let disk = Disk { is_generic: true, block: 512, stream: None, in_flight: 0 };
         let own = SgOptions { sg_write_mode: SgWriteMode::WriteStream, stream_id: 7, ..SgOptions::default() };
         let (filler, mut request) = (Filler::new(&own), Request::default());
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_told_in_words() {
+    fn complaints_are_described_in_words() {
         let mut request = Request::default();
         assert_eq!(request.complaint(), None);
         request.command = Cdb::of(&[0x2f, 2]);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_streams_is_told_in_its_words() {
+    fn a_disk_without_streams_is_reported_in_its_words() {
         let command = stream_control(OPEN, 0);
         let mut sense = [0; 32];
         (sense[0], sense[2], sense[12]) = (0x70, 5, 0x20);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_without_scsi_commands_is_told_as_such() {
+    fn a_device_without_scsi_commands_is_reported() {
         let null = std::fs::File::open("/dev/null").unwrap();
         let Err(error) = Disk::open(std::os::fd::AsRawFd::as_raw_fd(&null), false, false) else {
             panic!("it is not a disk")

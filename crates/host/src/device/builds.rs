@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_queue_tells() {
+    fn facts_of_a_device_are_read_from_sysfs() {
         let disk = described(&[
             ("queue/atomic_write_unit_min_bytes", "512\n"),
             ("queue/atomic_write_unit_max_bytes", "65536\n"),

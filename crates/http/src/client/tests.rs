@@ -124,7 +124,7 @@ fn a_job_that_is_to_end_waits_for_10_s_at_most() {
 
 /// Several requests look for a working address at the same time.
 #[test]
-fn requests_agree_on_no_wrong_address() {
+fn parallel_requests_do_not_settle_on_a_wrong_address() {
     let (hole, _listener, _waiting) = black_hole();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_told_in_words_and_in_json() {
+    fn a_state_is_printed_as_text_and_as_json() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         state(&path);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn invalid_arguments_and_damaged_states_are_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         state(&path);

@@ -73,7 +73,7 @@ fn image(cluster: &Ceph, name: &str, size: u64) {
 }
 
 #[test]
-fn objects_are_what_fio_makes_them() {
+fn objects_are_named_and_sized_as_by_fio() {
     let cluster = or_skip!(Ceph::shared());
     let dir = scratch();
     for peer in peers!() {
@@ -304,7 +304,7 @@ fn many_requests_at_once_are_verified() {
 }
 
 #[test]
-fn images_are_what_fio_reads_and_writes() {
+fn images_are_compatible_with_fio() {
     let cluster = or_skip!(Ceph::shared());
     let dir = scratch();
     image(cluster, "both", 8);

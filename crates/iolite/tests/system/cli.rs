@@ -242,7 +242,7 @@ fn showcmd() {
 }
 
 #[test]
-fn max_jobs_is_no_limit() {
+fn max_jobs_does_not_limit_the_number_of_jobs() {
     let dir = scratch();
     let clones = "--name=a --ioengine=null --size=4k --bs=4k --numjobs=5 --group_reporting";
     assert_eq!(jobs(dir.path(), &format!("--max-jobs=1 {clones}")), [job("a", 5, 0)]);
@@ -334,7 +334,7 @@ fn an_answer_that_is_lost_is_an_error() {
 }
 
 #[test]
-fn a_reader_that_has_had_enough_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let dir = scratch();
     let mut child = Command::new(Program::under_test().path)
         .arg("--cmdhelp=all")
@@ -350,7 +350,7 @@ fn a_reader_that_has_had_enough_is_no_error() {
 
 /// `--parse-only` does not look at files, devices or CPUs: a job file is often checked on another machine.
 #[test]
-pub fn checking_the_language_looks_at_no_facts_of_the_machine() {
+pub fn parse_only_does_not_look_at_the_machine() {
     let program = Program::under_test();
     if program.is_peer {
         skip!("other words");

@@ -93,7 +93,7 @@ pub fn logs_come_back() {
 }
 
 #[test]
-pub fn logs_that_cannot_come_back() {
+pub fn logs_that_cannot_be_returned_are_refused() {
     let dir = scratch();
     let server = agent(dir.path(), "a");
     let client = client_of(dir.path());

@@ -179,7 +179,7 @@ fn the_answer_goes_to_a_file() {
 }
 
 #[test]
-fn other_work_is_told_and_allowed() {
+fn different_work_is_reported_and_can_be_allowed() {
     let dir = scratch();
     let mut like = result(&ours(), dir.path());
     repeats(dir.path(), "base", &like, 1.0, 5);
@@ -193,7 +193,7 @@ fn other_work_is_told_and_allowed() {
 }
 
 #[test]
-fn what_is_no_repeat_or_no_result_is_refused() {
+fn repeated_or_invalid_results_are_refused() {
     let dir = scratch();
     let like = result(&ours(), dir.path());
     repeats(dir.path(), "base", &like, 1.0, 2);

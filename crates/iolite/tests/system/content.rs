@@ -165,7 +165,7 @@ pub fn workers_share_a_working_set() {
 }
 
 #[test]
-fn a_pattern_is_what_compresses() {
+fn the_pattern_is_the_compressible_part() {
     let program = Program::under_test();
     let data =
         one_file(&program, r#"--bs=4k --size=1m --buffer_compress_percentage=50 --buffer_pattern="abcdefg""#);
@@ -198,7 +198,7 @@ fn two_runs_write_the_same() {
 }
 
 #[test]
-fn what_has_no_effect_is_told() {
+fn options_without_effect_are_reported() {
     let program = Program::under_test();
     if program.is_peer {
         iolite_testing::skip!("fio says nothing");
@@ -214,7 +214,7 @@ fn what_has_no_effect_is_told() {
 }
 
 #[test]
-fn working_sets_that_cannot_be() {
+fn impossible_working_sets_are_refused() {
     let program = Program::under_test();
     let dir = scratch();
     let set = "--name=job --rw=write --bs=4k --dedupe_percentage=50 --dedupe_mode=working_set";

@@ -147,7 +147,7 @@ fn campaign(cases: &[Case]) {
 }
 
 #[test]
-fn every_type_finds_what_it_can() {
+fn every_verify_type_finds_the_damage_it_can() {
     let cases = TYPES.iter().flat_map(|options| {
         let kind = options.split(' ').next().unwrap_or(options);
         // A pattern needs an offset (%o) to tell blocks apart.

@@ -179,7 +179,7 @@ fn a_damaged_byte_is_found_after_a_kill() {
 }
 
 #[test]
-fn a_state_that_cannot_be_kept_is_told() {
+fn states_that_cannot_be_saved_are_reported() {
     let dir = scratch();
     // No file can be created in /proc.
     let job = "--aux-path=/proc --name=v --filename=data --rw=write --size=64k --verify=crc32c";
@@ -244,7 +244,7 @@ fn clones_have_states_of_their_own() {
 /// Another job's writes to the same place are explained by its state, even if that job is not checked. The state is
 /// read before the run.
 #[test]
-fn a_damaged_state_of_another_job_is_told_before_the_run() {
+fn a_damaged_state_of_another_job_is_reported_before_the_run() {
     let dir = scratch();
     let run = |one: &str, other: &str| {
         let line = format!(
@@ -269,7 +269,7 @@ fn a_damaged_state_of_another_job_is_told_before_the_run() {
 /// A state is found by the name and the directory of its job. If it is missing, the message lists the states that
 /// exist.
 #[test]
-fn a_state_that_is_not_there_is_told_with_those_that_are() {
+fn missing_states_are_reported_with_the_existing_ones() {
     let dir = scratch();
     let run = |line: &str| Program::under_test().line(dir.path(), &format!("{line} --size=64k --verify=md5"));
     run("--name=one --filename=f --rw=write --do_verify=0").ok();
@@ -283,7 +283,7 @@ fn a_state_that_is_not_there_is_told_with_those_that_are() {
 
 /// Tables stay in the file, so a state that is larger than memory can be shown.
 #[test]
-fn a_state_is_told_in_little_memory() {
+fn large_states_are_printed_in_little_memory() {
     let dir = scratch();
     // 16 Mi blocks: a table of 64 MiB.
     let job = "--name=v --filename=f --size=8g --bs=512 --rw=randwrite --verify=md5 --number_ios=1000 --do_verify=0";
@@ -391,7 +391,7 @@ impl Drop for Volatile<'_> {
 }
 
 #[test]
-pub fn what_was_flushed_survives_a_power_cut() {
+pub fn flushed_data_survives_a_power_cut() {
     for (flush, engine) in [("--fsync=50", "psync"), ("--fdatasync=70 --iodepth=8", "io_uring")] {
         let dir = scratch();
         let Some(mut disk) = Volatile::new(dir.path()) else { skip!("no nbdkit, nbdfuse or /dev/fuse") };

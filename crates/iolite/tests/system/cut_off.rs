@@ -192,7 +192,7 @@ pub fn a_replayed_connection_starts_no_run() {
 
 /// Frames that are longer than their content, or unexpected, end the connection with a message.
 #[test]
-pub fn frames_that_do_not_belong_there() {
+pub fn overlong_and_unexpected_frames_end_the_connection() {
     let dir = scratch();
     let mut agent = Agent::on_port(dir.path());
     let mut greeting = b"iolite remote 1\n".to_vec();
@@ -359,7 +359,7 @@ pub fn machines_in_networks_of_their_own() {
 
 /// On a slow connection, all messages take longer, and the result is the same.
 #[test]
-pub fn slow_connections_are_no_failure() {
+pub fn slow_connections_are_not_failures() {
     let dir = scratch();
     let [of_agents, of_client] = keys(dir.path());
     let homes = ["near", "far"].map(|name| home(dir.path(), name));

@@ -9,7 +9,7 @@ fn lines<'a>(output: &'a str, category: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn every_category_tells_something_about_a_job() {
+fn every_debug_category_prints_something() {
     let dir = scratch();
     let help = Program::under_test().line(dir.path(), "--debug=help").ok();
     let (_, named) = help.stdout.trim().split_once("debug categories: ").expect("a list");
@@ -34,7 +34,7 @@ fn every_category_tells_something_about_a_job() {
 }
 
 #[test]
-fn each_io_is_told_and_json_stays_json() {
+fn each_io_is_traced_and_json_stays_valid() {
     let dir = scratch();
     let job = "--output-format=json --name=j --filename=f --rw=randrw --size=64k --bs=4k --iodepth=4 --ioengine=libaio";
     let run = Program::under_test().line(dir.path(), &format!("--debug=io {job}")).ok();
@@ -63,7 +63,7 @@ fn one_job_of_several() {
 
 /// The interpretation of `steadystate` is printed in fio's words.
 #[test]
-fn a_steady_state_is_told_as_it_was_understood() {
+fn the_interpreted_steady_state_is_printed() {
     let told = |program: &Program, wish: &str| {
         let dir = scratch();
         let line = format!("--debug=parse --name=j --ioengine=null --size=4k --steadystate={wish}");
@@ -93,7 +93,7 @@ fn a_steady_state_is_told_as_it_was_understood() {
 
 /// Each kind of random choice has its own seed. Seeds repeat unless the job asks for others.
 #[test]
-fn seeds_of_choices_are_told() {
+fn seeds_of_random_choices_are_printed() {
     let seeds = |program: &Program, more: &str| {
         let dir = scratch();
         let line = format!("--debug=random --name=j --ioengine=null --size=16k --rw=randread {more}");
@@ -123,7 +123,7 @@ fn seeds_of_choices_are_told() {
 }
 
 #[test]
-fn suspicious_wishes() {
+fn invalid_debug_categories_are_warned_of() {
     let dir = scratch();
     let program = Program::under_test();
     program
@@ -138,7 +138,7 @@ fn suspicious_wishes() {
 }
 
 #[test]
-fn compressed_logs_and_steady_states_tell_what_they_do() {
+fn log_compression_and_steady_states_print_details() {
     let dir = scratch();
     let job = "--name=j --ioengine=null --size=64m --write_lat_log=l --log_compression=64k";
     let run = Program::under_test().line(dir.path(), &format!("--debug=compress {job}")).ok();

@@ -74,7 +74,7 @@ fn disk_statistics_begin_when_the_files_are_laid_out() {
 
 /// fio lays the files out, and then its first trim fails, whatever the engine.
 #[test]
-fn what_cannot_be_trimmed_is_refused_before_anything_is_made() {
+fn impossible_trims_are_refused_before_files_are_created() {
     let dir = scratch();
     fs::write(dir.path().join("old"), vec![1; 65536]).unwrap();
     for engine in ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "libaio", "io_uring", "posixaio"] {
@@ -287,7 +287,7 @@ fn a_loop_device_is_described_with_the_disk_below() {
 }
 
 #[test]
-fn what_is_no_device_is_told_with_what_helps() {
+fn invalid_device_arguments_are_refused_with_a_remedy() {
     let dir = scratch();
     fs::write(dir.path().join("file"), b"x").unwrap();
     let made = std::process::Command::new("mkfifo").arg(dir.path().join("fifo")).status();

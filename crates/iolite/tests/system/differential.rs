@@ -394,7 +394,7 @@ fn data_is_made_before_it_is_written() {
 
 /// posixaio submits an I/O before the batch is full, so the I/O may complete before the batch is submitted.
 #[test]
-fn what_is_done_early_has_its_latency() {
+fn ios_done_before_batch_submission_have_valid_latencies() {
     let dir = scratch();
     let line = "--output-format=json --name=j --ioengine=posixaio --iodepth=32 --iodepth_batch=32 --size=4m --bs=64k \
                 --iodepth_batch_complete_min=0 --iodepth_batch_complete_max=32 --rw=randwrite --verify=sha512 \

@@ -52,7 +52,7 @@ fn every_file_that_the_architecture_names_is_there() {
 }
 
 #[test]
-fn what_is_below_the_plan_depends_on_no_options() {
+fn crates_below_the_plan_do_not_depend_on_options() {
     for name in [
         "types", "host", "os", "workload", "content", "verify", "logs", "trace", "stats", "worker", "run",
         "stored", "store", "compare", "sweep",

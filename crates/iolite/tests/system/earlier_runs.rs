@@ -93,7 +93,7 @@ fn a_file_system_that_was_filled_is_checked_by_the_state() {
 
 /// If the end of the data is missing, the check reports that the run may have ended there.
 #[test]
-fn the_end_of_an_earlier_run_is_told() {
+fn a_possible_early_end_of_the_run_is_reported() {
     for job in ["--rw=write", "--rw=randwrite --verify_async=2", "--rw=randwrite --norandommap --randseed=7"]
     {
         let dir = scratch();
@@ -130,7 +130,7 @@ fn the_end_of_an_earlier_run_is_told() {
 
 /// The options determine whether a state can be saved and loaded.
 #[test]
-fn a_state_that_cannot_be_is_told_before_the_run() {
+fn impossible_states_are_reported_before_the_run() {
     let dir = scratch();
     let unaligned = "--filename=data --rw=randwrite --bsrange=512-4k --bs_unaligned=1";
     let refused = run(dir.path(), &format!("{unaligned} --verify_state_save=1")).refused();

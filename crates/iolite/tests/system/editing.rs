@@ -209,7 +209,7 @@ pub fn starting_is_a_right_of_its_own() {
 /// The messages of a check are those of the command line. Options that are forbidden in pages are refused before
 /// anything happens.
 #[test]
-pub fn mistakes_are_told_as_on_the_command_line() {
+pub fn mistakes_are_reported_as_on_the_command_line() {
     if !can_confine() {
         skip!("the kernel has no Landlock");
     }

@@ -227,7 +227,7 @@ fn every_option_that_has_landed_is_in_the_table() {
 
 /// The file of a separate test has to mention the option, and the function has to be a test.
 #[test]
-fn tests_of_their_own_speak_of_their_options() {
+fn separate_tests_mention_their_option() {
     for effect in TABLES.iter().flat_map(|table| table.iter()) {
         let Effect::Test { option, path, test } = effect else { continue };
         let (module, name) = path.rsplit_once("::").expect("a module and a function");

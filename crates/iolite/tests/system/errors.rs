@@ -146,7 +146,7 @@ fn a_file_that_may_not_be_created() {
 
 /// The alignment for direct I/O depends on the file system and its disk; odd numbers are never sufficient.
 #[test]
-fn direct_io_that_is_not_aligned_is_told_with_the_remedy() {
+fn misaligned_direct_io_is_reported_with_the_remedy() {
     let cases = [
         ("--bs=1001", "the length 1001 is not a multiple of", "change bs, or use direct=0"),
         ("--offset=1001", "the offset 1001 is not a multiple of", "change offset, ba, or use direct=0"),
@@ -247,7 +247,7 @@ fn fill_device_ends_well_when_the_file_system_is_full() {
 }
 
 #[test]
-fn a_reader_with_fill_device_reads_what_there_was_room_for() {
+fn reading_with_fill_device_reads_up_to_the_free_space() {
     let dir = scratch();
     let mounted = or_skip!(Mounted::new(dir.path(), 16 << 20));
     let line = "--name=a --directory=mounted --rw=read --fill_device=1 --bs=4k --output-format=json";
@@ -258,7 +258,7 @@ fn a_reader_with_fill_device_reads_what_there_was_room_for() {
 }
 
 #[test]
-fn posix_fallocate_without_room_is_told_and_the_job_goes_on() {
+fn failing_posix_fallocate_is_reported_and_the_job_continues() {
     let dir = scratch();
     let mounted = or_skip!(Mounted::new(dir.path(), 16 << 20));
     let line = "--name=a --directory=mounted --rw=write --fallocate=posix --size=64M --io_size=1M";

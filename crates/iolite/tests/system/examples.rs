@@ -260,7 +260,7 @@ fn there_are_enough_and_each_is_explained() {
 /// An option before a job file is only a default, which the file's settings override. So a command must not give an
 /// option that the file sets.
 #[test]
-fn no_command_gives_what_the_file_sets_itself() {
+fn commands_give_no_option_that_the_file_sets() {
     for name in entries(&examples()).iter().filter(|name| name.ends_with(".fio")) {
         let text = text_of(name);
         let sets = |option: &str| text.lines().any(|line| line.split('=').next() == Some(option));

@@ -220,7 +220,7 @@ fn files_are_exchanged_with_the_newer_releases_as_they_are() {
 /// `verify_only` on fio's data checks the order of writes. The seeds in the headers are only checked on request,
 /// because fio's are different.
 #[test]
-fn what_fio_wrote_is_checked_in_its_order() {
+fn data_written_by_fio_is_checked_in_write_order() {
     for peer in peers!() {
         let dir = scratch();
         let job = "--name=v --filename=data --size=64k --bs=4k --rw=write --verify=crc32c";

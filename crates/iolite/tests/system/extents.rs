@@ -248,7 +248,7 @@ fn data_goes_through_a_pipe() {
 }
 
 #[test]
-fn a_file_that_cannot_be_spliced_is_told() {
+fn unspliceable_files_are_reported() {
     let dir = scratch();
     for line in ["--filename=/dev/full --rw=write", "--filename=/dev/null --rw=read"] {
         let line = format!("--name=j --ioengine=splice --bs=4k --size=64k {line}");

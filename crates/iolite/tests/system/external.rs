@@ -36,7 +36,7 @@ fn a_plain_engine_does_what_a_job_asks() {
 }
 
 #[test]
-fn what_is_no_engine_is_told_with_its_place() {
+fn invalid_engine_libraries_are_reported_with_their_place() {
     let dir = scratch();
     let of_fio = "extern int fio; int *x = &fio; struct ioengine_ops { int version; } ioengine = { 36 };";
     or_skip!(engine_of(of_fio, "fio", dir.path()));

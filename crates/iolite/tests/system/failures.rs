@@ -74,7 +74,7 @@ fn only_the_right_kind_is_ignored() {
 }
 
 #[test]
-fn an_error_that_is_no_loss_of_data_ends_the_job() {
+fn errors_without_data_loss_end_the_job() {
     let dir = scratch();
     for (kinds, total) in [("all", 1), ("1", 1), ("write", 1), ("io", 1), ("read", 0), ("verify", 0)] {
         let line = format!("{FULL} --continue_on_error={kinds} --output-format=json");
@@ -172,7 +172,7 @@ fn a_mapped_file_whose_medium_fails() {
 }
 
 #[test]
-fn a_full_file_system_ends_what_fills_it() {
+fn a_full_file_system_ends_a_fill_device_job() {
     let dir = scratch();
     let mounted = or_skip!(Mounted::new(dir.path(), 8 << 20));
     let file = mounted.directory.join("f");
@@ -220,7 +220,7 @@ fn bad_lists_of_errors() {
 }
 
 #[test]
-pub fn how_many_trims_blocks_survive() {
+pub fn block_states_and_lifetimes_are_reported() {
     let program = Program::under_test();
     if program.is_peer {
         skip!("fio 3.33 aborts");
@@ -255,7 +255,7 @@ pub fn how_many_trims_blocks_survive() {
 }
 
 #[test]
-fn memory_that_cannot_be_locked_is_told_with_job_and_remedy() {
+fn unlockable_memory_is_reported_with_job_and_remedy() {
     let dir = scratch();
     let line = "--name=greedy --ioengine=null --size=4k --lockmem=1000t";
     let run = Program::under_test().line(dir.path(), line).refused();

@@ -121,7 +121,7 @@ pub fn an_end_while_machines_are_reached() {
 }
 
 #[test]
-pub fn machines_that_say_why_they_do_not_run_it() {
+pub fn refusals_of_machines_are_reported() {
     let lab = Lab::new("echo This account is currently not available.\nexit 1");
     let refused = lab.start(&Program::own().path, &["--client=ssh:one", "job.fio"]).wait().refused();
     let why = "the agent cannot be started there: This account is currently not available.";

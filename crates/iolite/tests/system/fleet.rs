@@ -55,7 +55,7 @@ fn a_run_of_several_machines_is_kept() {
 }
 
 #[test]
-fn what_cannot_be_kept_of_several_machines_is_told() {
+fn runs_of_several_machines_that_cannot_be_saved_are_refused() {
     let dir = scratch();
     fs::write(dir.path().join("text"), "somebody's text".repeat(20)).unwrap();
     Program::own().line(dir.path(), "--name=a --ioengine=null --size=4k --save --store=s.db").ok();

@@ -203,7 +203,7 @@ fn the_state_of_an_interrupted_job_checks_its_writes() {
 }
 
 #[test]
-pub fn options_without_effect_are_told() {
+pub fn options_without_effect_are_reported() {
     let dir = scratch();
     let hdfs = or_skip!(Hdfs::shared());
     let done = run(dir.path(), &on(&hdfs, "/direct", "--rw=write --size=64k --bs=64k --hdfs_use_direct=1"));

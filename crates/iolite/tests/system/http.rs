@@ -45,7 +45,7 @@ fn called_fio(server: &ObjectServer, dir: &Path, line: &str) -> Finished {
 }
 
 #[test]
-pub fn objects_are_called_what_fio_calls_them() {
+pub fn objects_are_named_as_by_fio() {
     let server = ObjectServer::start();
     report(&server, "--filename=/bkt/a:bkt/b --rw=write --size=32k --buffer_pattern=0x41");
     let names = ["/bkt/a_0_4096", "/bkt/a_12288_4096", "/bkt/a_4096_4096", "/bkt/a_8192_4096"];
@@ -155,7 +155,7 @@ pub fn data_is_verified_in_a_later_run_and_damage_is_found() {
 }
 
 #[test]
-pub fn reading_never_writes_and_says_what_would() {
+pub fn reading_never_writes_and_names_the_option_that_does() {
     let server = ObjectServer::start();
     for line in [
         "--rw=read --size=16k",
@@ -231,7 +231,7 @@ fn error(code: &'static str, status: u16) -> Reply {
 }
 
 #[test]
-pub fn refusals_are_told_with_the_servers_words_and_the_remedy() {
+pub fn refusals_are_reported_with_the_remedy() {
     for (code, status, remedy) in [
         ("SignatureDoesNotMatch", 403, "http_s3_key"),
         ("InvalidAccessKeyId", 403, "http_s3_keyid"),
@@ -325,7 +325,7 @@ pub fn repetitions_are_counted_and_end_when_the_run_does() {
 }
 
 #[test]
-fn the_time_to_the_first_byte_is_told() {
+fn the_time_to_the_first_byte_is_reported() {
     let server = ObjectServer::start();
     let dir = scratch();
     for how in ["", "--io_submit_mode=offload --iodepth=2", "--thread=1 --iodepth=4"] {
@@ -653,7 +653,7 @@ pub fn a_silent_server_is_an_error_after_a_timeout() {
 
 /// Servers that expect TLS say so, or just end the connection.
 #[test]
-fn a_server_that_expects_encryption_is_told() {
+fn a_server_that_expects_encryption_is_recognised() {
     let words = "Client sent an HTTP request to an HTTPS server.";
     for reply in [Reply::Refused(400, "", words), Reply::Ended, Reply::Garbage] {
         let server = ObjectServer::behaving(move |_| reply.clone());
@@ -664,7 +664,7 @@ fn a_server_that_expects_encryption_is_told() {
 }
 
 #[test]
-pub fn a_server_that_is_not_there_is_told() {
+pub fn a_missing_server_is_reported() {
     let closed = ClosedPort::new();
     let host = format!("127.0.0.1:{}", closed.number);
     let dir = scratch();
@@ -707,7 +707,7 @@ pub fn set_ups_that_cannot_work_are_refused_with_the_remedy() {
 }
 
 #[test]
-pub fn requests_say_what_they_were_told_to() {
+pub fn requests_have_the_fields_set_by_options() {
     let server = ObjectServer::start();
     let last = || server.requests().last().unwrap().fields.clone();
     let key = "0123456789abcdef0123456789abcdef";
@@ -744,7 +744,7 @@ pub fn the_bucket_may_be_in_the_servers_name() {
 }
 
 #[test]
-pub fn objects_are_sent_with_what_to_check_them_by() {
+pub fn objects_are_sent_with_checksums() {
     let server = ObjectServer::start();
     for (checksum, length) in [("crc32c", 8), ("sha256", 44)] {
         report(&server, &format!("--filename=/b/a --rw=write --size=4k --http_s3_checksum={checksum}"));

@@ -9,7 +9,7 @@ fn run(line: &str) -> String {
 }
 
 #[test]
-fn together_and_each() {
+fn idleness_is_shown_for_all_cpus_or_for_each() {
     let text = run(&format!("{JOB} --idle-prof=system"));
     let block = text.split("\n\nCPU idleness:\n").nth(1).unwrap_or_else(|| panic!("nothing in {text}"));
     assert!(block.starts_with("  system: ") && !block.contains("percpu"), "{text}");
@@ -53,7 +53,7 @@ fn idle_threads_leave_the_cpu_to_the_jobs() {
 }
 
 #[test]
-fn the_unit_alone() {
+fn calibrate_shows_only_the_unit_of_work() {
     let text = run("--idle-prof=calibrate --name=j --ioengine=null --size=1G --time_based --runtime=100");
     assert!(text.starts_with("CPU idleness:\n  unit work: mean=") && text.lines().count() == 2, "{text}");
 }

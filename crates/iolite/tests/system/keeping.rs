@@ -89,7 +89,7 @@ fn the_store_is_in_the_users_data() {
 /// If an option asks for a store that cannot be used, the run is refused. If the environment does, there is only a
 /// message.
 #[test]
-fn what_cannot_be_kept_is_told() {
+fn unusable_stores_are_reported() {
     let dir = scratch();
     let text = "somebody's text, which is longer than the hundred bytes that SQLite looks at to know what it has made; not it";
     fs::write(dir.path().join("text"), text).unwrap();
@@ -132,7 +132,7 @@ fn what_cannot_be_kept_is_told() {
 
 /// If the run does not fit into the store, the report is still printed, and the exit status shows the failure.
 #[test]
-fn what_fails_in_the_end_leaves_the_report() {
+fn a_failure_to_save_the_run_leaves_the_report() {
     let dir = scratch();
     ours()
         .line(dir.path(), "runs limits --quota=100 --store=s.db")
@@ -225,7 +225,7 @@ fn several_runs_are_kept_at_once() {
 
 /// The version of the store's format is at offset 60 of SQLite's header.
 #[test]
-fn a_newer_store_is_refused_and_a_damaged_one_told() {
+fn newer_stores_are_refused_and_damaged_ones_reported() {
     let dir = scratch();
     ours().line(dir.path(), &format!("{JOB} --save --store=s.db")).ok();
     let path = dir.path().join("s.db");
@@ -364,7 +364,7 @@ fn runs_are_filtered_labelled_and_removed() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let dir = scratch();
     fs::write(dir.path().join("words"), "no report").unwrap();
     fs::write(dir.path().join("null"), "{\"jobs\": null}").unwrap();

@@ -204,7 +204,7 @@ fn ios(told: &Value, job: usize, direction: &str) -> u64 {
 /// All kinds of requests have the right answers. A reader without the right cannot end the run, and one with the right
 /// can.
 #[test]
-pub fn a_page_is_for_who_has_the_address() {
+pub fn a_page_is_only_for_holders_of_its_address() {
     let dir = scratch();
     let run = Run::start(dir.path(), &format!("--web --output-format=json --output=r.json {ENDLESS}"));
     let host = run.host.clone();
@@ -349,7 +349,7 @@ pub fn a_page_stays_until_its_readers_have_the_report() {
 
 /// The run survives the death of its page's process, and the page's process ends with the run.
 #[test]
-fn a_page_that_dies_and_a_run_that_does() {
+fn a_run_survives_its_page_but_a_page_ends_with_its_run() {
     let dir = scratch();
     let run = Run::start(dir.path(), &format!("--web {SHORT}"));
     send(run.server(), libc::SIGKILL);

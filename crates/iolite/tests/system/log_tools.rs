@@ -78,7 +78,7 @@ fn fio_jsonplus_clat2csv_and_log2csv_make_the_same_tables() {
 }
 
 #[test]
-fn log2csv_tells_the_bins_of_all_jobs() {
+fn log2csv_prints_the_bins_of_all_jobs() {
     let dir = scratch();
     measure(dir.path());
     let table = columns(&ours().line(dir.path(), "log2csv report.json").ok().stdout);
@@ -96,7 +96,7 @@ fn log2csv_tells_the_bins_of_all_jobs() {
 }
 
 #[test]
-fn log2csv_tells_percentiles_over_time() {
+fn log2csv_prints_percentiles_over_time() {
     let dir = scratch();
     measure(dir.path());
     let table = |line: &str| columns(&ours().line(dir.path(), line).ok().stdout);
@@ -137,7 +137,7 @@ fn log2csv_reads_compressed_logs_and_any_coarseness() {
 }
 
 #[test]
-fn log2csv_tells_what_is_wrong_and_where() {
+fn log2csv_reports_errors_with_their_place() {
     let dir = scratch();
     fs::write(dir.path().join("lat.log"), "0, 17, 0, 4096, 0\n").unwrap();
     fs::write(dir.path().join("broken.json"), "{\n  \"jobs\" : [\n    oops\n  ]\n}\n").unwrap();

@@ -549,7 +549,7 @@ pub fn compressed_logs_go_both_ways() {
 }
 
 #[test]
-fn what_is_no_compressed_log_is_an_error() {
+fn invalid_compressed_logs_are_errors() {
     let dir = scratch();
     fs::write(dir.path().join("text"), "0, 1, 0, 4096, 0\n").unwrap();
     fs::write(dir.path().join("empty.fz"), "").unwrap();

@@ -79,7 +79,7 @@ pub fn measurements_of_a_lost_host_are_kept_and_marked() {
 }
 
 #[test]
-pub fn a_run_of_which_no_host_came_through_says_so() {
+pub fn a_run_without_surviving_hosts_is_reported() {
     let dir = scratch();
     let program = Program::called_fio(dir.path());
     for format in ["normal", "json", "terse"] {

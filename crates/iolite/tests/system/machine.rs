@@ -38,7 +38,7 @@ fn a_command_that_fails_keeps_the_job_from_running() {
 }
 
 #[test]
-fn commands_whose_output_cannot_be_kept_are_told() {
+fn commands_whose_output_cannot_be_saved_are_reported() {
     let dir = scratch();
     let line = "--name=j --ioengine=null --size=4k";
     std::fs::create_dir(dir.path().join("j.prerun.txt")).unwrap();
@@ -339,7 +339,7 @@ pub fn atomic_writes_are_asked_for_or_refused_clearly() {
 }
 
 #[test]
-pub fn the_start_of_a_job_is_told_by_the_clock_that_was_asked_for() {
+pub fn job_start_is_measured_by_the_requested_clock() {
     let dir = scratch();
     let start = |clock: libc::clockid_t| {
         let line =
@@ -465,7 +465,7 @@ fn memory_can_be_spread_over_all_nodes() {
 
 /// XFS can write any file atomically on newer kernels.
 #[test]
-fn what_can_be_written_atomically_is() {
+fn xfs_files_are_written_atomically() {
     let dir = scratch();
     let mounted = or_skip!(Mounted::xfs(dir.path()));
     std::fs::write(mounted.directory.join("f"), vec![0; 96 << 10]).unwrap();

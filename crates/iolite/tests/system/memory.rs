@@ -98,7 +98,7 @@ fn limited(dir: &Path, limit: &str, line: &str) -> Finished {
 /// If the program is larger than the limit on addresses, the kernel kills it during exec. With higher limits, the run
 /// succeeds or has an error message; a segmentation fault is a failure of this test.
 #[test]
-fn a_limit_on_addresses_is_an_error_in_words() {
+fn an_address_space_limit_gives_an_error_message() {
     let dir = scratch();
     let run = |kib: u64, job: &str| {
         // Without memory for a backtrace, the Rust runtime may deadlock.

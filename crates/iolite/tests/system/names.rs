@@ -241,7 +241,7 @@ pub fn names_are_acted_on_through_a_ring() {
 }
 
 #[test]
-fn a_ring_is_used_and_its_errors_are_told() {
+fn a_ring_is_used_and_its_errors_are_reported() {
     let dir = scratch();
     let line = "--name=j --ioengine=filestat --nrfiles=9 --filesize=4k --uring=1 --iodepth=4";
     let calls = |line: &str| {
@@ -264,7 +264,7 @@ fn a_ring_is_used_and_its_errors_are_told() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
+fn impossible_file_operations_are_refused() {
     let dir = scratch();
     let refused = |line: &str, why: &str| Program::under_test().line(dir.path(), line).refused().says(why);
     refused("--name=j --ioengine=filestat --nrfiles=3", "you need to specify size=");

@@ -97,7 +97,7 @@ fn encrypted_connections_check_certificates() {
 }
 
 #[test]
-fn what_the_server_refuses_is_the_units_error() {
+fn server_errors_become_unit_errors() {
     let dir = scratch();
     let trigger = dir.path().join("trigger");
     let words = format!(

@@ -264,7 +264,7 @@ fn an_end_that_is_done_announces_it_and_the_other_end_ends() {
 }
 
 #[test]
-fn what_the_protocol_does_not_have_is_told() {
+fn options_without_effect_on_the_protocol_are_reported() {
     let warned = |line: &str| {
         let line = format!("--parse-only --name=j --ioengine=net --rw=write --size=64k --port=9 {line}");
         Program::own().line(scratch().path(), &line).ok().stderr
@@ -283,7 +283,7 @@ fn what_the_protocol_does_not_have_is_told() {
 }
 
 #[test]
-fn what_cannot_be_connected_is_refused() {
+fn invalid_connections_are_refused() {
     let refused = |line: &str, why: &str| {
         Program::under_test()
             .line(scratch().path(), &format!("--name=j --size=64k {line}"))

@@ -89,7 +89,7 @@ fn minio_puts_parts_together_and_is_left_with_none() {
 }
 
 #[test]
-fn minio_says_what_is_wrong() {
+fn errors_of_minio_are_reported() {
     let dir = scratch();
     let server = or_skip!(Minio::start(dir.path(), false));
     report(dir.path(), &s3(&server, "--filename=/bkt/ready --rw=write --size=64k"));

@@ -56,7 +56,7 @@ fn submission_is_reported_and_logged_alike() {
 }
 
 #[test]
-pub fn as_many_threads_submit_as_units_may_be_in_flight() {
+pub fn iodepth_decides_the_number_of_submitting_threads() {
     let dir = scratch();
     let line = format!("{JOB} --rw=randread --ioengine=psync");
     let Some((run, log)) =

@@ -189,7 +189,7 @@ pub fn a_connection_that_is_cut() {
 }
 
 #[test]
-pub fn ssh_says_what_is_wrong() {
+pub fn errors_of_ssh_are_reported() {
     let lab = or_skip!(Lab::new());
     lab.job(JOB);
     let refused = |words: &[&str], why: &str| {
@@ -239,7 +239,7 @@ pub fn ssh_says_what_is_wrong() {
 }
 
 #[test]
-pub fn a_server_for_the_one_who_starts_it() {
+pub fn a_stdio_server_serves_only_its_parent() {
     let dir = scratch();
     let run = |words: &[&str]| Program::own().run(dir.path(), words);
     let refused = run(&["--server=stdio", "--daemonize=pid"]).refused();

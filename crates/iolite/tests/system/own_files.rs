@@ -163,7 +163,7 @@ fn runs_that_destroy_needed_files_are_refused() {
 }
 
 #[test]
-fn what_destroys_nothing_is_not_refused() {
+fn runs_that_destroy_no_needed_files_are_allowed() {
     let dir = scratch();
     prepare(dir.path());
     for line in [

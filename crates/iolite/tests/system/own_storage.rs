@@ -44,7 +44,7 @@ fn content(dir: &Path, drawer: u64, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_to_be_read_is_laid_out() {
+fn data_to_be_read_is_laid_out() {
     let dir = scratch();
     or_skip!(example_engine("drawers", dir.path()));
     let read =
@@ -121,7 +121,7 @@ fn data_is_verified_after_reconnecting_and_damage_is_found() {
 }
 
 #[test]
-fn what_is_to_be_removed_is_removed() {
+fn unlink_removes_files_from_own_storage() {
     let dir = scratch();
     or_skip!(example_engine("drawers", dir.path()));
     // A local file of the same name must not be touched.

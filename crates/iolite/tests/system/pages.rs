@@ -137,7 +137,7 @@ fn a_page_needs_a_place() {
 }
 
 #[test]
-fn stored_results_that_are_none() {
+fn invalid_stored_results_are_refused() {
     let dir = scratch();
     fs::write(dir.path().join("broken"), "note\n{\n  \"jobs\" : [\n    {,\n").unwrap();
     fs::write(dir.path().join("none"), "{ \"jobs\" : 3 }\n").unwrap();

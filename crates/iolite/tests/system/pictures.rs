@@ -80,7 +80,7 @@ fn with_figures(job: usize, script: &str) -> String {
 }
 
 #[test]
-fn pictures_say_what_the_words_say() {
+fn pictures_show_the_same_as_the_text() {
     let browser = or_skip!(Browser::start());
     let dir = scratch();
     browser.show_as(1280, 900, false);

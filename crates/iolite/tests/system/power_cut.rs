@@ -43,7 +43,7 @@ fn rounds() -> u64 {
 }
 
 #[test]
-fn what_was_flushed_is_there_after_the_power_failed() {
+fn flushed_data_survives_a_power_failure() {
     let mut luck = Luck::new();
     for (block, job) in [
         ("4k", "--fsync=16 --size=4m"),
@@ -121,7 +121,7 @@ fn an_unflushed_write_may_be_torn() {
 }
 
 #[test]
-fn a_disk_that_only_says_that_it_flushes_is_found_out() {
+fn a_disk_that_fakes_flushes_is_detected() {
     let mut luck = Luck::new();
     for job in ["--fsync=16 --size=1m", "--fsync=16 --size=1m --ioengine=libaio --iodepth=4"] {
         or_skip!(power_cut("4k", job, true, &mut luck)).refused().says("verify");
@@ -130,7 +130,7 @@ fn a_disk_that_only_says_that_it_flushes_is_found_out() {
 
 /// The simulated disk of these tests works as described.
 #[test]
-fn what_is_not_flushed_is_lost() {
+fn unflushed_data_is_lost() {
     let dir = scratch();
     let disk = or_skip!(VolatileDisk::new(dir.path(), 1 << 20, false));
     let file = OpenOptions::new().read(true).write(true).open(&disk.path).unwrap();

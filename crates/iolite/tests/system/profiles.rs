@@ -120,7 +120,7 @@ fn options_of_act_and_its_table() {
 }
 
 #[test]
-fn wrong_uses() {
+fn invalid_profile_options_are_refused() {
     let dir = scratch();
     let program = Program::under_test();
     program.line(dir.path(), "--profile=nope").refused().says("tiobench, act");
@@ -135,7 +135,7 @@ fn wrong_uses() {
 
 /// fio ignores the option in a job file, whatever its value is.
 #[test]
-fn a_profile_in_a_job_file_is_told_to_have_no_effect() {
+fn a_profile_in_a_job_file_is_warned_of() {
     let dir = scratch();
     let job = |profile: &str| {
         let text = format!("[global]\nprofile={profile}\nioengine=null\n[j]\nsize=8k\n");

@@ -145,7 +145,7 @@ fn no_more_ios_come_between_two_pauses_at_any_depth() {
 
 /// The first pause comes when `blocks` I/Os have completed. Each of them but the last has made room for another one.
 #[test]
-fn what_completes_before_the_first_pause_makes_room_for_more() {
+fn completions_before_the_first_pause_allow_more_ios() {
     const PAUSE_MS: u64 = 60;
     let dir = scratch();
     let first = |program: &Program, kind: &str, blocks: usize| {
@@ -343,7 +343,7 @@ fn an_io_that_takes_too_long_ends_the_job() {
 }
 
 #[test]
-pub fn a_latency_target_is_told_with_the_depth_that_was_found() {
+pub fn a_latency_target_is_reported_with_its_depth() {
     let dir = scratch();
     let line = |target: &str| {
         format!(

@@ -433,7 +433,7 @@ pub fn one_run_at_a_time() {
 }
 
 #[test]
-pub fn a_fio_at_the_other_end_is_told() {
+pub fn fio_at_the_other_end_is_recognised() {
     let Some(peer) = Program::peers().pop() else { skip!("fio is not installed") };
     let dir = scratch();
     job(dir.path(), TWO);
@@ -491,7 +491,7 @@ pub fn jobs_that_start_later() {
 }
 
 #[test]
-pub fn a_server_says_what_it_may_be_asked_to_do() {
+pub fn a_server_announces_what_it_permits() {
     let dir = scratch();
     let program = "[a]\nioengine=null\nsize=64k\nexec_prerun=touch ran\n";
     let write = "[a]\nrw=write\nsize=64k\n";

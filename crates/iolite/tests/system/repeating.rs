@@ -37,7 +37,7 @@ fn told(stderr: &str) -> Vec<String> {
 }
 
 #[test]
-fn warnings_are_told_once() {
+fn warnings_are_reported_once() {
     let dir = scratch();
     // One warning is about the job file; the other one arises during the run.
     jobs(dir.path(), "thinktime_spin=5\nramp_time=100s");
@@ -230,7 +230,7 @@ fn a_failed_run_is_tried_again() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_runs() {
+fn mistakes_are_reported_before_the_first_run() {
     let dir = scratch();
     jobs(dir.path(), "");
     fs::write(dir.path().join("bad.fio"), "[j]\nioengine=null\nsize=4kk\n").unwrap();

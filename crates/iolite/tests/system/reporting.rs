@@ -104,7 +104,7 @@ const PAUSES: &str = "--name=j --ioengine=null --size=4M --rate_iops=1000 --thin
                       --number_ios=300";
 
 #[test]
-pub fn latency_from_the_intended_start_shows_what_waiting_hides() {
+pub fn latency_from_the_intended_start_includes_the_delay() {
     if Program::under_test().is_peer {
         skip!("an option of ours");
     }
@@ -181,7 +181,7 @@ fn priorities_are_told_apart() {
 }
 
 #[test]
-fn a_single_priority_is_not_told() {
+fn a_single_priority_is_not_reported() {
     for percent in ["--cmdprio_percentage=0", "--cmdprio_percentage=100"] {
         let report = json(&format!("{PRIORITIES} {percent}"));
         assert!(report.job().0["read"].get("prios").is_none(), "{percent}");
@@ -212,7 +212,7 @@ fn too_many_priorities() {
 }
 
 #[test]
-fn priorities_are_told_as_the_peer_tells_them() {
+fn priorities_are_reported_as_by_the_peer() {
     for peer in peers!().into_iter().filter(|peer| !peer.release.knows_no_hints) {
         let dir = scratch();
         for more in ["", "--lat_percentiles=1", "--clat_percentiles=0", "--unified_rw_reporting=both"] {
@@ -270,7 +270,7 @@ fn files_that_were_found_are_counted() {
 
 /// Options of `[global]` are reported once, and a section without options reports none.
 #[test]
-fn a_section_without_options_tells_none() {
+fn a_section_without_options_reports_none() {
     let dir = scratch();
     let file = "[global]\nioengine=null\nsize=4k\n[plain]\n[writes]\nrw=write\n";
     std::fs::write(dir.path().join("job.fio"), file).expect("a job file");

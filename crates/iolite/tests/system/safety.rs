@@ -234,7 +234,7 @@ fn readonly_holds_for_storages_of_engines() {
 }
 
 #[test]
-fn readonly_verifies_what_is_there() {
+fn readonly_verifies_existing_data() {
     let dir = scratch();
     prepare(dir.path());
     let job = "--filename=tree/checked --size=64k --bs=4k --verify=crc32c";
@@ -347,7 +347,7 @@ fn found_objects_are_taken_as_they_are() {
 }
 
 #[test]
-fn what_is_extended_is_told() {
+fn extended_files_are_reported() {
     let program = Program::under_test();
     if program.is_peer {
         skip!("fio says nothing");
@@ -370,7 +370,7 @@ fn what_is_extended_is_told() {
 }
 
 #[test]
-fn a_full_file_system_is_told_of_mapped_files_too() {
+fn a_full_file_system_is_reported_for_mapped_files() {
     if Program::under_test().is_peer {
         skip!("fio is killed");
     }
@@ -406,7 +406,7 @@ fn a_full_file_system_is_told_of_mapped_files_too() {
 }
 
 #[test]
-fn buffers_for_which_there_is_no_room_are_told() {
+fn buffers_without_room_are_reported() {
     if Program::under_test().is_peer {
         skip!("fio is killed");
     }

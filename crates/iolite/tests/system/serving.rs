@@ -29,7 +29,7 @@ fn can_confine() -> bool {
 }
 
 #[test]
-pub fn nothing_but_what_is_served_can_be_used() {
+pub fn only_served_files_can_be_used() {
     if !can_confine() {
         skip!("the kernel has no Landlock");
     }

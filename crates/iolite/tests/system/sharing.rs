@@ -144,7 +144,7 @@ fn damage_is_found_where_jobs_share() {
 
 /// A block of another job in a file that the job does not use is damage.
 #[test]
-fn rivals_are_those_of_one_file() {
+fn only_jobs_of_the_same_file_are_rivals() {
     let dir = scratch();
     for name in ["a", "b"] {
         image(dir.path(), name, 64 << 10);
@@ -160,7 +160,7 @@ fn rivals_are_those_of_one_file() {
 }
 
 #[test]
-fn what_a_rival_has_trimmed_is_no_block_to_read() {
+fn blocks_trimmed_by_another_job_are_not_checked() {
     let dir = scratch();
     let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     let line = format!(

@@ -88,7 +88,7 @@ fn finished_workers_are_shown_too() {
 
 /// Running jobs are shown even if the duration of later ones is unknown because their size limits them.
 #[test]
-fn what_runs_is_shown_while_the_time_of_later_waves_is_unknown() {
+fn running_jobs_are_shown_without_an_eta_for_later_waves() {
     let line = "--eta=always --eta-newline=500ms --eta-interval=500ms --ioengine=null --size=4m --bs=4k \
                 --name=a --rw=read --rate_iops=5 --name=b --stonewall --rw=write";
     let first = "Jobs: 1 (f=1), 0-5 IOPS: [R(1),P(1)]";
@@ -253,7 +253,7 @@ fn a_report_file_is_replaced() {
 }
 
 #[test]
-fn a_report_file_that_cannot_be_made() {
+fn an_unwritable_report_file_is_refused() {
     let dir = scratch();
     let run = Program::under_test().line(dir.path(), "--output=nosuch/report --name=j --rw=write --size=4k");
     assert_eq!(run.code(), 1, "{run}");
@@ -280,7 +280,7 @@ fn json_alone_is_nothing_but_json() {
 }
 
 #[test]
-fn json_says_what_was_asked_for() {
+fn json_contains_the_given_options() {
     let dir = scratch();
     let text = "[global]\nsize=64k\nrw=randread\n[one]\nbs=4k\n[two]\nbs=8k\niodepth=1\n";
     fs::write(dir.path().join("job.fio"), text).unwrap();

@@ -148,7 +148,7 @@ fn bad_values() {
 }
 
 #[test]
-fn it_is_told_as_the_peer_tells_it() {
+fn steady_states_are_reported_as_by_the_peer() {
     for peer in peers!() {
         let dir = scratch();
         for (criterion, time) in [("iops:900%", 60), ("bw_slope:1k", 3), ("bw:1", 3)] {

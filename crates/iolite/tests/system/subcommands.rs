@@ -23,7 +23,7 @@ fn number(text: &str, word: &str) -> f64 {
 }
 
 #[test]
-fn dedupe_finds_what_a_job_was_asked_for() {
+fn dedupe_finds_the_percentages_of_the_job() {
     let dir = scratch();
     ours()
         .line(
@@ -47,7 +47,7 @@ fn dedupe_finds_what_a_job_was_asked_for() {
 }
 
 #[test]
-fn dedupe_tells_what_is_wrong() {
+fn dedupe_reports_invalid_arguments() {
     let dir = scratch();
     fs::write(dir.path().join("short"), b"x").unwrap();
     for (line, reason) in [
@@ -65,7 +65,7 @@ fn dedupe_tells_what_is_wrong() {
 
 /// Unsuitable files are refused at once, and a large sparse file takes no time.
 #[test]
-fn odd_files_are_told() {
+fn unsuitable_files_are_refused() {
     let dir = scratch();
     let made = Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap();
     assert!(made.success());

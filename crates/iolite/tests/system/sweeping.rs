@@ -162,7 +162,7 @@ fn an_interrupted_sweep_goes_on() {
 
 /// A warning appears if the concurrency computed from IOPS and latency is not the depth.
 #[test]
-fn failures_and_doubts_are_told() {
+fn failures_and_doubtful_results_are_reported() {
     let dir = scratch();
     job(dir.path(), "rate_iops=200\ntime_based\nruntime=300ms\nthread");
     let run = ours().line(dir.path(), "sweep job.fio --bs=4k,8k --output=slow").ok();
@@ -190,7 +190,7 @@ fn failures_and_doubts_are_told() {
 
 /// Each warning is printed once, with the names of its points and its line in the job file, or once for all points.
 #[test]
-fn warnings_of_points_are_told_once() {
+fn warnings_of_points_are_reported_once() {
     let dir = scratch();
     fs::write(
         dir.path().join("job.fio"),
@@ -275,7 +275,7 @@ fn writes_of_a_log_include_their_syncs() {
 
 /// The file of a failed preset is kept for another attempt, and a message says so.
 #[test]
-fn the_file_of_a_failed_preset_is_told() {
+fn the_file_of_a_failed_preset_is_reported() {
     let dir = scratch();
     let words = "--preset=oltp --direct=0 --bssplit=4k/100,5000000/100";
     let run = small(dir.path(), words);
@@ -341,7 +341,7 @@ fn targets_are_beside_each_other() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_runs() {
+fn mistakes_are_reported_before_the_first_run() {
     let dir = scratch();
     job(dir.path(), "");
     fs::write(

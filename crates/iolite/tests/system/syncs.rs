@@ -44,7 +44,7 @@ fn syncs(program: &Program, line: &str) -> u64 {
 
 /// A due sync of a finished file is made before the file is closed, but only if another I/O follows.
 #[test]
-fn what_is_due_comes_before_the_close() {
+fn due_syncs_come_before_the_close() {
     for (line, expected) in [
         ("--nrfiles=3 --filesize=4k --openfiles=1 --fsync=1", "W0 S0 C0 W1 S1 C1 W2 C2"),
         (
@@ -124,7 +124,7 @@ fn no_sync_is_lost() {
 /// If less than a block is left at the end of a pass, the job notices the end only when it looks for the next write,
 /// and the sync comes before that. So etcd's disk check has as many syncs as writes.
 #[test]
-fn a_rest_brings_a_last_sync() {
+fn a_partial_last_block_brings_a_last_sync() {
     let mut cases = vec![
         ("--size=10000 --fsync=1", 2),
         ("--size=8192 --fsync=1", 1),

@@ -34,7 +34,7 @@ fn writing_and_reading_back_have_times_of_their_own() {
 }
 
 #[test]
-fn what_is_read_back_on_the_way_has_the_time_of_its_reads() {
+fn read_backs_between_writes_count_as_read_time() {
     let dir = scratch();
     let line = "--name=j --filename=f --rw=write --size=1600k --bs=4k --verify=crc32c --verify_backlog=16 \
                 --rate_iops=,1000 --output-format=json";

@@ -51,7 +51,7 @@ fn numbers_are_those_of_the_trace() {
 }
 
 #[test]
-fn a_block_trace_tells_depth_and_devices() {
+fn a_block_trace_summary_shows_depth_and_devices() {
     let dir = scratch();
     let mut bytes = Vec::new();
     let device = BlkRecord::device_number(8, 16);

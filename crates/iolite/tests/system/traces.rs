@@ -132,7 +132,7 @@ fn version_2_is_replayed_like_the_peer_does() {
 }
 
 #[test]
-fn files_become_what_the_trace_needs() {
+fn files_get_the_size_the_trace_needs() {
     let dir = scratch();
     log(dir.path(), "log", LOG);
     let report = json(dir.path(), "--name=p --read_iolog=log");
@@ -332,7 +332,7 @@ fn a_silent_pipe_does_not_hold_a_replay_that_is_to_stop() {
 }
 
 #[test]
-fn bad_traces_are_told_before_anything_happens() {
+fn bad_traces_are_reported_before_the_run() {
     let dir = scratch();
     for (text, words) in [
         (format!("{V3}{LOG}5 f rea 0 512\n"), "bad:14: there is no action \"rea\""),
@@ -558,7 +558,7 @@ fn a_block_trace_finds_its_devices() {
 }
 
 #[test]
-fn debugging_tells_what_a_block_trace_holds_and_where_it_goes() {
+fn debugging_shows_the_content_and_target_of_block_traces() {
     let dir = scratch();
     binary(&dir.path().join("a"), ByteOrder::Big, BlkRecord::device_number(4000, 1), &EVENTS);
     binary(&dir.path().join("b"), ByteOrder::Big, BlkRecord::device_number(4000, 2), &[(0, 8, 512, READ)]);

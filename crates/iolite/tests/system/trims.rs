@@ -81,7 +81,7 @@ fn verify_null_still_requires_zeros_after_trims() {
 
 /// `trim_backlog` writes are followed by `trim_backlog_batch` trims. The remaining trims come before reading back.
 #[test]
-pub fn trims_wait_for_as_many_writes_as_they_are_told() {
+pub fn trims_wait_for_the_configured_number_of_writes() {
     let dir = scratch();
     let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     let base = format!(
@@ -114,7 +114,7 @@ pub fn trims_wait_for_as_many_writes_as_they_are_told() {
 
 /// A later run finds the expected zeros, whether or not the writing run read them back.
 #[test]
-fn what_is_not_read_back_is_trimmed_all_the_same() {
+fn blocks_are_trimmed_even_if_not_read_back() {
     let dir = scratch();
     let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     let base =
@@ -137,7 +137,7 @@ fn what_is_not_read_back_is_trimmed_all_the_same() {
 
 /// Blocks that the workload has trimmed need not hold data until they are written again, even if the job ends before.
 #[test]
-fn what_the_workload_trims_is_not_demanded() {
+fn blocks_trimmed_by_the_workload_need_not_hold_data() {
     let dir = scratch();
     let device = or_skip!(Loop::on(&image(dir.path(), "disk.img", 1 << 20)));
     let base = format!("--name=v --filename={} --bs=4k --verify=crc32c --output-format=json", device.path);

@@ -306,7 +306,7 @@ pub fn large_objects_are_laid_out_in_parts() {
 }
 
 #[test]
-pub fn parts_that_cannot_be_are_refused() {
+pub fn impossible_parts_are_refused() {
     let server = ObjectServer::start();
     for (line, said) in [
         ("--bs=4k", "bs= has to be that, a multiple of it, or the size of the file, 262144 bytes"),

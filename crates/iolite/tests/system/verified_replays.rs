@@ -134,7 +134,7 @@ fn either_program_reads_what_the_other_s_replay_has_written() {
 }
 
 #[test]
-fn every_type_and_engine_reads_back_what_stands() {
+fn every_type_and_engine_reads_back_the_final_data() {
     for kind in TYPES {
         for more in ["", "--verify_interval=512", "--verify_offset=256", "--verify_header_format=3.33"] {
             let dir = scratch();
@@ -161,7 +161,7 @@ fn every_type_and_engine_reads_back_what_stands() {
 }
 
 #[test]
-fn what_is_damaged_meanwhile_is_found() {
+fn damage_during_a_replay_is_found() {
     // The trace itself reads the damaged block alone, in a larger read, or in two blocks; or it is read back at the
     // end.
     let late =
@@ -197,7 +197,7 @@ fn what_is_damaged_meanwhile_is_found() {
 }
 
 #[test]
-fn what_the_replay_has_not_written_is_not_judged() {
+fn data_not_written_by_the_replay_is_not_checked() {
     let dir = scratch();
     fs::write(dir.path().join("f"), vec![7; 1 << 18]).unwrap();
     // Reads of earlier content, of parts of blocks, of more than a block, and of partly overwritten blocks.
@@ -222,7 +222,7 @@ fn what_the_replay_has_not_written_is_not_judged() {
 }
 
 #[test]
-fn what_the_trace_trims_is_forgotten() {
+fn blocks_trimmed_by_the_trace_are_not_checked() {
     let dir = scratch();
     let device = or_skip!(Loop::on(&image(dir.path(), "image", 1 << 20)));
     let ios = [
@@ -312,7 +312,7 @@ fn clones_that_replay_to_the_same_file_take_turns() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_refused() {
+fn replays_that_cannot_be_verified_are_refused() {
     let dir = scratch();
     log_of(dir.path(), &["write 0 4096", "write 8192 32", "write 8192 64"]);
     run(dir.path(), "").refused().says("log:5: intervals of 32 bytes are too small for verify=crc32c");

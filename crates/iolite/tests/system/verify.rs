@@ -185,7 +185,7 @@ fn every_file_is_flushed_before_it_is_read_back() {
 
 /// As in fio, blocks are read back in the order of the writes, or sorted by offset if blocks may be rewritten.
 #[test]
-fn what_is_read_back_in_which_order() {
+fn blocks_are_read_back_in_write_order_or_sorted() {
     let dir = scratch();
     for (args, sorted) in [
         ("--rw=write --verify=crc32c", false),
@@ -374,7 +374,7 @@ fn blocks_accepted_before_the_first_own_block_are_rechecked() {
 
 /// With an offset modifier, the places of writes must not depend on the size of the file, because it grows.
 #[test]
-fn what_is_skipped_does_not_depend_on_how_long_the_file_is() {
+fn skipped_places_do_not_depend_on_the_file_length() {
     for args in [
         "--rw=write:8k --size=60k --numjobs=2 --offset_increment=60k",
         "--rw=write:8k --size=60k",
@@ -396,7 +396,7 @@ fn what_is_skipped_does_not_depend_on_how_long_the_file_is() {
 
 /// Each interval has a separate message, in the format that other tools parse.
 #[test]
-fn every_wrong_interval_is_told() {
+fn every_wrong_interval_is_reported() {
     let dir = scratch();
     let job = "--bs=64k --verify_interval=4k --verify=crc32c";
     run(dir.path(), &format!("--rw=write {job}")).ok();
@@ -552,7 +552,7 @@ fn a_backlog_is_read_to_its_end_when_the_time_is_over() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_refused() {
+fn invalid_verification_options_are_refused() {
     let dir = scratch();
     for (args, words) in [
         ("--verify=pattern", "needs a verify_pattern"),

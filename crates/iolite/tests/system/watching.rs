@@ -42,7 +42,7 @@ pub fn a_trigger_by_time_ends_the_run() {
 }
 
 #[test]
-pub fn a_trigger_that_fails_is_told() {
+pub fn a_failing_trigger_is_reported() {
     let dir = scratch();
     let run = endless(dir.path(), &["--trigger-timeout=0", "--trigger=exit 7"]).wait().ok();
     assert!(run.stderr.contains("the trigger \"exit 7\" ended with exit status: 7"), "{run}");

@@ -125,7 +125,7 @@ fn a_store_is_looked_at_as_it_is() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused() {
+fn invalid_web_arguments_are_refused() {
     let dir = scratch();
     fs::create_dir(dir.path().join("empty")).unwrap();
     fs::write(dir.path().join("no.db"), "text").unwrap();

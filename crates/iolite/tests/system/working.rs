@@ -118,7 +118,7 @@ fn a_busy_job_without_a_runtime_ends_with_a_signal() {
 }
 
 #[test]
-fn what_is_missing_is_told() {
+fn missing_or_invalid_options_of_cpuio_and_exec_are_refused() {
     let dir = scratch();
     let refused = |line: &str, why: &str| Program::under_test().line(dir.path(), line).refused().says(why);
     refused("--name=c --ioengine=cpuio --runtime=1", "cpuload= is missing");

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stable_is_forgotten_and_what_came_later_is_not() {
+    fn stable_writes_are_forgotten_and_later_ones_kept() {
         let mut file = File::new(vec![1], "f".into());
         note(&mut file, 0, b"abcd");
         let mark = note(&mut file, 8, b"ef");

@@ -202,7 +202,7 @@ fn write(session: &mut Session, unit: u32, file: Handle, offset: u64, data: &'st
 }
 
 #[test]
-fn what_is_written_while_commits_are_in_flight_is_not_taken_for_committed() {
+fn writes_during_a_commit_are_not_taken_as_committed() {
     // The server answers the commits after the last write.
     let (server, address) = start(|procedure, before| match (procedure, before) {
         (procedure::COMMIT, _) => Act::Hold,
@@ -232,7 +232,7 @@ fn what_is_written_while_commits_are_in_flight_is_not_taken_for_committed() {
 }
 
 #[test]
-fn a_commit_that_is_answered_after_the_file_was_closed_is_nobodys() {
+fn a_commit_answered_after_the_close_is_ignored() {
     // The server answers a commit together with the next write.
     let (_, address) = start(|procedure, before| match (procedure, before) {
         (procedure::COMMIT, 0) => Act::Hold,
@@ -372,7 +372,7 @@ fn autoreconnect_0_makes_no_second_connection() {
 }
 
 #[test]
-fn of_several_files_so_much_is_kept_as_is_said() {
+fn the_limit_of_kept_data_holds_for_several_files() {
     let (server, address) = start(|_, _| Act::Answer);
     let (mut session, first) = session(&address, LONG, Some(16));
     let (second, _) = session.open("g").unwrap();

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_declarations_say_what_is_there_by_default() {
+    fn declared_defaults_are_applied() {
         let Pvsync2Options { hipri, hipri_percentage, uncached, nowait } = Pvsync2Options::default();
         assert_eq!((hipri, hipri_percentage, uncached, nowait), (false, 100, false, false));
         assert_eq!(IoUringOptions::default().nonvectored, None);

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_targets_have_to_prove_is_no_part_of_the_name() {
+    fn target_credentials_are_not_part_of_the_name() {
         let mut own = IscsiOptions::default();
         let mut names = |name: &str| own.settle_names(&[name.to_owned()]);
         assert_eq!(names("iscsi://me%a@h/t/1?target_user=u&target_password=ses@me"), ["iscsi://me@h/t/1"]);

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_here_names_what_is() {
+    fn refusals_of_missing_engines_name_an_alternative() {
         for Elsewhere { name, what, instead } in catalogue::ELSEWHERE {
             let refusal = choose(name).unwrap_err();
             assert_eq!(refusal, format!("{name} ({what}) is not part of this program; {instead}"));

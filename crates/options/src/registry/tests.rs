@@ -371,7 +371,7 @@ fn mistakes_name_place_value_and_remedy() {
 }
 
 #[test]
-fn what_is_ignored_is_a_warning() {
+fn ignored_parts_of_values_are_warnings() {
     for (word, message) in [
         ("size=4x", "job.fio:7:4: size=4x: unknown size suffix \"x\" (k, m, g, t, p, kib, mib, …), ignored"),
         ("iodepth=1,2", "job.fio:7:4: iodepth=1,2: takes one number, the others are ignored"),

@@ -58,7 +58,7 @@ fn flags_take_no_word() {
 }
 
 #[test]
-fn an_option_that_is_taken_for_a_value_is_told() {
+fn an_option_taken_as_a_value_is_warned_of() {
     let ran = run(&["--name=a", "--write_lat_log", "--rw=write", "--size", "4k"]);
     assert_eq!(ran.batches[0][0].pattern.rw, ReadWrite::Read);
     assert_eq!(ran.warnings.len(), 1, "{:?}", ran.warnings);

@@ -81,7 +81,7 @@ fn sections_are_chosen() {
 
 // The order and content were compared with the "job options" of fio 3.33's JSON; flags are as in 3.42's.
 #[test]
-fn what_was_given_is_kept_in_the_order_it_is_applied() {
+fn given_options_are_kept_in_the_order_of_application() {
     let job = job_of(
         "[a]\nfilename=x\nuserspace_reap\nioengine=libaio\nsize = 64k\nfilename_format=$jobname\n\
          blocksize=4k\nbs=8k\nthread\nname=zz\nkb_base=1000\n",
@@ -121,7 +121,7 @@ fn an_engine_option_of_a_file_needs_its_engine_somewhere() {
 }
 
 #[test]
-fn what_explains_a_mistake_comes_before_it() {
+fn a_warning_comes_before_the_error_it_explains() {
     assert_eq!(
         errors_with(&["-"], "[a]\nsize=${NOPE}\n"),
         [
@@ -166,7 +166,7 @@ fn defaults_that_are_wrong_are_reported_once() {
 }
 
 #[test]
-fn a_long_word_is_no_typing_mistake() {
+fn long_words_are_not_checked_for_typing_mistakes() {
     let long = "x".repeat(1 << 20);
     let found = errors_with(&["-", &format!("--{long}")], &format!("[a]\n{long}=4\n"));
     assert_eq!(found.len(), 2);

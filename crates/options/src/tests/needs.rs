@@ -24,7 +24,7 @@ fn an_option_without_its_leader_has_no_effect() {
 }
 
 #[test]
-fn of_several_needs_the_first_is_told() {
+fn the_first_of_several_unmet_needs_is_reported() {
     let alone = warnings("[a]\ndedupe_global=1\n");
     assert_eq!(alone, ["-:2:15: dedupe_global: has no effect without dedupe_percentage"]);
     let half = warnings("[a]\ndedupe_global=1\ndedupe_percentage=10\n");
@@ -57,7 +57,7 @@ fn a_global_option_used_by_one_job_causes_no_warning() {
 }
 
 #[test]
-fn what_the_workload_does_not_have_cannot_be_refined() {
+fn workload_options_without_their_basis_have_no_effect() {
     for (alone, leader, enough) in [
         ("rw_sequencer=identical", "a number behind rw (rw=randread:8)", "rw=randread:8"),
         ("rwmixread=70", "a mix (rw=rw or rw=randrw)", "rw=randrw"),
@@ -116,7 +116,7 @@ fn the_table_names_options() {
 
 /// With a pattern, no data can be duplicated, unless a part of each block is compressible.
 #[test]
-fn duplicates_of_a_pattern_are_told() {
+fn duplicates_of_a_pattern_are_warned_of() {
     let warnings = |more: &str| {
         run(&["--name=x", "--size=1m", "--buffer_pattern=0x11", "--dedupe_percentage=50", more]).warnings
     };

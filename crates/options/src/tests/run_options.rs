@@ -131,7 +131,7 @@ fn mistakes_in_options_of_the_run() {
 }
 
 #[test]
-fn a_command_for_other_machines_says_nothing_without_them() {
+fn a_remote_trigger_without_clients_is_warned_of() {
     let warnings = run(&["--name=a", "--trigger-remote=x", "--trigger-timeout=5"]).warnings;
     assert!(warnings[0].contains("--trigger-remote: has no effect without --client"), "{warnings:?}");
     assert_eq!(run(&["--name=a", "-J", "x"]).run.trigger_remote.as_deref(), Some("x"));

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_is_no_misspelling_of_another() {
+    fn a_different_letter_is_not_a_misspelling() {
         let words = &[("0", ""), ("1", ""), ("both", "")];
         assert_eq!(keyword("3", words, &mut Vec::new()), Err("not one of 0, 1, both".to_owned()));
     }

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_noted() {
+    fn ignored_text_is_noted() {
         for (text, value) in [
             ("4x", 4),
             ("4e", 4),

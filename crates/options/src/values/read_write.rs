@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fio_ignores_is_told() {
+    fn text_ignored_by_fio_is_noted() {
         let keywords = registry::find_job("rw").unwrap().keywords;
         for (text, rw, ignored) in [
             ("randread:sequential", ReadWrite::RandRead, "sequential"),

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none() {
+    fn invalid_criteria_are_refused() {
         assert!(read("iops").unwrap_err().contains("needs a limit"));
         assert!(read("iops:").unwrap_err().contains("needs a limit"));
         assert!(read("foo:5").unwrap_err().contains("iops_slope"));

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_noted() {
+    fn ignored_text_is_noted() {
         for (text, value) in
             [("5min", 5), ("1h30m", 1), ("5x", 5), ("1.5m", 1_000_000), ("1.5", 1_000_000), ("0x10s", 16)]
         {

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_is_told_in_the_standards_words() {
+    fn status_is_described_in_the_standards_words() {
         // As the kernel returns it, with Do Not Retry (bit 14) and More (bit 13).
         let status = Status::of(0x4080);
         assert_eq!((status.kind(), status.code()), (0, 0x80));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_system_tell_what_options_about_errors_mean() {
+    fn status_codes_map_to_matching_error_numbers() {
         let errno = |field| Status::of(field).errno();
         assert_eq!([0x280, 0x281, 0x006].map(errno), [libc::EIO; 3], "the medium, the device");
         assert_eq!([0x282, 0x283, 0x284, 0x285].map(errno), [libc::EILSEQ; 4], "wrong data");

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_namespace_says_of_its_zones_is_read() {
+    fn zone_geometry_is_read_from_namespace_data() {
         let mut namespace = vec![0; 4096];
         namespace[4..8].copy_from_slice(&5u32.to_le_bytes());
         namespace[8..12].copy_from_slice(&u32::MAX.to_le_bytes());

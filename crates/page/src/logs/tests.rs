@@ -107,7 +107,7 @@ fn times_of_a_clock_begin_with_the_job() {
 }
 
 #[test]
-fn bad_logs_are_told() {
+fn bad_logs_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let told = |name: &str, text: &str| {
         let file = log(dir.path(), name, text);
@@ -140,7 +140,7 @@ fn bad_logs_are_told() {
 }
 
 #[test]
-fn what_was_there_before_is_left_out() {
+fn log_lines_from_before_the_run_are_left_out() {
     let dir = tempfile::tempdir().unwrap();
     let before = "500, 7, 0, 0, 0\n";
     let file = log(dir.path(), "x_bw.log", &format!("{before}500, 9, 0, 0, 0\n"));

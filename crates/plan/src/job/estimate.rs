@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_job() {
+    fn limits_of_a_job_are_estimated() {
         assert_eq!((of(|_| ()).limit_s, of(|_| ()).ios, of(|_| ()).only_time), (None, None, false));
         let limited = of(|o| (o.schedule.runtime, o.schedule.ramp_time) = (5_000_000, 500_000));
         assert_eq!((limited.limit_s, limited.ramp_s, limited.only_time), (Some(5.5), 0.5, false));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn how_often_bytes_are_moved() {
+    fn passes_over_the_bytes_are_estimated() {
         let passes = |change: &dyn Fn(&mut JobOptions)| of(change).byte_passes;
         assert_eq!(passes(&|o| o.schedule.loops = 3), 3.0);
         assert_eq!(passes(&|o| (o.pattern.sprandom, o.pattern.spr_op) = (true, 0.25)), 1.25);

@@ -103,7 +103,7 @@ fn found_files_stay_as_large_as_they_are() {
 }
 
 #[test]
-fn found_files_grow_only_where_a_writer_says_how_large_they_are() {
+fn found_files_grow_only_if_a_writer_gives_their_size() {
     let filesize = |o: &mut JobOptions| o.extent.filesize = Some(Range { low: MIB, high: MIB });
     let writes = |o: &mut JobOptions| o.pattern.rw = ReadWrite::Write;
     let sizes = [4096, 0];
@@ -128,7 +128,7 @@ fn found_files_grow_only_where_a_writer_says_how_large_they_are() {
 }
 
 #[test]
-fn what_is_left_out_is_told() {
+fn files_left_out_are_reported() {
     let words = |empty, short| LeftOut { empty, short, block: 512 }.in_words();
     assert_eq!(words(0, 0), None);
     assert_eq!(words(1, 0).unwrap(), "1 file is left out: empty");
@@ -137,7 +137,7 @@ fn what_is_left_out_is_told() {
 }
 
 #[test]
-fn what_is_the_whole_of_a_verified_file_does_not_depend_on_its_size() {
+fn verified_regular_files_are_whole_whatever_their_size() {
     let is_whole = |facts, verifies: bool, offset| {
         let layout = run(&[facts], 0, |o| {
             size(MIB)(o);
@@ -155,7 +155,7 @@ fn what_is_the_whole_of_a_verified_file_does_not_depend_on_its_size() {
 }
 
 #[test]
-fn without_a_size_what_is_there_serves() {
+fn without_a_size_the_existing_file_size_is_used() {
     let layout = run(&[regular(Some(4 * MIB))], 0, |o| o.extent.offset = SizeValue::Bytes(MIB)).unwrap();
     assert_eq!((layout.files[0].offset, layout.files[0].length), (MIB, 3 * MIB));
     assert!(matches!(run(&[regular(None)], 0, |_| {}), Err(LayoutError::NoSize { .. })));
@@ -300,7 +300,7 @@ fn filling_a_device_ends_with_the_size_where_one_is_given() {
 }
 
 #[test]
-fn what_was_filled_is_as_large_as_it_became() {
+fn filled_files_have_the_size_they_reached() {
     let layout = run(&[regular(None); 3], 0, |o| {
         o.extent.fill_device = true;
         o.extent.offset = SizeValue::Bytes(4096);
@@ -313,7 +313,7 @@ fn what_was_filled_is_as_large_as_it_became() {
 }
 
 #[test]
-fn what_has_no_size_is_not_called_missing() {
+fn files_without_a_size_are_not_reported_as_missing() {
     for (kind, words) in [(FileKind::Char, "is a character device"), (FileKind::Pipe, "is a pipe")] {
         let facts = FileFacts { kind, size: None };
         let error = run(&[facts], 0, |_| {}).unwrap_err().to_string();

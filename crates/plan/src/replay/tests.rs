@@ -27,7 +27,7 @@ const LINES: &str =
     "0 /a add\n0 b add\n1 /a open\n1 b open\n2 /a read 8192 4096\n3 b write 0 512\n4 b read 0 512\n";
 
 #[test]
-fn the_trace_says_what_the_job_does_to_which_files() {
+fn the_trace_decides_the_files_and_directions_of_a_job() {
     let (_directory, path) = log(LINES);
     let plan = plan(&path, |o| o.files.directory = vec!["/tmp".into()], &RunOptions::default()).unwrap();
     let worker = &plan.workers[0];
@@ -75,7 +75,7 @@ fn clones_have_their_traces_in_turn() {
 }
 
 #[test]
-fn what_must_not_be_is_refused_before_anything_happens() {
+fn invalid_replays_are_refused_before_the_run() {
     let (directory, path) = log("0 a add\n0 a open\n0 a trim 0 512\n");
     let refused = |path: &Path, change: &dyn Fn(&mut JobOptions), readonly| {
         let run = RunOptions { readonly, ..RunOptions::default() };
@@ -151,7 +151,7 @@ fn live_replays_know_nothing_and_cannot_start_over() {
 }
 
 #[test]
-fn what_can_be_read_only_once_is_kept() {
+fn traces_that_can_be_read_only_once_are_kept() {
     use std::io::Write;
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("socket");

@@ -73,7 +73,7 @@ fn a_job_that_writes_once_repeats_its_generator_and_keeps_a_state() {
 }
 
 #[test]
-fn verify_only_knows_what_the_seed_does_not_decide() {
+fn verify_only_knows_which_writes_depend_on_the_seed() {
     let alike = |change: &dyn Fn(&mut JobOptions)| {
         let rules = rules_of(|o| {
             o.verification.verify_only = true;
@@ -158,7 +158,7 @@ fn jobs_in_one_place_take_turns_and_one_that_does_not_verify_is_refused() {
 }
 
 #[test]
-fn of_an_earlier_run_only_jobs_that_write_alike_can_be_checked() {
+fn only_jobs_that_write_alike_can_check_an_earlier_run() {
     let verify_only = |o: &mut JobOptions| o.verification.verify_only = true;
     let (all, layouts, machine) = plan(&[&verify_only, &verify_only]);
     let rivalries = Rivalries::of(&all, &layouts, &machine).unwrap();

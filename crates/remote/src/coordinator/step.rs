@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_told_in_the_clock_of_the_other() {
+    fn a_moment_is_converted_to_the_clock_of_the_other() {
         let clock = |offset_ns| Clock { offset_ns, round_trip_ns: 0 };
         assert_eq!(clock(5).at(10), 15);
         assert_eq!(clock(-5).at(10), 5);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_steady_is_the_sum() {
+    fn steady_state_is_judged_by_the_sum_of_all_machines() {
         let mut steps = steps(&[together(1, &[2]), together(1, &[2])]);
         // Each rate goes up and down, but their sum does not.
         assert_eq!(steps.measured(0, rates(0, 100, 5, 1)), None);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_that_says_nothing_of_one_is_left_out() {
+    fn an_interval_without_one_machines_rate_is_left_out() {
         let mut steps = steps(&[together(1, &[1]), together(1, &[1])]);
         let nothing = Measured { found: Interval::LeftOut, ..rates(0, 0, 0, 0) };
         assert_eq!(steps.measured(0, nothing), None);

@@ -149,7 +149,7 @@ fn synchronous_engines_have_no_submission_latency() {
 }
 
 #[test]
-fn disks_and_those_they_are_made_of() {
+fn disks_are_reported_with_their_members() {
     let slave = |name: &str, write_merges| DiskReport {
         name: name.into(),
         counters: DiskCounters { write_merges, write_sectors: 16, ..DiskCounters::default() },

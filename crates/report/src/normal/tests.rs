@@ -134,7 +134,7 @@ fn all_three_kinds_of_percentiles_follow_all_three_lines() {
 }
 
 #[test]
-fn what_was_not_measured_is_not_shown() {
+fn values_that_were_not_measured_are_not_shown() {
     let mut report = example::mixed();
     report.jobs[0].display.synchronous = true;
     for direction in &mut report.jobs[0].directions.values {
@@ -163,7 +163,7 @@ fn large_bandwidths_are_in_a_larger_unit() {
 }
 
 #[test]
-fn a_disk_made_of_others_tells_their_averages() {
+fn a_disk_made_of_others_shows_their_averages() {
     let slave = |name: &str, reads, utilisation| DiskReport {
         name: name.into(),
         counters: DiskCounters { read_ios: reads, read_sectors: reads * 8, ..DiskCounters::default() },
@@ -187,7 +187,7 @@ Disk stats (read/write):
 }
 
 #[test]
-fn groups_follow_all_jobs_and_a_target_is_told() {
+fn groups_follow_all_jobs_and_a_target_is_reported() {
     let mut report = example::mixed();
     let mut second = report.jobs[0].clone();
     (second.name, second.group, second.members) = ("next".into(), 1, 4);

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn how_the_command_ended_is_told() {
+    fn failed_trigger_commands_are_reported() {
         for (command, complaint) in [("true", None), ("exit 3", Some("exit status: 3"))] {
             let trigger = Trigger { command: Some(command.into()), ..Trigger::default() };
             let mut watch = Watch::new(trigger, Vec::new());

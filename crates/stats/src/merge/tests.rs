@@ -70,7 +70,7 @@ fn worker(block: u32, worker: u32) -> JobReport {
 }
 
 #[test]
-fn the_first_that_has_something_to_tell_tells_it() {
+fn the_first_worker_with_an_error_provides_it() {
     let failed = |number: u32, errno: i32| {
         let mut job = worker(0, number);
         job.error = Some(First { worker: number, value: JobError { errno, what: String::new() } });
@@ -87,7 +87,7 @@ fn the_first_that_has_something_to_tell_tells_it() {
 }
 
 #[test]
-fn the_last_tells_its_options() {
+fn the_last_worker_provides_the_options() {
     let with = |number: u32| {
         let options = vec![("bs".to_owned(), number.to_string())];
         JobReport { options, ..worker(0, number) }
@@ -133,7 +133,7 @@ fn reader(block: u32, number: u32, bytes: u64, runtime_ms: u64) -> JobReport {
 }
 
 #[test]
-fn groups_move_what_their_blocks_move() {
+fn groups_sum_the_bytes_of_their_blocks() {
     let group = GroupReport { kb_base: 1000, ..GroupReport::default() };
     let silent = GroupReport { id: 1, ..GroupReport::default() };
     let jobs = vec![reader(0, 0, 1000, 1000), reader(0, 1, 3000, 2000), reader(5, 2, 500, 500)];
@@ -158,7 +158,7 @@ fn groups_move_what_their_blocks_move() {
 }
 
 #[test]
-fn what_does_not_fit_stays_at_its_largest() {
+fn sums_that_overflow_saturate() {
     let report = merged([reader(0, 0, u64::MAX, 1), reader(0, 1, 2, 1)]);
     assert_eq!(report.jobs[0].directions[Direction::Read].bytes, u64::MAX);
     assert_eq!(report.groups[0].directions[Direction::Read].bandwidth, u64::MAX);

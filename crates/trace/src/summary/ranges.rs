@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn files_beyond_number_are_forgotten_and_that_is_said() {
+    fn excess_files_are_dropped_and_marked_as_incomplete() {
         let mut ranges = Ranges::default();
         for file in 0..20_000 {
             ranges.count(file, 0, 1);

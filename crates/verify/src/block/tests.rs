@@ -48,7 +48,7 @@ fn variants() -> impl Iterator<Item = Spec> {
 }
 
 #[test]
-fn what_was_written_is_found_again() {
+fn written_blocks_pass_the_check() {
     for spec in variants() {
         let written = identity(12_288, 70_000);
         let block = block(&spec, 4096, &written);
@@ -159,7 +159,7 @@ fn the_new_header_has_its_fields_in_their_places() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused() {
+fn invalid_verification_specs_are_refused() {
     let small = Spec { interval: 512, ..Spec::new(Kind::Sha512) };
     assert_eq!(small.validate(4096), Ok(()));
     let text = |spec: &Spec, block: usize| spec.validate(block).unwrap_err().to_string();
@@ -183,7 +183,7 @@ fn what_cannot_be_written_is_refused() {
 
 /// Only required fields are compared, and several writes may be valid.
 #[test]
-fn what_is_expected_of_a_header() {
+fn only_required_header_fields_are_compared() {
     let written = identity(0, 7);
     let check = |spec: &Spec, writes: &[Write]| {
         let block = block(spec, 4096, &written);
@@ -214,7 +214,7 @@ fn the_pattern_starts_anew_where_it_is_asked_to() {
 }
 
 #[test]
-fn a_report_tells_all_in_words() {
+fn a_report_describes_the_damage_in_words() {
     let spec = spec(Kind::Crc32c);
     let (here, there) = (identity(4096, 2), identity(8192, 3));
     let moved = block(&spec, 4096, &there);

@@ -107,7 +107,7 @@ fn a_write_of_which_a_part_was_overwritten_is_not_demanded() {
 }
 
 #[test]
-fn what_is_forgotten_or_failed_is_not_demanded() {
+fn forgotten_or_failed_writes_are_not_demanded() {
     let state = Recorded::new(&setup(1, 8, true));
     for number in 0..4 {
         state.write(number, 0, number * BLOCK, BLOCK);
@@ -120,7 +120,7 @@ fn what_is_forgotten_or_failed_is_not_demanded() {
 }
 
 #[test]
-fn a_flush_covers_what_was_acknowledged_before_it() {
+fn a_flush_covers_the_writes_acknowledged_before_it() {
     let mut state = Recorded::new(&setup(1, 8, true));
     state.write(0, 0, 0, BLOCK);
     assert_eq!(state.demands(0, Policy::Fsynced), [], "nothing has been flushed");
@@ -217,7 +217,7 @@ fn read(bytes: &[u8]) -> Result<(), StateError> {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told() {
+fn damage_in_a_state_file_is_reported() {
     let sample = sample();
     read(&sample).unwrap();
     let with = |at: usize, value: &[u8]| {
@@ -240,7 +240,7 @@ fn what_is_wrong_with_a_file_is_told() {
 
 /// A state that is read while its job is running is not corrupt.
 #[test]
-fn the_state_of_a_job_at_work_is_none_that_is_damaged() {
+fn the_state_of_a_running_job_is_not_damaged() {
     let mut state = Recorded::new(&setup(3, 1 << 14, true));
     let path = state.dir.path().join("state");
     let is_done = std::sync::atomic::AtomicBool::new(false);
@@ -295,7 +295,7 @@ proptest! {
 
     /// Compared with a model that remembers all events, for any events in any order.
     #[test]
-    fn demands_are_those_of_a_model(steps in prop::collection::vec((0u32..4, 0u64..8, 0u8..8), 1..200)) {
+    fn demands_match_a_model(steps in prop::collection::vec((0u32..4, 0u64..8, 0u8..8), 1..200)) {
         let mut state = Recorded::new(&setup(1, 8, true));
         let mut number = 0;
         let mut flushed: HashSet<u64> = HashSet::new();

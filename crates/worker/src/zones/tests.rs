@@ -161,7 +161,7 @@ fn the_limit_of_open_zones_is_that_of_all_workers_together() {
 
 /// Zones that others fill or reset no longer count as open for the worker that opened them, until it reopens them.
 #[test]
-fn the_limit_of_a_worker_counts_what_it_has_open() {
+fn the_limit_of_a_worker_counts_its_open_zones() {
     let mut run = Run::empty(4);
     (run.most_open, run.rules.most_open) = (2, 1);
     let (mut one, mut other) = (run.worker(0, false), run.worker(1, false));
@@ -181,7 +181,7 @@ fn the_limit_of_a_worker_counts_what_it_has_open() {
 }
 
 #[test]
-fn what_is_left_of_a_zone_is_finished_and_full_zones_are_closed() {
+fn partial_zones_are_finished_and_full_zones_are_closed() {
     let mut run = Run::empty(2);
     run.most_open = 1;
     let mut zones = run.worker(0, false);

@@ -94,7 +94,7 @@ fn standing(history: &Standing, issued: u64) -> Vec<Written> {
 }
 
 #[test]
-fn each_workload_needs_what_it_needs() {
+fn each_workload_has_the_expected_need() {
     for (name, spec, need) in workloads() {
         assert_eq!(Need::of(&spec, true), need, "{name}");
         if need == Need::Replay {
@@ -114,7 +114,7 @@ fn replays_are_the_writes_themselves() {
 }
 
 #[test]
-fn what_needs_no_history_repeats_nothing() {
+fn workloads_without_a_history_repeat_no_block() {
     for (name, spec, need) in workloads() {
         let (all, standing) = truth(&spec, usize::MAX);
         assert!(need != Need::Replay || all.len() == standing.len(), "{name}");

@@ -316,7 +316,7 @@ fn zones_are_filled_one_after_the_other() {
 }
 
 #[test]
-fn what_is_left_of_a_zone_is_written_with_a_smaller_block_if_asked_for() {
+fn the_rest_of_a_zone_is_written_with_a_smaller_block() {
     let disk = Disk::new(2, 70);
     let mut job = Job::write(&disk, 30, false);
     job.how.writes_remainder = true;
@@ -550,7 +550,7 @@ fn a_trim_that_shows_its_zone_to_be_unusable_has_no_write() {
 }
 
 #[test]
-fn conventional_zones_are_written_anywhere_and_what_cannot_be_written_is_left_out() {
+fn conventional_zones_are_written_and_unusable_ones_skipped() {
     let mut disk = Disk::new(4, 80);
     disk.zones[0].is_sequential = false;
     disk.zones[2].is_usable = false;

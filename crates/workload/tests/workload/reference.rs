@@ -297,7 +297,7 @@ fn random_offsets_are_aligned() {
 }
 
 #[test]
-fn what_is_smaller_than_a_block_gives_nothing() {
+fn regions_smaller_than_a_block_give_no_ios() {
     for endless in [false, true] {
         for base in [spec(3 * K), random(3 * K), sized(random(3 * K), BlockSize::Range(4 * K, 8 * K))] {
             assert_eq!(show(&Spec { endless, ..base }), "");

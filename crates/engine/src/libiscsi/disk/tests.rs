@@ -126,7 +126,7 @@ fn made() -> io::Result<Disk> {
 }
 
 #[test]
-fn the_end_of_the_connection_ends_no_command_twice() {
+fn a_lost_connection_ends_each_command_once() {
     let mut disk = disk();
     fake(|fake| (fake.is_silent, fake.tells) = (true, true));
     // SAFETY: it moves nothing.

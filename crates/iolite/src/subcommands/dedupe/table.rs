@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_when_there_is_none() {
+    fn a_full_table_estimates_from_a_sample() {
         let table = Table::new(1 << 14, false);
         for number in 0..200_000 {
             table.count(hash(number), once(number));

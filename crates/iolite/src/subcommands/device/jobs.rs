@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_would_mean_something_else_has_no_jobs() {
+    fn device_names_with_special_characters_have_no_jobs() {
         let disk = device("block device", &[]);
         assert!(!of(Path::new("/dev/a"), &disk).is_empty());
         for name in ["/dev/a\nexec_prerun=x", "/dev/a$HOME", "/dev/a;b", "/dev/a#b", "/dev/a ", "/dev/\u{1b}"]
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_written_in_their_order_and_what_is_read_only_is_read() {
+    fn zones_are_written_in_order_and_read_only_devices_only_read() {
         let queue: (_, &[_]) = ("queue", &[("largest_trim_bytes", Value::Number(1 << 30))]);
         let zones: (_, &[_]) = ("zones", &[("most_open", Value::Number(4))]);
         let jobs = of(Path::new("/dev/z"), &device("block device", &[queue, zones]));

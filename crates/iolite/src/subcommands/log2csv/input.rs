@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_is() {
+    fn reports_logs_and_binary_files_are_distinguished() {
         let is_report = |text: &str| source(text.as_bytes()).unwrap().report.is_some();
         assert!(is_report("{\n}") && is_report("note: cold\n{\n}\n"));
         assert!(!is_report("10, 0, 4096, 1\n") && !is_report("") && !is_report("hello"));
@@ -80,7 +80,7 @@ mod tests {
 
     /// Endless input is detected before its end.
     #[test]
-    fn what_has_no_end_is_refused() {
+    fn endless_input_is_refused() {
         let endless = |byte: u8| {
             let start: &'static [u8] = b"1, 0";
             let rest = Box::new(BufReader::new(start.chain(io::repeat(byte))));

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_depth_is_reached_by_what_can_queue() {
+    fn only_engines_that_queue_reach_the_depth() {
         for (text, depth) in [
             ("ioengine=psync", 1.0),
             ("ioengine=psync\nio_submit_mode=offload", 8.0),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_is_refused() {
+    fn unsuitable_job_files_and_values_are_refused() {
         let case =
             |text: &str| Case { name: String::new(), file: "job.fio".to_owned(), text: text.to_owned() };
         for (text, pairs, why) in [

@@ -39,5 +39,5 @@ pub const TABLE: &[Effect] = &[
     test!("cgroup_nodelete", machine::workers_run_in_their_control_group),
     test!("cgroup_weight", machine::a_weight_is_written_or_refused_clearly),
     test!("gtod_cpu", machine::a_thread_of_its_own_keeps_the_time),
-    test!("job_start_clock_id", machine::the_start_of_a_job_is_told_by_the_clock_that_was_asked_for),
+    test!("job_start_clock_id", machine::job_start_is_measured_by_the_requested_clock),
 ];

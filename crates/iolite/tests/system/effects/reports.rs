@@ -36,8 +36,8 @@ pub const TABLE: &[Effect] = &[
     row("disable_clat", NULL, "0", "1", Json("jobs.0.read.clat_ns.N")),
     row("disable_slat", "--ioengine=null --size=64k --iodepth=2", "0", "1", Json("jobs.0.read.slat_ns.N")),
     row("unified_rw_reporting", NULL, "none", "mixed", Keys("jobs.0.mixed")),
-    test!("lat_from_intended_start", reporting::latency_from_the_intended_start_shows_what_waiting_hides),
-    test!("block_error_percentiles", failures::how_many_trims_blocks_survive),
+    test!("lat_from_intended_start", reporting::latency_from_the_intended_start_includes_the_delay),
+    test!("block_error_percentiles", failures::block_states_and_lifetimes_are_reported),
     Effect::None(
         "disable_bw_measurement",
         "samples cost the workers nothing, so they are taken all the same, as fio takes them for its reports",

@@ -52,9 +52,9 @@ pub const TABLE: &[Effect] = &[
     test!("rate_scope", in_step::rates_are_shared),
     test!("rate_process", rates::poisson_keeps_the_rate_but_not_the_distance),
     test!("rate_ignore_thinktime", rates::a_job_that_was_held_up_catches_up),
-    test!("io_submit_mode", offload::as_many_threads_submit_as_units_may_be_in_flight),
+    test!("io_submit_mode", offload::iodepth_decides_the_number_of_submitting_threads),
     row("max_latency", "@ --direct=1", ABSENT, "1us", Refused("exceeds max_latency")),
-    test!("latency_target", rates::a_latency_target_is_told_with_the_depth_that_was_found),
+    test!("latency_target", rates::a_latency_target_is_reported_with_its_depth),
     // Every depth meets the target, and the next one is tried after each window.
     row(
         "latency_window",

@@ -117,7 +117,7 @@ true
 }
 
 #[test]
-pub fn what_zones_do_not_allow_is_told_before_or_in_the_devices_words() {
+pub fn zone_violations_are_reported_before_or_by_the_device() {
     let script = format!(
         "{ZONED}{}",
         r#"
@@ -217,7 +217,7 @@ ours verified --ioengine=io_uring_cmd --filename=$ng --rw=write --bs=4k --size=6
 
 /// The device compares the data, with the same commands as fio's. A different block is read to describe the difference.
 #[test]
-pub fn what_was_written_is_compared_by_the_device() {
+pub fn written_data_is_compared_by_the_device() {
     let ran = or_skip!(run(
         "nvme-compare",
         r#"

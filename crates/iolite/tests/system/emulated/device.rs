@@ -169,7 +169,7 @@ fn namespaces_describe_themselves() {
 }
 
 #[test]
-fn placement_handles_are_told() {
+fn placement_handles_are_reported() {
     let program = Program::own().path.display().to_string();
     let ran = or_skip!(run_newest(
         "device-placement",

@@ -249,7 +249,7 @@ pub fn rings_are_as_the_options_say() {
 }
 
 #[test]
-pub fn what_is_refused_is_told_with_what_helps() {
+pub fn refused_commands_are_reported_with_a_remedy() {
     let ran = or_skip!(run(
         "nvme-errors",
         r#"

@@ -122,7 +122,7 @@ disk=$sg calls synced --rw=write --end_fsync=1
 }
 
 #[test]
-fn what_a_disk_refuses_is_told_in_its_words() {
+fn refused_commands_are_reported_in_the_disks_words() {
     let ran = or_skip!(run(
         "sg-errors",
         r#"

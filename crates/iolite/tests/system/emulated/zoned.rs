@@ -328,7 +328,7 @@ no_part
 
 /// Jobs that fio refuses are refused before anything is written, with the remedy.
 #[test]
-fn what_zones_forbid_is_refused() {
+fn jobs_that_violate_zone_rules_are_refused() {
     const REFUSED: [(&str, &str, &str); 9] = [
         ("buffered", "--direct=0 --rw=write --offset=8m", "add direct=1"),
         ("trim", "--rw=trim --offset=8m", "use bs=,,4194304"),

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_commands_cannot_do_is_refused() {
+    fn options_unsupported_by_nvme_commands_are_refused() {
         let told = |change: Change| {
             told(|o, own| {
                 (o.pattern.rw, o.verification.verify) = (ReadWrite::Write, Verify::Crc32c);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_scsi_commands_cannot_do_is_refused() {
+    fn options_unsupported_by_scsi_commands_are_refused() {
         let told = |change: Change| {
             told(|o, own| {
                 own.cmd_type = CommandType::Bsg;

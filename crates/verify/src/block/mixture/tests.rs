@@ -158,7 +158,7 @@ fn no_byte_of_a_copy_may_be_another() {
 
 /// A search finds the same writes as an exhaustive one.
 #[test]
-fn a_search_finds_what_trying_all_does() {
+fn a_search_finds_the_same_as_trying_all() {
     let part = |number: u64| Part {
         job: 3,
         sequence: number,
