@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_said() {
+    fn arguments_are_read() {
         let arguments = parse("--minutes=3 --seed 7 --parts kills,disks --parallel 1").unwrap().unwrap();
         assert_eq!((arguments.minutes, arguments.seed, arguments.parallel), (3, Some(7), 1));
         assert_eq!(arguments.parts, [Part::Kills, Part::Disks]);

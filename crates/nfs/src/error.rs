@@ -1,6 +1,6 @@
 //! Errors of NFS.
 
-use crate::protocol::status;
+use crate::status::status;
 use iolite_types::describe_error;
 use std::io;
 use std::time::Duration;

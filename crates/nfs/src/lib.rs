@@ -22,7 +22,8 @@
 //! | `socket.rs` | connects to a server |
 //! | `connection.rs` | sends and receives records on one socket |
 //! | `mount.rs` | finds the server's ports and mounts an export |
-//! | `protocol.rs` | the procedures of NFS, their answers and errors |
+//! | `protocol.rs` | the procedures of NFS and their answers |
+//! | `status.rs` | the statuses in these answers |
 //! | `session.rs` | requests in flight; `session/`: files, names, uncommitted data, reconnecting |
 
 mod connection;
@@ -32,6 +33,7 @@ mod protocol;
 mod rpc;
 mod session;
 mod socket;
+mod status;
 mod url;
 mod xdr;
 

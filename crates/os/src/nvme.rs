@@ -4,16 +4,20 @@
 
 mod identify;
 mod status;
+mod zone_geometry;
 pub mod zones;
 
 pub use identify::{Format, Guard, Handle, Namespace, PlacementSupport, Protection, handles};
 pub use status::Status;
-pub use zones::ZoneGeometry;
+pub use zone_geometry::ZoneGeometry;
 
 use crate::explained;
 use iolite_types::describe_errno;
 use std::io;
 use std::os::fd::RawFd;
+
+/// The Zoned Namespace Command Set, in Identify.
+const ZONED: u8 = 2;
 
 /// `NVME_IOCTL_ID`: the number of the namespace behind a descriptor.
 const IOCTL_ID: libc::c_ulong = 0x4e40;

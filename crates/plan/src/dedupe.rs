@@ -4,19 +4,8 @@
 //! follows from one seed and their numbers, so each worker needs only the seed, and the numbers of the blocks that it
 //! writes first.
 
-use crate::{JobPlan, WorkerPlan, files};
+use crate::{JobPlan, SharedContent, WorkerPlan, files};
 use iolite_options::{DedupeMode, JobOptions};
-
-/// A worker's share of the working set of all jobs with `dedupe_global`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SharedContent {
-    /// The seed of the set, the same for all sharing workers.
-    pub seed: u64,
-    /// The index among the sharing workers, from 0.
-    pub position: u64,
-    /// How many workers share the set.
-    pub workers: u64,
-}
 
 /// Obstacles to a working set: each with the option to blame and the reason.
 pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {

@@ -3,7 +3,7 @@
 //! Sizes may be shares of existing files, or default to their size, so a layout is decided from facts about the files.
 //! [`layout`] is a pure function of the options and those facts.
 
-use crate::{Names, ZonedFile};
+use crate::Names;
 use iolite_options::engines::{Data, Facets, NameUse};
 use iolite_options::{JobOptions, Range, SizeValue};
 use iolite_types::FileKind;
@@ -25,6 +25,17 @@ impl FileFacts {
     pub fn is_device_of_a_size(self) -> bool {
         self.kind == FileKind::Block || (self.kind == FileKind::Char && self.size.is_some())
     }
+}
+
+/// The zones of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ZonedFile {
+    /// Bytes from one zone to the next.
+    pub size: u64,
+    /// They are the device's own.
+    pub is_real: bool,
+    /// The limit of open zones, of all workers together; 0 = no limit.
+    pub most_open: u32,
 }
 
 /// A file of a worker.

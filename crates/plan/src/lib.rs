@@ -45,12 +45,11 @@ mod zones;
 
 pub use check::impossible;
 pub use control_groups::ControlGroup;
-pub use dedupe::SharedContent;
 pub use iolite_options::{ExitWhat, NumaPolicy, ReadWrite};
 pub use iolite_types::FileKind;
 pub use job::{EndRules, EstimateRules, JobPlan, ReportRules, SamplingRules, SteadyRules};
 pub(crate) use layout::{FileFacts, LayoutContext, is_endless, layout, layout_of_names};
-pub use layout::{FileLayout, Layout, LeftOut, NamedFiles};
+pub use layout::{FileLayout, Layout, LeftOut, NamedFiles, ZonedFile};
 pub use logs::{logs_asked, logs_of_workers};
 pub use memory::holds_data;
 pub use names::Names;
@@ -61,8 +60,8 @@ pub use replay::{FileNeeds, ReplayPlan, Target};
 pub use room::buffers as too_large_buffers;
 pub use safety::is_missing_device;
 pub use storages::{NoStorages, Storages};
-pub use workers::{Barrier, Plan, WorkerPlan};
-pub use zones::{ZoneRules, ZonedDevice, ZonedFile};
+pub use workers::{Barrier, Plan, SharedContent, WorkerPlan};
+pub use zones::{ZoneRules, ZonedDevice};
 
 use iolite_options::{JobOptions, Origin};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! The plan: jobs, and workers that are their clones.
 
-use crate::{JobPlan, Names, ReplayPlan, SharedContent};
+use crate::{JobPlan, Names, ReplayPlan};
 use std::sync::Arc;
 
 /// Everything that a run will do.
@@ -42,6 +42,17 @@ pub struct WorkerPlan {
     pub replay: Option<Arc<ReplayPlan>>,
     /// Its share of the content that several workers repeat (`dedupe_global`), if any.
     pub shared_content: Option<SharedContent>,
+}
+
+/// A worker's share of the working set of all jobs with `dedupe_global`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedContent {
+    /// The seed of the set, the same for all sharing workers.
+    pub seed: u64,
+    /// The index among the sharing workers, from 0.
+    pub position: u64,
+    /// How many workers share the set.
+    pub workers: u64,
 }
 
 impl WorkerPlan {

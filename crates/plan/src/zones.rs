@@ -7,7 +7,7 @@ mod devices;
 
 pub use devices::ZonedDevice;
 
-use crate::{FileLayout, JobPlan, Layout};
+use crate::{FileLayout, JobPlan, Layout, ZonedFile};
 use iolite_host::{Machine, Zone, ZoneCondition, ZoneKind};
 use iolite_options::engines::{
     Capability, Completion, EngineInfo, IoUringCmdOptions, IoUringOptions, NvmeWriteMode, Target,
@@ -23,17 +23,6 @@ const SMALLEST_ZONE: u64 = 512;
 
 /// The most emulated zones of a file. Each takes memory.
 const MOST_ZONES: u64 = 1 << 22;
-
-/// The zones of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ZonedFile {
-    /// Bytes from one zone to the next.
-    pub size: u64,
-    /// They are the device's own.
-    pub is_real: bool,
-    /// The limit of open zones, of all workers together; 0 = no limit.
-    pub most_open: u32,
-}
 
 /// How a worker uses zones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,9 +7,11 @@
 
 mod board;
 mod directory;
+mod launcher;
 mod meeting;
 mod pmi2;
 mod pmix;
 
-pub use board::{Board, join};
+pub use board::Board;
+pub use launcher::join;
 pub use meeting::{Gathered, Meeting, Work};

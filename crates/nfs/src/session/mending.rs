@@ -384,7 +384,7 @@ impl Session {
         let begun = Instant::now();
         loop {
             let answer = self.call_once(number, arguments)?;
-            let is_busy = Reader::new(&answer).u32()? == crate::protocol::JUKEBOX;
+            let is_busy = Reader::new(&answer).u32()? == crate::status::JUKEBOX;
             if !is_busy || begun.elapsed() >= self.limits.patience {
                 return Ok(answer);
             }

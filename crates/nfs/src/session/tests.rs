@@ -311,8 +311,8 @@ fn a_job_that_was_asked_to_end_waits_for_a_silent_server_only_so_long() {
 #[test]
 fn a_server_that_is_busy_for_ever_is_given_up_and_one_that_is_for_a_moment_is_not() {
     let (server, address) = start(|procedure, before| match (procedure, before) {
-        (procedure::READ, _) => Act::Refuse(crate::protocol::JUKEBOX),
-        (_, 0) => Act::Refuse(crate::protocol::JUKEBOX),
+        (procedure::READ, _) => Act::Refuse(crate::status::JUKEBOX),
+        (_, 0) => Act::Refuse(crate::status::JUKEBOX),
         _ => Act::Answer,
     });
     server.lock().unwrap().counts[NULL as usize] = 1;
@@ -328,7 +328,7 @@ fn a_server_that_is_busy_for_ever_is_given_up_and_one_that_is_for_a_moment_is_no
     // SAFETY: the data outlives the session's use of it.
     assert!(unsafe { session.read(0, file, 0, data.as_mut_ptr(), 4) });
     let error = finish(&mut session).result.unwrap_err();
-    assert!(matches!(*error, NfsError::Refused { code: crate::protocol::JUKEBOX, .. }), "{error}");
+    assert!(matches!(*error, NfsError::Refused { code: crate::status::JUKEBOX, .. }), "{error}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The identity of a namespace: its size and the format of its blocks.
 
-use super::{ZoneGeometry, identify, number, receive};
+use super::{ZONED, ZoneGeometry, identify, number, receive};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -12,8 +12,6 @@ const DESCRIPTORS: u8 = 0x03;
 const OF_NAMESPACE_FOR_SET: u8 = 0x05;
 /// The NVM Command Set.
 const NVM: u8 = 0;
-/// The Zoned Namespace Command Set.
-pub(super) const ZONED: u8 = 2;
 
 /// A namespace as it describes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
