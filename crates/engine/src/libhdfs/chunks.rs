@@ -211,7 +211,7 @@ impl Chunks {
                 writer
             }
         };
-        writer.file.write_bytes(bytes).await?;
+        writer.file.write_bytes(bytes).await.map_err(Failure::of_data)?;
         writer.at += part.length as u64;
         if writer.at >= self.whole(part.chunk) {
             self.close(writer).await?;
@@ -219,7 +219,7 @@ impl Chunks {
             return Ok(());
         }
         if self.syncs.each_write {
-            writer.file.hsync().await?;
+            writer.file.hsync().await.map_err(Failure::of_data)?;
         } else {
             slot.at_risk += part.length as u64;
         }
@@ -258,16 +258,16 @@ impl Chunks {
 
     async fn close(&self, mut writer: Writer) -> Result<(), Failure> {
         if self.syncs.each_chunk {
-            writer.file.hsync().await?;
+            writer.file.hsync().await.map_err(Failure::of_data)?;
         }
-        Ok(writer.file.close().await?)
+        writer.file.close().await.map_err(Failure::of_data)
     }
 
     /// Syncs the writes to a chunk to stable storage.
     pub(super) async fn sync(&self, slot: &mut Slot, chunk: u64) -> Result<(), Failure> {
         let about = |failure: Failure| failure.about(&self.name(chunk));
         let Some(mut writer) = slot.writer.take() else { return slot.check_losses().map_err(about) };
-        writer.file.hsync().await.map_err(|error| about(error.into()))?;
+        writer.file.hsync().await.map_err(|error| about(Failure::of_data(error)))?;
         slot.at_risk = 0;
         slot.writer = Some(writer);
         Ok(())
@@ -299,7 +299,7 @@ impl Chunks {
             );
             return Err(Failure::new(libc::ENODATA, words));
         }
-        reader.read_range_buf(buffer, part.offset as usize).await?;
+        reader.read_range_buf(buffer, part.offset as usize).await.map_err(Failure::of_data)?;
         let mut readers = self.readers();
         if readers.len() >= MOST_READERS {
             readers.clear();

@@ -20,6 +20,20 @@ impl Failure {
         Failure { errno, words: words.into() }
     }
 
+    /// A transfer of data failed. It needs connections to datanodes, and to the namenode for the addresses of new blocks.
+    pub(super) fn of_data(error: HdfsError) -> Failure {
+        let failure = Failure::from(error);
+        let what = match failure.errno {
+            libc::ECONNREFUSED => "refuses the connection",
+            libc::ECONNRESET => "has ended the connection",
+            _ => return failure,
+        };
+        let words = format!(
+            "a datanode (or the namenode) {what}; hdfs dfsadmin -report shows which ones are running"
+        );
+        Failure { words, ..failure }
+    }
+
     /// The server did not answer in time.
     pub(super) fn timeout(limit: Duration) -> Failure {
         let words = format!("no answer within {} s (hdfs_timeout)", limit.as_secs_f64());
@@ -219,8 +233,11 @@ mod tests {
         let failure = Failure::from(HdfsError::IOError(refused));
         assert_eq!(failure.errno, libc::ECONNREFUSED);
         assert!(failure.words.contains("port="), "{failure:?}");
-        let cut = Failure::from(HdfsError::IOError(io::ErrorKind::UnexpectedEof.into()));
+        let cut = || HdfsError::IOError(io::ErrorKind::UnexpectedEof.into());
+        assert_eq!(Failure::from(cut()).errno, libc::ECONNRESET);
+        let cut = Failure::of_data(cut());
         assert_eq!(cut.errno, libc::ECONNRESET);
+        assert!(cut.words.starts_with("a datanode (or the namenode) has ended the connection"), "{cut:?}");
         assert!(Failure::timeout(Duration::from_millis(1500)).words.contains("1.5 s (hdfs_timeout)"));
     }
 }
