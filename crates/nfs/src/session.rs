@@ -130,10 +130,14 @@ impl Session {
             address,
         };
         session.connection = Some(session.new_connection(&mut deadline)?);
+        // If the job was asked to end, the first call belongs to connecting, which has one limit.
         if let Some(left) = deadline.left_after_the_end() {
             session.hurry(left);
         }
         session.learn_limits()?;
+        if let (Some(_), Some((_, longest))) = (session.hurried, stopping) {
+            session.wait_for(limits.patience.min(longest));
+        }
         Ok(session)
     }
 
@@ -304,13 +308,18 @@ impl Session {
         let now = Instant::now();
         // A wait that has begun already ends at its own limit, if that is sooner.
         let moved = |since: Instant| since.checked_add(less).map_or(now, |since| since.min(now));
-        self.limits.patience = longest;
-        self.calls.patience = longest;
+        self.wait_for(longest);
         self.hurried = Some((now, own));
         self.heard = moved(self.heard);
         if let Some(gap) = &mut self.broken {
             gap.move_start(moved);
         }
+    }
+
+    /// Limits each wait for the server.
+    fn wait_for(&mut self, patience: Duration) {
+        self.limits.patience = patience;
+        self.calls.patience = patience;
     }
 
     /// Shortens the waits from now on if the job was asked to end.
@@ -326,7 +335,9 @@ impl Session {
     fn within(&self) -> String {
         let patience = self.limits.patience;
         match self.hurried {
-            Some((since, _)) if since.elapsed() >= patience => NfsError::after_the_end(patience),
+            Some((since, _)) if since.elapsed() >= patience => {
+                NfsError::after_the_end(self.stopping.map_or(patience, |(_, longest)| longest))
+            }
             Some((_, own)) => NfsError::within(own),
             None => NfsError::within(patience),
         }

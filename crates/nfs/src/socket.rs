@@ -15,59 +15,66 @@ pub type Stopping = (fn() -> bool, Duration);
 /// The limit of waits while a session connects. It becomes shorter once the job was asked to end.
 #[derive(Debug)]
 pub(crate) struct Deadline {
+    /// How long a step may take.
     limit: Duration,
+    /// The end of this step.
     end: Instant,
     stopping: Option<Stopping>,
-    is_hurried: bool,
+    /// The end of all steps, once the job was asked to end.
+    last: Option<Instant>,
 }
 
 impl Deadline {
     /// Each step may take as long as `limit`.
     pub(crate) fn new(limit: Duration, stopping: Option<Stopping>) -> Deadline {
-        Deadline { limit, end: Instant::now() + limit, stopping, is_hurried: false }
+        Deadline { limit, end: Instant::now() + limit, stopping, last: None }
     }
 
     /// Begins the next step. A job that was asked to end has one limit for all of them.
     pub(crate) fn begin_step(&mut self) {
-        if !self.is_hurried {
-            self.end = Instant::now() + self.limit;
-        }
+        self.end = Instant::now() + self.limit;
     }
 
     /// How much longer this step may take.
     pub(crate) fn left(&mut self) -> Duration {
-        let now = Instant::now();
-        if let Some((_, longest)) = self.stopping.filter(|(is_asked, _)| !self.is_hurried && is_asked())
-            && self.end > now + longest
-        {
-            (self.limit, self.end, self.is_hurried) = (longest, now + longest, true);
-        }
-        self.end.saturating_duration_since(now)
+        let of_step = self.end.saturating_duration_since(Instant::now());
+        self.left_after_the_end().map_or(of_step, |left| left.min(of_step))
     }
 
-    /// How much longer the remaining steps may take in a job that was asked to end; `None` = it was not.
+    /// How much longer all remaining steps may take; `None` = the job was not asked to end.
     pub(crate) fn left_after_the_end(&mut self) -> Option<Duration> {
-        let left = self.left();
-        self.is_hurried.then_some(left)
+        let now = Instant::now();
+        if self.last.is_none()
+            && let Some((is_asked, longest)) = self.stopping
+            && is_asked()
+        {
+            self.last = Some(now + longest);
+        }
+        self.last.map(|last| last.saturating_duration_since(now))
+    }
+
+    /// Whether the end of the job limits this step.
+    fn is_hurried(&self) -> bool {
+        self.last.is_some_and(|last| last < self.end)
     }
 
     /// Whether the job was asked to end, and the time since then is up.
     pub(crate) fn is_given_up(&mut self) -> bool {
-        self.left().is_zero() && self.is_hurried
+        self.left().is_zero() && self.is_hurried()
     }
 
     /// For how long the server was waited for, as text.
     pub(crate) fn within(&self) -> String {
-        match self.is_hurried {
-            true => NfsError::after_the_end(self.limit),
-            false => NfsError::within(self.limit),
+        match self.stopping {
+            Some((_, longest)) if self.is_hurried() => NfsError::after_the_end(longest),
+            _ => NfsError::within(self.limit),
         }
     }
 
     /// The error of a step with this server.
     pub(crate) fn error(&self, server: &str, error: &io::Error) -> NfsError {
         let kind = error.kind();
-        if kind == io::ErrorKind::WouldBlock || (kind == io::ErrorKind::TimedOut && self.is_hurried) {
+        if kind == io::ErrorKind::WouldBlock || (kind == io::ErrorKind::TimedOut && self.is_hurried()) {
             return NfsError::Silent { server: server.to_owned(), within: self.within() };
         }
         NfsError::unreachable(server, error)
@@ -276,10 +283,10 @@ mod tests {
         let mut deadline = Deadline::new(hour, Some((|| true, Duration::from_secs(10))));
         let left = deadline.left();
         assert!(left <= Duration::from_secs(10) && !left.is_zero());
-        let end = deadline.end;
+        let last = deadline.last;
         deadline.begin_step();
-        assert!(deadline.left_after_the_end().is_some_and(|left| left <= Duration::from_secs(10)));
-        assert!(deadline.end == end && deadline.within().contains("10 s after the job was asked to end"));
+        assert!(deadline.left() <= Duration::from_secs(10) && deadline.last == last);
+        assert!(deadline.within().contains("10 s after the job was asked to end"));
         let mut shorter = Deadline::new(Duration::from_secs(1), Some((|| true, Duration::from_secs(10))));
         assert!(shorter.left() <= Duration::from_secs(1) && shorter.within().contains("within 1 s"));
         let mut patient = Deadline::new(hour, Some((|| false, Duration::from_secs(10))));

@@ -16,7 +16,7 @@ use iolite_types::describe_errno;
 use std::io;
 use std::os::fd::RawFd;
 
-/// The Zoned Namespace Command Set, in Identify.
+/// The number of the Zoned Namespace Command Set in Identify commands.
 const ZONED: u8 = 2;
 
 /// `NVME_IOCTL_ID`: the number of the namespace behind a descriptor.

@@ -6,7 +6,8 @@ use iolite_options::engines::{self, Capability, Data, EngineInfo, Obstacle, Unit
 use iolite_options::engines::{ExtentAct, ExternalOptions, RdmaOptions};
 use iolite_options::{FileType, JobOptions, LockFile, RunOptions, SubmitMode};
 
-/// The obstacles, except those that are questions of the machine.
+/// The obstacles that follow from the options of the job and from its engine, each with the option to blame and the
+/// reason. (Other modules ask the machine.)
 pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo, run: &RunOptions) -> Vec<Obstacle> {
     let name = engine.name;
     let mut found = Vec::new();
@@ -169,7 +170,7 @@ mod tests {
     use iolite_options::engines::{Capabilities, engine};
     use iolite_options::{ReadWrite, Verify};
 
-    pub(super) fn told(engine: &EngineInfo, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
+    fn told(engine: &EngineInfo, change: impl FnOnce(&mut JobOptions)) -> Vec<String> {
         let mut options = JobOptions::default();
         change(&mut options);
         obstacles(&options, engine, &RunOptions::default()).into_iter().map(|(_, message)| message).collect()
@@ -268,6 +269,19 @@ mod tests {
             let entry = engine(name).unwrap();
             let [message] = &told(entry, |o| o.choose_engine(entry))[..] else { panic!("one") };
             assert!(message.contains(missing), "{message}");
+        }
+    }
+
+    #[test]
+    fn connections_have_no_places() {
+        for (name, ends) in [("net", "rw=read receives"), ("rdma", "rw=read is the server")] {
+            let entry = engine(name).unwrap();
+            let found = told(entry, |o| {
+                o.choose_engine(entry);
+                o.pattern.rw = ReadWrite::RandWrite;
+            });
+            let expected = format!("rw=randwrite: a connection has no places (ioengine={name}: {ends}");
+            assert!(found.iter().any(|message| message.starts_with(&expected)), "{found:?}");
         }
     }
 

@@ -49,8 +49,8 @@ impl Reach {
             ));
         }
         self.may_fail.then(|| {
-            "writes that failed in the run that wrote are demanded as well (continue_on_error); verify_state_load=1 knows \
-             which did not"
+            "writes that failed in the run that wrote are demanded as well (continue_on_error, ignore_error); \
+             verify_state_load=1 knows which did not"
                 .to_owned()
         })
     }

@@ -426,3 +426,19 @@ fn connecting_to_a_silent_server_ends_with_the_job() {
     let said = refused.err().unwrap().to_string();
     assert!(said.ends_with("no answer in 0.7 s after the job was asked to end"), "{said}");
 }
+
+#[test]
+fn the_first_call_of_a_job_that_was_asked_to_end_belongs_to_connecting() {
+    let limits = Limits { patience: LONG, keep: None };
+    let (_server, address) = start(|procedure, _| match procedure {
+        procedure::FSINFO => Act::Silence,
+        _ => Act::Answer,
+    });
+    let refused = Session::connect(address, limits, Some((|| true, SHORT)));
+    let said = refused.err().unwrap().to_string();
+    assert!(said.ends_with("no answer in 0.7 s after the job was asked to end"), "{said}");
+    let (_server, address) = start(|_, _| Act::Answer);
+    let session = Session::connect(address, limits, Some((|| true, SHORT))).unwrap();
+    let patience = (session.limits.patience, session.calls.patience);
+    assert_eq!(patience, (SHORT, SHORT), "each later wait has the whole time");
+}

@@ -166,7 +166,7 @@ impl OwnOptions for IoUringCmdOptions {
     }
 
     fn obstacles(&self, job: &JobOptions) -> Vec<Obstacle> {
-        obstacles::of_commands(self, job).into_iter().collect()
+        obstacles::of_commands(job, self).into_iter().collect()
     }
 
     fn without_effect(&self) -> Vec<Idle> {

@@ -2,8 +2,6 @@
 
 mod obstacles;
 
-pub use obstacles::port_of_clone;
-
 use super::own::{Idle, Obstacle, OwnOptions, own, own_options, place};
 use crate::JobOptions;
 use crate::definition::{Definition, FarEnd, Kind, Places, found};
@@ -120,6 +118,22 @@ impl NetOptions {
         let address: IpAddr = self.hostname.parse().ok()?;
         (self.protocol.is_udp() && address.is_multicast()).then_some(address)
     }
+
+    /// The peer that this job connects to, if any: `filename` may replace `hostname`.
+    pub fn connects_to<'a>(&'a self, options: &'a JobOptions) -> Option<&'a str> {
+        if options.waits_for_peer() || self.protocol == Protocol::Unix {
+            return None;
+        }
+        match (self.hostname.as_str(), options.files.filename.first()) {
+            ("", name) => name.map(String::as_str),
+            (hostname, _) => Some(hostname),
+        }
+    }
+}
+
+/// The port of a clone. Each has its own; 0 = the job has none.
+pub fn port_of_clone(port: u32, clone: u32) -> u32 {
+    if port > 0 { port + clone } else { 0 }
 }
 
 static HOSTNAME: Definition = option("hostname", Kind::Str, "The other side's name or address")

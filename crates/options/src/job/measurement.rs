@@ -49,7 +49,7 @@ impl MeasurementOptions {
         (self.job_start_clock_id > 0).then_some(self.job_start_clock_id)
     }
 
-    /// Whether submission latencies are measured for the report. (Logs do not need the report.)
+    /// Whether submission latencies are measured for the report. (Logs contain them even with `stats=0`.)
     pub fn measures_submissions(&self) -> bool {
         self.stats && !self.disable_slat
     }

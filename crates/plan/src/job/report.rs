@@ -62,7 +62,7 @@ fn display(options: &JobOptions) -> Display {
         significant_figures: options.measurement.significant_figures,
         percentiles: options.measurement.percentile_list.clone(),
         slat_percentiles: options.measurement.slat_percentiles,
-        clat_percentiles: options.measurement.clat_percentiles && options.measurement.measures_completions(),
+        clat_percentiles: options.measurement.clat_percentiles && !options.measurement.disable_clat,
         lat_percentiles: options.measurement.lat_percentiles,
         unified: match options.measurement.unified_rw_reporting {
             UnifiedReporting::None => Unified::Apart,

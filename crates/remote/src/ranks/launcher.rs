@@ -1,4 +1,4 @@
-//! The launchers, and the board that each of them offers.
+//! Finds the launcher's interface, and joins its ranks.
 
 use super::board::Board;
 use super::directory::Directory;

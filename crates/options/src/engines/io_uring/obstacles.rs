@@ -5,7 +5,7 @@ use crate::engines::{CdbLength, CommandType, NvmeWriteMode, Obstacle};
 use crate::{JobOptions, SubmitMode, Verify};
 
 /// What a job cannot do with these commands.
-pub(super) fn of_commands(own: &IoUringCmdOptions, options: &JobOptions) -> Option<Obstacle> {
+pub(super) fn of_commands(options: &JobOptions, own: &IoUringCmdOptions) -> Option<Obstacle> {
     if options.verifies_writes() && !own.write_mode.stores_data() {
         let message = "verify: with this write_mode the device does not keep the data of writes";
         return Some(("verify", message.to_owned()));

@@ -1,6 +1,6 @@
 //! What jobs with connections (`net`, `netsplice`, `rdma`) need, and what they cannot do.
 
-use super::{NetOptions, Protocol, RdmaOptions, Verb};
+use super::{NetOptions, Protocol, RdmaOptions, Verb, port_of_clone};
 use crate::JobOptions;
 use crate::engines::{Capability, Obstacle};
 
@@ -9,24 +9,6 @@ const MOST_HOPS: u32 = 255;
 
 /// The most bytes that a datagram carries.
 const MOST_IN_DATAGRAM: u64 = 65507;
-
-impl NetOptions {
-    /// The peer that this job connects to, if any: `filename` may replace `hostname`.
-    pub fn connects_to<'a>(&'a self, options: &'a JobOptions) -> Option<&'a str> {
-        if options.waits_for_peer() || self.protocol == Protocol::Unix {
-            return None;
-        }
-        match (self.hostname.as_str(), options.files.filename.first()) {
-            ("", name) => name.map(String::as_str),
-            (hostname, _) => Some(hostname),
-        }
-    }
-}
-
-/// The port of a clone. Each has its own; 0 = the job has none.
-pub fn port_of_clone(port: u32, clone: u32) -> u32 {
-    if port > 0 { port + clone } else { 0 }
-}
 
 /// Requirements and limits of sockets.
 pub(super) fn of_sockets(options: &JobOptions, net: &NetOptions) -> Vec<Obstacle> {
