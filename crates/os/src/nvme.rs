@@ -16,9 +16,6 @@ use iolite_types::describe_errno;
 use std::io;
 use std::os::fd::RawFd;
 
-/// The number of the Zoned Namespace Command Set in Identify commands.
-const ZONED: u8 = 2;
-
 /// `NVME_IOCTL_ID`: the number of the namespace behind a descriptor.
 const IOCTL_ID: libc::c_ulong = 0x4e40;
 /// `NVME_IOCTL_ADMIN_CMD`
@@ -30,6 +27,32 @@ const IOCTL_IO: libc::c_ulong = 0xc048_4e43;
 pub const URING_IO: u32 = 0xc048_4e80;
 /// `NVME_URING_CMD_IO_VEC`: the same, where the address is that of a vector, and the length counts its parts.
 pub const URING_IO_VECTOR: u32 = 0xc048_4e81;
+
+/// The minimum page size of controllers, in which they express limits. (The actual one is in a register that only the
+/// driver can read; all known controllers have 4 KiB.)
+pub const PAGE: u64 = 4096;
+
+/// Structures that Identify returns (CNS).
+pub mod structure {
+    /// Of a namespace.
+    pub const NAMESPACE: u8 = 0x00;
+    /// Of a controller.
+    pub const CONTROLLER: u8 = 0x01;
+    /// Descriptors that name a namespace.
+    pub const DESCRIPTORS: u8 = 0x03;
+    /// Of a namespace, for one command set.
+    pub const NAMESPACE_OF_SET: u8 = 0x05;
+    /// Of a controller, for one command set.
+    pub const CONTROLLER_OF_SET: u8 = 0x06;
+}
+
+/// Command sets (CSI).
+pub mod command_set {
+    /// The NVM Command Set.
+    pub const NVM: u8 = 0;
+    /// The Zoned Namespace Command Set.
+    pub const ZONED: u8 = 2;
+}
 
 /// Opcodes of the NVM and the Zoned Namespace Command Set.
 pub mod opcode {
@@ -228,7 +251,8 @@ fn receive(device: RawFd, nsid: u32, operation: u8, answer: &mut [u8]) -> io::Re
     unsafe { command.perform(device, IOCTL_IO) }
 }
 
-/// Identify: the data of a namespace or its controller. `structure` is the standard's CNS, `command_set` its CSI.
+/// Identify: the data of a namespace or its controller. Numbers of structures are in [`structure`], those of
+/// command sets in [`command_set`].
 ///
 /// # Errors
 /// The device does not support the structure, or the user may not send the command.

@@ -4,7 +4,8 @@
 
 use super::sysfs::{self, text};
 use super::{Device, Facts, Value, hidden};
-use iolite_os::nvme::{self, Handle, Namespace};
+use iolite_os::nvme::command_set::{NVM, ZONED};
+use iolite_os::nvme::{self, Handle, Namespace, PAGE, structure};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -20,12 +21,6 @@ const PLACEMENT: u8 = 0x1d;
 const STREAMS: u8 = 1;
 /// All namespaces.
 const ALL: u32 = u32::MAX;
-/// Command sets: NVM, Zoned Namespaces.
-const NVM: u8 = 0;
-const ZONED: u8 = 2;
-/// The minimum page size of controllers, in which they express limits. (The actual one is in a register that only the
-/// driver can read; all known controllers have 4 KiB.)
-const PAGE: u64 = 4096;
 
 /// The fields of a structure.
 struct Fields<'a>(&'a [u8]);
@@ -93,16 +88,17 @@ pub(super) fn tell(device: &mut Device, directory: &Path, node: Option<&Path>) {
 
 /// Queries the device by commands.
 fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
-    let controller = nvme::identify(file, 0, 1, NVM)?;
+    let controller = nvme::identify(file, 0, structure::CONTROLLER, NVM)?;
     let controller = Fields(&controller[..]);
     let number = nvme::number(file)?;
     of_controller(device, &controller);
-    let structure = nvme::identify(file, number, 0, NVM);
-    match &structure {
-        Ok(structure) => {
+    let found = nvme::identify(file, number, structure::NAMESPACE, NVM);
+    match &found {
+        Ok(found) => {
             let has_extended = controller.word(96) & 1 << 15 != 0;
-            let extended = if has_extended { nvme::identify(file, number, 5, NVM).ok() } else { None };
-            of_namespace(device, &Fields(&structure[..]), extended.as_deref().map(|bytes| Fields(bytes)));
+            let of_set = || nvme::identify(file, number, structure::NAMESPACE_OF_SET, NVM).ok();
+            let extended = has_extended.then(of_set).flatten();
+            of_namespace(device, &Fields(&found[..]), extended.as_deref().map(|bytes| Fields(bytes)));
         }
         Err(error) => device.untold.push(hidden("LBA formats", error)),
     }
@@ -111,14 +107,15 @@ fn ask(device: &mut Device, file: RawFd) -> io::Result<()> {
         format_in_use(device, namespace);
     }
     if device.section("zones").is_some() {
-        match (nvme::identify(file, number, 5, ZONED), nvme::identify(file, 0, 6, ZONED)) {
+        let namespace = nvme::identify(file, number, structure::NAMESPACE_OF_SET, ZONED);
+        match (namespace, nvme::identify(file, 0, structure::CONTROLLER_OF_SET, ZONED)) {
             (Ok(namespace), Ok(controller)) => {
                 of_zones(device, &Fields(&namespace[..]), &Fields(&controller[..]));
             }
             (Err(error), _) | (_, Err(error)) => device.untold.push(hidden("limits of zones", &error)),
         }
     }
-    let group = structure.as_ref().map_or(0, |structure| Fields(&structure[..]).half(102) as u16);
+    let group = found.as_ref().map_or(0, |found| Fields(&found[..]).half(102) as u16);
     if placement(device, file, number, group, &controller) {
         match nvme::handles(file, number) {
             Ok(handles) => of_handles(device, &handles, namespace.map(|namespace| namespace.format.data)),

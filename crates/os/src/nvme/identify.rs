@@ -1,17 +1,9 @@
 //! The identity of a namespace: its size and the format of its blocks.
 
-use super::{ZONED, ZoneGeometry, identify, number, receive};
+use super::command_set::{NVM, ZONED};
+use super::{ZoneGeometry, identify, number, receive, structure};
 use std::io;
 use std::os::fd::RawFd;
-
-/// Identify structures (CNS): of a namespace, of a controller, descriptors that name a namespace, of a namespace for a command
-/// set.
-const OF_NAMESPACE: u8 = 0x00;
-const OF_CONTROLLER: u8 = 0x01;
-const DESCRIPTORS: u8 = 0x03;
-const OF_NAMESPACE_FOR_SET: u8 = 0x05;
-/// The NVM Command Set.
-const NVM: u8 = 0;
 
 /// A namespace as it describes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +86,8 @@ impl PlacementSupport {
         const FEATURE: u8 = 0x1d;
         const DIRECTIVES: u8 = 0;
         const STREAMS: u8 = 1;
-        let controller = identify(device, 0, OF_CONTROLLER, NVM)?;
-        let namespace = identify(device, number, OF_NAMESPACE, NVM)?;
+        let controller = identify(device, 0, structure::CONTROLLER, NVM)?;
+        let namespace = identify(device, number, structure::NAMESPACE, NVM)?;
         let group = u16::from_le_bytes([namespace[102], namespace[103]]);
         let has_fdp = word(&controller[..], 96) & 1 << 19 != 0;
         let has_directives = controller[256] & 1 << 5 != 0;
@@ -163,19 +155,19 @@ impl Namespace {
     /// It is not a namespace, or the user may not send the command.
     pub fn of(device: RawFd) -> io::Result<Namespace> {
         let number = number(device)?;
-        let namespace = identify(device, number, OF_NAMESPACE, NVM)?;
-        let controller = identify(device, 0, OF_CONTROLLER, NVM)?;
+        let namespace = identify(device, number, structure::NAMESPACE, NVM)?;
+        let controller = identify(device, 0, structure::CONTROLLER, NVM)?;
         // Controllers without extended formats (CTRATT.ELBAS) do not know the third structure.
         let has_extended = word(&controller[..], 96) & 1 << 15 != 0;
         let formats =
-            if has_extended { identify(device, number, OF_NAMESPACE_FOR_SET, NVM).ok() } else { None };
+            if has_extended { identify(device, number, structure::NAMESPACE_OF_SET, NVM).ok() } else { None };
         let formats = formats.as_ref().map(|formats| &formats[..]);
         let format = Format::read(&namespace[..], formats)
             .ok_or_else(|| io::Error::other("its identity names a format that it does not have"))?;
         let blocks = u64::from_le_bytes(namespace[..8].try_into().expect("eight bytes"));
         let optional = u16::from_le_bytes([controller[520], controller[521]]);
         // Controllers that know no command sets know no descriptors either.
-        let descriptors = identify(device, number, DESCRIPTORS, NVM).ok();
+        let descriptors = identify(device, number, structure::DESCRIPTORS, NVM).ok();
         let is_zoned = descriptors.is_some_and(|descriptors| command_set(&descriptors[..]) == Some(ZONED));
         let place = Format::place(&namespace[..]);
         let zones = is_zoned.then(|| ZoneGeometry::of(device, number, place, controller[77])).transpose()?;

@@ -1,15 +1,9 @@
 //! The size and the limits of the zones of a namespace.
 
-use super::{ZONED, identify};
+use super::command_set::ZONED;
+use super::{PAGE, identify, structure};
 use std::io;
 use std::os::fd::RawFd;
-
-/// Identify structures (CNS): of a namespace and of a controller, for a command set.
-const OF_NAMESPACE: u8 = 0x05;
-const OF_CONTROLLER: u8 = 0x06;
-
-/// The unit of transfer limits: the minimum page size of controllers.
-const PAGE: u64 = 4096;
 
 /// The zone geometry and limits of a namespace. Zones begin at multiples of their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +21,8 @@ pub struct ZoneGeometry {
 impl ZoneGeometry {
     /// Queries the namespace behind a descriptor. `format` is the number of the format that is in use.
     pub(super) fn of(device: RawFd, number: u32, format: usize, transfer: u8) -> io::Result<ZoneGeometry> {
-        let namespace = identify(device, number, OF_NAMESPACE, ZONED)?;
-        let controller = identify(device, 0, OF_CONTROLLER, ZONED)?;
+        let namespace = identify(device, number, structure::NAMESPACE_OF_SET, ZONED)?;
+        let controller = identify(device, 0, structure::CONTROLLER_OF_SET, ZONED)?;
         Ok(ZoneGeometry::read(&namespace[..], controller[0], format, transfer))
     }
 
