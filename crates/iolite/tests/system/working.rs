@@ -227,10 +227,10 @@ pub fn a_program_has_time_to_end_and_is_killed_after_that() {
     }
 }
 
-/// (fio waits for the whole `grace_time`. If the worker of fio notices the end before its parent does, the program is not
-/// asked, but killed at once. On a busy machine, the script may take seconds to react to the signal.)
+/// (fio waits for the whole `grace_time`. Sometimes it does not ask, and kills the program at once. On a busy machine, the
+/// script may take seconds to react to the signal.)
 #[test]
-fn a_program_is_asked_to_end_as_by_fio() {
+fn a_program_is_asked_to_end() {
     let ours = Program::under_test();
     for program in peers!().iter().chain([&ours]) {
         let dir = scratch();
