@@ -290,7 +290,8 @@ impl Worker<'_> {
         }
         let zones = WorkerZones::new(self.zones, rules, &self.resolved.layout, is_dry, writes, place)
             .map_err(|error| Stop::new("func=zones", &error))?;
-        let generator = ZonedGenerator::new(&self.resolved.workload, zone_use(rules), zones);
+        let generator =
+            ZonedGenerator::new(&self.resolved.workload, zone_use(rules), zones).map_err(no_workload)?;
         Ok(Some(Special::Zoned(Box::new(generator))))
     }
 

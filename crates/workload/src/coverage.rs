@@ -9,6 +9,7 @@
 //! | several block sizes (range, split, reads ≠ writes) | bitmap of blocks of the greatest common size | no byte twice while its I/O can avoid it (below) |
 //! | `random_distribution` other than `random` | a chooser, see [`offset`](crate::offset) | none: popular blocks are visited again and again |
 //! | `zonemode=strided` | as without zones, restarted for each visit of a zone; see the module `strided` | as without zones, for each visit |
+//! | `zonemode=zbd` | as without zones, over the usable bytes of all zones; see the module `zoned::spots` | as without zones; a read of an unwritten block goes elsewhere |
 //! | `sprandom` | overlapping regions, see [`precondition`](crate::precondition) | each block once, and some blocks again |
 //! | `norandommap`, or `blockalign` other than the block size | none | none: every offset is equally likely each time |
 //! | several laps (`io_size` > `size`, time based) | a new key, or a cleared map, for each lap | as above, for each lap |

@@ -3,25 +3,29 @@
 //!
 //! A zone is written from its write pointer on, until no further block fits. A full zone is reset before it is
 //! written again. A random write chooses a zone, not an offset. If no more zones may be opened, it goes to one of the
-//! open zones. Conventional zones have no write pointer and are written anywhere.
+//! open zones. Conventional zones have no write pointer and are written anywhere. The blocks of all zones are covered as
+//! they would be without zones (see the module `spots`).
 //!
 //! A [`Zones`] holds the write pointers and may share them with other workers. The generator asks it for each write,
 //! so where a write goes depends on the other workers.
 
+mod spots;
 mod writes;
 mod zones;
 
 #[cfg(test)]
 mod tests;
 
+use self::spots::{Spot, Spots};
 use self::writes::InZone;
 pub use self::zones::{Claim, ZoneState, ZoneUse, Zones};
 
 use crate::coverage::directions;
 use crate::general::{byte_limit, draw_mix, io_limit};
+use crate::offset::Tables;
 use crate::rotation::Rotation;
 use crate::sizes::Sizes;
-use crate::{Fate, Generator, Io, Mix, Next, Region, Spec, Step, rng::Rng};
+use crate::{Error, Fate, Generator, Io, Mix, Next, Place, Region, Spec, Step, rng::Rng};
 use iolite_types::Direction;
 use std::ops::Range;
 
@@ -41,15 +45,20 @@ struct File {
     region: Region,
     zones: Range<u32>,
     cursors: [Cursor; 3],
-    /// The zone of the last random write or trim, in which a run continues.
-    last: Option<u32>,
+    spots: Spots,
+    /// The last random I/O of each direction, which a run continues.
+    last: [Option<Place>; 3],
 }
 
 impl File {
+    fn begin(region: Region, zones: &Range<u32>) -> [Cursor; 3] {
+        [Cursor { zone: zones.start, offset: region.offset, entered: false }; 3]
+    }
+
     fn restart(&mut self) {
-        let begin = Cursor { zone: self.zones.start, offset: self.region.offset, entered: false };
-        self.cursors = [begin; 3];
-        self.last = None;
+        self.cursors = File::begin(self.region, &self.zones);
+        self.last = [None; 3];
+        self.spots.restart();
     }
 }
 
@@ -93,6 +102,7 @@ pub struct ZonedGenerator<Z> {
     rngs: Rngs,
     seed: u64,
     ios_per_random: u64,
+    identical: bool,
     run_left: u64,
     held: Option<Direction>,
     /// The zone to fill next, after its trim.
@@ -133,20 +143,26 @@ impl Rngs {
 
 impl<Z: Zones> ZonedGenerator<Z> {
     /// Makes the workload of this spec over these zones.
-    pub fn new(spec: &Spec, how: ZoneUse, zones: Z) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::MapMemory`] if there is no memory for a map of visited blocks.
+    pub fn new(spec: &Spec, how: ZoneUse, zones: Z) -> Result<Self, Error> {
         let rules = Direction::ALL.map(|direction| Rules {
             random_percent: spec.random_percent[direction],
             sizes: Sizes::new(&spec.block_size[direction], spec.unaligned),
             align: spec.align[direction].max(1),
         });
+        let reads_only = spec.mix == Mix::Single(Direction::Read);
+        let ends = (reads_only && how.read_beyond, how.writes_remainder);
+        let mut tables = Tables::default();
         let files = (0..).zip(&spec.files).map(|(file, &region)| {
             let last = region.offset + region.length.max(1) - 1;
-            let zones = zones.at(file, region.offset)..zones.at(file, last) + 1;
-            let mut file = File { region, zones, cursors: [Cursor::default(); 3], last: None };
-            file.restart();
-            file
+            let range = zones.at(file, region.offset)..zones.at(file, last) + 1;
+            let spots = Spots::new(spec, file, (&zones, range.clone()), ends, &mut tables)?;
+            let cursors = File::begin(region, &range);
+            Ok(File { region, zones: range, cursors, spots, last: [None; 3] })
         });
-        let files: Vec<File> = files.collect();
+        let files = files.collect::<Result<Vec<File>, Error>>()?;
         // In a mix of trims and writes, only the bytes of writes count.
         let counted: &[Direction] = match spec.mix {
             Mix::TrimWrite => &[Direction::Write],
@@ -156,7 +172,11 @@ impl<Z: Zones> ZonedGenerator<Z> {
         // A trim and a write together count as one I/O.
         let ios_in_one = if spec.mix == Mix::TrimWrite { 2 } else { 1 };
         let limit = io_limit(spec).saturating_mul(ios_in_one);
-        ZonedGenerator {
+        // Random I/Os do as many bytes as the region has, even if the zones have room for fewer. (Preconditioning knows
+        // when it is done.)
+        let is_random = directions(spec).iter().any(|&direction| spec.random_percent[direction] > 0);
+        let repeats = is_random && how.rewrites && spec.precondition.is_none();
+        let generator = ZonedGenerator {
             how,
             mix: spec.mix,
             steered: None,
@@ -172,12 +192,13 @@ impl<Z: Zones> ZonedGenerator<Z> {
             rngs: Rngs::new(spec.seed),
             seed: spec.seed,
             ios_per_random: spec.ios_per_random.max(1),
+            identical: spec.identical,
             run_left: 0,
             held: None,
             trimmed: None,
             bytes: 0,
             byte_limit: byte_limit(spec),
-            laps: spec.endless || how.laps,
+            laps: spec.endless || how.laps || repeats,
             smallest: smallest.unwrap_or(1),
             ios: 0,
             last_io: limit,
@@ -189,8 +210,8 @@ impl<Z: Zones> ZonedGenerator<Z> {
             preparing: None,
             trouble: None,
             zones,
-        }
-        .with_preparation()
+        };
+        Ok(generator.with_preparation())
     }
 
     /// Arranges that the zones are emptied before the first pass, if passes begin with empty zones.
@@ -312,17 +333,69 @@ impl<Z: Zones> ZonedGenerator<Z> {
         Chosen::Nothing
     }
 
+    /// Reads a random place. If it is not written yet, reads another place.
     fn read_somewhere(&mut self, file: usize) -> Chosen {
-        let mut zone = self.draw_zone(file);
+        let read = Direction::Read;
+        if let Some(chosen) = self.read_in_run(file) {
+            return chosen;
+        }
+        let Some(spot) = self.spot(file, read, 0) else { return Chosen::Nothing };
+        let mut found = None;
+        let mut zone = spot.zone;
         for _ in 0..self.files[file].zones.len() {
             let state = self.zones.zone(file as u32, zone);
             let (from, to) = self.readable(file, &state);
-            if let Some((offset, length)) = self.place(Direction::Read, from, to) {
-                return Chosen::Io(offset, length);
+            found = match spot.offset >= from && spot.offset + spot.length <= to {
+                true => Some((spot.offset, spot.length)),
+                false => self.place(read, from, to),
+            };
+            if found.is_some() {
+                break;
             }
             zone = self.following(file, zone);
         }
-        Chosen::Nothing
+        let Some((offset, length)) = found else { return Chosen::Nothing };
+        self.files[file].spots.take(read, 0, spot.length, self.rules[read.index()].sizes.min());
+        self.begin_run(file, read, offset, length)
+    }
+
+    /// Continues a run of reads; `None` = there is none, or its zone ends here.
+    fn read_in_run(&mut self, file: usize) -> Option<Chosen> {
+        let Place { offset, length } = self.in_run(file, Direction::Read)?;
+        let next = if self.identical { offset } else { offset + length };
+        let state = self.zones.zone(file as u32, self.zones.at(file as u32, offset));
+        let (from, to) = self.readable(file, &state);
+        self.run_on(file, Direction::Read, (next.max(from), to))
+    }
+
+    /// A random place for an I/O, the `index`th that waits to be used.
+    fn spot(&mut self, file: usize, direction: Direction, index: usize) -> Option<Spot> {
+        let sizes = &self.rules[direction.index()].sizes;
+        let Rngs { zones: offsets, lengths, .. } = &mut self.rngs;
+        let spots = &mut self.files[file].spots;
+        spots.get((direction, index), (&self.zones, file as u32), sizes, (offsets, lengths))
+    }
+
+    /// A random I/O, with which a run begins.
+    fn begin_run(&mut self, file: usize, direction: Direction, offset: u64, length: u64) -> Chosen {
+        self.run_left = self.ios_per_random - 1;
+        self.files[file].last[direction.index()] = Some(Place { offset, length });
+        Chosen::Io(offset, length)
+    }
+
+    /// The last I/O of the current run; `None` = no run is left.
+    fn in_run(&self, file: usize, direction: Direction) -> Option<Place> {
+        self.files[file].last[direction.index()].filter(|_| self.run_left > 0)
+    }
+
+    /// The next I/O of a run, at the beginning of this range; `None` = none fits.
+    fn run_on(&mut self, file: usize, direction: Direction, (from, to): (u64, u64)) -> Option<Chosen> {
+        let sizes = &self.rules[direction.index()].sizes;
+        let room = to.checked_sub(from).filter(|&room| room >= sizes.min())?;
+        let length = sizes.draw(&mut self.rngs.lengths, room);
+        self.run_left -= 1;
+        self.files[file].last[direction.index()] = Some(Place { offset: from, length });
+        Some(Chosen::Io(from, length))
     }
 
     /// Chooses a zone to reset: the next one, or a random one that is not empty.
@@ -343,7 +416,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
                         if !random {
                             self.advance(file, trim, &state);
                         }
-                        self.files[file].last = Some(zone);
+                        self.files[file].last[trim] = Some(Place { offset: state.start, length: state.size });
                         return Chosen::Io(state.start, state.size);
                     }
                     Claim::Busy | Claim::Limit => return Chosen::Wait,
@@ -378,7 +451,8 @@ impl<Z: Zones> ZonedGenerator<Z> {
             self.bytes = self.bytes.saturating_add(length);
         }
         if self.mix == Mix::TrimWrite && direction == Direction::Trim {
-            self.trimmed = self.files[file].last.map(|zone| Trimmed { file, zone, is_begun: false });
+            let zone = self.zones.at(file as u32, offset);
+            self.trimmed = Some(Trimmed { file, zone, is_begun: false });
         }
         Next::Io(Io { offset, length, file: file as u32, direction })
     }
@@ -421,7 +495,7 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
                 if !is_begun && self.zones.zone(file as u32, zone).in_flight > 0 {
                     return Next::Script(Step::Wait);
                 }
-                return match self.write_in(file, zone, !is_begun) {
+                return match self.write_in(file, zone, !is_begun, None) {
                     InZone::Io { offset, length, is_last } => {
                         self.trimmed = (!is_last).then_some(Trimmed { file, zone, is_begun: true });
                         self.issue(file, Direction::Write, offset, length)
@@ -430,7 +504,7 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
                     InZone::Wait | InZone::Busy => Next::Script(Step::Wait),
                     // The trim has closed the zone, and the limit of open zones does not allow opening it again. The
                     // write goes to a zone that is open.
-                    InZone::Limit => match self.write_in_open(file) {
+                    InZone::Limit => match self.write_in_open(file, None) {
                         Chosen::Io(offset, length) => {
                             self.trimmed = None;
                             self.issue(file, Direction::Write, offset, length)
@@ -494,6 +568,9 @@ impl<Z: Zones> Generator for ZonedGenerator<Z> {
     fn rewind(&mut self) {
         self.restart();
         self.rngs = Rngs::new(self.seed);
+        for (index, file) in self.files.iter_mut().enumerate() {
+            file.spots.rewind(self.seed, index);
+        }
     }
 
     fn steer(&mut self, direction: Option<Direction>) {

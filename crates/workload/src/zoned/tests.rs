@@ -28,7 +28,7 @@ struct One {
     is_open: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Disk {
     zones: Vec<One>,
     most_open: usize,
@@ -243,8 +243,11 @@ fn run(disk: Disk, jobs: &[Job], depth: usize) -> (Vec<Vec<Io>>, Disk) {
     disk.idle = vec![false; jobs.len()];
     let disk = Rc::new(RefCell::new(disk));
     let seen = |me| Seen { disk: disk.clone(), me };
-    let mut workers: Vec<_> =
-        jobs.iter().enumerate().map(|(me, job)| ZonedGenerator::new(&job.spec, job.how, seen(me))).collect();
+    let mut workers: Vec<_> = jobs
+        .iter()
+        .enumerate()
+        .map(|(me, job)| ZonedGenerator::new(&job.spec, job.how, seen(me)).unwrap())
+        .collect();
     let mut done: Vec<Vec<Io>> = vec![Vec::new(); jobs.len()];
     let mut flight: Vec<VecDeque<Io>> = vec![VecDeque::new(); jobs.len()];
     let mut over = vec![false; jobs.len()];
@@ -284,10 +287,8 @@ fn issue(disk: &mut Disk, io: &Io) {
     let (open, most) = (disk.open(), disk.most_open);
     let one = &mut disk.zones[(io.offset / ZONE) as usize];
     let (from, to) = (io.offset % ZONE, io.offset % ZONE + io.length);
-    assert!(
-        one.is_usable && to <= if one.is_sequential { one.capacity.max(io.length) } else { ZONE },
-        "{io:?}"
-    );
+    let is_limited = one.is_sequential && io.direction == Direction::Write;
+    assert!(one.is_usable && to <= if is_limited { one.capacity } else { ZONE }, "{io:?}");
     match io.direction {
         Direction::Write if one.is_sequential => {
             assert_eq!(from, one.pointer, "{io:?}: writes are at the write pointer");
@@ -540,7 +541,7 @@ fn a_trim_that_shows_its_zone_to_be_unusable_has_no_write() {
     let mut job = Job::new(&disk, Mix::TrimWrite, 20, false);
     job.spec.block_size[Direction::Trim] = BlockSize::Fixed(ZONE);
     let disk = Rc::new(RefCell::new(disk));
-    let mut worker = ZonedGenerator::new(&job.spec, job.how, Seen { disk: disk.clone(), me: 0 });
+    let mut worker = ZonedGenerator::new(&job.spec, job.how, Seen { disk: disk.clone(), me: 0 }).unwrap();
     let Next::Io(trim) = worker.next() else { panic!("a trim") };
     disk.borrow_mut().zones[0].is_usable = false;
     worker.completed(&trim, Fate::Failed);
@@ -565,6 +566,122 @@ fn conventional_zones_are_written_and_unusable_ones_skipped() {
     let (done, _) = run(disk, &[job], 4);
     let at = |zone: u64| done[0].iter().filter(|io| io.offset / ZONE == zone).count();
     assert!(at(0) > 0 && at(1) > 0 && at(2) == 0 && at(3) > 0);
+}
+
+/// A disk with two conventional zones, one of which is cut by the region, and four sequential ones.
+fn of_both_kinds() -> (Disk, Region) {
+    let mut disk = Disk::new(6, 80);
+    disk.zones[..2].iter_mut().for_each(|zone| (zone.is_sequential, zone.capacity) = (false, ZONE));
+    (disk, Region { offset: 40, length: 560 })
+}
+
+/// How often each byte is visited.
+fn visits(ios: &[Io]) -> Vec<u32> {
+    let mut visits = vec![0; 600];
+    let bytes = ios.iter().flat_map(|io| io.offset..io.offset + io.length);
+    bytes.for_each(|byte| visits[byte as usize] += 1);
+    visits
+}
+
+/// How often each byte is visited by a job that goes over the usable bytes of the disk `times` times.
+fn evenly(times: u32) -> Vec<u32> {
+    let is_usable = |byte: u64| byte >= 40 && (byte < 200 || byte % ZONE < 80);
+    (0..600).map(|byte| if is_usable(byte) { times } else { 0 }).collect()
+}
+
+/// The usable bytes of the disk.
+const USABLE: u64 = 60 + 100 + 4 * 80;
+
+#[test]
+fn random_writes_visit_each_block_of_every_zone_once_in_a_lap() {
+    let sizes = [BlockSize::Fixed(20), BlockSize::Range(4, 20), BlockSize::Split(vec![(4, 50), (20, 50)])];
+    for (size, most_open, depth) in
+        sizes.iter().flat_map(|size| [(size, usize::MAX, 4), (size, 2, 1), (size, 2, 4)])
+    {
+        let (mut disk, region) = of_both_kinds();
+        disk.most_open = most_open;
+        for (count, laps) in [(USABLE, 1), (USABLE * 3, 3)] {
+            let mut job = Job::write(&disk, 20, true).bytes(count);
+            (job.spec.files[0], job.spec.block_size[Direction::Write]) = (region, size.clone());
+            job.spec.align[Direction::Write] = size.min();
+            let (done, disk) = run(disk.clone(), &[job], depth);
+            assert_eq!(visits(&done[0]), evenly(laps), "{size:?}, at most {most_open} open");
+            assert_eq!(disk.resets, 4 * (laps - 1));
+        }
+    }
+}
+
+/// A zone that was partly written before gets its remaining blocks first and is then reset.
+#[test]
+fn random_writes_visit_each_block_once_in_zones_that_were_written_before() {
+    let (mut disk, region) = of_both_kinds();
+    for (zone, pointer) in [(2, 40), (3, 80)] {
+        (disk.zones[zone].pointer, disk.zones[zone].next) = (pointer, pointer);
+    }
+    let mut job = Job::write(&disk, 20, true).bytes(USABLE);
+    job.spec.files[0] = region;
+    let (done, disk) = run(disk, &[job], 4);
+    assert_eq!((visits(&done[0]), disk.resets), (evenly(1), 2));
+}
+
+#[test]
+fn a_pass_of_verified_random_writes_fills_each_zone_and_then_ends() {
+    let (mut disk, region) = of_both_kinds();
+    disk.zones[3].is_usable = false;
+    let mut job = Job::write(&disk, 20, true);
+    job.spec.files[0] = region;
+    (job.how.rewrites, job.how.begins_empty) = (false, true);
+    let (done, _) = run(disk, &[job], 4);
+    let mut expected = evenly(1);
+    expected[300..400].fill(0);
+    assert_eq!(visits(&done[0]), expected);
+}
+
+#[test]
+fn random_reads_visit_each_written_block_once() {
+    let (mut disk, region) = of_both_kinds();
+    for zone in 2..6 {
+        (disk.zones[zone].pointer, disk.zones[zone].next) = (80, 80);
+    }
+    let mut job = Job::new(&disk, Mix::Single(Direction::Read), 20, true).bytes(2 * USABLE);
+    job.spec.files[0] = region;
+    assert_eq!(visits(&run(disk, &[job], 4).0[0]), evenly(2));
+    // The rest of a zone behind its capacity can be read, but not written.
+    let (disk, region) = of_both_kinds();
+    let mut job = Job::new(&disk, Mix::Single(Direction::Read), 20, true);
+    (job.spec.files[0], job.how.read_beyond) = (region, true);
+    let (mut zoned, mut whole) = (Disk::new(6, 80), vec![1; 600]);
+    zoned.zones.clone_from(&disk.zones);
+    zoned.zones.iter_mut().for_each(|zone| zone.pointer = ZONE);
+    whole[..40].fill(0);
+    assert_eq!(visits(&run(zoned, &[job], 4).0[0]), whole);
+}
+
+/// The shares of zones follow the distribution, as those of blocks do without zones.
+#[test]
+fn distributions_apply_to_zones() {
+    let mut disk = Disk::new(10, 80);
+    disk.zones[..5].iter_mut().for_each(|zone| (zone.is_sequential, zone.capacity) = (false, ZONE));
+    let mut job = Job::write(&disk, 20, true).bytes(20_000);
+    let zone = |share, percent| crate::Zone { share, size: crate::ZoneSize::Percent(percent) };
+    let zones = vec![zone(90, 20.0), zone(10, 80.0)];
+    job.spec.distribution = crate::Distribution::Zones(iolite_types::PerDirection::all(zones));
+    let (done, _) = run(disk, &[job], 1);
+    let first = done[0].iter().filter(|io| io.offset < 200).count();
+    assert!((800..990).contains(&first), "{first} of 1000");
+}
+
+/// A run continues behind its random first block: in a conventional zone there, in a sequential one at the write pointer.
+#[test]
+fn runs_follow_their_first_block() {
+    let (mut disk, _) = of_both_kinds();
+    disk.zones.truncate(2);
+    let mut job = Job::write(&disk, 20, true).bytes(2000);
+    job.spec.ios_per_random = 3;
+    let (done, _) = run(disk, &[job], 1);
+    let follows = |pair: &&[Io]| pair[0].offset + 20 == pair[1].offset;
+    let count = done[0].windows(2).filter(follows).count();
+    assert!(count >= 40, "{count} of 100 follow the block before them");
 }
 
 #[test]
@@ -613,7 +730,7 @@ fn one_write_at_a_time_where_engines_keep_no_order() {
     let disk = Rc::new(RefCell::new(Disk::new(4, 100)));
     let mut job = Job::write(&disk.borrow(), 50, false);
     job.how.one_by_one = true;
-    let mut worker = ZonedGenerator::new(&job.spec, job.how, Seen { disk: disk.clone(), me: 0 });
+    let mut worker = ZonedGenerator::new(&job.spec, job.how, Seen { disk: disk.clone(), me: 0 }).unwrap();
     let Next::Io(first) = worker.next() else { panic!("there is a write") };
     assert!(matches!(worker.next(), Next::Script(Step::Wait)));
     worker.completed(&first, Fate::Done);

@@ -1,6 +1,6 @@
 //! Chooses the zones and the offsets of writes.
 
-use super::{Chosen, Claim, Cursor, File, ZoneState, ZonedGenerator, Zones};
+use super::{Chosen, Claim, Cursor, File, Place, Spot, ZoneState, ZonedGenerator, Zones};
 use iolite_types::Direction;
 
 /// The result of looking for a write in one zone.
@@ -19,8 +19,8 @@ pub(super) enum InZone {
     Failed(String),
 }
 
-/// How often a random write draws another zone because a zone is busy, before it waits.
-const BUSY_TRIES: u32 = 4;
+/// How often a random write tries another place because a zone is busy, before it waits.
+const BUSY_TRIES: usize = 4;
 
 impl<Z: Zones> ZonedGenerator<Z> {
     /// Chooses a sequential write: in the current zone, or else in the next zone with room.
@@ -40,7 +40,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
                 self.files[file].cursors[write] = Cursor { zone, offset: from + length, entered: true };
                 return Chosen::Io(from, length);
             }
-            match self.write_in(file, zone, self.how.rewrites) {
+            match self.write_in(file, zone, self.how.rewrites, None) {
                 InZone::Io { offset, length, is_last } => {
                     self.files[file].cursors[write].entered = true;
                     // The worker that fills a zone moves on to the next one. A worker whose cursor stays at the full
@@ -51,7 +51,7 @@ impl<Z: Zones> ZonedGenerator<Z> {
                     return Chosen::Io(offset, length);
                 }
                 InZone::Passed => self.advance(file, write, &state),
-                InZone::Limit => return self.write_in_open(file),
+                InZone::Limit => return self.write_in_open(file, None),
                 InZone::Wait | InZone::Busy => return Chosen::Wait,
                 InZone::Failed(why) => return Chosen::Failed(why),
             }
@@ -71,8 +71,9 @@ impl<Z: Zones> ZonedGenerator<Z> {
         *cursor = Cursor { zone: zone.min(zones.end.into()) as u32, offset: 0, entered: false };
     }
 
-    /// Chooses a write at the write pointer of this zone. `rewrites`: a full zone is reset first.
-    pub(super) fn write_in(&mut self, file: usize, zone: u32, rewrites: bool) -> InZone {
+    /// Chooses a write at the write pointer of this zone. `rewrites`: a full zone is reset first. `wanted`: the length,
+    /// if it has been drawn.
+    pub(super) fn write_in(&mut self, file: usize, zone: u32, rewrites: bool, wanted: Option<u64>) -> InZone {
         let number = file as u32;
         let state = match self.zones.claim(number, zone, true, self.in_flight == 0) {
             Claim::Granted(state) => state,
@@ -101,9 +102,10 @@ impl<Z: Zones> ZonedGenerator<Z> {
             }
             room = state.capacity;
         }
-        let length = match room < smallest {
-            true => room,
-            false => self.rules[Direction::Write.index()].sizes.draw(&mut self.rngs.lengths, room),
+        let length = match wanted {
+            _ if room < smallest => room,
+            Some(wanted) => wanted.max(smallest).min(room),
+            None => self.rules[Direction::Write.index()].sizes.draw(&mut self.rngs.lengths, room),
         };
         let left = room - length;
         let is_last = left == 0 || (left < smallest && !self.how.writes_remainder);
@@ -123,11 +125,11 @@ impl<Z: Zones> ZonedGenerator<Z> {
 
     /// Chooses a write to an open zone, because no other zone may be opened. If the zone has too little room for a
     /// block, it is finished, so that another zone can be opened.
-    pub(super) fn write_in_open(&mut self, file: usize) -> Chosen {
+    pub(super) fn write_in_open(&mut self, file: usize, wanted: Option<u64>) -> Chosen {
         let choice = self.rngs.zones.next_u64();
         let zones = self.files[file].zones.clone();
         if let Some(zone) = self.zones.open_zone(file as u32, zones, choice) {
-            return match self.write_in(file, zone, false) {
+            return match self.write_in(file, zone, false, wanted) {
                 InZone::Io { offset, length, .. } => Chosen::Io(offset, length),
                 InZone::Failed(why) => Chosen::Failed(why),
                 InZone::Wait | InZone::Busy | InZone::Limit => Chosen::Wait,
@@ -156,19 +158,10 @@ impl<Z: Zones> ZonedGenerator<Z> {
         Chosen::Wait
     }
 
-    /// Draws a zone of the file, or continues a run in the last zone.
+    /// Draws a zone of the file.
     pub(super) fn draw_zone(&mut self, file: usize) -> u32 {
         let zones = self.files[file].zones.clone();
-        match self.files[file].last {
-            Some(zone) if self.run_left > 0 => {
-                self.run_left -= 1;
-                zone
-            }
-            _ => {
-                self.run_left = self.ios_per_random - 1;
-                zones.start + self.rngs.zones.below(u64::from(zones.end - zones.start)) as u32
-            }
-        }
+        zones.start + self.rngs.zones.below(u64::from(zones.end - zones.start)) as u32
     }
 
     /// The zone after this one; the first zone follows the last one.
@@ -177,34 +170,103 @@ impl<Z: Zones> ZonedGenerator<Z> {
         if zone + 1 < zones.end { zone + 1 } else { zones.start }
     }
 
+    /// Chooses a random write.
     pub(super) fn write_somewhere(&mut self, file: usize) -> Chosen {
-        let mut zone = self.draw_zone(file);
+        let write = Direction::Write;
+        if let Some(chosen) = self.write_in_run(file) {
+            return chosen;
+        }
+        let smallest = self.rules[write.index()].sizes.min();
         let mut busy = 0;
-        for _ in 0..self.files[file].zones.len() {
-            self.files[file].last = Some(zone);
-            let state = self.zones.zone(file as u32, zone);
-            if !state.is_sequential {
-                let (from, to) = self.within(file, state.start, state.start + state.size);
-                if let Some((offset, length)) = self.place(Direction::Write, from, to) {
-                    return Chosen::Io(offset, length);
+        while busy <= BUSY_TRIES {
+            let Some(spot) = self.spot(file, write, busy) else { break };
+            match self.write_at(file, spot) {
+                InZone::Io { offset, length, .. } => {
+                    self.files[file].spots.take(write, busy, length, smallest);
+                    return self.begin_run(file, write, offset, length);
                 }
-            } else {
-                match self.write_in(file, zone, self.how.rewrites) {
-                    InZone::Io { offset, length, .. } => return Chosen::Io(offset, length),
-                    InZone::Limit => return self.write_in_open(file),
-                    InZone::Wait => return Chosen::Wait,
-                    InZone::Failed(why) => return Chosen::Failed(why),
-                    InZone::Busy if busy < BUSY_TRIES => {
-                        busy += 1;
-                        zone = self.draw_zone(file);
-                        continue;
+                InZone::Busy => busy += 1,
+                InZone::Failed(why) => return Chosen::Failed(why),
+                InZone::Wait => return Chosen::Wait,
+                InZone::Limit => return Chosen::Nothing,
+                // No zone has room for it. There may be conventional zones with blocks that come later.
+                InZone::Passed if self.files[file].spots.covers() => {
+                    self.files[file].spots.take(write, busy, spot.length, smallest);
+                }
+                InZone::Passed => return Chosen::Nothing,
+            }
+        }
+        if busy > 0 { Chosen::Wait } else { Chosen::Nothing }
+    }
+
+    /// Chooses a write for a random place: there in a conventional zone, or else at the write pointer of its zone, or of
+    /// another zone if that one takes no more. `Limit` = no zone can ever be opened.
+    fn write_at(&mut self, file: usize, spot: Spot) -> InZone {
+        let Spot { mut zone, offset, length } = spot;
+        let number = file as u32;
+        if !self.zones.zone(number, zone).is_sequential {
+            return InZone::Io { offset, length, is_last: false };
+        }
+        for _ in 0..self.files[file].zones.len() {
+            if !self.files[file].spots.has_any_room() {
+                break;
+            }
+            let state = self.zones.zone(number, zone);
+            if state.is_sequential && self.files[file].spots.has_room(zone) {
+                match self.write_in(file, zone, self.how.rewrites, Some(length)) {
+                    InZone::Io { offset, length, is_last } => {
+                        self.count(file, offset, length);
+                        return InZone::Io { offset, length, is_last };
                     }
-                    InZone::Busy => return Chosen::Wait,
-                    InZone::Passed => {}
+                    InZone::Limit => {
+                        return match self.write_in_open(file, Some(length)) {
+                            Chosen::Io(offset, length) => {
+                                self.count(file, offset, length);
+                                InZone::Io { offset, length, is_last: false }
+                            }
+                            Chosen::Wait => InZone::Wait,
+                            Chosen::Nothing => InZone::Limit,
+                            Chosen::Failed(why) => InZone::Failed(why),
+                        };
+                    }
+                    InZone::Passed => self.files[file].spots.close(&state, zone),
+                    other => return other,
                 }
             }
             zone = self.following(file, zone);
         }
-        if busy > 0 { Chosen::Wait } else { Chosen::Nothing }
+        InZone::Passed
+    }
+
+    /// Counts a random write to a sequential zone.
+    fn count(&mut self, file: usize, offset: u64, length: u64) {
+        let zone = self.zones.at(file as u32, offset);
+        let state = self.zones.zone(file as u32, zone);
+        let smallest =
+            if self.how.writes_remainder { 1 } else { self.rules[Direction::Write.index()].sizes.min() };
+        self.files[file].spots.count(&state, zone, length, smallest);
+    }
+
+    /// Continues a run of writes; `None` = there is none, or its zone ends here.
+    fn write_in_run(&mut self, file: usize) -> Option<Chosen> {
+        let Place { offset, length } = self.in_run(file, Direction::Write)?;
+        let zone = self.zones.at(file as u32, offset);
+        let state = self.zones.zone(file as u32, zone);
+        if !state.is_sequential {
+            let next = if self.identical { offset } else { offset + length };
+            let range = self.within(file, next, state.start + state.size);
+            return self.run_on(file, Direction::Write, range);
+        }
+        match self.write_in(file, zone, self.how.rewrites, None) {
+            InZone::Io { offset, length, .. } => {
+                self.run_left -= 1;
+                self.files[file].last[Direction::Write.index()] = Some(Place { offset, length });
+                Some(Chosen::Io(offset, length))
+            }
+            InZone::Limit => Some(self.write_in_open(file, None)),
+            InZone::Wait | InZone::Busy => Some(Chosen::Wait),
+            InZone::Failed(why) => Some(Chosen::Failed(why)),
+            InZone::Passed => None,
+        }
     }
 }
