@@ -7,6 +7,7 @@ use crate::engines::{
 };
 use crate::{BlockSizes, DataPlacement, JobOptions, Range, ReadWrite, SubmitMode, registry};
 use iolite_types::{BlockSize, Direction};
+use std::fmt;
 
 impl ReadWrite {
     /// Whether the workload has I/Os of this direction.
@@ -270,11 +271,18 @@ impl JobOptions {
     /// Makes the job behave as with fio where the two differ: the engine by its own options, and images and disks stay
     /// where they are whatever `unlink` says.
     pub fn be_as_fio(&mut self, readonly: bool) {
+        self.as_fio = true;
         let has_limit = ["http_timeout", "ceph_timeout"].iter().any(|option| self.is_set(option));
         self.engine.be_as_fio(AsFio { has_limit, readonly });
         if self.chosen_engine().is_some_and(|engine| engine.facets.can(Capability::FixedSize)) {
             (self.files.unlink, self.files.unlink_each_loop) = (false, false);
         }
+    }
+
+    /// The reason why the job is refused. Under the name `fio`, fio's sentence about the same mistake comes first: people
+    /// and tests look for it.
+    pub fn reason(&self, in_fio: impl fmt::Display, reason: String) -> String {
+        if self.as_fio { format!("{in_fio} ({reason})") } else { reason }
     }
 
     /// Whether the job verifies any data in this run.

@@ -146,6 +146,9 @@ static NEEDS: &[Need] = &[
         "zonemode=zbd",
         |job| job.zones.is_zbd(),
     ),
+    need(&["job_max_open_zones"], "writes (rw): 'job_max_open_zones' is valid only for write jobs", |job| {
+        !job.zones.is_zbd() || job.pattern.rw.writes()
+    }),
     need(&["zone_reset_frequency"], "zonemode=zbd", |job| job.zones.is_zbd()),
     need(&["zone_reset_threshold"], "zone_reset_frequency", |job| job.zones.zone_reset_frequency > 0.0),
     need(&["file_service_type"], "several files (nrfiles, filename or opendir)", may_have_several_files),

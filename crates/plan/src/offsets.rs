@@ -12,10 +12,12 @@ pub(crate) fn obstacles(options: &JobOptions) -> Vec<(&'static str, String)> {
 fn zones(options: &JobOptions) -> Option<(&'static str, String)> {
     match options.zones.zonemode {
         ZoneMode::None if options.zones.zonesize > 0 => {
-            Some(("zonesize", format!("zonesize={}: needs zonemode=strided or zbd", options.zones.zonesize)))
+            let reason = format!("zonesize={}: needs zonemode=strided or zbd", options.zones.zonesize);
+            Some(("zonesize", options.reason("--zonemode=none and --zonesize are not compatible.", reason)))
         }
         ZoneMode::Strided if options.zones.zonesize == 0 => {
-            Some(("zonemode", "zonemode=strided: needs a zonesize=".to_owned()))
+            let in_fio = "--zonesize must be specified when using --zonemode=strided.";
+            Some(("zonemode", options.reason(in_fio, "zonemode=strided: needs a zonesize=".to_owned())))
         }
         _ => None,
     }

@@ -113,19 +113,25 @@ pub(crate) fn obstacles(options: &JobOptions, engine: &EngineInfo) -> Vec<(&'sta
         );
         found.push(("ioengine", message));
     }
+    if options.as_fio && options.verification.is_on() && options.verification.experimental_verify {
+        let message = "zonemode=zbd does not support experimental verify (leave experimental_verify out)";
+        found.push(("experimental_verify", message.to_owned()));
+    }
     let writes = options.pattern.rw.writes();
     if options.zones.recover_zbd_write_error && writes {
         if !options.errors.continue_on_error.write {
             let message =
                 "recover_zbd_write_error=1: the first error ends the job; add continue_on_error=write";
-            found.push(("recover_zbd_write_error", message.to_owned()));
+            let in_fio = "recover_zbd_write_error works only when continue_on_error is set";
+            found.push(("recover_zbd_write_error", options.reason(in_fio, message.to_owned())));
         }
         if options.verification.is_on() && !engine.facets.is_synchronous() {
             let message = format!(
                 "recover_zbd_write_error=1: with ioengine={name} it is not known which data a failed write has left, \
                  and nothing can be verified; use a synchronous engine (psync)"
             );
-            found.push(("recover_zbd_write_error", message));
+            let in_fio = "recover_zbd_write_error for async IO engines does not support verify";
+            found.push(("recover_zbd_write_error", options.reason(in_fio, message)));
         }
     }
     found
@@ -225,9 +231,10 @@ fn zoned_file(options: &JobOptions, file: &FileLayout, machine: &dyn Machine) ->
     };
     if let Some((size, ..)) = own_zones(&file.path, machine) {
         if zones.zonesize != 0 && zones.zonesize != size {
-            return Err(format!(
-                "zonesize={}: the zones of {path} have {size} bytes; leave zonesize out",
-                zones.zonesize
+            let asked = zones.zonesize;
+            return Err(options.reason(
+                format_args!("{path} job parameter zonesize {asked} does not match disk zone size {size}."),
+                format!("zonesize={asked}: the zones of {path} have {size} bytes; leave zonesize out"),
             ));
         }
         return Ok(ZonedFile { size, is_real: true, most_open });
@@ -239,13 +246,25 @@ fn zoned_file(options: &JobOptions, file: &FileLayout, machine: &dyn Machine) ->
         ));
     }
     match zones.zonesize {
-        0 => Err(format!("zonemode=zbd: {path} has no zones; give the size of a zone (zonesize=)")),
-        size if size < SMALLEST_ZONE => {
-            Err(format!("zonesize={size}: a zone has at least {SMALLEST_ZONE} bytes"))
-        }
-        size if zones.zonecapacity > size => Err(format!(
-            "zonecapacity={}: no more than the zone itself (zonesize={size}) can be used",
-            zones.zonecapacity
+        0 => Err(options.reason(
+            format_args!(
+                "{path}: Specifying the zone size is mandatory for regular file/block device with --zonemode=zbd"
+            ),
+            format!("zonemode=zbd: {path} has no zones; give the size of a zone (zonesize=)"),
+        )),
+        size if size < SMALLEST_ZONE => Err(options.reason(
+            format_args!("{path}: zone size must be at least 512 bytes for --zonemode=zbd"),
+            format!("zonesize={size}: a zone has at least {SMALLEST_ZONE} bytes"),
+        )),
+        size if zones.zonecapacity > size => Err(options.reason(
+            format_args!(
+                "{path}: job parameter zonecapacity {} is larger than zone size {size}",
+                zones.zonecapacity
+            ),
+            format!(
+                "zonecapacity={}: no more than the zone itself (zonesize={size}) can be used",
+                zones.zonecapacity
+            ),
         )),
         size => Ok(ZonedFile { size, is_real: false, most_open }),
     }
@@ -261,8 +280,11 @@ fn check(
     let (path, size, rw) = (file.path.display(), zoned.size, options.pattern.rw);
     let bytes = machine.size(&file.path).ok().flatten().unwrap_or(0);
     if bytes < size {
-        return Err(format!(
-            "zonemode=zbd: {path} has {bytes} bytes, less than a zone ({size} bytes); make it larger"
+        return Err(options.reason(
+            format_args!("{path}: file/device size {bytes} is smaller than zone size {size}"),
+            format!(
+                "zonemode=zbd: {path} has {bytes} bytes, less than a zone ({size} bytes); make it larger"
+            ),
         ));
     }
     let count = size_of_zoned(options, file, machine) / size;
@@ -273,31 +295,43 @@ fn check(
     }
     let trim = options.block_size(Direction::Trim);
     if rw.trims() && trim.only() != Some(size) {
-        return Err(format!(
-            "rw={}: a trim is the reset of a zone of {path}, which has {size} bytes; use bs=,,{size}",
-            rw.name()
+        return Err(options.reason(
+            format_args!("{path}: trim block size {} is not the zone size {size}", trim.min()),
+            format!(
+                "rw={}: a trim is the reset of a zone of {path}, which has {size} bytes; use bs=,,{size}",
+                rw.name()
+            ),
         ));
     }
     if let ZoneSkip::Bytes(skip) = options.zones.zoneskip
         && !skip.is_multiple_of(size)
     {
-        return Err(format!(
-            "zoneskip={skip}: is not a multiple of the zones of {path} ({size} bytes); use zoneskip=1z"
+        return Err(options.reason(
+            format_args!("{path}: zoneskip {skip} is not a multiple of the device zone size {size}."),
+            format!(
+                "zoneskip={skip}: is not a multiple of the zones of {path} ({size} bytes); use zoneskip=1z"
+            ),
         ));
     }
     let own = options.zones.job_max_open_zones;
     if own > 0 && rw.writes() && zoned.most_open == 0 {
-        return Err(format!(
-            "job_max_open_zones={own}: nothing limits how many zones of {path} all workers together have open; add \
-             max_open_zones="
+        return Err(options.reason(
+            "'job_max_open_zones' cannot be used without a global open zones limit",
+            format!(
+                "job_max_open_zones={own}: nothing limits how many zones of {path} all workers together have open; add \
+                 max_open_zones="
+            ),
         ));
     }
     let most = most_open_of_device(&file.path, machine).0;
     let asked = options.zones.max_open_zones;
     if asked > most && most > 0 && !options.zones.ignore_zone_limits {
-        return Err(format!(
-            "max_open_zones={asked}: {path} has at most {most} open zones; use max_open_zones={most}, or \
-             ignore_zone_limits=1 to try"
+        return Err(options.reason(
+            format_args!("Specified --max_open_zones ({asked}) is larger than max ({most})"),
+            format!(
+                "max_open_zones={asked}: {path} has at most {most} open zones; use max_open_zones={most}, or \
+                 ignore_zone_limits=1 to try"
+            ),
         ));
     }
     Ok(())
@@ -347,19 +381,28 @@ fn size_of_zoned(options: &JobOptions, file: &FileLayout, machine: &dyn Machine)
     }
 }
 
-/// Refuses writes through the page cache to sequential zones of a device, because the cache writes in any order.
-fn refuse_cached(options: &JobOptions, engine: &EngineInfo, path: &Path) -> Result<(), String> {
+/// Refuses writes through the page cache to sequential zones of a device, because the cache writes in any order. (Without
+/// `direct`, fio refuses them in conventional zones as well.)
+fn refuse_cached(
+    options: &JobOptions,
+    engine: &EngineInfo,
+    path: &Path,
+    in_sequence: bool,
+) -> Result<(), String> {
     let path = path.display();
     // Commands bypass the cache.
     if engine.facets.target == Target::Nvme {
         return Ok(());
     }
-    if !options.durability.direct {
-        return Err(format!(
-            "zonemode=zbd: writes to {path} through the page cache do not arrive in sequence; add direct=1"
+    if !options.durability.direct && (in_sequence || options.as_fio) {
+        return Err(options.reason(
+            "Using direct I/O is mandatory for writing to ZBD drives",
+            format!(
+                "zonemode=zbd: writes to {path} through the page cache do not arrive in sequence; add direct=1"
+            ),
         ));
     }
-    if engine.facets.can(Capability::CopyIntoFile) {
+    if in_sequence && engine.facets.can(Capability::CopyIntoFile) {
         return Err(format!(
             "zonemode=zbd: what ioengine={} writes to {path} goes through the page cache and does not arrive in sequence; \
              use psync, libaio or io_uring",
@@ -381,28 +424,35 @@ fn round(
     let (from, to) = (file.offset, file.offset.saturating_add(file.length));
     let is_within = |zone: &&Zone| zone.start < to && from < zone.start + zone.size;
     let mut sequential = zones.iter().filter(is_within).filter(|zone| zone.kind != ZoneKind::Conventional);
-    let Some(first) = sequential.next() else { return Ok(()) };
+    let first = sequential.next();
     if zoned.is_real && options.pattern.rw.writes() {
-        refuse_cached(options, engine, &file.path)?;
+        refuse_cached(options, engine, &file.path, first.is_some())?;
     }
+    let Some(first) = first else { return Ok(()) };
     let smallest = options.block_size(Direction::Write).min();
     if options.pattern.rw.writes() && first.capacity < smallest {
-        return Err(format!(
-            "bs: a block of {smallest} bytes does not fit into a zone of {}, which can hold {} bytes; use smaller blocks",
-            file.path.display(),
-            first.capacity
+        return Err(options.reason(
+            "I/O buflen exceeds zone size",
+            format!(
+                "bs: a block of {smallest} bytes does not fit into a zone of {}, which can hold {} bytes; use smaller \
+                 blocks",
+                file.path.display(),
+                first.capacity
+            ),
         ));
     }
     let start = from.checked_next_multiple_of(zoned.size).unwrap_or(from);
     let whole_end = zones.last().map_or(0, |zone| zone.start + zone.size);
     let end = if to >= whole_end { whole_end } else { to / zoned.size * zoned.size };
     if start >= end {
-        return Err(format!(
-            "offset={from}: there is no whole zone of {} in the {} bytes from there; zones have {} bytes, use sizes in \
-             zones (size=1z)",
-            file.path.display(),
-            file.length,
-            zoned.size
+        let path = file.path.display();
+        return Err(options.reason(
+            format_args!("{path}: io_size must be at least one zone"),
+            format!(
+                "offset={from}: there is no whole zone of {path} in the {} bytes from there; zones have {} bytes, use \
+                 sizes in zones (size=1z)",
+                file.length, zoned.size
+            ),
         ));
     }
     (file.offset, file.length) = (start, end - start);

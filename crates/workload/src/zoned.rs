@@ -172,10 +172,11 @@ impl<Z: Zones> ZonedGenerator<Z> {
         // A trim and a write together count as one I/O.
         let ios_in_one = if spec.mix == Mix::TrimWrite { 2 } else { 1 };
         let limit = io_limit(spec).saturating_mul(ios_in_one);
-        // Random I/Os do as many bytes as the region has, even if the zones have room for fewer. (Preconditioning knows
-        // when it is done.)
+        // Random I/Os do as many bytes as the region has, even if the zones have room for fewer. Where zones are written
+        // only once, that needs reads. (Preconditioning knows when it is done.)
         let is_random = directions(spec).iter().any(|&direction| spec.random_percent[direction] > 0);
-        let repeats = is_random && how.rewrites && spec.precondition.is_none();
+        let can_go_on = how.rewrites || matches!(spec.mix, Mix::ReadWrite(_));
+        let repeats = is_random && can_go_on && spec.precondition.is_none();
         let generator = ZonedGenerator {
             how,
             mix: spec.mix,

@@ -345,6 +345,118 @@ fn file_service_by_law() {
     }
 }
 
+/// `zonesize` divides ordinary files, and random I/O covers each block of them once in a lap, as in fio.
+#[test]
+fn zones_of_ordinary_files_are_covered() {
+    for program in Program::all() {
+        for (line, blocks) in [
+            ("--rw=randwrite --size=512k", 128),
+            ("--rw=randwrite --size=512k --io_size=1m", 256),
+            ("--rw=randwrite --size=512k --io_size=1m --random_generator=lfsr", 256),
+            ("--rw=randwrite --size=512k --verify=crc32c --do_verify=0", 128),
+        ] {
+            let dir = scratch();
+            std::fs::write(dir.path().join("f"), vec![0; 512 * K as usize]).expect("it can be written");
+            let line =
+                format!("--name=j --filename=f --zonemode=zbd --zonesize=64k --write_iolog=log {line}");
+            program.line(dir.path(), &line).ok();
+            let log = std::fs::read_to_string(dir.path().join("log")).expect("the log is there");
+            let writes =
+                log.lines().filter_map(|line| line.split_once(" write ")?.1.split(' ').next()?.parse().ok());
+            let visits = counts(&writes.collect::<Vec<u64>>());
+            assert_eq!(visits.len(), 128, "{line} by {}", program.version());
+            assert!(visits.values().all(|&count| count == blocks / 128), "{line}: {visits:?}");
+        }
+    }
+}
+
+/// Under the name `fio`, jobs that make a mistake with zones are refused with fio's sentence, and our reason behind it.
+#[test]
+fn zones_are_refused_in_the_words_of_fio() {
+    const ZONED: &str = "--filename=f --zonemode=zbd --zonesize=64k --rw=write";
+    let cases = [
+        (
+            "--filename=f --zonemode=zbd --rw=write",
+            "f: Specifying the zone size is mandatory for regular file/block device with --zonemode=zbd (zonemode=zbd: ",
+        ),
+        (
+            "--filename=f --zonemode=zbd --zonesize=256 --rw=write",
+            "f: zone size must be at least 512 bytes for --zonemode=zbd (zonesize=256: ",
+        ),
+        (
+            "ZONED --zonecapacity=80k",
+            "f: job parameter zonecapacity 81920 is larger than zone size 65536 (zonecapacity=81920: ",
+        ),
+        ("ZONED --size=4k", "f: io_size must be at least one zone (offset=0: "),
+        (
+            "ZONED --zoneskip=48k",
+            "f: zoneskip 49152 is not a multiple of the device zone size 65536. (zoneskip=49152: ",
+        ),
+        ("ZONED --bs=128k", "I/O buflen exceeds zone size (bs: "),
+        (
+            "ZONED --zonesize=8m",
+            "f: file/device size 524288 is smaller than zone size 8388608 (zonemode=zbd: ",
+        ),
+        (
+            "ZONED --job_max_open_zones=2",
+            "'job_max_open_zones' cannot be used without a global open zones limit (job_max_open_zones=2: ",
+        ),
+        (
+            "ZONED --size=128k --name=k --filename=f --zonemode=zbd --zonesize=128k --rw=write --size=128k",
+            "f: zonesize 131072 does not match the device zone size 65536. (zonesize=131072: ",
+        ),
+        ("ZONED --verify=md5 --experimental_verify=1", "zonemode=zbd does not support experimental verify ("),
+        (
+            "ZONED --recover_zbd_write_error=1",
+            "recover_zbd_write_error works only when continue_on_error is set (recover_zbd_write_error=1: ",
+        ),
+        (
+            "ZONED --recover_zbd_write_error=1 --continue_on_error=write --verify=md5 --ioengine=libaio",
+            "recover_zbd_write_error for async IO engines does not support verify (recover_zbd_write_error=1: ",
+        ),
+        (
+            "ZONED --size=128k --numjobs=2 --offset_increment=128k --zone_reset_threshold=.4 --zone_reset_frequency=.1",
+            "multi-jobs with different write ranges are not supported with zone_reset_threshold (zone_reset_threshold=0.4: ",
+        ),
+        (
+            "--filename=f --zonesize=64k --rw=write",
+            "--zonemode=none and --zonesize are not compatible. (zonesize=65536: ",
+        ),
+        (
+            "--filename=f --zonemode=strided --rw=write",
+            "--zonesize must be specified when using --zonemode=strided. (zonemode=strided: ",
+        ),
+    ];
+    let links = scratch();
+    let ours = Program::called_fio(links.path());
+    // (3.33 lacks some of the options and has other words for some mistakes.)
+    let newest = Program::peers().into_iter().filter(|peer| peer.release.minor >= 41);
+    let programs: Vec<Program> = std::iter::once(ours).chain(newest).collect();
+    if programs.len() == 1 {
+        partly_skipped(&this_test!(), "fio 3.41 is not installed");
+    }
+    for (line, words) in cases {
+        for program in &programs {
+            let dir = scratch();
+            std::fs::write(dir.path().join("f"), vec![0; 512 * K as usize]).expect("it can be written");
+            let (sentence, _) = words.split_once(" (").expect("our reason begins there");
+            let words = if program.is_peer { sentence } else { words };
+            let line = format!("--name=j {}", line.replace("ZONED", ZONED));
+            let finished = program.line(dir.path(), &line);
+            assert!(finished.code() != 0 && finished.output().contains(words), "{line}: {words}\n{finished}");
+        }
+    }
+    // What only fio refuses.
+    let dir = scratch();
+    for more in [
+        "--verify=md5 --experimental_verify=1",
+        "--size=128k --numjobs=2 --offset_increment=128k --zone_reset_threshold=.4 --zone_reset_frequency=.1",
+    ] {
+        std::fs::write(dir.path().join("f"), vec![0; 512 * K as usize]).expect("it can be written");
+        Program::under_test().line(dir.path(), &format!("--name=j {ZONED} {more}")).ok();
+    }
+}
+
 /// Nonsensical combinations are refused before anything is written.
 #[test]
 fn refusals_name_the_option() {

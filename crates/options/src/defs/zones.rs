@@ -8,6 +8,14 @@ const fn zones(name: &'static str, kind: Kind, help: &'static str) -> Definition
     Definition::job(name, Category::Zones, kind, help)
 }
 
+/// A single share from 0 to 1.
+fn share(given: &mut Given<'_>) -> Result<f64, String> {
+    match given.floats(2)?[..] {
+        [share] => Ok(share),
+        _ => Err("takes one number, no list".to_owned()),
+    }
+}
+
 /// All options of zones and placement.
 pub static ZONES: &[Definition] = &[
     zones("zonemode", Kind::Str, "How zones are handled")
@@ -60,14 +68,14 @@ pub static ZONES: &[Definition] = &[
     .limits(Limits::Floats(0.0, 1.0))
     .off(&["0"])
     .lands(|job, given| {
-        job.zones.zone_reset_threshold = given.floats(1)?.first().copied().unwrap_or(0.0);
+        job.zones.zone_reset_threshold = share(given)?;
         Ok(())
     }),
     zones("zone_reset_frequency", Kind::FloatList, "How often a write resets its zone once that is reached")
         .limits(Limits::Floats(0.0, 1.0))
         .off(&["0"])
         .lands(|job, given| {
-            job.zones.zone_reset_frequency = given.floats(1)?.first().copied().unwrap_or(0.0);
+            job.zones.zone_reset_frequency = share(given)?;
             Ok(())
         }),
     zones(

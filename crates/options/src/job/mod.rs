@@ -105,6 +105,8 @@ pub struct JobOptions {
     pub origins: BTreeMap<String, Origin>,
     /// The number of workers of the earlier jobs that `--section` leaves out.
     pub left_out_before: u64,
+    /// The program is called `fio` ([`JobOptions::be_as_fio`]): what fio refuses is refused, in its words.
+    pub as_fio: bool,
 }
 
 impl JobOptions {
@@ -135,6 +137,7 @@ impl JobOptions {
             given_global: Default::default(),
             origins: Default::default(),
             left_out_before: Default::default(),
+            as_fio: Default::default(),
         }
     }
 

@@ -86,6 +86,14 @@ fn workload_options_without_their_basis_have_no_effect() {
 }
 
 #[test]
+fn limits_of_open_zones_are_for_jobs_that_write() {
+    let told = |rw: &str| warnings(&format!("[a]\nzonemode=zbd\nrw={rw}\njob_max_open_zones=2\n"));
+    let words = "'job_max_open_zones' is valid only for write jobs";
+    assert!(matches!(&told("randread")[..], [told] if told.ends_with(words)), "{:?}", told("randread"));
+    assert_eq!(told("randrw"), [""; 0]);
+}
+
+#[test]
 fn replays_need_a_trace() {
     assert_eq!(warnings("[a]\nreplay_skip=trim\nmerge_blktrace_file=x\n").len(), 2);
     assert_eq!(warnings("[a]\nreplay_skip=trim\nread_iolog=x\n"), [""; 0]);

@@ -18,6 +18,9 @@ fn zones_have_a_range() {
     assert_eq!(without.warnings.len(), 2);
     let refused = |word| errors(&["--name=j", word]).join(" ");
     assert!(refused("--zonemode=zdb").contains("zbd"));
+    for word in ["--zone_reset_threshold=.4:.6", "--zone_reset_frequency=.4:.6"] {
+        assert!(refused(word).contains("takes one number"));
+    }
     assert!(refused("--zonesize=10%").contains("not in percent"));
 }
 

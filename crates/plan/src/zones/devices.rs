@@ -64,6 +64,7 @@ impl Plan {
             }
         }
         problems.extend(self.by_two_nodes(layouts, machine));
+        problems.extend(self.by_different_ranges(layouts, machine));
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -107,6 +108,37 @@ impl Plan {
             let problem = Problem::of(options(*one), "filename", message);
             if !problems.contains(&problem) {
                 problems.push(problem);
+            }
+        }
+        problems
+    }
+
+    /// Jobs that reset zones by a threshold and write to different ranges of a device. fio refuses them. Here each job
+    /// compares the written bytes of its own range, so they are refused under the name `fio` only.
+    fn by_different_ranges(&self, layouts: &[Layout], machine: &dyn Machine) -> Vec<Problem> {
+        let mut ranges: Vec<(FileKey, (u64, u64))> = Vec::new();
+        let mut problems: Vec<Problem> = Vec::new();
+        for (worker, layout) in self.workers.iter().zip(layouts) {
+            let options = &self.job_of(worker).options;
+            let threshold = options.zones.zone_reset_threshold;
+            if !options.as_fio || threshold <= 0.0 || !options.pattern.rw.writes() {
+                continue;
+            }
+            for file in layout.files.iter().filter(|file| file.zoned.is_some()) {
+                let (key, range) = (machine.key(&file.path), (file.offset, file.length));
+                if ranges.iter().any(|(of, other)| *of == key && *other != range) {
+                    let message = format!(
+                        "multi-jobs with different write ranges are not supported with zone_reset_threshold \
+                         (zone_reset_threshold={threshold}: the jobs that write to {} need the same offset and size; leave \
+                         it out)",
+                        file.path.display()
+                    );
+                    let problem = Problem::of(options, "zone_reset_threshold", message);
+                    if !problems.contains(&problem) {
+                        problems.push(problem);
+                    }
+                }
+                ranges.push((key, range));
             }
         }
         problems
@@ -171,10 +203,12 @@ impl Plan {
         };
         let device = &mut devices[place].1;
         if device.zones.first().is_some_and(|zone| zone.size != zoned.size) {
-            return Err(format!(
-                "zonesize={}: another job divides {} into zones of another size; give all the same zonesize",
-                zoned.size,
-                file.path.display()
+            let (path, size, first) = (file.path.display(), zoned.size, device.zones[0].size);
+            return Err(options.reason(
+                format_args!("{path}: zonesize {size} does not match the device zone size {first}."),
+                format!(
+                    "zonesize={size}: another job divides {path} into zones of another size; give all the same zonesize"
+                ),
             ));
         }
         if !device.names.contains(&file.path) {
@@ -208,10 +242,13 @@ fn not_too_many_open(
         [("max_open_zones", zoned.most_open), ("job_max_open_zones", options.zones.job_max_open_zones)];
     match limits.into_iter().find(|&(_, most)| most > 0 && open > most as usize) {
         None => Ok(()),
-        Some((option, most)) => Err(format!(
-            "{option}={most}: {open} zones of {path} are open already; reset or finish some (blkzone reset {path}), or \
-             allow more",
-            path = file.path.display()
+        Some((option, most)) => Err(options.reason(
+            "Number of open zones exceeds max_open_zones limit",
+            format!(
+                "{option}={most}: {open} zones of {path} are open already; reset or finish some (blkzone reset {path}), or \
+                 allow more",
+                path = file.path.display()
+            ),
         )),
     }
 }

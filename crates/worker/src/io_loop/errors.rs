@@ -12,7 +12,7 @@ use iolite_host::{Machine, ThisMachine};
 use iolite_os::message::Message;
 use iolite_os::socket::Socket;
 use iolite_plan::resolve::{ErrorRules, Tolerance};
-use iolite_types::Operation;
+use iolite_types::{Direction, Operation};
 use iolite_workload::{Fate, Generator, Io};
 
 /// Marks an I/O that moved nothing and reported no error. It is reported as `EIO`.
@@ -103,6 +103,9 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
             if is_first && errno.0 == libc::EINVAL && self.errors.direct {
                 self.advise(attempt, self.flight.units[index as usize].buffer.addr() as u64);
             }
+            if is_first && errno.0 == libc::EIO && attempt.operation == Operation::Write && !G::LEARNS {
+                self.advise_zones(attempt.file);
+            }
             return;
         }
         if self.errors.rules.dump {
@@ -160,6 +163,24 @@ impl<E: Engine, G: Generator, const FULL: bool> IoLoop<'_, E, G, FULL> {
         let advice = alignment::advice(demands, offset, length, memory);
         let line = format!("direct I/O on file {}: {advice}", self.files.name(file));
         Message::Trouble(self.errors.worker, line).send(self.errors.messages);
+    }
+
+    /// Tells the user what to change if writes go to a zoned device wherever the workload likes. fio's sentence about the
+    /// first I/O does not know the device.
+    fn advise_zones(&self, file: u32) {
+        let path = self.files.path(file);
+        let disk = path.as_ref().and_then(|path| ThisMachine::new().disk(path));
+        if disk.is_none_or(|disk| disk.queue.zones.is_none()) {
+            return;
+        }
+        let writes = self.stats.directions[Direction::Write.index()].ios.get();
+        let first = if writes == 1 { "first " } else { "" };
+        let name = self.files.name(file);
+        let line = format!(
+            "{first}I/O failed. If {name} is a zoned block device, consider --zonemode=zbd (it is one: its sequential zones \
+             are written at their write pointers only)"
+        );
+        Message::Note(self.errors.worker, line).send(self.errors.messages);
     }
 
     fn tell(&self, attempt: Attempt, errno: Errno, why: &str) {

@@ -671,6 +671,18 @@ fn distributions_apply_to_zones() {
     assert!((800..990).contains(&first), "{first} of 1000");
 }
 
+/// Verified writes without coverage go to conventional zones when the others are full.
+#[test]
+fn writes_that_may_come_twice_go_on_in_conventional_zones() {
+    let (disk, region) = of_both_kinds();
+    let mut job = Job::write(&disk, 20, true);
+    (job.spec.files[0], job.spec.cover) = (region, false);
+    (job.how.rewrites, job.how.begins_empty) = (false, true);
+    let (done, disk) = run(disk, &[job], 1);
+    assert_eq!(done[0].len() as u64, region.length / 20, "as many as the region has room for");
+    assert_eq!(disk.resets, 0);
+}
+
 /// A run continues behind its random first block: in a conventional zone there, in a sequential one at the write pointer.
 #[test]
 fn runs_follow_their_first_block() {

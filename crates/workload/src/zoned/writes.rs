@@ -199,8 +199,9 @@ impl<Z: Zones> ZonedGenerator<Z> {
         if busy > 0 { Chosen::Wait } else { Chosen::Nothing }
     }
 
-    /// Chooses a write for a random place: there in a conventional zone, or else at the write pointer of its zone, or of
-    /// another zone if that one takes no more. `Limit` = no zone can ever be opened.
+    /// Chooses a write for a random place: there in a conventional zone, or else at the write pointer of its zone, or in
+    /// another zone if that one takes no more (in a conventional one only where blocks may come twice). `Limit` = no zone can
+    /// ever be opened.
     fn write_at(&mut self, file: usize, spot: Spot) -> InZone {
         let Spot { mut zone, offset, length } = spot;
         let number = file as u32;
@@ -212,6 +213,12 @@ impl<Z: Zones> ZonedGenerator<Z> {
                 break;
             }
             let state = self.zones.zone(number, zone);
+            if !state.is_sequential && !self.files[file].spots.covers() {
+                let (from, to) = self.within(file, state.start, state.start + state.size);
+                if let Some((offset, length)) = self.place(Direction::Write, from, to) {
+                    return InZone::Io { offset, length, is_last: false };
+                }
+            }
             if state.is_sequential && self.files[file].spots.has_room(zone) {
                 match self.write_in(file, zone, self.how.rewrites, Some(length)) {
                     InZone::Io { offset, length, is_last } => {

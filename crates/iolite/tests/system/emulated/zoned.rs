@@ -365,6 +365,77 @@ fn jobs_that_violate_zone_rules_are_refused() {
     }
 }
 
+/// Under the name `fio`, what fio refuses on a zoned disk is refused, with fio's sentence. The advice to use
+/// `zonemode=zbd` follows a failed write under any name.
+#[test]
+fn zoned_disks_in_the_words_of_fio() {
+    const CASES: [(&str, &str, &str); 8] = [
+        (
+            "buffered",
+            "--zonemode=zbd --direct=0 --rw=write --size=1z",
+            "Using direct I/O is mandatory for writing to ZBD drives",
+        ),
+        (
+            "size",
+            "--zonemode=zbd --rw=write --offset=8m --zonesize=2m",
+            "/dev/nullb0 job parameter zonesize 2097152 does not match disk zone size 4194304.",
+        ),
+        (
+            "limit",
+            "--zonemode=zbd --rw=randwrite --offset=8m --max_open_zones=5",
+            "Specified --max_open_zones (5) is larger than max (4)",
+        ),
+        (
+            "open",
+            "--zonemode=zbd --rw=randwrite --offset=8m --max_open_zones=1 --io_size=64k",
+            "Number of open zones exceeds max_open_zones limit",
+        ),
+        (
+            "trim",
+            "--zonemode=zbd --rw=trim --offset=8m",
+            "/dev/nullb0: trim block size 65536 is not the zone size 4194304",
+        ),
+        (
+            "first",
+            "--rw=randwrite --offset=13m --size=1m",
+            "first I/O failed. If /dev/nullb0 is a zoned block device, consider --zonemode=zbd",
+        ),
+        (
+            "mixed",
+            "--rw=randrw --rwmixread=20 --offset=13m --size=1m",
+            "first I/O failed. If /dev/nullb0 is a zoned block device, consider --zonemode=zbd",
+        ),
+        (
+            "reads",
+            "--zonemode=zbd --rw=read --size=64k --job_max_open_zones=2",
+            "'job_max_open_zones' is valid only for write jobs",
+        ),
+    ];
+    let ours = Program::under_test().path.display().to_string();
+    let mut script = format!(
+        "{ZONES}zoned_disk 2 4 6 || exit; mkdir named; ln -s '{ours}' named/fio\n\
+         ours begun --filename=$disk --direct=1 --zonemode=zbd --bs=64k --rw=write --offset=8m --size=1z --io_size=1m \
+         --numjobs=2 --offset_increment=1z\n"
+    );
+    for (name, line, _) in CASES {
+        let job = format!("--filename=$disk --direct=1 --bs=64k {line}");
+        script += &format!(
+            "theirs {name} {job}\nnamed/fio --name=j {job} >{name}.ours 2>&1; echo $? >{name}.ours.status\n"
+        );
+    }
+    script += "ours cached --filename=$disk --bs=64k --zonemode=zbd --rw=write --size=1z --output-format=json,normal\n";
+    let ran = or_skip!(run("zones-in-words", &script));
+    for (name, _, words) in CASES {
+        let (text, status) = told(&ran, name, "ours");
+        assert!(text.contains(words), "{name}: {text}");
+        if is_comparable() {
+            let (theirs, by_peer) = told_by_peer(&ran, name, 0);
+            assert!(theirs.contains(words) && status == by_peer, "{name}: {status}\n{text}\n{theirs}");
+        }
+    }
+    assert_eq!(bytes(&ran, "cached")[1], 4 * MIB, "conventional zones have no sequence");
+}
+
 /// A SCSI disk, and the example.
 #[test]
 fn scsi_disks_with_zones_and_the_example() {
