@@ -100,6 +100,11 @@ impl Spots {
         self.covers
     }
 
+    /// Whether each block comes once in a lap, and some blocks are in conventional zones.
+    pub(super) fn has_conventional(&self) -> bool {
+        self.covers && (self.sequential as usize) < self.zones.len()
+    }
+
     /// Begins another lap.
     pub(super) fn restart(&mut self) {
         self.coverage.restart();

@@ -189,8 +189,8 @@ impl<Z: Zones> ZonedGenerator<Z> {
                 InZone::Failed(why) => return Chosen::Failed(why),
                 InZone::Wait => return Chosen::Wait,
                 InZone::Limit => return Chosen::Nothing,
-                // No zone has room for it. There may be conventional zones with blocks that come later.
-                InZone::Passed if self.files[file].spots.covers() => {
+                // No sequential zone has room for it. Blocks of conventional zones may come later.
+                InZone::Passed if self.files[file].spots.has_conventional() => {
                     self.files[file].spots.take(write, busy, spot.length, smallest);
                 }
                 InZone::Passed => return Chosen::Nothing,
