@@ -64,7 +64,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// The permissions of its clients.
     pub permissions: Permissions,
-    /// Jobs know the address of their client, to name files after it.
+    /// Jobs know the address of their client, to name files after it. If this agent does not listen at the usual place,
+    /// its address and port are added.
     pub names_clients: bool,
     /// Program and version, in one word.
     pub program: &'static str,
@@ -84,6 +85,8 @@ struct Shared {
     ending: Ending,
     /// A run was requested.
     has_run: AtomicBool,
+    /// Distinguishes the files that jobs make from those of other agents of this machine ([`Listener::mark`]).
+    mark: String,
 }
 
 impl Agent {
@@ -158,7 +161,7 @@ impl Agent {
         for left in spool::remove_dead() {
             (settings.log)(&format!("removes {}, which a killed server has left", left.display()));
         }
-        let shared = Arc::new(Shared::new(settings));
+        let shared = Arc::new(Shared { mark: self.listener.mark(), ..Shared::new(settings) });
         ending::by_signals(&shared, signals, self.files);
         let mut arrivals = Arrivals::default();
         let mut pace = Pace::of_arrivals();
@@ -221,6 +224,7 @@ impl Shared {
             clients: AtomicUsize::new(0),
             ending: Ending::default(),
             has_run: AtomicBool::new(false),
+            mark: String::new(),
         }
     }
 }

@@ -8,7 +8,6 @@ use iolite_os::socket::Socket;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -77,7 +76,7 @@ pub fn spool(words: &[OsString]) -> PathBuf {
     named.map(|path| Path::new(OsStr::from_bytes(path)).to_owned()).unwrap_or_default()
 }
 
-/// The client's address from the arguments; empty = files are not named after the client.
+/// What names of files have of the client: its address, perhaps with the place of the agent; empty = files are not named after the client.
 pub fn client(words: &[OsString]) -> &str {
     words.iter().find_map(|word| word.to_str()?.strip_prefix(CLIENT)).unwrap_or_default()
 }
@@ -115,7 +114,7 @@ pub(crate) fn start(
     as_fio: bool,
     permissions: &Permissions,
     spool: &Path,
-    client: Option<IpAddr>,
+    client: Option<&str>,
 ) -> io::Result<Started> {
     let (channel, its_channel) = UnixStream::pair()?;
     let (gate, its_gate) = Socket::pair()?;

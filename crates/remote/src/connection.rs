@@ -1,6 +1,6 @@
 //! Connections to agents, and listeners for them: Unix sockets, and TCP.
 
-use crate::address::Address;
+use crate::address::{Address, PORT};
 use crate::greeting::{self, Stranger};
 use crate::keys::{Keys, Role};
 use crate::stream::{IntakeLimit, Stream};
@@ -292,6 +292,17 @@ impl Listener {
                 Ok(place) => format!("{},{}", place.ip(), place.port()),
                 Err(_) => asked.to_string(),
             },
+        }
+    }
+
+    /// Distinguishes this place from others of the same machine, in names of files: `-8766`, or `-10.0.0.7-8766` if only
+    /// this address is listened at; empty for all addresses and the usual port.
+    pub fn mark(&self) -> String {
+        let Listener::Tcp(listener) = self else { return String::new() };
+        match listener.local_addr() {
+            Ok(place) if !place.ip().is_unspecified() => format!("-{}-{}", place.ip(), place.port()),
+            Ok(place) if place.port() != PORT => format!("-{}", place.port()),
+            _ => String::new(),
         }
     }
 

@@ -554,7 +554,8 @@ pub fn a_server_announces_what_it_permits() {
     [careful, open, readonly].into_iter().for_each(|agent| drop(agent.end()));
 }
 
-/// Generated file names on a server contain the client's address, unless the job says otherwise or the client is local.
+/// Generated file names on a server contain the client's address and the place of the server, unless the job says
+/// otherwise or the client is local. So two servers on one machine do not share files.
 #[test]
 pub fn files_of_clients_are_their_own() {
     let dir = scratch();
@@ -569,20 +570,21 @@ pub fn files_of_clients_are_their_own() {
     let home = dir.path().join("home");
     fs::create_dir(&home).unwrap();
     let agent = Agent::on_port(&home);
-    assert_eq!(made(&agent, &home, "directory=d\nnumjobs=2\n"), "127.0.0.1.j.0.0 127.0.0.1.j.1.0");
+    let place = format!("127.0.0.1-{}", agent.address.replace(',', "-"));
+    assert_eq!(made(&agent, &home, "directory=d\nnumjobs=2\n"), format!("{place}.j.0.0 {place}.j.1.0"));
     assert_eq!(made(&agent, &home, "directory=d\nunique_filename=0\n"), "j.0.0");
-    assert_eq!(made(&agent, &home, "directory=d\nfilename=f\n"), "127.0.0.1.f");
+    assert_eq!(made(&agent, &home, "directory=d\nfilename=f\n"), format!("{place}.f"));
     assert_eq!(made(&agent, &home, "filename=d/f\n"), "f");
     assert_eq!(
         made(&agent, &home, "directory=d\nunique_filename=0\nfilename_format=$clientuid-$jobname\n"),
-        "127.0.0.1-j"
+        format!("{place}-j")
     );
     // If a file is not found, the message explains its name.
     job(dir.path(), "[j]\nrw=read\nsize=4k\ndirectory=d\nfilename=x\nallow_file_create=0\n");
     let refused = run(dir.path(), &["--insecure", &agent.client(), "job.fio"]).refused();
     let hint =
         format!("relative names of files are those in {} there, and names in a directory", home.display());
-    assert!(refused.stderr.contains("d/127.0.0.1.x does not exist"), "{refused}");
+    assert!(refused.stderr.contains(&format!("d/{place}.x does not exist")), "{refused}");
     assert!(
         refused.stderr.contains(&hint) && refused.stderr.contains("unless unique_filename=0"),
         "{refused}"

@@ -76,7 +76,11 @@ pub(super) fn run(
     let log = shared.settings.log;
     log(&format!("runs jobs for {who}"));
     let spool = spool::new();
-    let started = match child::start(request.as_fio, &shared.settings.permissions, &spool, address) {
+    // With fio, two agents of one machine share files.
+    let mark = if request.as_fio { "" } else { &shared.mark };
+    let client = address.map(|address| format!("{address}{mark}"));
+    let started = match child::start(request.as_fio, &shared.settings.permissions, &spool, client.as_deref())
+    {
         Ok(started) => started,
         Err(error) => {
             let why = format!("cannot be started: {error}");
